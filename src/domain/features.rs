@@ -1,0 +1,65 @@
+//! What is known about a customer, or about the occasion of an outfit, as its owner wrote it.
+
+use std::collections::BTreeMap;
+
+/// One feature's value before a schema has looked at it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeatureValue {
+    Text(String),
+    Number(f64),
+    Many(Vec<String>),
+}
+
+/// Features by name. A feature that is not given is simply absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Features(BTreeMap<String, FeatureValue>);
+
+impl Features {
+    pub fn insert(&mut self, name: impl Into<String>, value: FeatureValue) {
+        self.0.insert(name.into(), value);
+    }
+
+    pub fn get(&self, name: &str) -> Option<&FeatureValue> {
+        self.0.get(name)
+    }
+
+    /// In the order of the names, so that two equal profiles read the same.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &FeatureValue)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// These features, with `nearer` winning wherever both give one: the request over the outfit
+    /// over the profile.
+    pub fn overridden_by(mut self, nearer: Features) -> Features {
+        self.0.extend(nearer.0);
+        self
+    }
+}
+
+impl FromIterator<(String, FeatureValue)> for Features {
+    fn from_iter<I: IntoIterator<Item = (String, FeatureValue)>>(iter: I) -> Self {
+        Self(iter.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_value_wins_and_the_rest_stays() {
+        let text = |t: &str| FeatureValue::Text(t.into());
+        let profile: Features =
+            [("age".into(), FeatureValue::Number(28.0)), ("occasion".into(), text("office"))]
+                .into_iter()
+                .collect();
+        let outfit: Features = [("occasion".into(), text("wedding"))].into_iter().collect();
+        let both = profile.overridden_by(outfit);
+        assert_eq!(both.get("occasion"), Some(&text("wedding")));
+        assert_eq!(both.get("age"), Some(&FeatureValue::Number(28.0)));
+    }
+}

@@ -1,0 +1,93 @@
+//! The articles a model knows, in the order of its weights.
+
+use std::collections::HashMap;
+
+use super::ArticleId;
+
+/// Article ↔ index, for one release. Models speak indices; everybody else speaks ids.
+#[derive(Debug, Clone)]
+pub struct Vocabulary {
+    articles: Vec<ArticleId>,
+    index: HashMap<ArticleId, u32>,
+}
+
+/// Why a list of articles cannot be a vocabulary.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VocabularyError {
+    #[error("a vocabulary needs at least one article")]
+    Empty,
+    #[error("a vocabulary holds each article once, {0} stands in it twice")]
+    Twice(ArticleId),
+}
+
+impl Vocabulary {
+    /// # Errors
+    /// If the list is empty or holds an article twice.
+    pub fn new(articles: Vec<ArticleId>) -> Result<Self, VocabularyError> {
+        if articles.is_empty() {
+            return Err(VocabularyError::Empty);
+        }
+        let mut index = HashMap::with_capacity(articles.len());
+        for (place, article) in articles.iter().enumerate() {
+            let place = u32::try_from(place).expect("a vocabulary of over four billion articles is a bug");
+            if index.insert(article.clone(), place).is_some() {
+                return Err(VocabularyError::Twice(article.clone()));
+            }
+        }
+        Ok(Self { articles, index })
+    }
+
+    pub fn len(&self) -> usize {
+        self.articles.len()
+    }
+
+    /// Never: a vocabulary has at least one article.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    pub fn index_of(&self, article: &str) -> Option<u32> {
+        self.index.get(article).copied()
+    }
+
+    pub fn article(&self, index: u32) -> Option<&ArticleId> {
+        self.articles.get(index as usize)
+    }
+
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &ArticleId> {
+        self.articles.iter()
+    }
+
+    /// The index that stands for a blank slot: one past the articles.
+    pub fn blank(&self) -> u32 {
+        u32::try_from(self.articles.len()).expect("checked in new; this is a bug")
+    }
+
+    /// The index that stands for no slot at all.
+    pub fn padding(&self) -> u32 {
+        self.blank() + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_and_indices_are_each_others_inverse() {
+        let ids: Vec<_> = ["x", "y", "z"].iter().map(|id| ArticleId::new(id).unwrap()).collect();
+        let vocabulary = Vocabulary::new(ids.clone()).unwrap();
+        for (index, id) in (0..).zip(&ids) {
+            assert_eq!(vocabulary.index_of(id.as_str()), Some(index));
+            assert_eq!(vocabulary.article(index), Some(id));
+        }
+        assert_eq!((vocabulary.blank(), vocabulary.padding()), (3, 4));
+        assert_eq!(vocabulary.article(3), None);
+        assert_eq!(vocabulary.index_of("w"), None);
+        assert_eq!(Vocabulary::new(vec![]).unwrap_err(), VocabularyError::Empty);
+        assert!(matches!(
+            Vocabulary::new(vec![ids[0].clone(), ids[0].clone()]),
+            Err(VocabularyError::Twice(_))
+        ));
+    }
+}

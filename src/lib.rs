@@ -1,0 +1,6 @@
+//! Atelier completes outfits for a known customer.
+//!
+//! ARCHITECTURE.md traces a request and a training run through these modules and says what each must
+//! never know.
+
+pub mod domain;

@@ -1,0 +1,3 @@
+//! The service's binary; everything it does is in the library beside it.
+
+fn main() {}

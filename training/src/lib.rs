@@ -1,0 +1,1 @@
+//! Trains, evaluates and exports every method, and makes the synthetic world to try them on.
