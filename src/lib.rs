@@ -3,4 +3,7 @@
 //! ARCHITECTURE.md traces a request and a training run through these modules and says what each must
 //! never know.
 
+pub mod config;
+pub mod digest;
 pub mod domain;
+pub mod onnx_runtime;
