@@ -151,7 +151,12 @@ fn compression(metadata: &ParquetMetaData) -> Result<(), String> {
         matches!(found, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
     };
     match columns.map(ColumnChunkMetaData::compression).find(|found| !known(found)) {
-        Some(found) => Err(format!("it is compressed with {found}; write it with zstd, snappy or nothing")),
+        Some(found) => {
+            let found = found.to_string();
+            // Without the level, which is ours and not the file's.
+            let name = found.split('(').next().unwrap_or(&found);
+            Err(format!("it is compressed with {name}; write it with zstd, snappy or nothing"))
+        }
         None => Ok(()),
     }
 }

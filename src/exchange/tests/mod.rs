@@ -2,6 +2,7 @@
 
 mod checks;
 mod damage;
+mod foreign;
 mod reading;
 mod round_trip;
 mod writing;
