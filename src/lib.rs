@@ -6,4 +6,5 @@
 pub mod config;
 pub mod digest;
 pub mod domain;
+pub mod exchange;
 pub mod onnx_runtime;
