@@ -4,3 +4,4 @@
 //! never know.
 
 pub mod domain;
+pub mod store;
