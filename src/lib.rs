@@ -8,3 +8,4 @@ pub mod digest;
 pub mod domain;
 pub mod exchange;
 pub mod onnx_runtime;
+pub mod store;
