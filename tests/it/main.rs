@@ -8,6 +8,7 @@
 
 mod harness;
 mod store;
+mod web;
 
 use std::process::ExitCode;
 
@@ -28,5 +29,8 @@ fn main() -> ExitCode {
         store::people::contracts(),
         store::sessions::contracts(),
         store::writing::contracts(),
+        web::health::contracts(),
+        web::home::contracts(),
+        web::problems::contracts(),
     ])
 }
