@@ -9,15 +9,16 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
+use super::import::{Files, bring_in, schema_of};
 use crate::{
     config::{Config, Models, Overrides},
     onnx_runtime::OnnxRuntime,
-    release::Release,
+    release::{MANIFEST, Release},
     store::Store,
     web::{self, AppState},
 };
@@ -59,6 +60,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     let release = open_release(&config.models)?.map(Arc::new);
+    fill_if_empty(&store, &config.models).await?;
     tracing::info!(
         database = store.kind(),
         onnx_runtime = onnx_runtime.build_info(),
@@ -71,11 +73,31 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// A database with nothing in it gets what lies beside the release, so that there is something to see.
+/// The demo release brings a few customers and outfits; a shop's own release need not.
+async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
+    let folder = models.folder.join(&models.release);
+    if store.articles().count().await? + store.customers().count().await? > 0 || !folder.is_dir() {
+        return Ok(());
+    }
+    let files = Files::in_folder(&folder)?;
+    if files.is_empty() {
+        return Ok(());
+    }
+    tracing::info!(folder = %folder.display(), "the database is empty and gets what lies beside the release");
+    let report = bring_in(store, &files, &schema_of(&folder)?, false).await?;
+    if let Some(bad) = report.errors.first() {
+        bail!("{} rows in {} are bad, the first is {bad}", report.bad, folder.display());
+    }
+    Ok(())
+}
+
 /// A release that is not there leaves a service that browses the catalogue; one that is there and does
 /// not fit is an error.
 fn open_release(models: &Models) -> Result<Option<Release>> {
     let folder = models.folder.join(&models.release);
-    if !fs::exists(&folder).with_context(|| folder.display().to_string())? {
+    let manifest = folder.join(MANIFEST);
+    if !fs::exists(&manifest).with_context(|| manifest.display().to_string())? {
         tracing::warn!(
             folder = %folder.display(),
             "there is no release, so no outfit can be completed; make one with atelier-training, or name \

@@ -6,6 +6,7 @@
 
 #![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
 
+mod cli;
 mod harness;
 mod store;
 mod web;
@@ -17,6 +18,9 @@ fn main() -> ExitCode {
         return harness::watch();
     }
     harness::run(&[
+        cli::export::contracts(),
+        cli::import::contracts(),
+        cli::serve::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),
         store::customers::contracts(),
