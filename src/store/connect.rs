@@ -210,6 +210,15 @@ mod tests {
         assert!(!parse("mysql://u:secret@h/d").unwrap_err().contains("secret"));
     }
 
+    #[tokio::test]
+    async fn a_path_with_odd_characters_is_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new folder/Ä#%41&😀'.db");
+        let store = open(&format!("sqlite:{}", path.display())).await.unwrap();
+        assert_eq!(store.articles().count().await, Ok(0));
+        assert!(path.is_file());
+    }
+
     #[test]
     fn no_password_is_shown() {
         for (url, shown) in [
