@@ -187,6 +187,24 @@ fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
     assert_eq!(rows.len(), 2);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failing_disk_does_not_look_like_the_end_of_the_file() {
+    let folder = Folder::new();
+    // A process's own memory has nothing at its beginning: reading there fails as a bad disk does.
+    let lines = folder.path("c.jsonl");
+    std::os::unix::fs::symlink("/proc/self/mem", &lines).unwrap();
+    let mut rows = open::<Customer>(&lines);
+    let error = rows.next().unwrap().unwrap_err();
+    assert!(error.is_fatal());
+    assert_eq!(error.reason, "the file cannot be read any further: Input/output error (os error 5)");
+    assert!(rows.next().is_none());
+    let cells = folder.path("c.csv");
+    std::os::unix::fs::symlink("/proc/self/mem", &cells).unwrap();
+    let error = read::<Customer>(&cells, &Schema::default_schema()).unwrap_err().to_string();
+    assert_eq!(error, format!("cannot read {}: Input/output error (os error 5)", cells.display()));
+}
+
 #[test]
 fn rows_of_unreasonable_size_are_refused() {
     let folder = Folder::new();
