@@ -131,7 +131,7 @@ fn lists_of_two_levels_and_of_one_are_read() {
 fn what_cannot_be_read_says_so_when_it_is_opened() {
     let said = |name: &str| {
         let path = fixture(name);
-        let error = read::<Article>(&path, &Schema::default_schema()).unwrap_err().to_string();
+        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "FILE")
     };
     assert_eq!(

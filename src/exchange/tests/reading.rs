@@ -201,7 +201,7 @@ fn a_failing_disk_does_not_look_like_the_end_of_the_file() {
     assert!(rows.next().is_none());
     let cells = folder.path("c.csv");
     std::os::unix::fs::symlink("/proc/self/mem", &cells).unwrap();
-    let error = read::<Customer>(&cells, &Schema::default_schema()).unwrap_err().to_string();
+    let error = read::<Customer>(&cells, &SCHEMA).unwrap_err().to_string();
     assert_eq!(error, format!("cannot read {}: Input/output error (os error 5)", cells.display()));
 }
 
@@ -232,7 +232,7 @@ fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
     let folder = Folder::new();
     let said = |name: &str, content: &[u8]| {
         let path = folder.file(name, content);
-        let error = read::<Article>(&path, &Schema::default_schema()).unwrap_err().to_string();
+        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "FILE")
     };
     assert_eq!(said("a.csv", b""), "FILE: it is empty; expected a header with the columns' names");
@@ -251,10 +251,10 @@ fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
     );
     assert!(said("a.parquet", b"id,type\n").starts_with("FILE: this is no Parquet file that can be read: "));
     assert!(said("a.xlsx", b"PK").starts_with("FILE: the ending says no known format"));
-    let missing = read::<Article>(&folder.path("none.csv"), &Schema::default_schema()).unwrap_err();
+    let missing = read::<Article>(&folder.path("none.csv"), &SCHEMA).unwrap_err();
     assert!(missing.to_string().starts_with("cannot read "), "{missing}");
     let inside = folder.path("spark.parquet");
     fs::create_dir(&inside).unwrap();
-    let error = read::<Article>(&inside, &Schema::default_schema()).unwrap_err().to_string();
+    let error = read::<Article>(&inside, &SCHEMA).unwrap_err().to_string();
     assert!(error.ends_with("it is a folder; name a file in it"), "{error}");
 }
