@@ -25,7 +25,7 @@ fn ten_thousand_with_thirty_bad(folder: &std::path::Path) -> std::path::PathBuf 
         match number / 300 % 3 {
             0 => line[..20].to_owned(),
             1 => line.replace("\"age\":", "\"age\":\"old\",\"height\":"),
-            _ => line.replace(&line[..16], "{\"id\":\"c-00001\""),
+            _ => line.replace(&line[..15], "{\"id\":\"c-00001\""),
         }
     });
     let lines: Vec<String> = lines.collect();
@@ -47,11 +47,7 @@ async fn bad_rows_keep_everything_out(db: TestDatabase) {
         "{}",
         listed[1]
     );
-    assert!(
-        listed[2].ends_with("line 618: customer \"c-00001\" stands in this file already, in line or row 2"),
-        "{}",
-        listed[2]
-    );
+    assert!(listed[2].ends_with("line 618: customer \"c-00001\" stands in line 2 already"), "{}", listed[2]);
     assert!(said.contains("… and 10 more bad rows"), "{said}");
     assert!(said.contains("nothing was imported. Mend the 30 bad rows, or import the other 9970"), "{said}");
     assert_eq!(db.open().await.customers().count().await, Ok(0));
