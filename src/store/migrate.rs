@@ -11,8 +11,10 @@ static SQLITE: Migrator = sqlx::migrate!("migrations/sqlite");
 static POSTGRES: Migrator = sqlx::migrate!("migrations/postgres");
 
 /// All in one transaction that has the file to itself: sqlx takes no lock on `SQLite`, and two processes
-/// opening a new file would both create its tables.
+/// opening a new file would both create its tables. Whoever opens during an import waits a little longer
+/// than writers do, rather than not start.
 pub(super) async fn sqlite(connection: &mut AnyConnection) -> Result<(), StoreError> {
+    sqlx::raw_sql("pragma busy_timeout = 60000").execute(&mut *connection).await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
     run(&SQLITE, &mut transaction).await?;
     transaction.commit().await?;
@@ -21,7 +23,10 @@ pub(super) async fn sqlite(connection: &mut AnyConnection) -> Result<(), StoreEr
 
 /// sqlx holds an advisory lock meanwhile; this bounds how long others wait for it.
 pub(super) async fn postgres(connection: &mut AnyConnection) -> Result<(), StoreError> {
-    sqlx::raw_sql("set lock_timeout = '60s'").execute(&mut *connection).await?;
+    // And Postgres would tell the log at each start that the table of migrations exists.
+    sqlx::raw_sql("set lock_timeout = '60s'; set client_min_messages = warning")
+        .execute(&mut *connection)
+        .await?;
     run(&POSTGRES, connection).await
 }
 

@@ -132,7 +132,7 @@ impl Store {
         };
         begun.map_err(|error| match (self.dialect, error) {
             (Dialect::Sqlite, sqlx::Error::PoolTimedOut) => {
-                StoreError::Busy { reason: "another write has held it all that time".into() }
+                StoreError::Busy { reason: "another write has held it for ten seconds".into() }
             }
             (_, error) => error.into(),
         })
