@@ -7,7 +7,14 @@ use futures_util::TryStreamExt;
 use super::{LATER, NOW, ODD_IDS, customer, customer_id, with_customers};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(put_then_get, put_says_what_it_did, ids_order_by_bytes, search_sees_features, nonsense_is_refused);
+contracts!(
+    put_then_get,
+    put_says_what_it_did,
+    ids_order_by_bytes,
+    search_sees_features,
+    nonsense_is_refused,
+    a_damaged_row_is_named
+);
 
 async fn put_then_get(db: TestDatabase) {
     let store = db.open().await;
