@@ -86,12 +86,13 @@ proptest! {
 }
 
 #[test]
-fn a_file_cut_short_never_panics_nor_looks_whole() {
+fn a_file_cut_short_never_panics() {
     for (name, whole) in &*HEALTHY {
         for length in (0..whole.len()).step_by(13) {
             survive(name, &whole[..length]);
         }
     }
+    // Parquet ends with what says where everything is, so half a file is none.
     let [articles, ..] = healthy("x.parquet");
     let folder = Folder::new();
     let path = folder.file("x.parquet", &articles[..articles.len() - 1]);
