@@ -11,7 +11,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use tokio::net::TcpListener;
+use tokio::{
+    net::TcpListener,
+    signal::unix::{SignalKind, signal},
+};
 use tracing_subscriber::EnvFilter;
 
 use super::import::{Files, bring_in, schema_of};
@@ -67,8 +70,11 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         release = release.as_ref().map_or("none", |release| release.manifest().name.as_str()),
         "ready"
     );
+    // Before the link is printed: whoever reads it may stop the service at once.
+    let shutdown = shutdown()?;
     announce(listener.local_addr()?)?;
-    web::serve(listener, AppState { store, onnx_runtime, release }, shutdown()).await?;
+    web::serve(listener, AppState { store: store.clone(), onnx_runtime, release }, shutdown).await?;
+    store.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
@@ -126,23 +132,15 @@ fn announce(address: SocketAddr) -> io::Result<()> {
     out.flush()
 }
 
-/// Done when somebody asks the process to stop.
-async fn shutdown() {
-    let interrupt = async {
-        tokio::signal::ctrl_c().await.expect("signals can be listened to; this is a bug");
-    };
-    #[cfg(unix)]
-    let terminate = async {
-        tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-            .expect("signals can be listened to; this is a bug")
-            .recv()
-            .await;
-    };
-    #[cfg(not(unix))]
-    let terminate = std::future::pending::<()>();
-    tokio::select! {
-        () = interrupt => {}
-        () = terminate => {}
-    }
-    tracing::info!("stopping: no new requests, those in progress are finished");
+/// Listens for signals from now on, and is done when somebody asks the process to stop.
+fn shutdown() -> io::Result<impl Future<Output = ()>> {
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("stopping: no new requests, those in progress are finished");
+    })
 }
