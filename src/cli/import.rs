@@ -201,10 +201,7 @@ async fn table<T: Intake>(
         if slice.is_empty() {
             break;
         }
-        let put = T::put(import, &slice).await?;
-        counts.added += put.added;
-        counts.changed += put.changed;
-        counts.unchanged += put.unchanged;
+        counts += T::put(import, &slice).await?;
         progress.set(rows.progress().0);
     }
     progress.finish();
