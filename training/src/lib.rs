@@ -1,1 +1,5 @@
 //! Trains, evaluates and exports every method, and makes the synthetic world to try them on.
+
+pub mod metrics;
+pub mod oracle;
+pub mod world;
