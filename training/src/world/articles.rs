@@ -16,6 +16,9 @@ pub(crate) const TIER_LN_PRICE: [f64; 5] = [-0.65, -0.30, 0.0, 0.45, 1.10];
 /// Share of articles in stock today. Outfits are yesterday's: the stylist does not look at it.
 const IN_STOCK: f64 = 0.93;
 
+/// How much of the catalogue is its head, within which articles are about equally sought after.
+const HEAD: f64 = 0.015;
+
 pub(crate) fn draw_article(seed: u64, number: usize) -> ArticleTraits {
     let mut stream = Stream::new(seed, Table::Article, number);
     // The first articles are one of each type, so that no world lacks a type altogether.
@@ -38,7 +41,7 @@ pub(crate) fn draw_article(seed: u64, number: usize) -> ArticleTraits {
         + material_ln_price(material)
         + stream.normal(0.0, 0.22);
     let price_cents = shelf_price(ln_price.exp());
-    let ln_popularity = -(1.0 - stream.uniform()).ln();
+    let ln_popularity = ((1.0 + HEAD) / (1.0 - stream.uniform() + HEAD)).ln();
     ArticleTraits {
         kind: traits.kind,
         brand: u8::try_from(brand).expect("there are fifty brands; this is a bug"),

@@ -27,8 +27,8 @@ pub(crate) struct ArticleTraits {
     pub(crate) price_cents: u32,
     /// The logarithm of its price over its type's median: what price bands speak of.
     pub(crate) price_level: f64,
-    /// How sought after it is, before anybody's taste: `-ln U`, so that weights `exp(θ · this)` have a
-    /// Zipf tail of exponent θ. No attribute shows it; only the outfits do.
+    /// How sought after it is, before anybody's taste: `-ln(U + head)`, so that weights `exp(θ · this)`
+    /// follow Zipf's law as Mandelbrot has it, with exponent θ. No attribute shows it; only outfits do.
     pub(crate) ln_popularity: f64,
     pub(crate) in_stock: bool,
 }

@@ -32,9 +32,9 @@ impl Closeness {
 
     fn strength(self) -> f64 {
         match self {
-            Closeness::Loose => 0.5,
-            Closeness::Plain => 1.0,
-            Closeness::Close => 1.7,
+            Closeness::Loose => 0.6,
+            Closeness::Plain => 1.25,
+            Closeness::Close => 2.1,
         }
     }
 }

@@ -124,7 +124,7 @@ fn draw_price_level(stream: &mut Stream, person: &Person, styles: Words<Style>) 
 fn draw_prices(stream: &mut Stream, level: f64) -> [PriceBand; PriceGroup::COUNT] {
     // People save on accessories and spend on shoes and coats.
     [0.0, -0.05, 0.15, 0.15, -0.3].map(|shift| {
-        let band = (1.65 + 0.85 * level + shift + stream.normal(0.0, 0.45)).round().clamp(0.0, 4.0);
+        let band = (1.65 + 0.85 * level + shift + stream.normal(0.0, 0.65)).round().clamp(0.0, 4.0);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to 0..=4")]
         let band = band as usize;
         PriceBand::ALL[band]

@@ -19,15 +19,17 @@ use super::{
 };
 
 /// The exponent of popularity's Zipf tail.
-const POPULARITY: f64 = 0.85;
-/// A preferred brand; shared brands of a taste are half-way there.
-const BRAND: f64 = 1.7;
+const POPULARITY: f64 = 1.8;
+/// How firmly the stylist follows taste, against the noise of the day: all of it but popularity.
+const FIRMNESS: f64 = 1.35;
+/// A preferred brand, and each style that another brand shares with the customer.
+const BRAND: f64 = 2.0;
 const BRAND_OF_STYLE: f64 = 0.35;
-/// A material or colour that the customer ruled out: 1 in 400 is the stylist's slip.
-pub(crate) const NO_GO: f64 = -6.0;
+/// A material or colour that the customer ruled out: with the firmness, 1 in 400 is the stylist's slip.
+pub(crate) const NO_GO: f64 = -4.5;
 /// One size off may still fit; two do not.
-const ONE_SIZE_OFF: f64 = -3.5;
-const SIZE_OFF: f64 = -9.0;
+const ONE_SIZE_OFF: f64 = -2.8;
+const SIZE_OFF: f64 = -7.0;
 
 /// Where on the body an article sits, as far as colours care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,8 +119,7 @@ impl Taste {
             Some(fit) => self.fits[usize::from(family == Family::Bottom)][fit.index()],
             None => 0.0,
         };
-        POPULARITY * article.ln_popularity
-            + self.brands[usize::from(article.brand)]
+        let taste = self.brands[usize::from(article.brand)]
             + self.colours[Zone::of(family) as usize][article.colour.index()]
             + self.styles[article.style.index()]
             + self.patterns[article.pattern.index()]
@@ -126,7 +127,8 @@ impl Taste {
             + fit
             + self.wearers[article.wearer.index()]
             + self.size(article, family)
-            + self.price(article, family)
+            + self.price(article, family);
+        POPULARITY * article.ln_popularity + FIRMNESS * taste
     }
 
     fn size(&self, article: &ArticleTraits, family: Family) -> f64 {
@@ -225,5 +227,5 @@ fn thrift(context: Context<'_>, group: PriceGroup) -> f64 {
         _ => 1.0,
     };
     let poor = if band == PriceBand::Budget { 1.3 } else { 1.0 };
-    4.0 * age * day * poor
+    4.8 * age * day * poor
 }
