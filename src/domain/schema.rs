@@ -56,7 +56,8 @@ impl Feature {
         }
     }
 
-    fn expected(&self) -> &'static str {
+    /// What a value must be, in words.
+    pub(crate) fn expected(&self) -> &'static str {
         match self.kind {
             Kind::Category => "a text",
             Kind::Set => "a list of texts",

@@ -1,0 +1,254 @@
+//! The settings of a running service: flag over variable over file over default.
+//!
+//! `atelier.toml` in the repository's root lists every setting with its default. A variable
+//! `ATELIER__SECTION__KEY` overrides the file, and the flags of `atelier serve` override both.
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use etcetera::{BaseStrategy, choose_base_strategy};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+/// Read when it is there and no file was named.
+pub const DEFAULT_FILE: &str = "atelier.toml";
+const PREFIX: &str = "ATELIER__";
+
+/// Every setting.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    pub server: Server,
+    pub database: Database,
+    pub models: Models,
+    pub cache: Cache,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Server {
+    pub address: SocketAddr,
+}
+
+#[derive(Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Database {
+    /// `postgres://…`, or `sqlite:path`.
+    pub url: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Models {
+    /// The folder of releases.
+    pub folder: PathBuf,
+    /// The release to serve.
+    pub release: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cache {
+    /// Where fetched files are kept.
+    pub folder: PathBuf,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self { address: SocketAddr::from(([127, 0, 0, 1], 8080)) }
+    }
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self { url: format!("sqlite:{}", home().data.join("atelier.db").display()) }
+    }
+}
+
+impl Default for Models {
+    fn default() -> Self {
+        Self { folder: "models".into(), release: "demo".into() }
+    }
+}
+
+impl Default for Cache {
+    fn default() -> Self {
+        Self { folder: home().cache }
+    }
+}
+
+/// Not derived: a password in the URL must reach no log.
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").finish_non_exhaustive()
+    }
+}
+
+struct Home {
+    data: PathBuf,
+    cache: PathBuf,
+}
+
+/// The user's folders as the XDG rules name them; without a home, the working folder.
+fn home() -> Home {
+    match choose_base_strategy() {
+        Ok(strategy) => {
+            Home { data: strategy.data_dir().join("atelier"), cache: strategy.cache_dir().join("atelier") }
+        }
+        Err(_) => Home { data: "data".into(), cache: "data/cache".into() },
+    }
+}
+
+/// Why the settings cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    #[error("the configuration file {path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("the configuration file {path} is not TOML: {source}", path = .path.display())]
+    Toml { path: PathBuf, source: toml::de::Error },
+    #[error(
+        "the variable {0} names no setting; variables are {PREFIX}SECTION__KEY, as in {PREFIX}SERVER__ADDRESS"
+    )]
+    Variable(String),
+    #[error("{origin}: {source}")]
+    Setting { origin: String, source: toml::de::Error },
+}
+
+/// Settings from above the file, by section and key.
+#[derive(Debug, Default)]
+pub struct Overrides(BTreeMap<(String, String), (String, Value)>);
+
+impl Overrides {
+    /// Takes `ATELIER__SECTION__KEY` and, because every host sets it, `DATABASE_URL`.
+    pub fn from_variables(variables: impl Iterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+        let mut found = Self::default();
+        let mut by_name: Vec<_> = variables.collect();
+        // The prefixed name is the more deliberate one: it comes last and wins.
+        by_name.sort_by_key(|(name, _)| name.starts_with(PREFIX));
+        for (name, text) in by_name {
+            if name == "DATABASE_URL" {
+                found.set("database", "url", &name, Value::String(text));
+            } else if let Some(rest) = name.strip_prefix(PREFIX) {
+                let rest = rest.to_ascii_lowercase();
+                let Some((section, key)) = rest.split_once("__") else {
+                    return Err(ConfigError::Variable(name));
+                };
+                found.set(section, key, &name, literal(&text));
+            }
+        }
+        Ok(found)
+    }
+
+    /// `origin` is how a message names where the value came from: a variable or a flag.
+    pub fn set(&mut self, section: &str, key: &str, origin: &str, value: Value) {
+        self.0.insert((section.into(), key.into()), (origin.into(), value));
+    }
+}
+
+/// `true`, `12` and `["a"]` are what TOML says they are; anything else is a text.
+fn literal(text: &str) -> Value {
+    let parsed = toml::from_str::<Table>(&format!("value = {text}"));
+    parsed.ok().and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.into()))
+}
+
+impl Config {
+    /// `named` must exist; without one, `atelier.toml` is read if it is there.
+    pub fn read(named: Option<&Path>, overrides: Overrides) -> Result<Self, ConfigError> {
+        let path = named.unwrap_or(Path::new(DEFAULT_FILE));
+        let mut table = match fs::read_to_string(path) {
+            Ok(text) => toml::from_str::<Table>(&text)
+                .map_err(|source| ConfigError::Toml { path: path.to_owned(), source })?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Table::new(),
+            Err(source) => return Err(ConfigError::File { path: path.to_owned(), source }),
+        };
+        // Checked by itself first, so that a mistake in the file is not blamed on a variable.
+        check(&table, format!("the configuration file {}", path.display()))?;
+        for ((section, key), (origin, value)) in overrides.0 {
+            let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(settings) = entry {
+                settings.insert(key, value);
+            }
+            check(&table, origin)?;
+        }
+        check(&table, "the settings".into())
+    }
+}
+
+fn check(table: &Table, origin: String) -> Result<Config, ConfigError> {
+    Config::deserialize(table.clone()).map_err(|source| ConfigError::Setting { origin, source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn variables(given: &[(&str, &str)]) -> Result<Overrides, ConfigError> {
+        Overrides::from_variables(given.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+    }
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), text).unwrap();
+        file
+    }
+
+    #[test]
+    fn flag_over_variable_over_file_over_default() {
+        let named = file("[server]\naddress = \"127.0.0.1:1\"\n[models]\nrelease = \"spring\"\n");
+        let read = |overrides| Config::read(Some(named.path()), overrides).unwrap();
+        let from_file = read(Overrides::default());
+        assert_eq!(from_file.server.address.port(), 1);
+        assert_eq!(from_file.models.release, "spring");
+        assert_eq!(from_file.models.folder, Path::new("models"), "the default");
+
+        let mut overrides =
+            variables(&[("ATELIER__SERVER__ADDRESS", "127.0.0.1:2"), ("HOME", "/x")]).unwrap();
+        overrides.set("models", "release", "--release", "autumn".into());
+        let from_all = read(overrides);
+        assert_eq!(from_all.server.address.port(), 2);
+        assert_eq!(from_all.models.release, "autumn");
+    }
+
+    #[test]
+    fn the_prefixed_variable_wins_over_the_hosts() {
+        let given = [("ATELIER__DATABASE__URL", "sqlite:a"), ("DATABASE_URL", "postgres://b")];
+        let config = Config::read(None, variables(&given).unwrap()).unwrap();
+        assert_eq!(config.database.url, "sqlite:a");
+        let config = Config::read(None, variables(&given[1..]).unwrap()).unwrap();
+        assert_eq!(config.database.url, "postgres://b");
+        assert!(!format!("{config:?}").contains("postgres"), "a URL may hold a password");
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_where_it_was_made() {
+        let said = |named: &str, given: &[(&str, &str)]| {
+            let named = file(named);
+            let overrides = variables(given)?;
+            Config::read(Some(named.path()), overrides)
+        };
+        let error = said("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
+        assert!(error.starts_with("the configuration file /") && error.contains("adress"), "{error}");
+        let error = said("", &[("ATELIER__SERVER__ADDRESS", "nowhere")]).unwrap_err().to_string();
+        assert!(error.starts_with("ATELIER__SERVER__ADDRESS: "), "{error}");
+        let error = said("", &[("ATELIER__SERVER", "x")]).unwrap_err().to_string();
+        assert!(error.starts_with("the variable ATELIER__SERVER names no setting"), "{error}");
+        let error = Config::read(Some(Path::new("/nowhere.toml")), Overrides::default()).unwrap_err();
+        assert!(error.to_string().starts_with("the configuration file /nowhere.toml: No such file"));
+    }
+
+    #[test]
+    fn the_commented_file_says_the_defaults() {
+        let mut expected = Config::default();
+        let text = include_str!("../atelier.toml");
+        let config: Config = toml::from_str(text).unwrap();
+        // Two defaults depend on the user's home, so the file shows them in comments only.
+        expected.database = config.database.clone();
+        expected.cache = config.cache.clone();
+        assert_eq!(config, expected);
+        assert!(text.contains("# url = ") && text.contains("# folder = "));
+    }
+}

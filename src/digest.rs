@@ -1,0 +1,37 @@
+//! SHA-256 of files, as releases, worlds and downloads state it.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::Path,
+};
+
+use sha2::{Digest, Sha256};
+
+/// The file's SHA-256 in lower-case hexadecimal. Read in pieces: models are large.
+pub fn of_file(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let mut hasher = Sha256::new();
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(hex::encode(hasher.finalize())),
+            read => hasher.update(&piece[..read]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_digest_of_a_known_text() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "abc").unwrap();
+        assert_eq!(
+            of_file(file.path()).unwrap(),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! JSON Lines: one object a line.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Write},
+};
+
+use super::{
+    Row, RowError,
+    error::Unit,
+    text::{LONGEST, skip_byte_order_mark, stopped},
+    value::{Fields, JsonError, Value, parse},
+};
+
+#[derive(Debug)]
+pub(super) struct Reader {
+    input: BufReader<File>,
+    line: u64,
+    read: u64,
+    total: u64,
+    buffer: Vec<u8>,
+}
+
+impl Reader {
+    pub(super) fn new(file: File, total: u64) -> Self {
+        Self { input: BufReader::with_capacity(1 << 18, file), line: 0, read: 0, total, buffer: Vec::new() }
+    }
+
+    pub(super) fn progress(&self) -> (u64, u64) {
+        (self.read, self.total)
+    }
+
+    pub(super) fn next<T>(
+        &mut self,
+        finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
+    ) -> Option<Result<Row<T>, RowError>> {
+        loop {
+            let fits = match self.fill() {
+                Ok(None) => return None,
+                Ok(Some(fits)) => fits,
+                Err(error) => return Some(Err(RowError::fatal(Unit::Line, self.line + 1, stopped(&error)))),
+            };
+            if !fits {
+                let reason = format!("the line is longer than {} MiB", LONGEST >> 20);
+                return Some(finish(self.line, Err(reason)));
+            }
+            let bytes = self.buffer.trim_ascii_end();
+            if !bytes.is_empty() {
+                return Some(finish(self.line, object(bytes)));
+            }
+        }
+    }
+
+    /// Reads the next line into the buffer; `None` at the end, `false` for one that is too long.
+    fn fill(&mut self) -> io::Result<Option<bool>> {
+        self.buffer.clear();
+        if self.line == 0 {
+            self.read += skip_byte_order_mark(&mut self.input)?;
+        }
+        let mut limited = (&mut self.input).take(LONGEST as u64);
+        let mut length = limited.read_until(b'\n', &mut self.buffer)?;
+        if length == 0 {
+            return Ok(None);
+        }
+        self.line += 1;
+        let fits = length < LONGEST || self.buffer.ends_with(b"\n");
+        if !fits {
+            length += self.input.skip_until(b'\n')?;
+        }
+        self.read += length as u64;
+        Ok(Some(fits))
+    }
+}
+
+fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| format!("not UTF-8 text, from byte {} on", error.valid_up_to() + 1))?;
+    match parse(text) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(other) => Err(format!("a row must be an object, found {}", other.kind())),
+        Err(JsonError::Syntax(reason) | JsonError::Content(reason)) => Err(reason),
+    }
+}
+
+pub(super) fn write_row(output: &mut impl Write, fields: Fields<'_>) -> io::Result<()> {
+    serde_json::to_writer(&mut *output, &Value::Object(fields))?;
+    output.write_all(b"\n")
+}

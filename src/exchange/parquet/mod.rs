@@ -1,0 +1,12 @@
+//! Parquet, through the `parquet` crate's columns and without arrow, which would cost the build over a
+//! minute.
+
+mod calendar;
+mod column;
+mod guard;
+mod plan;
+mod read;
+mod write;
+
+pub(super) use read::Reader;
+pub(super) use write::Writer;

@@ -1,0 +1,260 @@
+//! What is read from text files, and what is said about bad rows.
+
+use super::*;
+use crate::domain::{Article, Customer, FeatureValue, Outfit, Split};
+
+#[test]
+fn json_lines_are_read_over_blank_lines_and_a_byte_order_mark() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "c.jsonl",
+        "\u{feff}{\"id\":\"c-1\",\"features\":{\"age\":28.0,\"gender\":null,\"preferred_colours\":\"red\"}}\r\n\r\n  \n\
+         { \"features\" : { \"shoe_size\" : \"38\" } , \"id\" : \"c-2\" }",
+    );
+    let rows: Vec<Row<Customer>> = open(&path).map(Result::unwrap).collect();
+    assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [1, 4]);
+    let one = &rows[0].value;
+    assert_eq!(one.id.as_str(), "c-1");
+    assert_eq!(one.features.get("age"), Some(&FeatureValue::Number(28.0)));
+    assert_eq!(one.features.get("gender"), None);
+    assert_eq!(one.features.get("preferred_colours"), Some(&FeatureValue::Many(vec!["red".into()])));
+    assert_eq!(rows[1].value.features.get("shoe_size"), Some(&FeatureValue::Text("38".into())));
+}
+
+#[test]
+fn bad_json_lines_say_what_is_wrong() {
+    let folder = Folder::new();
+    let outfits = folder.file(
+        "o.jsonl",
+        [
+            r#"{"customer":"c","articles":["a","b","c"]}"#,
+            r#"{"customer":"c","articles":7}"#,
+            r#"{"customer":"c","articles":["a","b","c",4]}"#,
+            r#"{"articles":["a","b","c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","a"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","d"],"split":"test"}"#,
+            r#"{"customer":"c","articles":["a","b","c","d"],"color":"red"}"#,
+            r#"{"customer":"c" "articles":["a","b","c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","#,
+            r#"["c",["a","b","c","d"]]"#,
+            r#"{"customer":"c","customer":"d","articles":["a","b","c","d"]}"#,
+            r#"{"customer":17,"articles":["a","b","c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b"," c","d"]}"#,
+            r#"{"customer":"c","articles":["a","b","c","d"],"features":"wedding"}"#,
+        ]
+        .join("\n"),
+    );
+    assert_eq!(
+        said::<Outfit>(&outfits),
+        [
+            "line 1: an outfit has 4 to 8 articles, this one has 3",
+            "line 2: field \"articles\" must be a list of texts, found a number",
+            "line 3: field \"articles\" must be a list of texts, found a number in it",
+            "line 4: field \"customer\" is missing",
+            "line 5: article a stands in it twice: an outfit is a set",
+            "line 6: a split is \"train\" or \"validation\", not \"test\"",
+            "line 7: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
+            "line 8: not JSON: expected `,` or `}` at column 17",
+            "line 9: not JSON: it ends too early, at column 40",
+            "line 10: a row must be an object, found a list",
+            "line 11: field \"customer\" stands in it twice",
+            "line 12: field \"customer\" must be a text, found a number",
+            "line 13: field \"articles\": an id cannot begin or end with a space",
+            "line 14: field \"features\" must be an object, found a text",
+        ]
+    );
+    let customers = folder.file(
+        "c.jsonl",
+        [
+            r#"{"id":"c","features":{"age":"old","gender":["male"],"country":true}}"#,
+            r#"{"id":"c","features":{"mood":["a",1]}}"#,
+            r#"{"id":"c","age":28}"#,
+            r#"{"id":"c","features":{"mood":"x","gender":"divers"}}"#,
+            r#"{"id":"c","features":{"gender":"a\u0000b"}}"#,
+            r#"{"id":"c","features":{"":"x"}}"#,
+        ]
+        .join("\n"),
+    );
+    assert_eq!(
+        said::<Customer>(&customers),
+        [
+            "line 1: feature \"country\" takes a text, found true; \
+             feature \"age\" takes a finite number, found the text \"old\"; \
+             feature \"gender\" takes a text, found a list of 1",
+            "line 2: feature \"mood\" takes a text, a number or a list of texts, found a list with a number in it",
+            "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
+            "4: feature \"gender\" has no value \"divers\"; it was treated as not given",
+            "4: the schema has no feature \"mood\"; it was ignored",
+            "line 5: field \"features\" holds the character NUL (\\u0000): take it out",
+            "line 6: a feature needs a name, found an empty one",
+        ]
+    );
+    let articles = folder.file(
+        "a.jsonl",
+        [
+            &br#"{"type":"coat"}"#[..],
+            br#"{"id":"a","type":null}"#,
+            br#"{"id":"a","type":" coat"}"#,
+            br#"{"id":"","type":"coat"}"#,
+            br#"{"id":"a","type":"coat","x":[{"y\u0000":1}]}"#,
+            b"{\"id\":\"a\",\"type\":\"\xFF\"}",
+            br#"{"id":"a","type":"coat","colour":null}"#,
+        ]
+        .join(&b'\n'),
+    );
+    assert_eq!(
+        said::<Article>(&articles),
+        [
+            "line 1: field \"id\" is missing",
+            "line 2: field \"type\" is missing",
+            "line 3: an article's type cannot be empty, padded with spaces, or hold control characters or '|', \
+             found \" coat\"",
+            "line 4: field \"id\": an id cannot be empty",
+            "line 5: field \"x\" holds the character NUL (\\u0000): take it out",
+            "line 6: not UTF-8 text, from byte 19 on",
+        ]
+    );
+}
+
+#[test]
+fn a_csv_file_is_read_by_the_schema() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "o.csv",
+        "\u{feff}customer,articles,split,features.occasion,mood\r\nc-1,a|b|c|d,train,wedding,\r\n\r\n\
+         \"c-2\",\"a|b|c|d|e\",,\"two\r\nlines\",1|2\r\nc-3,a|b|c|d,validation,,7",
+    );
+    let rows: Vec<Row<Outfit>> = open(&path).map(Result::unwrap).collect();
+    assert_eq!(rows.iter().map(|row| row.line).collect::<Vec<_>>(), [2, 4, 6]);
+    assert_eq!(rows[0].value.split, Some(Split::Train));
+    assert_eq!(rows[0].value.features.get("occasion"), Some(&FeatureValue::Text("wedding".into())));
+    assert_eq!(rows[0].value.features.get("mood"), None);
+    assert_eq!(rows[1].value.articles().len(), 5);
+    assert_eq!(rows[1].value.features.get("occasion"), Some(&FeatureValue::Text("two\r\nlines".into())));
+    assert_eq!(rows[1].value.features.get("mood"), Some(&FeatureValue::Many(vec!["1".into(), "2".into()])));
+    assert_eq!(rows[2].value.features.get("mood"), Some(&FeatureValue::Number(7.0)));
+    assert_eq!(rows[2].warnings[0].to_string(), "the schema has no feature \"mood\"; it was ignored");
+}
+
+#[test]
+fn a_csv_file_may_hold_features_as_json() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "c.csv",
+        "id,features,age\nc-1,\"{\"\"gender\"\":\"\"male\"\"}\",28\nc-2,\"{\"\"age\"\":1}\",2\n",
+    );
+    let rows: Vec<_> = open::<Customer>(&path).collect();
+    let features = &rows[0].as_ref().unwrap().value.features;
+    assert_eq!(features.get("gender"), Some(&FeatureValue::Text("male".into())));
+    assert_eq!(features.get("age"), Some(&FeatureValue::Number(28.0)));
+    assert_eq!(rows[1].as_ref().unwrap_err().to_string(), "line 3: feature \"age\" is given in two columns");
+}
+
+#[test]
+fn bad_csv_rows_say_what_is_wrong_and_end_nothing() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "c.csv",
+        &b"id,age,gender\n\nc-1,old,male\nc-2,28\nc-3,28,male,extra\n,28,male\nc-5,\"28\n\",male\nc-6,\xE4,male\n\
+           c-7,28,\0\nc-8,28,\"male\nc-9\",\n"[..],
+    );
+    assert_eq!(
+        said::<Customer>(&path),
+        [
+            "line 3: feature \"age\" takes a finite number, found the text \"old\"",
+            "line 4: the header has 3 cells, this row has 2",
+            "line 5: the header has 3 cells, this row has 4",
+            "line 6: field \"id\" is missing",
+            "line 9: cell 2 is not UTF-8 text: save the file as UTF-8",
+            "line 10: field \"features\" holds the character NUL (\\u0000): take it out",
+            "line 11: the header has 3 cells, this row has 4 (it spans 2 lines: is a quote left open?)",
+        ]
+    );
+}
+
+#[test]
+fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
+    let folder = Folder::new();
+    let path = folder.file("c.csv", "id,age\nc-1,28\nc-2,\"29\nc-3,30\nc-4,31\n");
+    let rows: Vec<_> = open::<Customer>(&path).collect();
+    assert!(rows[0].is_ok());
+    let error = rows[1].as_ref().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "line 3: a quote is opened in this row and never closed, which swallows all that follows"
+    );
+    assert!(error.is_fatal());
+    assert_eq!(rows.len(), 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failing_disk_does_not_look_like_the_end_of_the_file() {
+    let folder = Folder::new();
+    // A process's own memory has nothing at its beginning: reading there fails as a bad disk does.
+    let lines = folder.path("c.jsonl");
+    std::os::unix::fs::symlink("/proc/self/mem", &lines).unwrap();
+    let mut rows = open::<Customer>(&lines);
+    let error = rows.next().unwrap().unwrap_err();
+    assert!(error.is_fatal());
+    assert_eq!(error.reason, "the file cannot be read any further: Input/output error (os error 5)");
+    assert!(rows.next().is_none());
+    let cells = folder.path("c.csv");
+    std::os::unix::fs::symlink("/proc/self/mem", &cells).unwrap();
+    let error = read::<Customer>(&cells, &SCHEMA).unwrap_err().to_string();
+    assert_eq!(error, format!("cannot read {}: Input/output error (os error 5)", cells.display()));
+}
+
+#[test]
+fn rows_of_unreasonable_size_are_refused() {
+    let folder = Folder::new();
+    let long = "x".repeat(17 << 20);
+    let path = folder.file(
+        "a.jsonl",
+        format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":\"{long}\"}}\n{{\"id\":\"b\",\"type\":\"coat\"}}\n"),
+    );
+    let rows: Vec<_> = open::<Article>(&path).collect();
+    assert_eq!(rows[0].as_ref().unwrap_err().to_string(), "line 1: the line is longer than 16 MiB");
+    assert_eq!(rows[1].as_ref().unwrap().value.id.as_str(), "b", "what follows is read");
+    let path = folder.file("a.csv", format!("id,type\na,coat\nb,\"{long}\nc,coat\n"));
+    let rows: Vec<_> = open::<Article>(&path).collect();
+    let error = rows[1].as_ref().unwrap_err();
+    assert_eq!(error.to_string(), "line 3: this row is longer than 16 MiB: is a quote left open?");
+    assert!(error.is_fatal());
+    assert_eq!(rows.len(), 2);
+    let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 20));
+    let path = folder.file("deep.jsonl", deep);
+    assert!(said::<Article>(&path)[0].starts_with("line 1: not JSON: recursion limit exceeded"));
+}
+
+#[test]
+fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
+    let folder = Folder::new();
+    let said = |name: &str, content: &[u8]| {
+        let path = folder.file(name, content);
+        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
+        error.replace(path.to_str().unwrap(), "FILE")
+    };
+    assert_eq!(said("a.csv", b""), "FILE: it is empty; expected a header with the columns' names");
+    assert_eq!(
+        said("a.csv", b"id;type\na;coat\n"),
+        "FILE: articles need a column \"id\", found \"id;type\"; commas separate the columns"
+    );
+    assert_eq!(
+        said("a.csv", b"id,colour\n"),
+        "FILE: articles need a column \"type\", found \"id\", \"colour\""
+    );
+    assert_eq!(said("a.csv", b"id,type,id\n"), "FILE: column \"id\" stands in it twice");
+    assert_eq!(
+        said("a.csv", b",id,type\n"),
+        "FILE: column 1 has no name; name it or leave it out (pandas: `index=False`)"
+    );
+    assert!(said("a.parquet", b"id,type\n").starts_with("FILE: this is no Parquet file that can be read: "));
+    assert!(said("a.xlsx", b"PK").starts_with("FILE: the ending says no known format"));
+    let missing = read::<Article>(&folder.path("none.csv"), &SCHEMA).unwrap_err();
+    assert!(missing.to_string().starts_with("cannot read "), "{missing}");
+    let inside = folder.path("spark.parquet");
+    fs::create_dir(&inside).unwrap();
+    let error = read::<Article>(&inside, &SCHEMA).unwrap_err().to_string();
+    assert!(error.ends_with("it is a folder; name a file in it"), "{error}");
+}

@@ -1,0 +1,154 @@
+//! The catalogue.
+
+use futures_util::Stream;
+use serde_json::{Map, Value};
+use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
+
+use super::{
+    Put, Store, StoreError, Timestamp, json,
+    pages::{self, PAGE},
+    search, upsert,
+};
+use crate::domain::{Article, ArticleId};
+
+/// The articles of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Articles<'a> {
+    pub(super) store: &'a Store,
+}
+
+impl<'a> Articles<'a> {
+    pub async fn get(self, id: &ArticleId) -> Result<Option<Article>, StoreError> {
+        let row = sqlx::query_as("select id, type, attributes from articles where id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&self.store.readers)
+            .await?;
+        row.map(article).transpose()
+    }
+
+    /// Adds the article, or makes the one with its id like it.
+    pub async fn put(self, article: &Article, now: Timestamp) -> Result<Put, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let put =
+            upsert::one(&mut transaction, self.store.dialect, ArticleRow { article, millis: now.millis() })
+                .await?;
+        transaction.commit().await?;
+        Ok(put)
+    }
+
+    /// Takes the article out of the catalogue; outfits that it was part of stay as they were. False if
+    /// there was none.
+    pub async fn delete(self, id: &ArticleId) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let deleted = sqlx::query("delete from articles where id = $1")
+            .bind(id.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(deleted.rows_affected() > 0)
+    }
+
+    /// Up to `n` articles after the one called `after`, in the order of their ids' bytes; those only
+    /// whose id, type or textual attributes hold every word of `search`, in whatever case.
+    pub async fn list(
+        self,
+        search: &str,
+        after: Option<&ArticleId>,
+        n: u32,
+    ) -> Result<Vec<Article>, StoreError> {
+        let patterns = search::patterns(search);
+        let sql = format!(
+            "select id, type, attributes from articles where id > $1{} order by id limit $2",
+            search::condition(3, patterns.len())
+        );
+        let mut query = sqlx::query_as(AssertSqlSafe(sql))
+            // No id is empty, so every id comes after the empty text.
+            .bind(after.map_or("", ArticleId::as_str))
+            .bind(i64::from(n));
+        for pattern in patterns {
+            query = query.bind(pattern);
+        }
+        query.fetch_all(&self.store.readers).await?.into_iter().map(article).collect()
+    }
+
+    pub async fn count(self) -> Result<u64, StoreError> {
+        let count: i64 =
+            sqlx::query_scalar("select count(*) from articles").fetch_one(&self.store.readers).await?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Every article, in the order of their ids' bytes. Each page is read when it is needed.
+    pub fn all(self) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
+        pages::all(None::<ArticleId>, move |after| async move {
+            let page = self.list("", after.as_ref(), PAGE).await?;
+            Ok(page.into_iter().map(|article| (Some(article.id.clone()), article)).collect())
+        })
+    }
+
+    /// Every article's id, in order.
+    pub fn ids(self) -> impl Stream<Item = Result<ArticleId, StoreError>> + Send + use<'a> {
+        pages::all(String::new(), move |after| async move {
+            let rows: Vec<(String,)> =
+                sqlx::query_as("select id from articles where id > $1 order by id limit $2")
+                    .bind(after)
+                    .bind(i64::from(PAGE))
+                    .fetch_all(&self.store.readers)
+                    .await?;
+            rows.into_iter().map(|(id,)| Ok((id.clone(), article_id(id)?))).collect()
+        })
+    }
+}
+
+pub(super) struct ArticleRow<'a> {
+    pub(super) article: &'a Article,
+    pub(super) millis: i64,
+}
+
+impl upsert::Row for ArticleRow<'_> {
+    const INSERT: &'static str =
+        "insert into articles (id, type, attributes, name_key, created_at, updated_at) values";
+    const COLUMNS: usize = 6;
+    const ON_CONFLICT: &'static str = "
+        on conflict (id) do update set
+            type = excluded.type,
+            attributes = excluded.attributes,
+            name_key = excluded.name_key,
+            revision = articles.revision + 1,
+            updated_at = excluded.updated_at
+        where (articles.type, articles.attributes, articles.name_key)
+            <> (excluded.type, excluded.attributes, excluded.name_key)
+        returning revision";
+    type Key = ArticleId;
+
+    fn key(&self) -> ArticleId {
+        self.article.id.clone()
+    }
+
+    fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
+        values.add(self.article.id.as_str())?;
+        values.add(self.article.kind())?;
+        values.add(json::text(self.article.attributes()))?;
+        values.add(name_key(self.article))?;
+        values.add(self.millis)?;
+        values.add(self.millis)
+    }
+}
+
+fn name_key(article: &Article) -> String {
+    let fields = [article.id.as_str(), article.kind()].into_iter();
+    search::name_key(fields.chain(article.attributes().keys().flat_map(|name| article.words(name))))
+}
+
+fn article((id, kind, attributes): (String, String, String)) -> Result<Article, StoreError> {
+    let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
+    let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
+    Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
+}
+
+fn article_id(id: String) -> Result<ArticleId, StoreError> {
+    ArticleId::new(&id).map_err(|error| StoreError::Damaged {
+        table: "articles",
+        id,
+        reason: error.to_string(),
+    })
+}

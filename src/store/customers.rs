@@ -1,0 +1,168 @@
+//! The shop's customers and what is known about them.
+
+use futures_util::Stream;
+use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
+
+use super::{
+    Put, Store, StoreError, Timestamp, audit, json,
+    pages::{self, PAGE},
+    search, upsert,
+};
+use crate::domain::{Customer, CustomerId, FeatureValue};
+
+/// The customers of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Customers<'a> {
+    pub(super) store: &'a Store,
+}
+
+impl<'a> Customers<'a> {
+    pub async fn get(self, id: &CustomerId) -> Result<Option<Customer>, StoreError> {
+        let row = sqlx::query_as("select id, features from customers where id = $1")
+            .bind(id.as_str())
+            .fetch_optional(&self.store.readers)
+            .await?;
+        row.map(customer).transpose()
+    }
+
+    /// Adds the customer, or makes the one with this id like them.
+    ///
+    /// # Errors
+    /// Among others if a feature is a number that is none (`Unfit`).
+    pub async fn put(self, customer: &Customer, now: Timestamp) -> Result<Put, StoreError> {
+        let row = CustomerRow::new(customer, now.millis())?;
+        let mut transaction = self.store.write().await?;
+        let put = upsert::one(&mut transaction, self.store.dialect, row).await?;
+        transaction.commit().await?;
+        Ok(put)
+    }
+
+    /// Erases the customer: the profile and the outfits go, feedback forgets whom it was about, and the
+    /// audit log's entries that name them are blanked. False if there was no such customer; what named
+    /// them is blanked all the same.
+    pub async fn erase(self, id: &CustomerId) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let erased = sqlx::query("delete from customers where id = $1")
+            .bind(id.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        audit::forget(&mut transaction, id).await?;
+        transaction.commit().await?;
+        Ok(erased.rows_affected() > 0)
+    }
+
+    /// Up to `n` customers after the one called `after`, in the order of their ids' bytes; those only
+    /// whose id or textual features hold every word of `search`, in whatever case.
+    pub async fn list(
+        self,
+        search: &str,
+        after: Option<&CustomerId>,
+        n: u32,
+    ) -> Result<Vec<Customer>, StoreError> {
+        let patterns = search::patterns(search);
+        let sql = format!(
+            "select id, features from customers where id > $1{} order by id limit $2",
+            search::condition(3, patterns.len())
+        );
+        let mut query = sqlx::query_as(AssertSqlSafe(sql))
+            // No id is empty, so every id comes after the empty text.
+            .bind(after.map_or("", CustomerId::as_str))
+            .bind(i64::from(n));
+        for pattern in patterns {
+            query = query.bind(pattern);
+        }
+        query.fetch_all(&self.store.readers).await?.into_iter().map(customer).collect()
+    }
+
+    pub async fn count(self) -> Result<u64, StoreError> {
+        let count: i64 =
+            sqlx::query_scalar("select count(*) from customers").fetch_one(&self.store.readers).await?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Every customer, in the order of their ids' bytes. Each page is read when it is needed.
+    pub fn all(self) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
+        pages::all(None::<CustomerId>, move |after| async move {
+            let page = self.list("", after.as_ref(), PAGE).await?;
+            Ok(page.into_iter().map(|customer| (Some(customer.id.clone()), customer)).collect())
+        })
+    }
+
+    /// Every customer's id, in order.
+    pub fn ids(self) -> impl Stream<Item = Result<CustomerId, StoreError>> + Send + use<'a> {
+        pages::all(String::new(), move |after| async move {
+            let rows: Vec<(String,)> =
+                sqlx::query_as("select id from customers where id > $1 order by id limit $2")
+                    .bind(after)
+                    .bind(i64::from(PAGE))
+                    .fetch_all(&self.store.readers)
+                    .await?;
+            rows.into_iter().map(|(id,)| Ok((id.clone(), customer_id(id)?))).collect()
+        })
+    }
+}
+
+pub(super) struct CustomerRow<'a> {
+    customer: &'a Customer,
+    features: String,
+    millis: i64,
+}
+
+impl<'a> CustomerRow<'a> {
+    pub(super) fn new(customer: &'a Customer, millis: i64) -> Result<Self, StoreError> {
+        Ok(Self { customer, features: json::features_text(&customer.features)?, millis })
+    }
+}
+
+impl upsert::Row for CustomerRow<'_> {
+    const INSERT: &'static str =
+        "insert into customers (id, features, name_key, created_at, updated_at) values";
+    const COLUMNS: usize = 5;
+    const ON_CONFLICT: &'static str = "
+        on conflict (id) do update set
+            features = excluded.features,
+            name_key = excluded.name_key,
+            revision = customers.revision + 1,
+            updated_at = excluded.updated_at
+        where (customers.features, customers.name_key) <> (excluded.features, excluded.name_key)
+        returning revision";
+    type Key = CustomerId;
+
+    fn key(&self) -> CustomerId {
+        self.customer.id.clone()
+    }
+
+    fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
+        values.add(self.customer.id.as_str())?;
+        values.add(self.features)?;
+        values.add(name_key(self.customer))?;
+        values.add(self.millis)?;
+        values.add(self.millis)
+    }
+}
+
+fn name_key(customer: &Customer) -> String {
+    let words = customer.features.iter().flat_map(|(_, value)| match value {
+        FeatureValue::Text(text) => std::slice::from_ref(text),
+        FeatureValue::Many(words) => words,
+        FeatureValue::Number(_) => &[],
+    });
+    search::name_key(std::iter::once(customer.id.as_str()).chain(words.map(String::as_str)))
+}
+
+fn customer((id, features): (String, String)) -> Result<Customer, StoreError> {
+    let features = json::features(&features).map_err(|reason| StoreError::Damaged {
+        table: "customers",
+        id: id.clone(),
+        reason,
+    })?;
+    Ok(Customer { id: customer_id(id)?, features })
+}
+
+fn customer_id(id: String) -> Result<CustomerId, StoreError> {
+    CustomerId::new(&id).map_err(|error| StoreError::Damaged {
+        table: "customers",
+        id,
+        reason: error.to_string(),
+    })
+}

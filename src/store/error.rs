@@ -1,0 +1,155 @@
+//! What can go wrong with a database, in words that say what to do.
+//!
+//! It knows no HTTP: which of these is the client's fault and which a reason to try again is plain from
+//! the variant, and the HTTP layer's to say.
+
+use sqlx::error::{DatabaseError, ErrorKind};
+
+/// Why the store could not do what it was asked.
+///
+/// Texts only, never the driver's own error: Postgres puts the values of the row into it, and they
+/// would come to light in a log.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    #[error(
+        "a database URL is sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE; this one is not: {reason}"
+    )]
+    Url { reason: String },
+    #[error("the database cannot be reached: {reason}; check that it runs, and the address and login")]
+    Unreachable { reason: String },
+    #[error("the database stayed busy: {reason}; try again")]
+    Busy { reason: String },
+    #[error(
+        "the database is at version {found}, this Atelier knows up to {known}; start the newer Atelier, or go back to a backup made by this one"
+    )]
+    Newer { found: i64, known: i64 },
+    #[error(
+        "the database was brought to version {version} by another text of that migration than this Atelier's; start the Atelier that made it, or export from there and import here"
+    )]
+    Altered { version: i64 },
+    #[error("{0}")]
+    Conflict(Conflict),
+    #[error("there is no such {0}")]
+    NotFound(&'static str),
+    #[error("the row {id} of table {table} is damaged: {reason}; correct or delete it")]
+    Damaged { table: &'static str, id: String, reason: String },
+    #[error("{what} cannot be stored: {reason}")]
+    Unfit { what: &'static str, reason: String },
+    #[error("the disk of the database is full; make room and try again")]
+    Full,
+    #[error("the database can only be read; check the permissions of its file and folder, or its role")]
+    ReadOnly,
+    #[error("the database answered with an error: {0}")]
+    Other(String),
+}
+
+/// What stands in the way of a write, for whoever asked for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Conflict {
+    #[error("another person has that name already")]
+    NameTaken,
+    #[error("there is no such customer; put the customer first")]
+    UnknownCustomer,
+    #[error("that feedback id was used for another event; take a new id for each event")]
+    FeedbackDiffers,
+}
+
+impl StoreError {
+    /// For a statement whose row names another one: what it means when that other is not there.
+    ///
+    /// `SQLite` does not tell which foreign key was violated, so the statement says it.
+    pub(super) fn naming(absent: StoreError) -> impl FnOnce(sqlx::Error) -> StoreError {
+        move |error| match &error {
+            sqlx::Error::Database(database) if database.kind() == ErrorKind::ForeignKeyViolation => absent,
+            _ => error.into(),
+        }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        match error {
+            sqlx::Error::Database(database) => from_database(database.as_ref()),
+            sqlx::Error::PoolTimedOut => StoreError::Unreachable {
+                reason: "no connection within ten seconds: it is down, or all connections are busy".into(),
+            },
+            error @ (sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed) => StoreError::Unreachable { reason: error.to_string() },
+            error => StoreError::Other(error.to_string()),
+        }
+    }
+}
+
+fn from_database(error: &dyn DatabaseError) -> StoreError {
+    if error.kind() == ErrorKind::UniqueViolation && violates_name(error) {
+        return StoreError::Conflict(Conflict::NameTaken);
+    }
+    let code = error.code().unwrap_or_default();
+    let reason = error.message().to_owned();
+    // SQLite's extended result codes are numbers of up to four digits; Postgres's have five characters.
+    if code.len() < 5 {
+        from_sqlite(code.parse().unwrap_or_default(), reason)
+    } else {
+        from_postgres(&code, reason)
+    }
+}
+
+/// The one constraint that a client can run into by a key of its own.
+fn violates_name(error: &dyn DatabaseError) -> bool {
+    error.constraint() == Some("people_name_unique")
+        // SQLite names the columns instead.
+        || error.message() == "UNIQUE constraint failed: people.name_key"
+}
+
+/// <https://www.sqlite.org/rescode.html>; the lowest byte is the primary code.
+fn from_sqlite(code: u32, reason: String) -> StoreError {
+    match code & 0xff {
+        5 | 6 => StoreError::Busy { reason },
+        8 => StoreError::ReadOnly,
+        13 => StoreError::Full,
+        14 => StoreError::Unreachable { reason },
+        _ => StoreError::Other(reason),
+    }
+}
+
+/// <https://www.postgresql.org/docs/current/errcodes-appendix.html>
+fn from_postgres(code: &str, reason: String) -> StoreError {
+    match code {
+        "53100" => StoreError::Full,
+        "25006" => StoreError::ReadOnly,
+        // Lock not available, deadlock, serialisation.
+        "55P03" | "40P01" | "40001" => StoreError::Busy { reason },
+        // Too many connections; shutting down, crashed, starting up.
+        "53300" | "57P01" | "57P02" | "57P03" => StoreError::Unreachable { reason },
+        // Connection failures, refused logins, no such database.
+        _ if ["08", "28", "3D"].iter().any(|class| code.starts_with(class)) => {
+            StoreError::Unreachable { reason }
+        }
+        _ => StoreError::Other(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sqlx::{AnyConnection, Connection};
+
+    #[tokio::test]
+    async fn a_full_disk_and_a_read_only_file_have_their_own_words() {
+        sqlx::any::install_default_drivers();
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite://{}/a.db?mode=rwc", folder.path().display());
+        let mut connection = AnyConnection::connect(&url).await.unwrap();
+        sqlx::raw_sql("create table t (x blob); pragma max_page_count = 10")
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        let full = sqlx::raw_sql("insert into t values (zeroblob(100000))").execute(&mut connection).await;
+        assert_eq!(StoreError::from(full.unwrap_err()), StoreError::Full);
+        sqlx::raw_sql("pragma query_only = on").execute(&mut connection).await.unwrap();
+        let refused = sqlx::raw_sql("insert into t values (1)").execute(&mut connection).await;
+        assert_eq!(StoreError::from(refused.unwrap_err()), StoreError::ReadOnly);
+    }
+}

@@ -1,0 +1,230 @@
+//! What became of suggestions: the ground for saying which method people accept.
+
+use std::str::FromStr;
+
+use sha2::{Digest, Sha256};
+use sqlx::AnyConnection;
+
+use super::{Conflict, Store, StoreError, Timestamp, text::short_line};
+use crate::domain::{ArticleId, CustomerId};
+
+/// The feedback events of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Feedback<'a> {
+    pub(super) store: &'a Store,
+}
+
+/// One thing that happened to one suggested article.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedbackEvent {
+    pub kind: FeedbackKind,
+    pub completion_id: String,
+    /// The blank's place in the outfit.
+    pub slot: u32,
+    pub article: ArticleId,
+    /// Its place among the suggestions, from 1.
+    pub rank: u32,
+    pub release: String,
+    pub method: String,
+    /// The experiment's arm, if one was running.
+    pub arm: Option<String>,
+    /// None if the suggestion was for nobody known, and once the customer is erased.
+    pub customer: Option<CustomerId>,
+    pub at: Timestamp,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FeedbackKind {
+    Shown,
+    Accepted,
+    Rejected,
+    Bought,
+}
+
+/// What reporting an event did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    Now,
+    /// It was reported before, under the same key; nothing changed.
+    Before,
+}
+
+/// How often what happened to one method's suggestions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FeedbackCounts {
+    pub release: String,
+    pub method: String,
+    pub arm: Option<String>,
+    pub shown: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+    pub bought: u64,
+}
+
+impl Feedback<'_> {
+    /// Records the event under the caller's idempotency key. Reporting it again changes nothing, not
+    /// even its time.
+    ///
+    /// # Errors
+    /// Among others if the key was used for another event, or there is no such customer (`Conflict`).
+    pub async fn record(self, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
+        let key_hash: [u8; 32] = Sha256::digest(key).into();
+        let mut transaction = self.store.write().await?;
+        let inserted = insert(&mut transaction, &key_hash, event).await?;
+        if !inserted {
+            let stored = sqlx::query_as(
+                "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
+                 from feedback_events where key_hash = $1",
+            )
+            .bind(&key_hash[..])
+            .fetch_one(&mut *transaction)
+            .await?;
+            if !repeats(event, &parse(stored)?) {
+                return Err(StoreError::Conflict(Conflict::FeedbackDiffers));
+            }
+        }
+        transaction.commit().await?;
+        Ok(if inserted { Recorded::Now } else { Recorded::Before })
+    }
+
+    /// What happened to one completion's suggestions, in the order of time.
+    pub async fn of_completion(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
+        sqlx::query_as(
+            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
+             from feedback_events where completion_id = $1 order by at, slot, rank, kind",
+        )
+        .bind(short_line("a completion's id", completion_id)?)
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(parse)
+        .collect()
+    }
+
+    /// All feedback about one customer, in the order of time.
+    pub async fn of_customer(self, customer: &CustomerId) -> Result<Vec<FeedbackEvent>, StoreError> {
+        sqlx::query_as(
+            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
+             from feedback_events where customer_id = $1 order by at, completion_id, slot, rank, kind",
+        )
+        .bind(customer.as_str())
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(parse)
+        .collect()
+    }
+
+    /// What happened, by release, method and arm.
+    pub async fn counts(self) -> Result<Vec<FeedbackCounts>, StoreError> {
+        let rows: Vec<CountColumns> = sqlx::query_as(
+            "select release, method, arm,
+                count(case when kind = 'shown' then 1 end),
+                count(case when kind = 'accepted' then 1 end),
+                count(case when kind = 'rejected' then 1 end),
+                count(case when kind = 'bought' then 1 end)
+             from feedback_events
+             group by release, method, arm
+             order by release, method, coalesce(arm, '')",
+        )
+        .fetch_all(&self.store.readers)
+        .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(release, method, arm, shown, accepted, rejected, bought)| FeedbackCounts {
+                release,
+                method,
+                arm,
+                shown: shown.unsigned_abs(),
+                accepted: accepted.unsigned_abs(),
+                rejected: rejected.unsigned_abs(),
+                bought: bought.unsigned_abs(),
+            })
+            .collect())
+    }
+}
+
+/// False if there is an event under that key.
+async fn insert(
+    connection: &mut AnyConnection,
+    key_hash: &[u8; 32],
+    event: &FeedbackEvent,
+) -> Result<bool, StoreError> {
+    let arm = event.arm.as_deref().map(|arm| short_line("an arm", arm)).transpose()?;
+    let inserted = sqlx::query(
+        "insert into feedback_events
+            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+         on conflict (key_hash) do nothing",
+    )
+    .bind(&key_hash[..])
+    .bind(event.kind.as_str())
+    .bind(short_line("a completion's id", &event.completion_id)?)
+    .bind(i64::from(event.slot))
+    .bind(event.article.as_str())
+    .bind(i64::from(event.rank))
+    .bind(short_line("a release", &event.release)?)
+    .bind(short_line("a method", &event.method)?)
+    .bind(arm)
+    .bind(event.customer.as_ref().map(CustomerId::as_str))
+    .bind(event.at.millis())
+    .execute(connection)
+    .await
+    .map_err(StoreError::naming(StoreError::Conflict(Conflict::UnknownCustomer)))?;
+    Ok(inserted.rows_affected() > 0)
+}
+
+/// Whether an event is a stored one again. The time is when it was first reported, and an erased
+/// customer is forgotten, so neither can tell them apart.
+fn repeats(event: &FeedbackEvent, stored: &FeedbackEvent) -> bool {
+    let customer = stored.customer.as_ref().and(event.customer.clone());
+    FeedbackEvent { at: stored.at, customer, ..event.clone() } == *stored
+}
+
+type CountColumns = (String, String, Option<String>, i64, i64, i64, i64);
+
+type Columns = (String, String, i64, String, i64, String, String, Option<String>, Option<String>, i64);
+
+fn parse(
+    (kind, completion_id, slot, article, rank, release, method, arm, customer, at): Columns,
+) -> Result<FeedbackEvent, StoreError> {
+    let damaged = |reason| StoreError::Damaged {
+        table: "feedback_events",
+        id: format!("of completion {completion_id}"),
+        reason,
+    };
+    Ok(FeedbackEvent {
+        kind: kind.parse().map_err(damaged)?,
+        slot: u32::try_from(slot).map_err(|error| damaged(error.to_string()))?,
+        article: ArticleId::new(article).map_err(|error| damaged(error.to_string()))?,
+        rank: u32::try_from(rank).map_err(|error| damaged(error.to_string()))?,
+        customer: customer.map(CustomerId::new).transpose().map_err(|error| damaged(error.to_string()))?,
+        release,
+        method,
+        arm,
+        at: Timestamp::from_millis(at),
+        completion_id,
+    })
+}
+
+impl FeedbackKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            FeedbackKind::Shown => "shown",
+            FeedbackKind::Accepted => "accepted",
+            FeedbackKind::Rejected => "rejected",
+            FeedbackKind::Bought => "bought",
+        }
+    }
+}
+
+impl FromStr for FeedbackKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Self::Shown, Self::Accepted, Self::Rejected, Self::Bought]
+            .into_iter()
+            .find(|kind| kind.as_str() == text)
+            .ok_or_else(|| format!("feedback is shown, accepted, rejected or bought, not {text:?}"))
+    }
+}

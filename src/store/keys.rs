@@ -1,0 +1,128 @@
+//! The API keys that programs come with.
+
+use super::{Name, Store, StoreError, Timestamp, TokenHash, json};
+
+/// The API keys of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct ApiKeys<'a> {
+    pub(super) store: &'a Store,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub i64);
+
+/// What is known of a key, which is not the key itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiKey {
+    pub id: KeyId,
+    pub label: Name,
+    pub scopes: Vec<String>,
+    pub created_at: Timestamp,
+    pub expires_at: Option<Timestamp>,
+    pub last_used_at: Option<Timestamp>,
+    pub revoked_at: Option<Timestamp>,
+}
+
+impl ApiKeys<'_> {
+    pub async fn create(
+        self,
+        token: &TokenHash,
+        label: &Name,
+        scopes: &[String],
+        now: Timestamp,
+        expires_at: Option<Timestamp>,
+    ) -> Result<ApiKey, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let id = sqlx::query_scalar(
+            "insert into api_keys (token_hash, label, scopes, created_at, expires_at)
+             values ($1, $2, $3, $4, $5) returning id",
+        )
+        .bind(token.bytes())
+        .bind(label.as_str())
+        .bind(json::text(&scopes))
+        .bind(now.millis())
+        .bind(expires_at.map(Timestamp::millis))
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(ApiKey {
+            id: KeyId(id),
+            label: label.clone(),
+            scopes: scopes.to_vec(),
+            created_at: now,
+            expires_at,
+            last_used_at: None,
+            revoked_at: None,
+        })
+    }
+
+    /// The key of that token, if it is neither expired nor revoked.
+    pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
+        let row = sqlx::query_as(
+            "select id, label, scopes, created_at, expires_at, last_used_at, revoked_at from api_keys
+             where token_hash = $1 and revoked_at is null and (expires_at is null or expires_at > $2)",
+        )
+        .bind(token.bytes())
+        .bind(now.millis())
+        .fetch_optional(&self.store.readers)
+        .await?;
+        row.map(key).transpose()
+    }
+
+    /// All keys, the expired and revoked too, the newest first.
+    pub async fn list(self) -> Result<Vec<ApiKey>, StoreError> {
+        sqlx::query_as(
+            "select id, label, scopes, created_at, expires_at, last_used_at, revoked_at from api_keys
+             order by id desc",
+        )
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(key)
+        .collect()
+    }
+
+    /// Notes that the key was used. It is a write: once a minute is enough.
+    pub async fn touch(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        sqlx::query(
+            "update api_keys set last_used_at = $2
+             where id = $1 and (last_used_at is null or last_used_at < $2)",
+        )
+        .bind(id.0)
+        .bind(now.millis())
+        .execute(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Ends the key for good. Revoking it again leaves the first time standing.
+    pub async fn revoke(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let revoked = sqlx::query("update api_keys set revoked_at = coalesce(revoked_at, $2) where id = $1")
+            .bind(id.0)
+            .bind(now.millis())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        if revoked.rows_affected() == 0 { Err(StoreError::NotFound("API key")) } else { Ok(()) }
+    }
+}
+
+type Columns = (i64, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
+
+fn key(
+    (id, label, scopes, created_at, expires_at, last_used_at, revoked_at): Columns,
+) -> Result<ApiKey, StoreError> {
+    let damaged = |reason| StoreError::Damaged { table: "api_keys", id: id.to_string(), reason };
+    Ok(ApiKey {
+        id: KeyId(id),
+        label: Name::new(label).map_err(|error| damaged(error.to_string()))?,
+        scopes: json::parse(&scopes).map_err(damaged)?,
+        created_at: Timestamp::from_millis(created_at),
+        expires_at: expires_at.map(Timestamp::from_millis),
+        last_used_at: last_used_at.map(Timestamp::from_millis),
+        revoked_at: revoked_at.map(Timestamp::from_millis),
+    })
+}

@@ -1,0 +1,167 @@
+//! The database: articles, customers, outfits, feedback, and who may do what.
+//!
+//! Data comes in and goes out as domain types and as the small records defined beside each resource;
+//! what fails is a [`StoreError`]. One resource is one file, and one set of methods:
+//! `store.articles().get(&id)`. It runs on `SQLite` in a file or on Postgres, with the same behaviour,
+//! which `tests/it/store` holds on both.
+//!
+//! It must never know HTTP, passwords in the clear, tokens in the clear, models, or the time: `now` is an
+//! argument. It logs no statement and no bound value.
+//!
+//! Every statement is written once, in the SQL that both databases understand, through sqlx's `Any`
+//! driver: `$1` placeholders, JSON as text, times as whole milliseconds. What differs is in
+//! `connect.rs` (pools), `import.rs` (placeholders) and `migrations/`.
+
+mod articles;
+mod audit;
+mod connect;
+mod customers;
+mod error;
+mod feedback;
+mod import;
+mod json;
+mod keys;
+mod migrate;
+mod outfits;
+mod pages;
+mod people;
+mod search;
+mod sessions;
+mod text;
+mod timestamp;
+mod token;
+mod upsert;
+
+use std::fmt;
+
+use sqlx::{Any, AnyPool, Transaction};
+
+use self::connect::Dialect;
+pub use self::{
+    articles::Articles,
+    audit::{Actor, Audit, AuditEntry},
+    customers::Customers,
+    error::{Conflict, StoreError},
+    feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
+    import::Import,
+    keys::{ApiKey, ApiKeys, KeyId},
+    outfits::{Origin, OutfitRecord, Outfits},
+    people::{People, Person, PersonId, Role},
+    sessions::{Session, Sessions},
+    text::{Name, NameError},
+    timestamp::Timestamp,
+    token::TokenHash,
+    upsert::{Counts, Put},
+};
+
+/// A database, open and migrated. Cheap to clone: clones share the connections.
+#[derive(Clone)]
+pub struct Store {
+    readers: AnyPool,
+    /// On `SQLite` one connection, because it has one writer anyway: waiting for it here is first come
+    /// first served, where waiting for the file's lock is not. On Postgres the readers' pool again.
+    writer: AnyPool,
+    dialect: Dialect,
+    shown: String,
+}
+
+impl Store {
+    /// Opens the database that `url` names (`sqlite:PATH` or `postgres://…`) and brings it up to date. A
+    /// `SQLite` file is created where there is none, its folder too.
+    ///
+    /// # Errors
+    /// If the database cannot be reached within ten seconds, belongs to a newer Atelier, or had a
+    /// migration changed under it.
+    pub async fn open(url: &str) -> Result<Self, StoreError> {
+        connect::open(url).await
+    }
+
+    /// Which database it is, for people.
+    pub fn kind(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Sqlite => "SQLite",
+            Dialect::Postgres => "Postgres",
+        }
+    }
+
+    /// Asks the database for nothing but an answer.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let _: i64 = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers).await?;
+        Ok(())
+    }
+
+    /// Waits for the statements in flight and closes all connections.
+    pub async fn close(&self) {
+        self.readers.close().await;
+        self.writer.close().await;
+    }
+
+    pub fn articles(&self) -> Articles<'_> {
+        Articles { store: self }
+    }
+
+    pub fn customers(&self) -> Customers<'_> {
+        Customers { store: self }
+    }
+
+    pub fn outfits(&self) -> Outfits<'_> {
+        Outfits { store: self }
+    }
+
+    pub fn feedback(&self) -> Feedback<'_> {
+        Feedback { store: self }
+    }
+
+    pub fn people(&self) -> People<'_> {
+        People { store: self }
+    }
+
+    pub fn sessions(&self) -> Sessions<'_> {
+        Sessions { store: self }
+    }
+
+    pub fn api_keys(&self) -> ApiKeys<'_> {
+        ApiKeys { store: self }
+    }
+
+    pub fn audit(&self) -> Audit<'_> {
+        Audit { store: self }
+    }
+
+    /// Begins an import: everything given to it until `commit` arrives together or not at all.
+    ///
+    /// On `SQLite` it is the one writer until it ends; other writes wait, and give up with
+    /// [`StoreError::Busy`] after ten seconds.
+    pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
+        Ok(Import::new(self.write().await?, self.dialect, now))
+    }
+
+    /// Begins a write. Dropping it without `commit` undoes it.
+    async fn write(&self) -> Result<Transaction<'static, Any>, StoreError> {
+        let begun = match self.dialect {
+            // A deferred transaction takes the lock at its first write, and fails at once if somebody
+            // else wrote since its first read; an immediate one waits in line.
+            Dialect::Sqlite => self.writer.begin_with("begin immediate").await,
+            Dialect::Postgres => self.writer.begin().await,
+        };
+        begun.map_err(|error| match (self.dialect, error) {
+            (Dialect::Sqlite, sqlx::Error::PoolTimedOut) => {
+                StoreError::Busy { reason: "another write has held it for ten seconds".into() }
+            }
+            (_, error) => error.into(),
+        })
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Store").field(&self.shown).finish()
+    }
+}
+
+impl fmt::Display for Store {
+    /// Where the database is, without the password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}

@@ -1,0 +1,171 @@
+//! The people who use the pages.
+
+use std::{fmt, str::FromStr};
+
+use super::{Name, Store, StoreError, Timestamp};
+
+/// The people of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct People<'a> {
+    pub(super) store: &'a Store,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PersonId(pub i64);
+
+/// Somebody with an account. The password's hash is not part of it, so that it is shown nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    pub id: PersonId,
+    pub name: Name,
+    pub role: Role,
+    pub created_at: Timestamp,
+    pub disabled_at: Option<Timestamp>,
+}
+
+/// What a person may do; each role may do what the ones before it may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    Stylist,
+    Analyst,
+    Admin,
+}
+
+impl People<'_> {
+    /// # Errors
+    /// Among others if another person has that name, in whatever case (`Conflict`).
+    pub async fn create(self, name: &Name, role: Role, now: Timestamp) -> Result<Person, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let id = sqlx::query_scalar(
+            "insert into people (name, name_key, role, created_at) values ($1, $2, $3, $4) returning id",
+        )
+        .bind(name.as_str())
+        .bind(name.key())
+        .bind(role.as_str())
+        .bind(now.millis())
+        .fetch_one(&mut *transaction)
+        .await?;
+        transaction.commit().await?;
+        Ok(Person { id: PersonId(id), name: name.clone(), role, created_at: now, disabled_at: None })
+    }
+
+    pub async fn get(self, id: PersonId) -> Result<Option<Person>, StoreError> {
+        let row = sqlx::query_as("select id, name, role, created_at, disabled_at from people where id = $1")
+            .bind(id.0)
+            .fetch_optional(&self.store.readers)
+            .await?;
+        row.map(person).transpose()
+    }
+
+    pub async fn by_name(self, name: &Name) -> Result<Option<Person>, StoreError> {
+        let row =
+            sqlx::query_as("select id, name, role, created_at, disabled_at from people where name_key = $1")
+                .bind(name.key())
+                .fetch_optional(&self.store.readers)
+                .await?;
+        row.map(person).transpose()
+    }
+
+    /// Everybody, the disabled too, by name.
+    pub async fn list(self) -> Result<Vec<Person>, StoreError> {
+        sqlx::query_as("select id, name, role, created_at, disabled_at from people order by name_key")
+            .fetch_all(&self.store.readers)
+            .await?
+            .into_iter()
+            .map(person)
+            .collect()
+    }
+
+    /// The hash to check a password against; None if the person has none yet.
+    pub async fn password_hash(self, id: PersonId) -> Result<Option<String>, StoreError> {
+        let row: Option<(Option<String>,)> = sqlx::query_as("select password_hash from people where id = $1")
+            .bind(id.0)
+            .fetch_optional(&self.store.readers)
+            .await?;
+        row.map(|(hash,)| hash).ok_or(StoreError::NotFound("person"))
+    }
+
+    /// Sets the password's hash and ends the person's sessions: whoever got in by the old one is out.
+    pub async fn set_password_hash(self, id: PersonId, hash: &str) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let updated = sqlx::query("update people set password_hash = $2 where id = $1")
+            .bind(id.0)
+            .bind(hash)
+            .execute(&mut *transaction)
+            .await?;
+        sqlx::query("delete from sessions where person_id = $1")
+            .bind(id.0)
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        found(updated.rows_affected())
+    }
+
+    pub async fn set_role(self, id: PersonId, role: Role) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let updated = sqlx::query("update people set role = $2 where id = $1")
+            .bind(id.0)
+            .bind(role.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        found(updated.rows_affected())
+    }
+
+    /// Disables the account as of then, or enables it again (None). A disabled person's sessions are
+    /// not valid any more.
+    pub async fn set_disabled(self, id: PersonId, since: Option<Timestamp>) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let updated = sqlx::query("update people set disabled_at = $2 where id = $1")
+            .bind(id.0)
+            .bind(since.map(Timestamp::millis))
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        found(updated.rows_affected())
+    }
+}
+
+fn found(rows: u64) -> Result<(), StoreError> {
+    if rows == 0 { Err(StoreError::NotFound("person")) } else { Ok(()) }
+}
+
+pub(super) type Columns = (i64, String, String, i64, Option<i64>);
+
+pub(super) fn person((id, name, role, created_at, disabled_at): Columns) -> Result<Person, StoreError> {
+    let damaged = |reason| StoreError::Damaged { table: "people", id: id.to_string(), reason };
+    Ok(Person {
+        id: PersonId(id),
+        name: Name::new(name).map_err(|error| damaged(error.to_string()))?,
+        role: role.parse().map_err(damaged)?,
+        created_at: Timestamp::from_millis(created_at),
+        disabled_at: disabled_at.map(Timestamp::from_millis),
+    })
+}
+
+impl Role {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Stylist => "stylist",
+            Role::Analyst => "analyst",
+            Role::Admin => "admin",
+        }
+    }
+}
+
+impl FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        [Role::Stylist, Role::Analyst, Role::Admin]
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| format!("a role is stylist, analyst or admin, not {text:?}"))
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

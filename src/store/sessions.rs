@@ -1,0 +1,105 @@
+//! Who is signed in.
+
+use super::{Person, PersonId, Store, StoreError, Timestamp, TokenHash, people};
+
+/// The sessions of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Sessions<'a> {
+    pub(super) store: &'a Store,
+}
+
+/// A person, signed in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    pub person: Person,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+    pub last_seen_at: Timestamp,
+}
+
+impl Sessions<'_> {
+    /// # Errors
+    /// Among others if there is no such person (`NotFound`).
+    pub async fn create(
+        self,
+        token: &TokenHash,
+        person: PersonId,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        sqlx::query(
+            "insert into sessions (token_hash, person_id, created_at, expires_at, last_seen_at)
+             values ($1, $2, $3, $4, $3)",
+        )
+        .bind(token.bytes())
+        .bind(person.0)
+        .bind(now.millis())
+        .bind(expires_at.millis())
+        .execute(&mut *transaction)
+        .await
+        .map_err(StoreError::naming(StoreError::NotFound("person")))?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// The session of that token, if it has not expired and its person is not disabled.
+    pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
+        let row: Option<Columns> = sqlx::query_as(
+            "select people.id, name, role, people.created_at, disabled_at,
+                sessions.created_at, expires_at, last_seen_at
+             from sessions join people on people.id = person_id
+             where token_hash = $1 and expires_at > $2 and disabled_at is null",
+        )
+        .bind(token.bytes())
+        .bind(now.millis())
+        .fetch_optional(&self.store.readers)
+        .await?;
+        let Some((id, name, role, person_created, disabled, created, expires, seen)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(Session {
+            person: people::person((id, name, role, person_created, disabled))?,
+            created_at: Timestamp::from_millis(created),
+            expires_at: Timestamp::from_millis(expires),
+            last_seen_at: Timestamp::from_millis(seen),
+        }))
+    }
+
+    /// Notes that the session was used. It is a write: once a minute is enough.
+    pub async fn touch(self, token: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        sqlx::query("update sessions set last_seen_at = $2 where token_hash = $1 and last_seen_at < $2")
+            .bind(token.bytes())
+            .bind(now.millis())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Signs out. False if there was no such session.
+    pub async fn delete(self, token: &TokenHash) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let deleted = sqlx::query("delete from sessions where token_hash = $1")
+            .bind(token.bytes())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(deleted.rows_affected() > 0)
+    }
+
+    /// Sweeps expired sessions away and says how many.
+    pub async fn delete_expired(self, now: Timestamp) -> Result<u64, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let deleted = sqlx::query("delete from sessions where expires_at <= $1")
+            .bind(now.millis())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(deleted.rows_affected())
+    }
+}
+
+/// The person's columns, then the session's.
+type Columns = (i64, String, String, i64, Option<i64>, i64, i64, i64);

@@ -1,0 +1,34 @@
+//! Moments, as the database keeps them.
+
+use std::time::{Duration, SystemTime};
+
+/// A moment: whole milliseconds since 1970. Whoever calls the store brings it along; the store has no
+/// clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+}
+
+impl From<SystemTime> for Timestamp {
+    /// A clock set before 1970 reads as 1970.
+    fn from(time: SystemTime) -> Self {
+        let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Self(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+impl std::ops::Add<Duration> for Timestamp {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+    }
+}

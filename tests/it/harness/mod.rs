@@ -1,0 +1,132 @@
+//! Runs each contract test on both databases, each in a database of its own, and says what it could not
+//! run.
+//!
+//! A contract is an `async fn(db: TestDatabase)`. It runs twice, as `store::customers::put_then_get
+//! [sqlite]` and `[postgres]`. Postgres is the server that `DATABASE_URL` names (its user must be able to
+//! create databases), or else a private one (`postgres.rs`), started when the first test needs it.
+//!
+//! Where Postgres cannot be had, its tests are shown as ignored, each with a line `NOT RUN: …`, and the
+//! last line of the run counts them. `ATELIER_TESTS_MUST_RUN=1` makes them fail instead: continuous
+//! integration sets it. So does nextest, which would take an ignored test for a passed one.
+
+mod database;
+mod postgres;
+
+use std::{
+    env, panic,
+    pin::Pin,
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+pub use self::{
+    database::{Kind, TestDatabase},
+    postgres::{is_watchdog, watch},
+};
+
+/// No single test waits longer than this, whatever it waits for.
+const DEADLINE: Duration = Duration::from_mins(2);
+
+/// A test that holds on both databases.
+#[derive(Clone, Copy)]
+pub struct Contract {
+    pub name: &'static str,
+    pub run: fn(TestDatabase) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+/// Lists a file's tests: `contracts!(put_then_get, …);`
+macro_rules! contracts {
+    ($($test:ident),* $(,)?) => {
+        pub fn contracts() -> Vec<$crate::harness::Contract> {
+            vec![$($crate::harness::Contract {
+                name: concat!(module_path!(), "::", stringify!($test)),
+                run: |db| Box::pin($test(db)),
+            }),*]
+        }
+    };
+}
+pub(crate) use contracts;
+
+pub fn run(files: &[Vec<Contract>]) -> ExitCode {
+    let arguments = Arguments::from_args();
+    let not_run = NotRun::default();
+    let trials = files
+        .iter()
+        .flatten()
+        .flat_map(|contract| [Kind::Sqlite, Kind::Postgres].map(|kind| trial(*contract, kind, &not_run)))
+        .collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    if !arguments.list {
+        not_run.print();
+    }
+    conclusion.exit_code()
+}
+
+fn trial(contract: Contract, kind: Kind, not_run: &NotRun) -> Trial {
+    let name = contract.name.strip_prefix("it::").unwrap_or(contract.name);
+    let name = format!("{name} [{kind}]");
+    let not_run = not_run.clone();
+    Trial::ignorable_test(name.clone(), move || match kind.server() {
+        Ok(server) => execute(contract, server),
+        Err(reason) => {
+            not_run.add(name, reason.clone());
+            if must_run() {
+                return Err(format!("NOT RUN: {reason}").into());
+            }
+            Ok(Completion::ignored_with(reason))
+        }
+    })
+}
+
+fn execute(contract: Contract, server: database::Server) -> Result<Completion, Failed> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    runtime.block_on(async {
+        let database = server.fresh().await?;
+        // In a task, so that the database is removed after a panic too.
+        let test = tokio::spawn(tokio::time::timeout(DEADLINE, (contract.run)(database.clone())));
+        let outcome = test.await;
+        database.remove().await?;
+        match outcome {
+            Ok(Ok(())) => Ok(Completion::Completed),
+            Ok(Err(_)) => Err(format!("not done within {} seconds", DEADLINE.as_secs()).into()),
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => panic::resume_unwind(panic),
+                Err(error) => Err(error.into()),
+            },
+        }
+    })
+}
+
+fn must_run() -> bool {
+    env::var_os("ATELIER_TESTS_MUST_RUN").is_some_and(|value| value == "1")
+        || env::var_os("NEXTEST").is_some()
+}
+
+/// The tests that lacked what they need, with what they lacked.
+#[derive(Clone, Default)]
+struct NotRun(Arc<Mutex<Vec<(String, String)>>>);
+
+impl NotRun {
+    fn add(&self, test: String, reason: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((test, reason));
+    }
+
+    /// One line a test, and the closing line that `.ci/run` and people look for.
+    fn print(&self) {
+        let mut tests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        tests.sort();
+        for (test, reason) in tests.iter() {
+            println!("NOT RUN: {test} ({reason})");
+        }
+        let mut reasons: Vec<&str> = tests.iter().map(|(_, reason)| reason.as_str()).collect();
+        reasons.sort_unstable();
+        reasons.dedup();
+        match reasons[..] {
+            [] => println!("NOT RUN: 0 tests"),
+            _ => println!("NOT RUN: {} tests ({})", tests.len(), reasons.join("; ")),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! Everything that is tested from outside, in one binary whose files mirror what they test.
+//!
+//! `cargo test` runs all of it and needs no preparation: see `harness` for how a test comes by its
+//! database, and for what happens where something is missing. To add a test, write an `async fn` and
+//! name it in its file's `contracts!`; to add a file, name it in the list below.
+
+#![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
+
+mod cli;
+mod harness;
+mod store;
+mod web;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    if harness::is_watchdog() {
+        return harness::watch();
+    }
+    harness::run(&[
+        cli::export::contracts(),
+        cli::import::contracts(),
+        cli::serve::contracts(),
+        store::articles::contracts(),
+        store::audit::contracts(),
+        store::customers::contracts(),
+        store::erasing::contracts(),
+        store::feedback::contracts(),
+        store::import::contracts(),
+        store::keys::contracts(),
+        store::opening::contracts(),
+        store::outfits::contracts(),
+        store::people::contracts(),
+        store::sessions::contracts(),
+        store::writing::contracts(),
+        web::health::contracts(),
+        web::home::contracts(),
+        web::problems::contracts(),
+    ])
+}

@@ -1,0 +1,143 @@
+use atelier::{domain::Article, store::Put};
+use futures_util::TryStreamExt;
+use serde_json::json;
+
+use super::{LATER, NOW, ODD_IDS, article, article_id, coat};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    put_then_get,
+    put_says_what_it_did,
+    deleted_is_gone,
+    ids_order_by_bytes,
+    a_list_goes_on_where_it_ended,
+    all_crosses_pages,
+    search_ignores_case,
+    search_takes_words_in_any_order,
+    search_is_literal,
+);
+
+async fn put_then_get(db: TestDatabase) {
+    let store = db.open().await;
+    let odd = article(
+        "a-'\"\\😀",
+        "robe d'été",
+        json!({"name": "x\u{0}y\n\"'\\%_ 😀", "price": 79.9, "big": 9_007_199_254_740_993_i64, "tiny": 1e-7,
+               "nested": {"a": [null, true, 1.5]}, "empty": ""}),
+    );
+    assert_eq!(store.articles().get(&odd.id).await, Ok(None));
+    store.articles().put(&odd, NOW).await.unwrap();
+    assert_eq!(store.articles().get(&odd.id).await, Ok(Some(odd)));
+    assert_eq!(store.articles().count().await, Ok(1));
+}
+
+async fn put_says_what_it_did(db: TestDatabase) {
+    let store = db.open().await;
+    let articles = store.articles();
+    assert_eq!(articles.put(&coat("a"), NOW).await, Ok(Put::Added));
+    assert_eq!(articles.put(&coat("a"), LATER).await, Ok(Put::Unchanged));
+    let dearer = article("a", "coat", json!({"price": 99}));
+    assert_eq!(articles.put(&dearer, LATER).await, Ok(Put::Changed));
+    assert_eq!(articles.put(&dearer, LATER).await, Ok(Put::Unchanged));
+    assert_eq!(articles.get(&dearer.id).await, Ok(Some(dearer)));
+    assert_eq!(articles.count().await, Ok(1));
+}
+
+async fn deleted_is_gone(db: TestDatabase) {
+    let store = db.open().await;
+    store.articles().put(&coat("a"), NOW).await.unwrap();
+    assert_eq!(store.articles().delete(&article_id("b")).await, Ok(false));
+    assert_eq!(store.articles().delete(&article_id("a")).await, Ok(true));
+    assert_eq!(store.articles().get(&article_id("a")).await, Ok(None));
+    assert_eq!(store.articles().count().await, Ok(0));
+}
+
+async fn ids_order_by_bytes(db: TestDatabase) {
+    let store = db.open().await;
+    for id in ODD_IDS.iter().rev() {
+        store.articles().put(&coat(id), NOW).await.unwrap();
+    }
+    let listed = store.articles().list("", None, 100).await.unwrap();
+    assert_eq!(ids(&listed), ODD_IDS);
+    let all: Vec<_> = store.articles().all().try_collect().await.unwrap();
+    assert_eq!(ids(&all), ODD_IDS);
+    let streamed: Vec<_> = store.articles().ids().try_collect().await.unwrap();
+    assert_eq!(streamed, ODD_IDS.map(article_id));
+}
+
+async fn a_list_goes_on_where_it_ended(db: TestDatabase) {
+    let store = db.open().await;
+    for id in ODD_IDS {
+        store.articles().put(&coat(id), NOW).await.unwrap();
+    }
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.articles().list("COAT", after.as_ref(), 2).await.unwrap();
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        seen.extend(page);
+    }
+    assert_eq!(ids(&seen), ODD_IDS);
+}
+
+async fn all_crosses_pages(db: TestDatabase) {
+    let store = db.open().await;
+    let articles: Vec<_> = (0..2000).map(|n| coat(&format!("a-{n:05}"))).collect();
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&articles).await.unwrap();
+    import.commit().await.unwrap();
+    let all: Vec<_> = store.articles().all().try_collect().await.unwrap();
+    assert_eq!(all, articles);
+}
+
+async fn search_ignores_case(db: TestDatabase) {
+    let store = db.open().await;
+    store.articles().put(&article("X-Ä1", "Mantel", json!({"brand": "ÖKO-Straße"})), NOW).await.unwrap();
+    store.articles().put(&article("x-2", "Hose", json!({"tags": ["Übergröße"], "n": 7})), NOW).await.unwrap();
+    for (search, found) in [
+        ("x-ä", &["X-Ä1"][..]),
+        ("MANTEL", &["X-Ä1"]),
+        ("öko", &["X-Ä1"]),
+        ("ÜBERGRÖ", &["x-2"]),
+        ("X-", &["X-Ä1", "x-2"]),
+        ("7", &[]),
+    ] {
+        assert_eq!(ids(&store.articles().list(search, None, 10).await.unwrap()), found, "{search}");
+    }
+}
+
+async fn search_takes_words_in_any_order(db: TestDatabase) {
+    let store = db.open().await;
+    store.articles().put(&coat("a-1"), NOW).await.unwrap();
+    store.articles().put(&article("a-2", "coat", json!({"colour": "blue"})), NOW).await.unwrap();
+    for (search, found) in
+        [("red coat", &["a-1"][..]), ("coat  blu", &["a-2"]), (" a- ", &["a-1", "a-2"]), ("red blue", &[])]
+    {
+        assert_eq!(ids(&store.articles().list(search, None, 10).await.unwrap()), found, "{search}");
+    }
+}
+
+async fn search_is_literal(db: TestDatabase) {
+    let store = db.open().await;
+    for id in ["100%", "100x", "a_b", "axb", "back\\slash", "quo'te"] {
+        store.articles().put(&coat(id), NOW).await.unwrap();
+    }
+    for (search, found) in [
+        ("100%", &["100%"][..]),
+        ("%", &["100%"]),
+        ("a_b", &["a_b"]),
+        ("_", &["a_b"]),
+        ("\\", &["back\\slash"]),
+        ("'", &["quo'te"]),
+        ("\0", &["100%", "100x", "a_b", "axb", "back\\slash", "quo'te"]),
+    ] {
+        assert_eq!(ids(&store.articles().list(search, None, 10).await.unwrap()), found, "{search}");
+    }
+    let endless = "%".repeat(100_000);
+    assert_eq!(store.articles().list(&endless, None, 10).await, Ok(vec![]));
+}
+
+fn ids(articles: &[Article]) -> Vec<&str> {
+    articles.iter().map(|article| article.id.as_str()).collect()
+}

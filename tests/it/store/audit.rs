@@ -1,0 +1,48 @@
+use atelier::store::{Actor, Role, TokenHash};
+use serde_json::{Map, json};
+
+use super::{LATER, NOW, name};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(appended_then_listed, backwards_from_a_cursor, the_database_keeps_entries);
+
+async fn appended_then_listed(db: TestDatabase) {
+    let store = db.open().await;
+    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+    let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let details = Map::from_iter([("from".into(), json!("gs")), ("to".into(), json!(["gsu", 1, null]))]);
+    let (person, key) = (Actor::Person(ada.id), Actor::Key(key.id));
+    store.audit().append(person, "release.method", "demo \"'😀", &details, NOW).await.unwrap();
+    store.audit().append(key, "customer.put", "c", &Map::new(), LATER).await.unwrap();
+    store.audit().append(Actor::Service, "start", "", &Map::new(), LATER).await.unwrap();
+    let entries = store.audit().list(None, 10).await.unwrap();
+    assert_eq!(entries.iter().map(|entry| entry.actor).collect::<Vec<_>>(), [Actor::Service, key, person]);
+    let oldest = &entries[2];
+    assert_eq!((oldest.action.as_str(), oldest.subject.as_str()), ("release.method", "demo \"'😀"));
+    assert_eq!((&oldest.details, oldest.at), (&details, NOW));
+}
+
+async fn backwards_from_a_cursor(db: TestDatabase) {
+    let store = db.open().await;
+    for subject in ["1", "2", "3", "4", "5"] {
+        store.audit().append(Actor::Service, "x", subject, &Map::new(), NOW).await.unwrap();
+    }
+    let newest = store.audit().list(None, 2).await.unwrap();
+    let next = store.audit().list(Some(newest[1].seq), 10).await.unwrap();
+    let subjects: Vec<_> = newest.iter().chain(&next).map(|entry| entry.subject.as_str()).collect();
+    assert_eq!(subjects, ["5", "4", "3", "2", "1"]);
+}
+
+async fn the_database_keeps_entries(db: TestDatabase) {
+    let store = db.open().await;
+    store.audit().append(Actor::Service, "start", "x", &Map::new(), NOW).await.unwrap();
+    let before = store.audit().list(None, 10).await.unwrap();
+    let mut raw = db.raw().await;
+    for statement in
+        ["delete from audit_log", "update audit_log set action = 'x'", "update audit_log set at = 0"]
+    {
+        let refused = sqlx::raw_sql(statement).execute(&mut raw).await.unwrap_err();
+        assert!(refused.to_string().contains("audit_log is append-only"), "{statement}: {refused}");
+    }
+    assert_eq!(store.audit().list(None, 10).await, Ok(before));
+}

@@ -1,0 +1,89 @@
+use atelier::{
+    domain::{Customer, FeatureValue, Features},
+    store::{Put, StoreError},
+};
+use futures_util::TryStreamExt;
+
+use super::{LATER, NOW, ODD_IDS, customer, customer_id, with_customers};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    put_then_get,
+    put_says_what_it_did,
+    ids_order_by_bytes,
+    search_sees_features,
+    nonsense_is_refused,
+    a_damaged_row_is_named
+);
+
+async fn put_then_get(db: TestDatabase) {
+    let store = db.open().await;
+    assert_eq!(store.customers().get(&customer_id("c")).await, Ok(None));
+    store.customers().put(&customer("c"), NOW).await.unwrap();
+    assert_eq!(store.customers().get(&customer_id("c")).await, Ok(Some(customer("c"))));
+}
+
+async fn put_says_what_it_did(db: TestDatabase) {
+    let store = db.open().await;
+    assert_eq!(store.customers().put(&customer("c"), NOW).await, Ok(Put::Added));
+    assert_eq!(store.customers().put(&customer("c"), LATER).await, Ok(Put::Unchanged));
+    let other = Customer { id: customer_id("c"), features: Features::default() };
+    assert_eq!(store.customers().put(&other, LATER).await, Ok(Put::Changed));
+    assert_eq!(store.customers().get(&other.id).await, Ok(Some(other)));
+    assert_eq!(store.customers().count().await, Ok(1));
+}
+
+async fn ids_order_by_bytes(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &ODD_IDS).await;
+    let listed = store.customers().list("", None, 100).await.unwrap();
+    assert_eq!(listed.iter().map(|customer| customer.id.as_str()).collect::<Vec<_>>(), ODD_IDS);
+    let all: Vec<_> = store.customers().all().try_collect().await.unwrap();
+    assert_eq!(all, ODD_IDS.map(customer));
+    let ids: Vec<_> = store.customers().ids().try_collect().await.unwrap();
+    assert_eq!(ids, ODD_IDS.map(customer_id));
+    let rest = store.customers().list("", Some(&customer_id("Ä")), 100).await.unwrap();
+    assert_eq!(rest, ["ß", "😀"].map(customer));
+}
+
+async fn search_sees_features(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c-1"]).await;
+    let plain = Customer { id: customer_id("C-2"), features: Features::default() };
+    store.customers().put(&plain, NOW).await.unwrap();
+    for (search, found) in [
+        ("ÖSTERREICH", &["c-1"][..]),
+        ("GRÜN c-1", &["c-1"]),
+        ("c-", &["C-2", "c-1"]),
+        ("28", &[]),
+        ("age", &[]),
+    ] {
+        let listed = store.customers().list(search, None, 10).await.unwrap();
+        assert_eq!(listed.iter().map(|customer| customer.id.as_str()).collect::<Vec<_>>(), found, "{search}");
+    }
+}
+
+async fn nonsense_is_refused(db: TestDatabase) {
+    let store = db.open().await;
+    let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
+    let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;
+    assert_eq!(refused, Err(StoreError::Unfit { what: "a feature", reason: "\"age\" is inf".into() }));
+    assert_eq!(store.customers().count().await, Ok(0));
+}
+
+async fn a_damaged_row_is_named(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c-1", "c-2"]).await;
+    let mut raw = db.raw().await;
+    sqlx::raw_sql("update customers set features = '{\"age\": null}' where id = 'c-2'")
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    let damaged = store.customers().get(&customer_id("c-2")).await.unwrap_err();
+    assert_eq!(
+        damaged.to_string(),
+        "the row c-2 of table customers is damaged: feature \"age\" is null, \
+         expected a text, a number or a list of texts; correct or delete it"
+    );
+    assert_eq!(store.customers().get(&customer_id("c-1")).await, Ok(Some(customer("c-1"))));
+}

@@ -1,0 +1,133 @@
+use std::fs;
+
+use atelier::store::{Actor, FeedbackEvent, FeedbackKind, Origin, Recorded, Store};
+use serde_json::{Map, json};
+use sqlx::{AnyConnection, AssertSqlSafe};
+
+use super::{LATER, NOW, article_id, customer_id, outfit, with_customers};
+use crate::harness::{Kind, TestDatabase, contracts};
+
+contracts!(
+    leaves_no_byte_of_the_id,
+    keeps_what_is_about_others,
+    of_nobody_is_false,
+    feedback_may_be_repeated
+);
+
+/// Told apart from anything else by its text; awkward for JSON and for `like`.
+const ERASED: &str = "Erna \"100%\"\\_Müller";
+const OTHER: &str = "Erna";
+
+async fn leaves_no_byte_of_the_id(db: TestDatabase) {
+    let store = fill(&db).await;
+    let mut raw = db.raw().await;
+    let everything = everything(&db, &mut raw).await;
+    assert!(everything.contains("100%") && everything.contains("Müller"), "the search finds what is there");
+    assert_eq!(store.customers().erase(&customer_id(ERASED)).await, Ok(true));
+    let everything = self::everything(&db, &mut raw).await;
+    for trace in ["100%", "Müller"] {
+        assert!(!everything.contains(trace), "{trace} is still in {everything}");
+    }
+    sqlx::Connection::close(raw).await.unwrap();
+    store.close().await;
+    // On SQLite not in the file either, deleted or not.
+    for file in db.folder().into_iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
+        let bytes = fs::read(file.unwrap().path()).unwrap();
+        assert!(!bytes.windows("Müller".len()).any(|window| window == "Müller".as_bytes()));
+    }
+}
+
+async fn keeps_what_is_about_others(db: TestDatabase) {
+    let store = fill(&db).await;
+    store.customers().erase(&customer_id(ERASED)).await.unwrap();
+    assert_eq!(store.customers().count().await, Ok(1));
+    let outfits = store.outfits().of_customer(&customer_id(OTHER), 0, 10).await.unwrap();
+    assert_eq!((outfits.len(), store.outfits().count().await), (1, Ok(1)));
+    let events = store.feedback().of_completion("k").await.unwrap();
+    assert_eq!(
+        events.iter().map(|event| event.customer.clone()).collect::<Vec<_>>(),
+        [None, Some(customer_id(OTHER))]
+    );
+    assert_eq!(store.feedback().counts().await.unwrap()[0].accepted, 2, "the events still count");
+    let entries = store.audit().list(None, 10).await.unwrap();
+    let subjects: Vec<_> = entries.iter().map(|entry| entry.subject.as_str()).collect();
+    assert_eq!(subjects, ["erased customer", "erased customer", "customer Ernas", "erased customer"]);
+    assert_eq!(entries[0].details, Map::new());
+    assert_eq!(entries[2].details["note"], "Erna");
+    assert!(entries.iter().all(|entry| entry.action == "customer.put" && entry.at == NOW));
+}
+
+async fn of_nobody_is_false(db: TestDatabase) {
+    let store = db.open().await;
+    assert_eq!(store.customers().erase(&customer_id("nobody")).await, Ok(false));
+}
+
+async fn feedback_may_be_repeated(db: TestDatabase) {
+    let store = fill(&db).await;
+    store.customers().erase(&customer_id(ERASED)).await.unwrap();
+    let again = FeedbackEvent { at: LATER, ..event(ERASED) };
+    assert_eq!(store.feedback().record(&format!("{ERASED} 1"), &again).await, Ok(Recorded::Before));
+}
+
+fn event(customer: &str) -> FeedbackEvent {
+    FeedbackEvent {
+        kind: FeedbackKind::Accepted,
+        completion_id: "k".into(),
+        slot: u32::from(customer == OTHER),
+        article: article_id("a"),
+        rank: 1,
+        release: "demo".into(),
+        method: "gsu".into(),
+        arm: None,
+        customer: Some(customer_id(customer)),
+        at: NOW,
+    }
+}
+
+/// Both customers with an outfit and feedback, and audit entries that name one, or nearly.
+async fn fill(db: &TestDatabase) -> Store {
+    let store = db.open().await;
+    with_customers(&store, &[ERASED, OTHER]).await;
+    for customer in [ERASED, OTHER] {
+        let outfit = outfit(customer, ["a", "b", "c", "d"], None);
+        store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
+        store.feedback().record(&format!("{customer} 1"), &event(customer)).await.unwrap();
+    }
+    for (subject, details) in [
+        (ERASED.to_owned(), Map::new()),
+        ("customer Ernas".into(), Map::from_iter([("note".into(), json!("Erna"))])),
+        (format!("customer {ERASED}"), Map::from_iter([("id".into(), json!(ERASED))])),
+        ("batch".into(), Map::from_iter([("customers".into(), json!([OTHER, {"id": ERASED}]))])),
+    ] {
+        store.audit().append(Actor::Service, "customer.put", &subject, &details, NOW).await.unwrap();
+    }
+    store
+}
+
+/// Every value of every column of every table, as text; digests in hexadecimal.
+async fn everything(db: &TestDatabase, raw: &mut AnyConnection) -> String {
+    let columns: Vec<(String, String)> = sqlx::query_as(match db.kind {
+        Kind::Sqlite => {
+            "select m.name, c.name from sqlite_schema m join pragma_table_info(m.name) c where m.type = 'table'"
+        }
+        Kind::Postgres => {
+            "select table_name::text, column_name::text from information_schema.columns
+             where table_schema = 'public'"
+        }
+    })
+    .fetch_all(&mut *raw)
+    .await
+    .unwrap();
+    assert!(columns.len() > 40, "found the tables");
+    let mut everything = String::new();
+    for (table, column) in columns {
+        let text = match db.kind {
+            Kind::Sqlite => format!("iif(typeof({column}) = 'blob', hex({column}), cast({column} as text))"),
+            Kind::Postgres => format!("{column}::text"),
+        };
+        let sql = format!("select coalesce({text}, '') from {table}");
+        let values: Vec<String> = sqlx::query_scalar(AssertSqlSafe(sql)).fetch_all(&mut *raw).await.unwrap();
+        everything.push_str(&values.join("\n"));
+    }
+    everything
+}

@@ -1,0 +1,125 @@
+use atelier::{
+    domain::{Article, Customer, Outfit, Split},
+    store::{Counts, Put},
+};
+use futures_util::TryStreamExt;
+use serde_json::json;
+
+use super::{LATER, NOW, article, coat, customer, outfit};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    brings_everything_in,
+    dropped_leaves_nothing,
+    twice_doubles_nothing,
+    counts_what_changed,
+    the_later_of_two_rows_stays,
+    is_invisible_until_committed,
+);
+
+/// More than one statement's worth, and not a multiple of it.
+const MANY: u32 = 1201;
+
+fn world() -> (Vec<Article>, Vec<Customer>, Vec<Outfit>) {
+    let articles = (0..MANY).map(|n| coat(&format!("a-{n:04}"))).collect();
+    let customers = (0..MANY).map(|n| customer(&format!("c-{n:04}"))).collect();
+    let outfits = (0..MANY)
+        .map(|n| {
+            let split = if n % 20 == 0 { Split::Validation } else { Split::Train };
+            let articles = [n, n + 1, n + 2, n + 3].map(|n| format!("a-{:04}", n % MANY));
+            outfit(&format!("c-{n:04}"), articles.each_ref().map(String::as_str), Some(split))
+        })
+        .collect();
+    (articles, customers, outfits)
+}
+
+fn counts(added: u32, changed: u32, unchanged: u32) -> Counts {
+    Counts { added: added.into(), changed: changed.into(), unchanged: unchanged.into() }
+}
+
+async fn brings_everything_in(db: TestDatabase) {
+    let store = db.open().await;
+    let (articles, customers, outfits) = world();
+    let mut import = store.import(NOW).await.unwrap();
+    assert_eq!(import.articles(&articles).await, Ok(counts(MANY, 0, 0)));
+    assert_eq!(import.customers(&customers).await, Ok(counts(MANY, 0, 0)));
+    assert_eq!(import.outfits(&outfits).await, Ok(counts(MANY, 0, 0)));
+    assert_eq!(import.articles(&[]).await, Ok(counts(0, 0, 0)));
+    import.commit().await.unwrap();
+    assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), articles);
+    assert_eq!(store.customers().all().try_collect::<Vec<_>>().await.unwrap(), customers);
+    let kept: Vec<_> = store.outfits().all().map_ok(|kept| kept.outfit).try_collect().await.unwrap();
+    assert_eq!(kept, outfits);
+}
+
+async fn dropped_leaves_nothing(db: TestDatabase) {
+    let store = db.open().await;
+    store.articles().put(&coat("before"), NOW).await.unwrap();
+    let (articles, customers, outfits) = world();
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&articles).await.unwrap();
+    import.articles(&[article("before", "hat", json!({}))]).await.unwrap();
+    import.customers(&customers).await.unwrap();
+    import.outfits(&outfits).await.unwrap();
+    drop(import);
+    assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), [coat("before")]);
+    assert_eq!(store.customers().count().await, Ok(0));
+    assert_eq!(store.outfits().count().await, Ok(0));
+    // And the connection is fit for the next write.
+    assert_eq!(store.articles().put(&coat("after"), NOW).await, Ok(Put::Added));
+}
+
+async fn twice_doubles_nothing(db: TestDatabase) {
+    let store = db.open().await;
+    let (articles, customers, outfits) = world();
+    for expected in [counts(MANY, 0, 0), counts(0, 0, MANY)] {
+        let mut import = store.import(LATER).await.unwrap();
+        assert_eq!(import.articles(&articles).await, Ok(expected));
+        assert_eq!(import.customers(&customers).await, Ok(expected));
+        assert_eq!(import.outfits(&outfits).await, Ok(expected));
+        import.commit().await.unwrap();
+    }
+    for count in
+        [store.articles().count().await, store.customers().count().await, store.outfits().count().await]
+    {
+        assert_eq!(count, Ok(MANY.into()));
+    }
+}
+
+async fn counts_what_changed(db: TestDatabase) {
+    let store = db.open().await;
+    let (mut articles, customers, mut outfits) = world();
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&articles[..1000]).await.unwrap();
+    import.customers(&customers).await.unwrap();
+    import.outfits(&outfits[..1000]).await.unwrap();
+    import.commit().await.unwrap();
+
+    articles[0] = article("a-0000", "hat", json!({}));
+    articles[700] = article("a-0700", "coat", json!({"price": 1}));
+    outfits[1].split = Some(Split::Validation);
+    outfits[2].split = None;
+    let mut import = store.import(LATER).await.unwrap();
+    assert_eq!(import.articles(&articles).await, Ok(counts(MANY - 1000, 2, 998)));
+    assert_eq!(import.outfits(&outfits).await, Ok(counts(MANY - 1000, 1, 999)));
+    import.commit().await.unwrap();
+    assert_eq!(store.articles().get(&articles[0].id).await, Ok(Some(articles[0].clone())));
+}
+
+async fn the_later_of_two_rows_stays(db: TestDatabase) {
+    let store = db.open().await;
+    let rows = [coat("a"), coat("b"), article("a", "hat", json!({})), article("a", "hat", json!({}))];
+    let mut import = store.import(NOW).await.unwrap();
+    assert_eq!(import.articles(&rows).await, Ok(counts(2, 1, 1)));
+    import.commit().await.unwrap();
+    assert_eq!(store.articles().get(&rows[0].id).await, Ok(Some(rows[2].clone())));
+}
+
+async fn is_invisible_until_committed(db: TestDatabase) {
+    let store = db.open().await;
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&[coat("a")]).await.unwrap();
+    assert_eq!(store.articles().count().await, Ok(0), "readers go on meanwhile");
+    import.commit().await.unwrap();
+    assert_eq!(store.articles().count().await, Ok(1));
+}

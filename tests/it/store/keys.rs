@@ -1,0 +1,40 @@
+use atelier::store::{KeyId, StoreError, TokenHash};
+
+use super::{LATER, NOW, name};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(valid_until_it_expires, revoked_is_revoked, lists_the_newest_first);
+
+async fn valid_until_it_expires(db: TestDatabase) {
+    let store = db.open().await;
+    let token = TokenHash::of("secret");
+    let scopes = ["complete".to_owned(), "customers:write".to_owned()];
+    let created = store.api_keys().create(&token, &name("Shop"), &scopes, NOW, Some(LATER)).await.unwrap();
+    assert_eq!((created.label.as_str(), &created.scopes[..]), ("Shop", &scopes[..]));
+    assert_eq!(store.api_keys().find_valid(&token, NOW).await, Ok(Some(created)));
+    assert_eq!(store.api_keys().find_valid(&token, LATER).await, Ok(None));
+    assert_eq!(store.api_keys().find_valid(&TokenHash::of("other"), NOW).await, Ok(None));
+}
+
+async fn revoked_is_revoked(db: TestDatabase) {
+    let store = db.open().await;
+    let token = TokenHash::of("secret");
+    let id = store.api_keys().create(&token, &name("Shop"), &[], NOW, None).await.unwrap().id;
+    assert!(store.api_keys().find_valid(&token, NOW).await.unwrap().is_some());
+    store.api_keys().revoke(id, NOW).await.unwrap();
+    store.api_keys().revoke(id, LATER).await.unwrap();
+    assert_eq!(store.api_keys().find_valid(&token, NOW).await, Ok(None));
+    assert_eq!(store.api_keys().list().await.unwrap()[0].revoked_at, Some(NOW));
+    assert_eq!(store.api_keys().revoke(KeyId(id.0 + 1), NOW).await, Err(StoreError::NotFound("API key")));
+}
+
+async fn lists_the_newest_first(db: TestDatabase) {
+    let store = db.open().await;
+    let old = store.api_keys().create(&TokenHash::of("1"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let new = store.api_keys().create(&TokenHash::of("2"), &name("Shop"), &[], NOW, None).await.unwrap();
+    store.api_keys().touch(old.id, LATER).await.unwrap();
+    store.api_keys().touch(old.id, NOW).await.unwrap();
+    let listed = store.api_keys().list().await.unwrap();
+    assert_eq!(listed.iter().map(|key| key.id).collect::<Vec<_>>(), [new.id, old.id]);
+    assert_eq!((listed[0].last_used_at, listed[1].last_used_at), (None, Some(LATER)));
+}

@@ -1,0 +1,73 @@
+//! The contract of `atelier::store`, held on both databases.
+
+pub mod articles;
+pub mod audit;
+pub mod customers;
+pub mod erasing;
+pub mod feedback;
+pub mod import;
+pub mod keys;
+pub mod opening;
+pub mod outfits;
+pub mod people;
+pub mod sessions;
+pub mod writing;
+
+use atelier::{
+    domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split},
+    store::{Name, Store, Timestamp},
+};
+use serde_json::{Value, json};
+
+const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
+const LATER: Timestamp = Timestamp::from_millis(1_790_000_060_000);
+
+/// Ids that tell a byte order from any language's, in byte order.
+const ODD_IDS: [&str; 9] = ["Z", "a", "a b", "a'\"b\\", "aB", "ab", "Ä", "ß", "😀"];
+
+fn article_id(id: &str) -> ArticleId {
+    ArticleId::new(id).unwrap()
+}
+
+fn customer_id(id: &str) -> CustomerId {
+    CustomerId::new(id).unwrap()
+}
+
+fn name(text: &str) -> Name {
+    Name::new(text).unwrap()
+}
+
+fn article(id: &str, kind: &str, attributes: Value) -> Article {
+    let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
+    Article::new(article_id(id), kind, attributes).unwrap()
+}
+
+fn coat(id: &str) -> Article {
+    article(id, "coat", json!({"colour": "red", "price": 79.9, "in_stock": true, "material": ["wool"]}))
+}
+
+fn features() -> Features {
+    [
+        ("age".into(), FeatureValue::Number(28.0)),
+        ("weight".into(), FeatureValue::Number(58.25)),
+        ("country".into(), FeatureValue::Text("Österreich \"AT\" 😀".into())),
+        ("preferred_colours".into(), FeatureValue::Many(vec!["red".into(), "grün".into()])),
+    ]
+    .into_iter()
+    .collect()
+}
+
+fn customer(id: &str) -> Customer {
+    Customer { id: customer_id(id), features: features() }
+}
+
+fn outfit(customer: &str, articles: [&str; 4], split: Option<Split>) -> Outfit {
+    let articles = articles.map(article_id).to_vec();
+    Outfit::new(customer_id(customer), articles, split, Features::default()).unwrap()
+}
+
+async fn with_customers(store: &Store, ids: &[&str]) {
+    for id in ids {
+        store.customers().put(&customer(id), NOW).await.unwrap();
+    }
+}

@@ -1,0 +1,111 @@
+use std::{
+    net::TcpListener,
+    time::{Duration, Instant},
+};
+
+use atelier::store::{Store, StoreError};
+use tokio::task::JoinSet;
+
+use super::{NOW, coat};
+use crate::harness::{Kind, TestDatabase, contracts};
+
+contracts!(
+    again_finds_what_was_written,
+    a_new_database_by_many_at_once,
+    a_newer_database_is_refused,
+    a_changed_migration_is_refused,
+    an_unreachable_server_is_said_so_without_the_password,
+    an_open_store_does_not_show_its_password,
+);
+
+async fn again_finds_what_was_written(db: TestDatabase) {
+    let store = db.open().await;
+    store.articles().put(&coat("a"), NOW).await.unwrap();
+    store.close().await;
+    let store = db.open().await;
+    assert_eq!(store.articles().get(&coat("a").id).await, Ok(Some(coat("a"))));
+}
+
+/// As replicas do when they start together.
+async fn a_new_database_by_many_at_once(db: TestDatabase) {
+    if db.kind == Kind::Postgres {
+        // The harness gave a migrated one.
+        let mut raw = db.raw().await;
+        sqlx::raw_sql("drop schema public cascade; create schema public").execute(&mut raw).await.unwrap();
+    }
+    let mut opening = JoinSet::new();
+    for _ in 0..8 {
+        let url = db.url.clone();
+        opening.spawn(async move { Store::open(&url).await });
+    }
+    for store in opening.join_all().await {
+        assert_eq!(store.unwrap().articles().count().await, Ok(0));
+    }
+}
+
+async fn a_newer_database_is_refused(db: TestDatabase) {
+    db.open().await.close().await;
+    let mut raw = db.raw().await;
+    let known: i64 =
+        sqlx::query_scalar("select max(version) from _sqlx_migrations").fetch_one(&mut raw).await.unwrap();
+    sqlx::query(
+        "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+         values ($1, 'from the future', $2, $3, 0)",
+    )
+    .bind(known + 7)
+    .bind(true)
+    .bind(&[0_u8; 48][..])
+    .execute(&mut raw)
+    .await
+    .unwrap();
+    let refused = Store::open(&db.url).await.unwrap_err();
+    assert_eq!(refused, StoreError::Newer { found: known + 7, known });
+    let said = refused.to_string();
+    for part in [&format!("version {}", known + 7), &format!("up to {known}"), "start the newer Atelier"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+async fn a_changed_migration_is_refused(db: TestDatabase) {
+    db.open().await.close().await;
+    let mut raw = db.raw().await;
+    sqlx::query("update _sqlx_migrations set checksum = $1 where version = 2")
+        .bind(&[0_u8; 48][..])
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    assert_eq!(Store::open(&db.url).await.unwrap_err(), StoreError::Altered { version: 2 });
+}
+
+async fn an_unreachable_server_is_said_so_without_the_password(db: TestDatabase) {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let refusing = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.local_addr().unwrap()
+    };
+    let urls = match db.kind {
+        Kind::Sqlite => vec!["sqlite:/proc/nowhere/atelier.db".to_owned()],
+        Kind::Postgres => [address, refusing]
+            .map(|address| format!("postgres://ada:hunter2@{address}/atelier?password=hunter2"))
+            .to_vec(),
+    };
+    for url in urls {
+        let started = Instant::now();
+        let error = Store::open(&url).await.unwrap_err();
+        assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
+        assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
+        let said = format!("{error} {error:?}");
+        assert!(!said.contains("hunter2"), "{said}");
+        let place = url.split('?').next().unwrap().replace(":hunter2", "");
+        assert!(said.contains(&place), "{said}");
+    }
+}
+
+async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
+    // The private server asks for no password, so that any will do.
+    let url = db.url.replace("atelier@", "atelier:hunter2@");
+    let shown = format!("{0} {0:?}", Store::open(&url).await.unwrap());
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
+}
