@@ -12,7 +12,9 @@ use serde::Serialize;
 
 use crate::{
     metrics::{Summary, Tally, rank},
-    world::{Evidence, OCCASIONS, Occasion, Posterior, Reading, Stream, Table, World, real},
+    number::real,
+    random::{Stream, Table},
+    world::{Evidence, OCCASIONS, Occasion, Reading, World},
 };
 
 /// How much to ask.
@@ -69,21 +71,36 @@ struct Answer {
 }
 
 /// Questions worked on at once, so that their tables fit in memory.
-const BATCH: usize = 512;
+const BATCH: usize = 1024;
 /// Contexts read at once.
 const BLOCK: usize = 48;
 
-/// Asks the oracle. `tell` hears how many of how many steps are done.
-pub fn consult(world: &World, effort: Effort, tell: &(dyn Fn(usize, usize) + Sync)) -> Report {
+/// How many steps [`consult`] tells of, if there are as many slots as asked for.
+pub fn steps(effort: Effort) -> usize {
+    effort.slots.div_ceil(BATCH) * (2 + OCCASIONS.len())
+}
+
+/// Where the cross-entropy goes as the draw of contexts grows: what was gained over the last doubling,
+/// as a share of the one before, is taken to go on; held between the largest draw and the same with the
+/// slot's own context. `None` where there are fewer than three sizes.
+pub fn limit(sizes: &[AtSize], with_own: &Summary) -> Option<f64> {
+    let [.., first, second, third] = sizes else { return None };
+    let at = |size: &AtSize| size.answers.cross_entropy.mean;
+    let (before, last) = (at(first) - at(second), at(second) - at(third));
+    let ratio = (last / before).clamp(0.3, 0.75);
+    let left = if last > 0.0 && before > 0.0 { last * ratio / (1.0 - ratio) } else { 0.0 };
+    Some((at(third) - left).max(with_own.cross_entropy.mean))
+}
+
+/// Asks the oracle. `tell` hears how many steps are done.
+pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Report {
     let questions = questions(world, effort.slots);
     let sizes: Vec<usize> =
         [8, 4, 2, 1].iter().map(|part| effort.contexts / part).filter(|size| *size > 0).collect();
-    let batches = questions.len().div_ceil(BATCH);
-    let steps = batches * (2 + OCCASIONS.len());
     let mut done = 0;
     let mut step = || {
         done += 1;
-        tell(done, steps);
+        tell(done);
     };
 
     let seed = world.plan().seed;
@@ -166,7 +183,7 @@ fn questions(world: &World, slots: usize) -> Vec<Question> {
 fn exact(world: &World, question: &Question) -> Answer {
     let mut belief = Belief::new(world);
     let reading = world.read(world.context(question.customer, question.occasion));
-    belief.hear(world, &world.posterior(&question.evidence, &reading), &reading);
+    belief.hear(world, &question.evidence, &reading);
     belief.answer(question.answer)
 }
 
@@ -222,7 +239,7 @@ fn mix(
             .collect();
         states.par_iter_mut().zip(questions).for_each(|((belief, answers), question)| {
             for reading in &readings {
-                belief.hear(world, &world.posterior(&question.evidence, reading), reading);
+                belief.hear(world, &question.evidence, reading);
                 if sizes.contains(&belief.heard) {
                     answers.push((belief.answer(question.answer), belief.effective()));
                 }
@@ -234,7 +251,7 @@ fn mix(
         .zip(questions)
         .map(|((belief, _), question)| {
             let reading = world.read(world.context(question.customer, question.occasion));
-            belief.hear(world, &world.posterior(&question.evidence, &reading), &reading);
+            belief.hear(world, &question.evidence, &reading);
             belief.answer(question.answer)
         })
         .collect();
@@ -259,19 +276,18 @@ struct Belief {
 }
 
 impl Belief {
-    /// A context that makes the others this much less likely than those before it adds nothing that
-    /// any printed digit could show.
-    const NEGLIGIBLE: f64 = 1e-13;
+    /// A context that makes the others this much less likely than all those before it together adds
+    /// nothing that a printed digit could show, even if a hundred thousand such are passed over.
+    const NEGLIGIBLE: f64 = 1e-9;
 
     fn new(world: &World) -> Self {
         Self { joint: vec![0.0; world.plan().articles], evidence: 0.0, evidence_squared: 0.0, heard: 0 }
     }
 
-    fn hear(&mut self, world: &World, posterior: &Posterior, reading: &Reading<'_>) {
+    fn hear(&mut self, world: &World, evidence: &Evidence, reading: &Reading<'_>) {
         self.heard += 1;
-        if posterior.evidence <= Self::NEGLIGIBLE * self.evidence {
-            return;
-        }
+        let floor = Self::NEGLIGIBLE * self.evidence;
+        let Some(posterior) = world.posterior(evidence, reading, floor) else { return };
         self.evidence += posterior.evidence;
         self.evidence_squared += posterior.evidence * posterior.evidence;
         for (cell, factor) in &posterior.cells {

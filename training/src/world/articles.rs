@@ -1,12 +1,13 @@
 //! How one article comes about: type, brand, style, for whom, colour, pattern, material, cut, sizes,
 //! price and popularity, each drawn given those before it.
 
+use crate::random::{Stream, Table};
+
 use super::{
     brands::{BRANDS, BrandTraits},
     catalogue::ArticleTraits,
     lexicon::{ArticleType, Colour, Family, Fit, Material, Pattern, SizeScale, Style, Wearer, Word},
     palette::{STYLE_PALETTE, type_palette},
-    random::{Stream, Table},
     types::{TYPES, TypeTraits},
 };
 

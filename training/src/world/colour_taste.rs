@@ -20,7 +20,7 @@ pub(crate) fn colour_taste(context: Context<'_>, zone: Zone) -> [f64; Colour::CO
         Zone::Legs => 0.7,
         Zone::Small => 0.45,
     };
-    let stated = PREFERRED / super::real(profile.colours.len().max(1)).powf(0.4);
+    let stated = PREFERRED / crate::number::real(profile.colours.len().max(1)).powf(0.4);
     std::array::from_fn(|index| {
         let colour = Colour::ALL[index];
         if profile.nogo_colours.has(colour) {

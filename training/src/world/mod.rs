@@ -23,7 +23,6 @@ mod person;
 mod population;
 mod posterior;
 mod profile;
-mod random;
 mod rows;
 mod style_taste;
 mod stylist;
@@ -40,9 +39,9 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use context::Context;
 pub(crate) use lexicon::Occasion;
-pub(crate) use posterior::{Evidence, Posterior, Reading};
-pub(crate) use random::{Stream, Table};
+pub(crate) use posterior::{Evidence, Reading};
 
+use crate::random::{Stream, Table};
 use catalogue::Catalogue;
 use lexicon::{ArticleType, Word};
 use population::Population;
@@ -50,11 +49,6 @@ use stylist::Stylist;
 
 /// Every occasion that can be named.
 pub(crate) const OCCASIONS: &[Occasion] = Occasion::ALL;
-
-/// A count as a real number.
-pub(crate) fn real(count: usize) -> f64 {
-    f64::from(u32::try_from(count).expect("counts here stay under four billion; this is a bug"))
-}
 
 /// The version of the generator. Whatever changes one byte of what a plan makes, or one probability,
 /// is a new version, and every result names the one it was taken on.

@@ -1,10 +1,11 @@
 //! What customers rule out.
 
+use crate::random::Stream;
+
 use super::{
     lexicon::{ArticleType, Colour, Gender, Material, Word, Words},
     person::Person,
     population::words,
-    random::Stream,
 };
 
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! Occasions: how often each customer has them, and what they ask of an outfit.
 
+use crate::random::Stream;
+
 use super::{
     leanings::cold,
     lexicon::{Colour, Material, Occasion, Pattern, PriceBand, Style, Word},
     profile::Profile,
-    random::Stream,
 };
 
 /// Share of outfits that come without an occasion: the stylist was not told, and dresses for none.

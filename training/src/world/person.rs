@@ -1,9 +1,10 @@
 //! A person's body and home, as they are; what of it the shop hears is the population's business.
 
+use crate::random::Stream;
+
 use super::{
     leanings::cold,
     lexicon::{BOTTOM_SIZES, BodyType, Country, Gender, HairColour, Word},
-    random::Stream,
 };
 
 /// Weights of the countries: a shop at home in the middle of Europe.

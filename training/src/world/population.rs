@@ -5,6 +5,8 @@
 
 use rayon::prelude::*;
 
+use crate::random::{Stream, Table};
+
 use super::{
     articles::TIER_LN_PRICE,
     brands::BRANDS,
@@ -14,7 +16,6 @@ use super::{
     palette::STYLE_PALETTE,
     person::Person,
     profile::{BrandIndex, Profile},
-    random::{Stream, Table},
 };
 
 /// Spread of the logarithm of how often a customer is styled: a few come back all the time.
@@ -208,7 +209,7 @@ pub(crate) fn words<T>(indices: Vec<usize>) -> Words<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::real;
+    use crate::number::real;
 
     #[test]
     fn features_hang_together_and_some_are_missing() {

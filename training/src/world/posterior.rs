@@ -14,7 +14,7 @@
 //! type and class alone, which is what makes the answer for all articles cheap. Everything comes from
 //! the stylist's own `Scores`, `Harmony` and `TemplateLaw`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     World,
@@ -26,12 +26,33 @@ use super::{
     template::TemplateLaw,
 };
 
-/// What is known of an outfit with one blank: the other articles, as places, in slot order.
+/// What is known of an outfit with one blank, and all that follows from it without a context.
 #[derive(Debug, Clone)]
 pub(crate) struct Evidence {
-    places: Vec<usize>,
-    /// The types that can fill the blank, and for each the whole template.
-    completions: Vec<(ArticleType, Vec<ArticleType>)>,
+    others: Vec<Other>,
+    completions: Vec<Completion>,
+}
+
+/// One of the other articles.
+#[derive(Debug, Clone)]
+struct Other {
+    family: Family,
+    class: Class,
+    place: usize,
+    cell: usize,
+    cells: Range<usize>,
+    /// The harmony of each cell of its type with what was picked before it, the blank aside.
+    harmony: Vec<f64>,
+}
+
+/// A type that can fill the blank.
+#[derive(Debug, Clone)]
+struct Completion {
+    family: Family,
+    template: Vec<ArticleType>,
+    cells: Range<usize>,
+    /// The harmony of each cell of the type with what was picked before it.
+    harmony: Vec<f64>,
 }
 
 /// All that a context says about any blank.
@@ -50,33 +71,58 @@ pub(crate) struct Posterior {
     pub(crate) evidence: f64,
 }
 
-struct Known {
-    family: Family,
-    class: Class,
-    kind: ArticleType,
-    /// Number of the cell that holds it.
-    cell: usize,
-    place: usize,
-}
-
 impl World {
     /// The evidence that these articles, by their numbers, are of an outfit with one blank.
     pub(crate) fn evidence(&self, others: impl Iterator<Item = u32>) -> Evidence {
         let mut places: Vec<usize> = others.map(|number| self.catalogue.place_of(number as usize)).collect();
         places.sort_by_key(|place| self.catalogue.at(*place).kind.family());
         let types: Vec<ArticleType> = places.iter().map(|place| self.catalogue.at(*place).kind).collect();
-        let completions = ArticleType::ALL
+        let picked: Vec<(Family, Class)> = places
             .iter()
-            .filter(|kind| types.iter().all(|other| other.family() != kind.family()))
-            .filter(|kind| completes(&types, **kind))
-            .map(|kind| {
-                let mut whole = types.clone();
-                whole.push(*kind);
-                whole.sort_by_key(|kind| kind.family());
-                (*kind, whole)
+            .map(|place| (self.catalogue.at(*place).kind.family(), self.catalogue.at(*place).class()))
+            .collect();
+        let others = places
+            .iter()
+            .zip(&types)
+            .map(|(&place, kind)| {
+                let cells = self.catalogue.cells_of(*kind);
+                let before =
+                    self.catalogue.cells()[cells.clone()].partition_point(|cell| cell.places.end <= place);
+                Other {
+                    family: kind.family(),
+                    class: self.catalogue.at(place).class(),
+                    place,
+                    cell: cells.start + before,
+                    harmony: self.harmony_of_cells(*kind, &picked),
+                    cells,
+                }
             })
             .collect();
-        Evidence { places, completions }
+        let completions = ArticleType::ALL
+            .iter()
+            .filter_map(|kind| {
+                let mut template = types.clone();
+                template.push(*kind);
+                template.sort_by_key(|kind| kind.family());
+                TemplateLaw::is_template(&template).then(|| Completion {
+                    family: kind.family(),
+                    template,
+                    cells: self.catalogue.cells_of(*kind),
+                    harmony: self.harmony_of_cells(*kind, &picked),
+                })
+            })
+            .collect();
+        Evidence { others, completions }
+    }
+
+    fn harmony_of_cells(&self, kind: ArticleType, picked: &[(Family, Class)]) -> Vec<f64> {
+        let family = kind.family();
+        let earlier: Vec<(Family, Class)> =
+            picked.iter().filter(|(other, _)| *other < family).copied().collect();
+        self.catalogue.cells()[self.catalogue.cells_of(kind)]
+            .iter()
+            .map(|cell| self.stylist.harmony_with(family, cell.class, &earlier))
+            .collect()
     }
 
     /// What this context says about any blank: the costly part, done once for many blanks.
@@ -87,55 +133,79 @@ impl World {
         }
     }
 
-    pub(crate) fn posterior(&self, evidence: &Evidence, reading: &Reading<'_>) -> Posterior {
-        let known = self.known(evidence);
-        let base = Base::new(self, &known, &reading.scores);
+    /// `None` where the context, before the blank's pull on later picks is reckoned, makes the others
+    /// less likely than `floor`: not worth finishing.
+    pub(crate) fn posterior(
+        &self,
+        evidence: &Evidence,
+        reading: &Reading<'_>,
+        floor: f64,
+    ) -> Option<Posterior> {
+        let scores = &reading.scores;
+        let normalisers: Vec<f64> =
+            evidence.others.iter().map(|other| scores.sum(other.cells.clone(), &other.harmony)).collect();
+        let base: f64 = evidence
+            .others
+            .iter()
+            .zip(&normalisers)
+            .map(|(other, sum)| {
+                scores.place(other.place) * other.harmony[other.cell - other.cells.start] / sum
+            })
+            .product();
+        // A template's probability is at most one, and takes longer to find out.
+        if base < floor {
+            return None;
+        }
+        let templates: Vec<f64> = evidence
+            .completions
+            .iter()
+            .map(|completion| reading.law.probability(&completion.template))
+            .collect();
+        if base * templates.iter().sum::<f64>() < floor {
+            return None;
+        }
         let mut posterior = Posterior::default();
-        let mut later = BTreeMap::<Family, [f64; Class::COUNT]>::new();
-        for (kind, template) in &evidence.completions {
-            let template = reading.law.probability(template);
-            let family = kind.family();
-            let earlier: Vec<(Family, Class)> = known
-                .iter()
-                .filter(|other| other.family < family)
-                .map(|other| (other.family, other.class))
-                .collect();
-            let moved = later.entry(family).or_insert_with(|| base.moved(self, &known, family));
-            let cells = self.catalogue.cells_of(*kind);
-            let harmony: Vec<f64> = cells
-                .clone()
-                .map(|cell| self.stylist.harmony_with(family, self.catalogue.cells()[cell].class, &earlier))
-                .collect();
-            let normaliser: f64 =
-                cells.clone().zip(&harmony).map(|(cell, harmony)| reading.scores.cell(cell) * harmony).sum();
-            for (cell, harmony) in cells.zip(harmony) {
-                let class = self.catalogue.cells()[cell].class;
-                let factor = template * base.product * harmony / normaliser * moved[class.index()];
-                posterior.evidence += reading.scores.cell(cell) * factor;
+        let mut moved = BTreeMap::<Family, [f64; Class::COUNT]>::new();
+        for (completion, template) in evidence.completions.iter().zip(templates) {
+            let moved = moved
+                .entry(completion.family)
+                .or_insert_with(|| self.moved(evidence, &normalisers, scores, completion.family));
+            let common = template * base / scores.sum(completion.cells.clone(), &completion.harmony);
+            for (cell, harmony) in completion.cells.clone().zip(&completion.harmony) {
+                let factor = common * harmony * moved[self.catalogue.cells()[cell].class.index()];
+                posterior.evidence += scores.cell(cell) * factor;
                 posterior.cells.push((cell, factor));
             }
         }
-        posterior
+        Some(posterior)
     }
 
-    fn known(&self, evidence: &Evidence) -> Vec<Known> {
-        evidence
-            .places
-            .iter()
-            .map(|&place| {
-                let article = self.catalogue.at(place);
-                let cells = self.catalogue.cells_of(article.kind);
-                let within =
-                    self.catalogue.cells()[cells.clone()].partition_point(|cell| cell.places.end <= place);
-                Known {
-                    family: article.kind.family(),
-                    class: article.class(),
-                    kind: article.kind,
-                    cell: cells.start + within,
-                    place,
-                }
-            })
-            .collect()
+    /// What an article of each class in this family's slot does to the picks after it: the product of
+    /// its harmony with each, over what it does to their normalisers.
+    fn moved(
+        &self,
+        evidence: &Evidence,
+        normalisers: &[f64],
+        scores: &Scores,
+        family: Family,
+    ) -> [f64; Class::COUNT] {
+        let mut moved = [1.0; Class::COUNT];
+        for (other, normaliser) in evidence.others.iter().zip(normalisers) {
+            if other.family < family {
+                continue;
+            }
+            let mut weights = [0.0; Class::COUNT];
+            for (cell, harmony) in other.cells.clone().zip(&other.harmony) {
+                weights[self.catalogue.cells()[cell].class.index()] = scores.cell(cell) * harmony;
+            }
+            let closeness = Closeness::of(other.family, family);
+            let sums = self.stylist.harmony.spread(closeness, &weights);
+            let harmony = self.stylist.harmony.from(closeness, other.class);
+            for ((moved, sum), factor) in moved.iter_mut().zip(sums).zip(harmony) {
+                *moved *= factor * normaliser / sum;
+            }
+        }
+        moved
     }
 
     /// Where an article stands on the shelf.
@@ -144,66 +214,7 @@ impl World {
     }
 
     /// The places of a cell.
-    pub(crate) fn places_of(&self, cell: usize) -> std::ops::Range<usize> {
+    pub(crate) fn places_of(&self, cell: usize) -> Range<usize> {
         self.catalogue.cells()[cell].places.clone()
     }
-}
-
-/// The others among themselves, as if there were no blank.
-struct Base {
-    /// Π exp(u) · harmony / Z over the others.
-    product: f64,
-    /// For each of the others, its Z and the weights by class that it sums.
-    normalisers: Vec<(f64, [f64; Class::COUNT])>,
-}
-
-impl Base {
-    fn new(world: &World, known: &[Known], scores: &Scores) -> Self {
-        let mut product = 1.0;
-        let mut normalisers = Vec::with_capacity(known.len());
-        for (order, one) in known.iter().enumerate() {
-            let earlier: Vec<(Family, Class)> =
-                known[..order].iter().map(|other| (other.family, other.class)).collect();
-            let mut weights = [0.0; Class::COUNT];
-            let mut own = 0.0;
-            for cell in world.catalogue.cells_of(one.kind) {
-                let class = world.catalogue.cells()[cell].class;
-                let harmony = world.stylist.harmony_with(one.family, class, &earlier);
-                weights[class.index()] = scores.cell(cell) * harmony;
-                if cell == one.cell {
-                    own = scores.place(one.place) * harmony;
-                }
-            }
-            let normaliser: f64 = weights.iter().sum();
-            product *= own / normaliser;
-            normalisers.push((normaliser, weights));
-        }
-        Self { product, normalisers }
-    }
-
-    /// What an article of each class in this family's slot does to the picks after it: the product of
-    /// its harmony with each, over what it does to their normalisers.
-    fn moved(&self, world: &World, known: &[Known], family: Family) -> [f64; Class::COUNT] {
-        let mut moved = [1.0; Class::COUNT];
-        for (one, (normaliser, weights)) in known.iter().zip(&self.normalisers) {
-            if one.family < family {
-                continue;
-            }
-            let closeness = Closeness::of(one.family, family);
-            let spread = world.stylist.harmony.spread(closeness, weights);
-            let harmony = world.stylist.harmony.from(closeness, one.class);
-            for ((moved, sum), factor) in moved.iter_mut().zip(spread).zip(harmony) {
-                *moved *= factor * normaliser / sum;
-            }
-        }
-        moved
-    }
-}
-
-/// Whether an outfit of these types, in the order of their families, lacks just this one.
-fn completes(types: &[ArticleType], kind: ArticleType) -> bool {
-    let mut families: Vec<Family> = types.iter().map(|kind| kind.family()).collect();
-    families.push(kind.family());
-    families.sort_unstable();
-    TemplateLaw::is_outfit(&families)
 }

@@ -3,7 +3,7 @@
 use super::{
     context::Context,
     leanings::style_leaning,
-    lexicon::{BodyType, Fit, Gender, Occasion, Pattern, Style, Word},
+    lexicon::{BodyType, Fit, Gender, Pattern, Style, Word},
     occasion,
     profile::Profile,
 };
@@ -41,7 +41,7 @@ pub(crate) fn style_taste(context: Context<'_>) -> [f64; Style::COUNT] {
         Some(age) if age > 60 => 0.8,
         _ => 1.0,
     };
-    let stated = STATED * conviction / super::real(profile.styles.len().max(1)).powf(0.35);
+    let stated = STATED * conviction / crate::number::real(profile.styles.len().max(1)).powf(0.35);
     let asked = &occasion::traits(context.occasion).styles;
     let mut taste = std::array::from_fn(|style| {
         let mut utility = weight * (leaning[style] * 10.0).ln().max(-3.0);
@@ -140,7 +140,7 @@ pub(crate) fn fit_taste(profile: &Profile, above: bool) -> [f64; Fit::COUNT] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::lexicon::Words;
+    use crate::world::lexicon::{Occasion, Words};
 
     fn styles(of: &[Style]) -> Words<Style> {
         let mut words = Words::default();

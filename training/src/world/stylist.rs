@@ -4,13 +4,14 @@
 //! weights is the best choice under Gumbel noise. [`Scores`] holds `exp(u)` and its sums by class, and
 //! is all that generation and oracle know of taste: there is no second formula.
 
+use crate::random::Stream;
+
 use super::{
     affinity::Affinity,
     catalogue::Catalogue,
     context::Context,
     harmony::{Class, Closeness, Harmony},
-    lexicon::{ArticleType, Family, Word},
-    random::Stream,
+    lexicon::{ArticleType, Family},
     taste::Taste,
     template::TemplateLaw,
     type_taste::TypeTaste,
@@ -116,5 +117,11 @@ impl Scores {
 
     pub(crate) fn cell(&self, cell: usize) -> f64 {
         self.cells[cell - self.first_cell]
+    }
+
+    /// The sum over cells of their scores, each times a factor.
+    pub(crate) fn sum(&self, cells: std::ops::Range<usize>, factors: &[f64]) -> f64 {
+        let cells = &self.cells[cells.start - self.first_cell..cells.end - self.first_cell];
+        cells.iter().zip(factors).map(|(score, factor)| score * factor).sum()
     }
 }

@@ -160,7 +160,7 @@ fn brand_taste(profile: &Profile) -> [f64; BRANDS.len()] {
             return faith;
         }
         let shared = BRANDS[brand].styles.iter().filter(|style| profile.styles.has(**style)).count();
-        BRAND_OF_STYLE * super::real(shared)
+        BRAND_OF_STYLE * crate::number::real(shared)
     })
 }
 

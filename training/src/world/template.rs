@@ -8,10 +8,11 @@
 
 use atelier::domain::{MAX_SLOTS, MIN_ARTICLES};
 
+use crate::random::Stream;
+
 use super::{
     affinity::Affinity,
     lexicon::{ArticleType, Family, Word},
-    random::Stream,
     type_taste::TypeTaste,
 };
 
@@ -68,8 +69,7 @@ impl<'a> TemplateLaw<'a> {
     /// The probability of the template of these types, which are in the order of their families; zero
     /// where no outfit has them together.
     pub(crate) fn probability(&self, types: &[ArticleType]) -> f64 {
-        let families: Vec<Family> = types.iter().map(|kind| kind.family()).collect();
-        let Some(core) = core_of(&families) else { return 0.0 };
+        let Some(core) = core_of(types) else { return 0.0 };
         let mut probability = self.share_of(types[0], &BASES, &[]);
         for (place, &kind) in types.iter().enumerate().skip(1) {
             probability *= self.share_of(kind, &[kind.family()], &types[..place]);
@@ -85,9 +85,9 @@ impl<'a> TemplateLaw<'a> {
         probability * chosen / Ways::new(&odds, core).total()
     }
 
-    /// Whether some template has these families, which are in order.
-    pub(crate) fn is_outfit(families: &[Family]) -> bool {
-        core_of(families).is_some()
+    /// Whether there are outfits of these types, which are in the order of their families.
+    pub(crate) fn is_template(types: &[ArticleType]) -> bool {
+        core_of(types).is_some()
     }
 
     fn weight(&self, kind: ArticleType, before: &[ArticleType]) -> f64 {
@@ -122,16 +122,17 @@ fn types_of(families: &[Family]) -> impl Iterator<Item = ArticleType> {
     ArticleType::ALL.iter().copied().filter(|kind| families.contains(&kind.family()))
 }
 
-/// How many of the families, at the front, are the body and the shoes; none if these are not the
-/// families of a whole outfit.
-fn core_of(families: &[Family]) -> Option<usize> {
-    let core = match families {
-        [Family::OnePiece, Family::Shoes, ..] => 2,
-        [Family::Bottom, Family::Top, Family::Shoes, ..] => 3,
+/// How many of the types, at the front, are the body and the shoes; none if these are not the types of
+/// a whole outfit.
+fn core_of(types: &[ArticleType]) -> Option<usize> {
+    let family = |place: usize| types.get(place).map(|kind| kind.family());
+    let core = match (family(0), family(1), family(2)) {
+        (Some(Family::OnePiece), Some(Family::Shoes), _) => 2,
+        (Some(Family::Bottom), Some(Family::Top), Some(Family::Shoes)) => 3,
         _ => return None,
     };
-    let sized = (MIN_ARTICLES..=MAX_SLOTS).contains(&families.len());
-    let rising = families[core - 1..].windows(2).all(|pair| pair[0] < pair[1]);
+    let sized = (MIN_ARTICLES..=MAX_SLOTS).contains(&types.len());
+    let rising = types[core - 1..].is_sorted_by(|a, b| a.family() < b.family());
     (sized && rising).then_some(core)
 }
 
@@ -174,12 +175,14 @@ impl Ways {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::{
-        context::Context,
-        lexicon::{Gender, Occasion, Words},
-        profile::Profile,
+    use crate::{
+        number::real,
         random::Table,
-        real,
+        world::{
+            context::Context,
+            lexicon::{Gender, Occasion, Words},
+            profile::Profile,
+        },
     };
 
     fn law(affinity: &Affinity) -> TemplateLaw<'_> {

@@ -144,16 +144,16 @@ fn for_person(profile: &Profile, kind: ArticleType) -> f64 {
 /// How readily a family is put in, on the scale of logarithmic odds: for women, for men.
 #[rustfmt::skip]
 const USUAL: [(Family, [f64; 2]); 10] = [
-    (Family::Layer,     [-1.35, -1.10]),
-    (Family::Outerwear, [-0.80, -0.60]),
-    (Family::Bag,       [ 0.15, -1.50]),
-    (Family::Hosiery,   [-1.10, -8.00]),
-    (Family::Belt,      [-1.70, -0.75]),
-    (Family::Headwear,  [-2.20, -1.75]),
-    (Family::Scarf,     [-2.10, -2.20]),
-    (Family::Jewellery, [-1.00, -3.20]),
-    (Family::Watch,     [-2.20, -1.00]),
-    (Family::Eyewear,   [-2.10, -1.90]),
+    (Family::Layer,     [-1.57, -1.32]),
+    (Family::Outerwear, [-1.02, -0.82]),
+    (Family::Bag,       [-0.07, -1.72]),
+    (Family::Hosiery,   [-1.32, -8.00]),
+    (Family::Belt,      [-1.92, -0.97]),
+    (Family::Headwear,  [-2.42, -1.97]),
+    (Family::Scarf,     [-2.32, -2.42]),
+    (Family::Jewellery, [-1.22, -3.42]),
+    (Family::Watch,     [-2.42, -1.22]),
+    (Family::Eyewear,   [-2.32, -2.12]),
 ];
 
 /// What each occasion adds, in the order of [`USUAL`].

@@ -9,7 +9,7 @@ use rand_pcg::{
     rand_core::{Rng, SeedableRng},
 };
 
-use super::real;
+use crate::number::real;
 
 /// What a stream is for. The numbers are part of the world's version.
 #[derive(Debug, Clone, Copy)]
