@@ -1,6 +1,6 @@
 //! Everything that can go wrong with a request, and its two renderings.
 //!
-//! A handler returns a [`Problem`]; the layer [`render`] gives it a body when the request is known:
+//! A handler returns a [`Problem`]; the layer `render` gives it a body when the request is known:
 //! RFC 9457 for programs, a page for people who asked for HTML. A 5xx body says nothing of the inside;
 //! the log has that once, here.
 
@@ -113,7 +113,7 @@ impl From<askama::Error> for Problem {
     }
 }
 
-/// Only carries the kind to [`render`], which knows the request.
+/// Only carries the kind to `render`, which knows the request.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let kind = self.kind();
