@@ -121,7 +121,8 @@ pub struct FeatureError {
     pub found: String,
 }
 
-/// Something in a profile means nothing to the schema and was treated as not given.
+/// Something in a profile means nothing to the schema: it is encoded as not given. Where the profile is
+/// kept, it stays: a later schema may know it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FeatureWarning {
     UnknownFeature { feature: String },
@@ -132,10 +133,10 @@ impl fmt::Display for FeatureWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::UnknownFeature { feature } => {
-                write!(f, "the schema has no feature {feature:?}; it was ignored")
+                write!(f, "the schema has no feature {feature:?}; models do not see it")
             }
             Self::UnknownValue { feature, value } => {
-                write!(f, "feature {feature:?} has no value {value:?}; it was treated as not given")
+                write!(f, "feature {feature:?} has no value {value:?}; models do not see it")
             }
         }
     }
@@ -404,9 +405,9 @@ mod tests {
         assert_eq!(
             said,
             [
-                "feature \"colours\" has no value \"mauve\"; it was treated as not given",
-                "feature \"gender\" has no value \"divers\"; it was treated as not given",
-                "the schema has no feature \"mood\"; it was ignored",
+                "feature \"colours\" has no value \"mauve\"; models do not see it",
+                "feature \"gender\" has no value \"divers\"; models do not see it",
+                "the schema has no feature \"mood\"; models do not see it",
             ]
         );
     }

@@ -52,6 +52,7 @@ mod error;
 mod flat;
 mod format;
 mod json_lines;
+mod json_text;
 mod parquet;
 mod rows;
 mod shape;

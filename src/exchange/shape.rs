@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::{Customer, CustomerId, FeatureValue, Features},
-        exchange::value::parse,
+        exchange::json_text::parse,
     };
 
     #[test]

@@ -109,31 +109,6 @@ impl<'a> Value<'a> {
     }
 }
 
-/// Why a text is no JSON value.
-#[derive(Debug, PartialEq)]
-pub(super) enum JsonError {
-    /// It is not JSON.
-    Syntax(String),
-    /// It is, but not what can be taken: a key stands twice.
-    Content(String),
-}
-
-/// Nesting is limited to what `serde_json` takes (128 levels), so no input overflows the stack.
-pub(super) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
-    serde_json::from_str(text).map_err(|error| {
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let said = error.to_string();
-        let reason = said.strip_suffix(&place).unwrap_or(&said);
-        if error.is_data() {
-            JsonError::Content(reason.to_owned())
-        } else if error.is_eof() {
-            JsonError::Syntax(format!("not JSON: it ends too early, at column {}", error.column()))
-        } else {
-            JsonError::Syntax(format!("not JSON: {reason} at column {}", error.column()))
-        }
-    })
-}
-
 /// The name that stands twice, if one does.
 pub(super) fn twice<'f>(fields: &'f Fields<'_>) -> Option<&'f str> {
     // Most rows have a handful of fields, for which looking at all pairs is the fastest way.
@@ -236,7 +211,7 @@ impl Serialize for Value<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::json_text::parse, *};
 
     fn again(json: &str) -> String {
         serde_json::to_string(&parse(json).unwrap()).unwrap()
@@ -262,21 +237,6 @@ mod tests {
         let large = again("10000000000000000.0");
         assert_eq!(again(&large), large);
         assert_eq!(Value::from_f64(f64::NAN), None);
-    }
-
-    #[test]
-    fn what_is_refused_says_why() {
-        let said = |json: &str| match parse(json).unwrap_err() {
-            JsonError::Syntax(reason) => format!("syntax {reason}"),
-            JsonError::Content(reason) => format!("content {reason}"),
-        };
-        assert_eq!(said("{\"a\":1 \"b\":2}"), "syntax not JSON: expected `,` or `}` at column 8");
-        assert_eq!(said("{\"a\":"), "syntax not JSON: it ends too early, at column 5");
-        assert_eq!(said("[{\"a\":1,\"b\":{},\"a\":2}]"), "content field \"a\" stands in it twice");
-        assert!(said("1e999").starts_with("syntax not JSON: number out of range"));
-        assert!(said(&"[".repeat(1_000_000)).starts_with("syntax not JSON: recursion limit exceeded"));
-        let many: Vec<String> = (0..40).chain([7]).map(|n| format!("\"f{n}\":0")).collect();
-        assert_eq!(said(&format!("{{{}}}", many.join(","))), "content field \"f7\" stands in it twice");
     }
 
     #[test]

@@ -6,8 +6,9 @@ use crate::{
     domain::{Kind, Schema},
     exchange::{
         flat::Place,
+        json_text::{JsonError, parse},
         table::Wire,
-        value::{JsonError, Value, parse},
+        value::Value,
     },
 };
 
@@ -114,7 +115,7 @@ fn json(cell: &str) -> Result<Option<Value<'_>>, String> {
     }
     match parse(cell) {
         Ok(value) => Ok(Some(value)),
-        Err(JsonError::Syntax(_)) => Ok(None),
+        Err(JsonError::Syntax(_) | JsonError::Early(_)) => Ok(None),
         Err(JsonError::Content(reason)) => Err(reason),
     }
 }

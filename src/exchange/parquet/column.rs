@@ -11,7 +11,10 @@ use super::{
     guard::guarded,
     plan::{Holds, Leaf},
 };
-use crate::exchange::value::{JsonError, Value, parse};
+use crate::exchange::{
+    json_text::{JsonError, parse},
+    value::Value,
+};
 
 /// A row's value in one column, or why it cannot be used.
 pub(super) type Cell = Result<Value<'static>, String>;
@@ -128,7 +131,9 @@ fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {
     }
     match parse(text) {
         Ok(value) => Ok(owned(value)),
-        Err(JsonError::Syntax(reason) | JsonError::Content(reason)) => Err(format!("holds JSON: {reason}")),
+        Err(JsonError::Syntax(reason) | JsonError::Early(reason) | JsonError::Content(reason)) => {
+            Err(format!("should hold JSON: {reason}"))
+        }
     }
 }
 

@@ -58,7 +58,7 @@ fn what_pyarrow_writes_is_read() {
             json!({"customer": "c-2", "articles": ["d", "c", "b", "a", "e"], "features": {"mood": 8}}),
         ]
     );
-    assert_eq!(said::<Outfit>(&outfits)[1], "2: the schema has no feature \"mood\"; it was ignored");
+    assert_eq!(said::<Outfit>(&outfits)[1], "2: the schema has no feature \"mood\"; models do not see it");
 }
 
 #[test]

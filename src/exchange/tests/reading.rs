@@ -54,9 +54,9 @@ fn bad_json_lines_say_what_is_wrong() {
             "line 5: article a stands in it twice: an outfit is a set",
             "line 6: a split is \"train\" or \"validation\", not \"test\"",
             "line 7: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
-            "line 8: not JSON: expected `,` or `}` at column 17",
-            "line 9: not JSON: it ends too early, at column 40",
-            "line 10: a row must be an object, found a list",
+            "line 8: not JSON: expected a comma or the object's closing } (character 17)",
+            "line 9: not JSON: it ends too early, after character 40; a row is one object, whole on one line",
+            "line 10: a row must be an object, found a list: leave out what stands around the rows",
             "line 11: field \"customer\" stands in it twice",
             "line 12: field \"customer\" must be a text, found a number",
             "line 13: field \"articles\": an id cannot begin or end with a space",
@@ -83,8 +83,8 @@ fn bad_json_lines_say_what_is_wrong() {
              feature \"gender\" takes a text, found a list of 1",
             "line 2: feature \"mood\" takes a text, a number or a list of texts, found a list with a number in it",
             "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
-            "4: feature \"gender\" has no value \"divers\"; it was treated as not given",
-            "4: the schema has no feature \"mood\"; it was ignored",
+            "4: feature \"gender\" has no value \"divers\"; models do not see it",
+            "4: the schema has no feature \"mood\"; models do not see it",
             "line 5: field \"features\" holds the character NUL (\\u0000): take it out",
             "line 6: a feature needs a name, found an empty one",
         ]
@@ -133,7 +133,7 @@ fn a_csv_file_is_read_by_the_schema() {
     assert_eq!(rows[1].value.features.get("occasion"), Some(&FeatureValue::Text("two\r\nlines".into())));
     assert_eq!(rows[1].value.features.get("mood"), Some(&FeatureValue::Many(vec!["1".into(), "2".into()])));
     assert_eq!(rows[2].value.features.get("mood"), Some(&FeatureValue::Number(7.0)));
-    assert_eq!(rows[2].warnings[0].to_string(), "the schema has no feature \"mood\"; it was ignored");
+    assert_eq!(rows[2].warnings[0].to_string(), "the schema has no feature \"mood\"; models do not see it");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn rows_of_unreasonable_size_are_refused() {
     assert_eq!(rows.len(), 2);
     let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 20));
     let path = folder.file("deep.jsonl", deep);
-    assert!(said::<Article>(&path)[0].starts_with("line 1: not JSON: recursion limit exceeded"));
+    assert!(said::<Article>(&path)[0].starts_with("line 1: lists and objects are nested too deeply"));
 }
 
 #[test]

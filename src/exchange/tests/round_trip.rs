@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use super::*;
 use crate::{
     domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split},
-    exchange::value::parse,
+    exchange::json_text::parse,
 };
 
 /// Texts that one format or another could take for something else.

@@ -41,7 +41,13 @@ async fn bad_rows_keep_everything_out(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1), "{said}");
     let listed: Vec<&str> = said.lines().filter(|line| line.contains("customers.jsonl, line ")).collect();
     assert_eq!(listed.len(), 20, "{said}");
-    assert!(listed[0].ends_with("line 18: not JSON: it ends too early, at column 20"), "{}", listed[0]);
+    assert!(
+        listed[0].ends_with(
+            "line 18: not JSON: it ends too early, after character 20; a row is one object, whole on one line"
+        ),
+        "{}",
+        listed[0]
+    );
     assert!(
         listed[1].ends_with("line 318: feature \"age\" takes a finite number, found the text \"old\""),
         "{}",
