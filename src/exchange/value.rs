@@ -10,6 +10,8 @@ use serde::{
 };
 use serde_json::Number;
 
+use crate::domain::json_number;
+
 /// Fields in the order of the file.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, Value<'a>)>;
 
@@ -25,17 +27,10 @@ pub enum Value<'a> {
     Object(Fields<'a>),
 }
 
-/// From here on JSON writes a float with an exponent, and not every integer is a float.
-const WHOLE: f64 = 1e16;
-
 impl<'a> Value<'a> {
     /// `None` for NaN and the infinities, which are no numbers to JSON.
     pub(super) fn from_f64(number: f64) -> Option<Self> {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and below 10^16")]
-        if number.fract() == 0.0 && number.abs() < WHOLE {
-            return Some(Self::Number(Number::from(number as i64)));
-        }
-        Number::from_f64(number).map(Self::Number)
+        json_number(number).map(Self::Number)
     }
 
     pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Self {
