@@ -34,10 +34,11 @@
 //! A header, then a record a row; a set's values and an outfit's articles are joined with `|`, an empty
 //! cell is "not given". A feature's column has its name (`age` or `features.age`), and the schema says
 //! how it is read: a category is text as it stands, a set is split, a number must be one. Attributes of
-//! articles, and features that the schema does not know, are inferred: `true`, `false`, numbers as JSON
-//! writes them, `a|b` as a list, a cell that begins with `"`, `[` or `{` and is JSON as that JSON, all
-//! else as text. A value that would be misread so is written as JSON in its cell, and JSON texts are
-//! understood in every such column, so nothing is lost on the way.
+//! articles, and features that the schema does not know, are inferred: `true` and `false`
+//! (`True` from pandas, `TRUE` from Excel), numbers as JSON writes them, `a|b` as a list, a cell that
+//! begins with `"`, `[` or `{` and is JSON as that JSON, all else as text. A value that would be misread
+//! so is written as JSON in its cell, and JSON texts are understood in every such column, so nothing is
+//! lost on the way.
 //!
 //! # Parquet
 //!

@@ -120,11 +120,12 @@ fn json(cell: &str) -> Result<Option<Value<'_>>, String> {
     }
 }
 
-/// The cell as the truth, number, list or text it looks like.
+/// The cell as the truth, number, list or text it looks like. Truths are written as JSON, pandas and Excel
+/// write them.
 fn plain(cell: &str) -> Value<'_> {
     match cell {
-        "true" => return Value::Bool(true),
-        "false" => return Value::Bool(false),
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
         _ => {}
     }
     if cell.contains('|') {
@@ -162,7 +163,12 @@ mod tests {
         for (cell, json) in [
             ("", "null"),
             ("true", "true"),
-            ("TRUE", "\"TRUE\""),
+            ("True", "true"),
+            ("TRUE", "true"),
+            ("False", "false"),
+            ("FALSE", "false"),
+            ("tRUE", "\"tRUE\""),
+            ("yes", "\"yes\""),
             ("38", "38"),
             ("-1.50", "-1.5"),
             ("1e2", "100"),
@@ -209,7 +215,10 @@ mod tests {
         for (json, cell) in [
             ("\"red\"", "red"),
             ("\"38\"", "\"38\""),
+            ("true", "true"),
             ("\"true\"", "\"true\""),
+            ("\"True\"", "\"True\""),
+            ("\"FALSE\"", "\"FALSE\""),
             ("\"\"", "\"\""),
             ("\"a|b\"", "\"a|b\""),
             ("\"[]\"", r#""[]""#),

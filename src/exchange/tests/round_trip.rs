@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Texts that one format or another could take for something else.
-const TRICKY: [&str; 26] = [
+const TRICKY: [&str; 29] = [
     "",
     " ",
     "38",
@@ -19,6 +19,9 @@ const TRICKY: [&str; 26] = [
     "007",
     "true",
     "false",
+    "True",
+    "FALSE",
+    "True|False",
     "null",
     "NaN",
     "a|b",
