@@ -15,7 +15,9 @@
 //!
 //! One object a line: an article is `{"id","type", …attributes…}`, a customer `{"id","features":{…}}`,
 //! an outfit `{"customer","articles":[…],"split","features":{…}}` where split and features may be
-//! missing. Blank lines, CRLF and a byte order mark are read over; `null` stands for "not given".
+//! missing. Blank lines, CRLF and a byte order mark are read over; `null` stands for "not given". An id may
+//! be a whole number, as pandas and SQL write it, and is the text of its digits; a number with a fraction,
+//! `17.0` among them, is no id: beyond 2^53 floats have lost digits that mattered.
 //!
 //! What [`Writer`] writes is the canonical form, and reading it and writing it again gives the same
 //! bytes:
@@ -24,6 +26,7 @@
 //!   of their names;
 //! - an outfit without split or features lacks the field; a customer always has `features`;
 //! - what is not given is left out, never `null` (a `null` inside a list or a nested object stays);
+//! - an id is a text;
 //! - a number is written with the fewest digits that read back as it, a whole one below 10^16 without
 //!   `.0` or exponent; zero has no sign;
 //! - a feature that the schema calls a set is a list, even of one;
@@ -43,13 +46,15 @@
 //! # Parquet
 //!
 //! The same flat columns. Lists may have two or three levels and any inner names, features may stand in
-//! a struct column `features`, an annotated JSON column is read as JSON. Decimals are read as numbers,
+//! a struct column `features`, an annotated JSON column is read as JSON. Ids may be columns of whole numbers.
+//! Decimals are read as numbers,
 //! dates and timestamps as ISO 8601 texts; pandas' index column is left out. Columns are written as
 //! narrow as their values allow: text, truth, whole number, number, list of texts, else JSON.
 
 mod check;
 mod csv;
 mod error;
+mod features;
 mod flat;
 mod format;
 mod json_lines;

@@ -15,8 +15,9 @@ use crate::domain::json_number;
 /// Fields in the order of the file.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, Value<'a>)>;
 
-/// A JSON value that borrows its texts and keeps the order of its objects. Numbers are normal: a whole
-/// one below 10^16 is an integer, whatever it was written as.
+/// A JSON value that borrows its texts and keeps the order of its objects. Numbers are as they were
+/// written, because `17` can be an id and `17.0` cannot; what becomes a domain value, or comes from one,
+/// has their one form ([`json_number`]).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     Null,
@@ -69,7 +70,7 @@ impl<'a> Value<'a> {
         match self {
             Self::Null => serde_json::Value::Null,
             Self::Bool(truth) => truth.into(),
-            Self::Number(number) => serde_json::Value::Number(number),
+            Self::Number(number) => serde_json::Value::Number(normal(number)),
             Self::Text(text) => text.into_owned().into(),
             Self::List(values) => values.into_iter().map(Self::into_json).collect(),
             Self::Object(fields) => {
@@ -83,7 +84,7 @@ impl<'a> Value<'a> {
         match json {
             serde_json::Value::Null => Self::Null,
             serde_json::Value::Bool(truth) => Self::Bool(*truth),
-            serde_json::Value::Number(number) => Self::from_number(number.clone()),
+            serde_json::Value::Number(number) => Self::Number(normal(number.clone())),
             serde_json::Value::String(text) => Self::text(text),
             serde_json::Value::Array(values) => Self::List(values.iter().map(Self::from_json).collect()),
             serde_json::Value::Object(map) => {
@@ -94,13 +95,14 @@ impl<'a> Value<'a> {
             }
         }
     }
+}
 
-    fn from_number(number: Number) -> Self {
-        if number.is_f64() {
-            number.as_f64().and_then(Self::from_f64).expect("JSON numbers are finite; this is a bug")
-        } else {
-            Self::Number(number)
-        }
+/// A number in its one form.
+pub(super) fn normal(number: Number) -> Number {
+    if number.is_f64() {
+        number.as_f64().and_then(json_number).expect("JSON numbers are finite; this is a bug")
+    } else {
+        number
     }
 }
 
@@ -153,7 +155,7 @@ impl<'de> Visitor<'de> for AnyJson {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value<'de>, E> {
-        Value::from_f64(number).ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
@@ -209,7 +211,7 @@ mod tests {
     use super::{super::json_text::parse, *};
 
     fn again(json: &str) -> String {
-        serde_json::to_string(&parse(json).unwrap()).unwrap()
+        parse(json).unwrap().into_json().to_string()
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::{
         flat::Place,
         json_text::{JsonError, parse},
         table::Wire,
-        value::Value,
+        value::{Value, normal},
     },
 };
 
@@ -133,13 +133,12 @@ fn plain(cell: &str) -> Value<'_> {
     }
     let numeric = cell.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && cell.ends_with(|c: char| c.is_ascii_digit());
-    match parse(cell) {
-        // More digits than a number holds are a code, whose digits all matter.
-        Ok(Value::Number(number)) if numeric && (!number.is_f64() || cell.contains(['.', 'e', 'E'])) => {
-            Value::Number(number)
-        }
-        _ => Value::text(cell),
-    }
+    let number = match parse(cell) {
+        Ok(Value::Number(number)) if numeric => normal(number),
+        _ => return Value::text(cell),
+    };
+    // More digits than a number holds are a code, whose digits all matter.
+    if number.is_f64() && !cell.contains(['.', 'e', 'E']) { Value::text(cell) } else { Value::Number(number) }
 }
 
 #[cfg(test)]

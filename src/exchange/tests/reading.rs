@@ -29,7 +29,7 @@ fn bad_json_lines_say_what_is_wrong() {
         [
             r#"{"customer":"c","articles":["a","b","c"]}"#,
             r#"{"customer":"c","articles":7}"#,
-            r#"{"customer":"c","articles":["a","b","c",4]}"#,
+            r#"{"customer":"c","articles":["a","b","c",4.0]}"#,
             r#"{"articles":["a","b","c","d"]}"#,
             r#"{"customer":"c","articles":["a","b","c","a"]}"#,
             r#"{"customer":"c","articles":["a","b","c","d"],"split":"test"}"#,
@@ -38,7 +38,7 @@ fn bad_json_lines_say_what_is_wrong() {
             r#"{"customer":"c","articles":["a","b","c","#,
             r#"["c",["a","b","c","d"]]"#,
             r#"{"customer":"c","customer":"d","articles":["a","b","c","d"]}"#,
-            r#"{"customer":17,"articles":["a","b","c","d"]}"#,
+            r#"{"customer":17.5,"articles":["a","b","c","d"]}"#,
             r#"{"customer":"c","articles":["a","b"," c","d"]}"#,
             r#"{"customer":"c","articles":["a","b","c","d"],"features":"wedding"}"#,
         ]
@@ -48,8 +48,8 @@ fn bad_json_lines_say_what_is_wrong() {
         said::<Outfit>(&outfits),
         [
             "line 1: an outfit has 4 to 8 articles, this one has 3",
-            "line 2: field \"articles\" must be a list of texts, found a number",
-            "line 3: field \"articles\" must be a list of texts, found a number in it",
+            "line 2: field \"articles\" must be a list of ids, found a number",
+            "line 3: each of \"articles\" must be a text or a whole number, found 4.0",
             "line 4: field \"customer\" is missing",
             "line 5: article a stands in it twice: an outfit is a set",
             "line 6: a split is \"train\" or \"validation\", not \"test\"",
@@ -58,7 +58,7 @@ fn bad_json_lines_say_what_is_wrong() {
             "line 9: not JSON: it ends too early, after character 40; a row is one object, whole on one line",
             "line 10: a row must be an object, found a list: leave out what stands around the rows",
             "line 11: field \"customer\" stands in it twice",
-            "line 12: field \"customer\" must be a text, found a number",
+            "line 12: field \"customer\" must be a text or a whole number, found 17.5",
             "line 13: field \"articles\": an id cannot begin or end with a space",
             "line 14: field \"features\" must be an object, found a text",
         ]
@@ -113,6 +113,43 @@ fn bad_json_lines_say_what_is_wrong() {
             "line 5: field \"x\" holds the character NUL (\\u0000): take it out",
             "line 6: not UTF-8 text, from byte 19 on",
         ]
+    );
+}
+
+#[test]
+fn whole_numbers_are_ids_and_floats_are_not() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "o.jsonl",
+        "{\"customer\":17,\"articles\":[1,\"2\",18446744073709551615,-4]}\n\
+         {\"customer\":17.0,\"articles\":[1,2,3,4]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,1e2]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,100000000000000000000]}\n\
+         {\"customer\":true,\"articles\":[1,2,3,4]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,\"1\"]}\n",
+    );
+    let first = open::<Outfit>(&path).next().unwrap().unwrap().value;
+    assert_eq!(
+        fs::read_to_string(folder.rows("again.jsonl", &[first])).unwrap(),
+        "{\"customer\":\"17\",\"articles\":[\"1\",\"2\",\"18446744073709551615\",\"-4\"]}\n"
+    );
+    assert_eq!(
+        said::<Outfit>(&path),
+        [
+            "line 2: field \"customer\" must be a text or a whole number, found 17.0",
+            "line 3: each of \"articles\" must be a text or a whole number, found 100.0",
+            "line 4: each of \"articles\" must be a text or a whole number, found 1e+20",
+            "line 5: field \"customer\" must be a text or a whole number, found true or false",
+            "line 6: article 1 stands in it twice: an outfit is a set",
+        ]
+    );
+    let articles =
+        folder.file("a.jsonl", "{\"id\":9007199254740993,\"type\":\"coat\"}\n{\"id\":1,\"type\":2}\n");
+    let rows: Vec<_> = open::<Article>(&articles).collect();
+    assert_eq!(rows[0].as_ref().unwrap().value.id.as_str(), "9007199254740993", "to the last digit");
+    assert_eq!(
+        rows[1].as_ref().unwrap_err().to_string(),
+        "line 2: field \"type\" must be a text, found a number"
     );
 }
 
