@@ -4,7 +4,7 @@
 //! This module knows files and domain types. It must never know the database, HTTP or the terminal:
 //! whoever calls it shows the progress and keeps the rows. Data comes in through [`read`], which turns
 //! each row of a file into a domain value or into a [`RowError`] that a shop's data person
-//! understands; [`Checker`] adds what no single row can show (ids twice, unknown references). It goes
+//! understands; [`Checker`] adds what no single row can show (repetitions, unknown references). It goes
 //! out through [`Writer`], which shows a file only once it is whole.
 //!
 //! Inside, every row of every format becomes the same thing, the fields of a JSON object
@@ -31,6 +31,11 @@
 //!   `.0` or exponent; zero has no sign;
 //! - a feature that the schema calls a set is a list, even of one;
 //! - texts escape what JSON demands and nothing else.
+//!
+//! Of a whole table, as `atelier export` writes it, articles and customers come sorted by the bytes of
+//! their ids, outfits in the order in which they first came. Each stands in it once: outfits are the same
+//! if customer, set of articles and features are. So a file with repetitions comes back without them, and
+//! its import says which they were ([`Checker`]).
 //!
 //! # CSV
 //!
@@ -59,6 +64,7 @@ mod flat;
 mod format;
 mod json_lines;
 mod json_text;
+mod known;
 mod parquet;
 mod rows;
 mod shape;
@@ -69,8 +75,8 @@ mod text;
 mod value;
 mod writer;
 
-pub use check::{BadRow, Checked, Checker, Noted, Report};
-pub use error::{ExchangeError, RowError};
+pub use check::{BadRow, Checked, Checker, Noted, Report, Warning};
+pub use error::{ExchangeError, RowError, Unit};
 pub use format::Format;
 pub use rows::{Row, Rows, read};
 pub use shape::Shape;

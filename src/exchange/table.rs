@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::{
-    check::Check,
     features::{read_features, write_features},
+    known::Check,
     value::{Fields, Value},
 };
 use crate::domain::{Article, ArticleId, Customer, CustomerId, FeatureWarning, Outfit, Schema};

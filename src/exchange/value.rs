@@ -50,6 +50,13 @@ impl<'a> Value<'a> {
         }
     }
 
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     pub(super) fn is_texts(&self) -> bool {
         matches!(self, Self::List(values) if values.iter().all(|value| matches!(value, Self::Text(_))))
     }
