@@ -167,8 +167,8 @@ async fn table<T: Intake>(
 /// The first bad rows and the warnings, for a person.
 fn show(report: &Report) {
     for noted in &report.warnings {
-        let times = if noted.count > 1 { format!(" ({} times)", noted.count) } else { String::new() };
-        eprintln!("note: {}, line {}: {}{times}", noted.path.display(), noted.line, noted.warning);
+        let rows = if noted.rows > 1 { format!(" ({} rows in all)", noted.rows) } else { String::new() };
+        eprintln!("note: {noted}{rows}");
     }
     if report.more_warnings > 0 {
         eprintln!("note: {} more of the kind", report.more_warnings);
