@@ -1,3 +1,7 @@
 //! The service's binary; everything it does is in the library beside it.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    atelier::cli::main()
+}

@@ -14,7 +14,7 @@ mod outfit;
 mod schema;
 mod vocabulary;
 
-pub use article::Article;
+pub use article::{Article, ArticleError};
 pub use customer::Customer;
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};

@@ -1,6 +1,6 @@
 //! Where the columns of a flat file (CSV, Parquet) stand in a row's fields, and the other way round.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::HashSet};
 
 use super::{
     table::Wire,
@@ -36,7 +36,7 @@ impl Place {
 pub(super) fn places<'c, T: super::Table>(
     columns: impl Iterator<Item = &'c str> + Clone,
 ) -> Result<Vec<Place>, String> {
-    let mut places = Vec::new();
+    let (mut places, mut seen) = (Vec::new(), HashSet::new());
     for (number, column) in (1..).zip(columns.clone()) {
         if column.is_empty() {
             return Err(format!(
@@ -44,7 +44,7 @@ pub(super) fn places<'c, T: super::Table>(
             ));
         }
         let place = Place::of::<T>(column);
-        if places.contains(&place) {
+        if !seen.insert(place.clone()) {
             return Err(format!("column {column:?} stands in it twice"));
         }
         places.push(place);

@@ -8,7 +8,7 @@
 //! out through [`Writer`], which shows a file only once it is whole.
 //!
 //! Inside, every row of every format becomes the same thing, the fields of a JSON object
-//! ([`value::Fields`]), and `table` alone turns those into domain values and back. So the formats
+//! (`value::Fields`), and `table` alone turns those into domain values and back. So the formats
 //! cannot disagree on what is valid.
 //!
 //! # JSON Lines, and the canonical form
@@ -20,11 +20,12 @@
 //! What [`Writer`] writes is the canonical form, and reading it and writing it again gives the same
 //! bytes:
 //! - no spaces; one `\n` after every row, the last one too; no byte order mark;
-//! - fields in the order above; attributes, features, and the keys of nested objects sorted by name;
+//! - fields in the order above; attributes, features, and the keys of nested objects sorted by the bytes
+//!   of their names;
 //! - an outfit without split or features lacks the field; a customer always has `features`;
 //! - what is not given is left out, never `null` (a `null` inside a list or a nested object stays);
-//! - a number is the shortest text that reads back as it, whole ones below 10^16 without `.0` or
-//!   exponent; zero has no sign;
+//! - a number is written with the fewest digits that read back as it, a whole one below 10^16 without
+//!   `.0` or exponent; zero has no sign;
 //! - a feature that the schema calls a set is a list, even of one;
 //! - texts escape what JSON demands and nothing else.
 //!
@@ -41,7 +42,9 @@
 //! # Parquet
 //!
 //! The same flat columns. Lists may have two or three levels and any inner names, features may stand in
-//! a struct column `features`, an annotated JSON column is read as JSON. pandas' index column is left out.
+//! a struct column `features`, an annotated JSON column is read as JSON. Decimals are read as numbers,
+//! dates and timestamps as ISO 8601 texts; pandas' index column is left out. Columns are written as
+//! narrow as their values allow: text, truth, whole number, number, list of texts, else JSON.
 
 mod check;
 mod csv;

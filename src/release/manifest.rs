@@ -30,7 +30,9 @@ pub enum Method {
 
 /// No method has this name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no method {0:?}; the methods are none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent")]
+#[error(
+    "there is no method {0:?}; the methods are none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent"
+)]
 pub struct UnknownMethod(String);
 
 impl Method {

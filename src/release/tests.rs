@@ -3,7 +3,8 @@ use tempfile::TempDir;
 
 use super::*;
 
-const SCHEMA: &str = "name = \"small\"\n[[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\"]\n";
+const SCHEMA: &str =
+    "name = \"small\"\n[[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\"]\n";
 const ARTICLES: &str = "{\"id\":\"a-2\",\"type\":\"coat\"}\n{\"id\":\"a-1\",\"type\":\"hat\"}\n";
 
 /// A sound release in a folder of its own, changed by `change` before it is written.
@@ -102,7 +103,10 @@ fn broken_contents_are_refused_though_their_digests_fit() {
     assert_eq!(schema, "spring/schema.toml: a schema needs at least one [[feature]]");
     let twice = "{\"id\":\"a-1\",\"type\":\"hat\"}\n".repeat(2);
     let articles = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", &twice));
-    assert_eq!(articles, "spring/articles.jsonl: a vocabulary holds each article once, a-1 stands in it twice");
+    assert_eq!(
+        articles,
+        "spring/articles.jsonl: a vocabulary holds each article once, a-1 stands in it twice"
+    );
     let broken = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", "{\"id\":1}\n"));
     assert!(broken.starts_with("spring/articles.jsonl: line 1: "), "{broken}");
 }

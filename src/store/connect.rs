@@ -99,6 +99,8 @@ async fn connect(options: &AnyConnectOptions, shown: &str) -> Result<AnyConnecti
         Ok(Err(sqlx::Error::Configuration(error))) => {
             return Err(StoreError::Url { reason: format!("{shown}: {error}") });
         }
+        // The message alone: the whole text adds the line of Postgres's own source.
+        Ok(Err(sqlx::Error::Database(error))) => error.message().to_owned(),
         Ok(Err(error)) => error.to_string(),
         Err(_) => format!("no answer within {} seconds", DEADLINE.as_secs()),
     };
@@ -113,7 +115,9 @@ async fn sqlite_settings(connection: &mut AnyConnection) -> sqlx::Result<()> {
          pragma foreign_keys = on;
          pragma busy_timeout = 10000;
          -- What is erased is overwritten in the file, not merely unlinked.
-         pragma secure_delete = on;",
+         pragma secure_delete = on;
+         -- A large import lets the log grow to its own size; this gives the disk back afterwards.
+         pragma journal_size_limit = 67108864;",
     )
     .execute(connection)
     .await?;
@@ -208,6 +212,15 @@ mod tests {
             assert!(parse(refused).unwrap_err().contains("sqlite:PATH"), "{refused}");
         }
         assert!(!parse("mysql://u:secret@h/d").unwrap_err().contains("secret"));
+    }
+
+    #[tokio::test]
+    async fn a_path_with_odd_characters_is_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new folder/Ä#%41&😀'.db");
+        let store = open(&format!("sqlite:{}", path.display())).await.unwrap();
+        assert_eq!(store.articles().count().await, Ok(0));
+        assert!(path.is_file());
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub enum StoreError {
     Url { reason: String },
     #[error("the database cannot be reached: {reason}; check that it runs, and the address and login")]
     Unreachable { reason: String },
-    #[error("the database was busy for ten seconds: {reason}; try again")]
+    #[error("the database stayed busy: {reason}; try again")]
     Busy { reason: String },
     #[error(
         "the database is at version {found}, this Atelier knows up to {known}; start the newer Atelier, or go back to a backup made by this one"

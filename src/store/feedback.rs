@@ -101,6 +101,20 @@ impl Feedback<'_> {
         .collect()
     }
 
+    /// All feedback about one customer, in the order of time.
+    pub async fn of_customer(self, customer: &CustomerId) -> Result<Vec<FeedbackEvent>, StoreError> {
+        sqlx::query_as(
+            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
+             from feedback_events where customer_id = $1 order by at, completion_id, slot, rank, kind",
+        )
+        .bind(customer.as_str())
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(parse)
+        .collect()
+    }
+
     /// What happened, by release, method and arm.
     pub async fn counts(self) -> Result<Vec<FeedbackCounts>, StoreError> {
         let rows: Vec<CountColumns> = sqlx::query_as(

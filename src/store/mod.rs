@@ -76,6 +76,20 @@ impl Store {
         connect::open(url).await
     }
 
+    /// Which database it is, for people.
+    pub fn kind(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Sqlite => "SQLite",
+            Dialect::Postgres => "Postgres",
+        }
+    }
+
+    /// Asks the database for nothing but an answer.
+    pub async fn ping(&self) -> Result<(), StoreError> {
+        let _: i64 = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers).await?;
+        Ok(())
+    }
+
     /// Waits for the statements in flight and closes all connections.
     pub async fn close(&self) {
         self.readers.close().await;
@@ -132,7 +146,7 @@ impl Store {
         };
         begun.map_err(|error| match (self.dialect, error) {
             (Dialect::Sqlite, sqlx::Error::PoolTimedOut) => {
-                StoreError::Busy { reason: "another write has held it all that time".into() }
+                StoreError::Busy { reason: "another write has held it for ten seconds".into() }
             }
             (_, error) => error.into(),
         })

@@ -78,14 +78,14 @@ pub(super) async fn many<R: Row>(
         let row = row?;
         // Postgres refuses to touch a row twice in one statement.
         if chunk.len() == ROWS || keys.contains(&row.key()) {
-            counts.add(write(connection, dialect, &mut chunk).await?);
+            counts += write(connection, dialect, &mut chunk).await?;
             keys.clear();
         }
         keys.insert(row.key());
         chunk.push(row);
     }
     if !chunk.is_empty() {
-        counts.add(write(connection, dialect, &mut chunk).await?);
+        counts += write(connection, dialect, &mut chunk).await?;
     }
     Ok(counts)
 }
@@ -139,8 +139,8 @@ fn values(dialect: Dialect, rows: usize, columns: usize) -> String {
     values
 }
 
-impl Counts {
-    fn add(&mut self, more: Self) {
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
         self.added += more.added;
         self.changed += more.changed;
         self.unchanged += more.unchanged;

@@ -6,8 +6,10 @@
 
 #![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
 
+mod cli;
 mod harness;
 mod store;
+mod web;
 
 use std::process::ExitCode;
 
@@ -16,6 +18,9 @@ fn main() -> ExitCode {
         return harness::watch();
     }
     harness::run(&[
+        cli::export::contracts(),
+        cli::import::contracts(),
+        cli::serve::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),
         store::customers::contracts(),
@@ -28,5 +33,8 @@ fn main() -> ExitCode {
         store::people::contracts(),
         store::sessions::contracts(),
         store::writing::contracts(),
+        web::health::contracts(),
+        web::home::contracts(),
+        web::problems::contracts(),
     ])
 }

@@ -1,7 +1,19 @@
 //! Trains, evaluates and exports every method, and makes the synthetic world to try them on.
+//!
+//! ARCHITECTURE.md says how a training run flows through these modules.
 
+pub mod baselines;
+pub mod cli;
+pub mod data;
 mod engine;
 pub mod export;
+pub mod metrics;
 pub mod model;
+mod number;
+pub mod oracle;
+mod random;
+pub mod survey;
+pub mod synthesise;
+pub mod world;
 
 pub use engine::AdamWConfig;

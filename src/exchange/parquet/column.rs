@@ -7,6 +7,7 @@ use ::parquet::{
 };
 
 use super::{
+    calendar::{date, moment},
     guard::guarded,
     plan::{Holds, Leaf},
 };
@@ -22,15 +23,19 @@ pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Resul
         ColumnReader::BoolColumnReader(reader) => cells(reader, leaf, rows, |truth| Ok(Value::Bool(truth))),
         ColumnReader::Int32ColumnReader(reader) => cells(reader, leaf, rows, |number: i32| match holds {
             Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
-            Holds::Date => Ok(Value::text(date(number))),
+            Holds::Date => Ok(Value::text(date(number.into()))),
             Holds::Decimal { scale } => decimal(number.into(), scale),
             _ => Ok(Value::Number(number.into())),
         }),
         ColumnReader::Int64ColumnReader(reader) => cells(reader, leaf, rows, |number: i64| match holds {
             Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
             Holds::Decimal { scale } => decimal(number.into(), scale),
+            Holds::Moment { parts, utc } => Ok(Value::text(moment(number, parts, utc))),
             _ => Ok(Value::Number(number.into())),
         }),
+        ColumnReader::Int96ColumnReader(reader) => {
+            cells(reader, leaf, rows, |number| Ok(Value::text(moment(number.to_micros(), 1_000_000, true))))
+        }
         // By way of its shortest text: 79.9 was meant, not 79.9000015258789.
         ColumnReader::FloatColumnReader(reader) => cells(reader, leaf, rows, |number: f32| {
             float(number.to_string().parse().expect("a number's text is a number; this is a bug"))
@@ -42,7 +47,6 @@ pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Resul
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
             cells(reader, leaf, rows, |bytes| from_bytes(bytes.data(), holds))
         }
-        ColumnReader::Int96ColumnReader(_) => unreachable!("refused by the plan; this is a bug"),
     }
 }
 
@@ -141,31 +145,9 @@ fn owned(value: Value<'_>) -> Value<'static> {
     }
 }
 
-/// A day as people write it, by Howard Hinnant's `civil_from_days`.
-fn date(days: i32) -> String {
-    let days = i64::from(days) + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 { (0, month + 3) } else { (1, month - 9) };
-    format!("{:04}-{month:02}-{day:02}", era * 400 + year_of_era + year)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn days_are_dates() {
-        for (days, written) in
-            [(0, "1970-01-01"), (-1, "1969-12-31"), (11_016, "2000-02-29"), (20_778, "2026-11-21")]
-        {
-            assert_eq!(date(days), written);
-        }
-    }
 
     #[test]
     fn decimals_are_numbers() {

@@ -1,7 +1,7 @@
 //! What the columns of a Parquet file hold, and where they stand in a row's fields.
 
 use ::parquet::{
-    basic::{ConvertedType, LogicalType, Repetition, Type as Physical},
+    basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical},
     schema::types::Type,
 };
 
@@ -41,6 +41,11 @@ pub(super) enum Holds {
     },
     /// Days since 1970.
     Date,
+    /// Parts of a second since 1970, as so many to the second; in UTC, or on a clock of no known place.
+    Moment {
+        parts: u32,
+        utc: bool,
+    },
     Text,
     Json,
 }
@@ -170,7 +175,15 @@ fn holds(field: &Type) -> Result<Holds, String> {
     let Type::PrimitiveType { physical_type, scale, .. } = field else { return Err("a struct".into()) };
     // Their physical types would read as bare numbers or bytes.
     match field.get_basic_info().logical_type_ref() {
-        Some(LogicalType::Time(_) | LogicalType::Timestamp(_)) => return Err("a time".into()),
+        Some(LogicalType::Timestamp(moment)) => {
+            let parts = match moment.unit {
+                TimeUnit::MILLIS => 1_000,
+                TimeUnit::MICROS => 1_000_000,
+                TimeUnit::NANOS => 1_000_000_000,
+            };
+            return Ok(Holds::Moment { parts, utc: moment.is_adjusted_to_u_t_c });
+        }
+        Some(LogicalType::Time(_)) => return Err("times of day".into()),
         Some(LogicalType::Float16) => return Err("half floats".into()),
         Some(LogicalType::Uuid) => return Err("UUIDs in binary".into()),
         _ => {}
@@ -190,6 +203,11 @@ fn holds(field: &Type) -> Result<Holds, String> {
             ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64,
         ) => Ok(Holds::Unsigned),
         (Physical::INT32, ConvertedType::DATE) => Ok(Holds::Date),
+        (Physical::INT64, ConvertedType::TIMESTAMP_MILLIS) => Ok(Holds::Moment { parts: 1_000, utc: true }),
+        // Spark's own form, which the crate turns into microseconds.
+        (Physical::INT64, ConvertedType::TIMESTAMP_MICROS) | (Physical::INT96, _) => {
+            Ok(Holds::Moment { parts: 1_000_000, utc: true })
+        }
         (
             Physical::INT32 | Physical::INT64 | Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY,
             ConvertedType::DECIMAL,

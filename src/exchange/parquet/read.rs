@@ -62,8 +62,8 @@ impl Reader {
         let refuse = |reason: String| ExchangeError::Parquet { path: path.to_owned(), reason };
         let file = guarded(|| SerializedFileReader::new(file)).map_err(|error| refuse(said(error)))?;
         let metadata = file.metadata();
-        compression(metadata).map_err(refuse)?;
-        let leaves = plan::<T>(metadata.file_metadata().schema())
+        let leaves = compression(metadata)
+            .and_then(|()| plan::<T>(metadata.file_metadata().schema()))
             .map_err(|reason| ExchangeError::Columns { path: path.to_owned(), reason })?;
         let total = metadata.row_groups().iter().filter_map(|group| u64::try_from(group.num_rows()).ok());
         Ok(Self {

@@ -1,5 +1,7 @@
 //! Whatever stands in a file, reading it ends and panics never.
 
+use std::sync::LazyLock;
+
 use proptest::{collection::vec, prelude::*};
 use serde_json::json;
 
@@ -18,8 +20,7 @@ fn survive(name: &str, bytes: &[u8]) {
 }
 
 fn survive_as<T: Table>(path: &std::path::Path) {
-    let Ok(rows) = read::<T>(path, &Schema::default_schema()) else { return };
-    let mut rows = rows.skip_while(|row| row.as_ref().is_ok_and(|row| row.line > 0));
+    let Ok(mut rows) = read::<T>(path, &SCHEMA) else { return };
     for row in rows.by_ref() {
         if let Err(error) = row {
             assert!(!error.reason.is_empty());
@@ -28,7 +29,10 @@ fn survive_as<T: Table>(path: &std::path::Path) {
     assert!(rows.next().is_none(), "the end stays the end");
 }
 
-/// A healthy file of each table.
+/// A healthy file of each table, in each format.
+static HEALTHY: LazyLock<Vec<(&str, Vec<u8>)>> =
+    LazyLock::new(|| NAMES.into_iter().flat_map(|name| healthy(name).map(|bytes| (name, bytes))).collect());
+
 fn healthy(name: &str) -> [Vec<u8>; 3] {
     let folder = Folder::new();
     let articles: Vec<Article> = (0..40)
@@ -63,7 +67,7 @@ fn healthy(name: &str) -> [Vec<u8>; 3] {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
     fn random_bytes_never_panic(bytes in vec(any::<u8>(), 0..300), head in 0..4usize) {
@@ -82,33 +86,31 @@ proptest! {
 }
 
 #[test]
-fn a_file_cut_short_never_panics_nor_looks_whole() {
-    for name in NAMES {
-        for whole in healthy(name) {
-            for length in (0..whole.len()).step_by(7) {
-                survive(name, &whole[..length]);
-            }
+fn a_file_cut_short_never_panics() {
+    for (name, whole) in &*HEALTHY {
+        for length in (0..whole.len()).step_by(13) {
+            survive(name, &whole[..length]);
         }
     }
+    // Parquet ends with what says where everything is, so half a file is none.
     let [articles, ..] = healthy("x.parquet");
     let folder = Folder::new();
     let path = folder.file("x.parquet", &articles[..articles.len() - 1]);
-    assert!(read::<Article>(&path, &Schema::default_schema()).is_err());
+    assert!(read::<Article>(&path, &SCHEMA).is_err());
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
     fn changed_bytes_never_panic(changes in vec((any::<proptest::sample::Index>(), any::<u8>()), 1..4)) {
-        for name in NAMES {
-            for mut bytes in healthy(name) {
-                for (place, byte) in &changes {
-                    let place = place.index(bytes.len());
-                    bytes[place] = *byte;
-                }
-                survive(name, &bytes);
+        for (name, bytes) in &*HEALTHY {
+            let mut bytes = bytes.clone();
+            for (place, byte) in &changes {
+                let place = place.index(bytes.len());
+                bytes[place] = *byte;
             }
+            survive(name, &bytes);
         }
     }
 }

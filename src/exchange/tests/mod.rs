@@ -7,12 +7,14 @@ mod reading;
 mod round_trip;
 mod writing;
 
-use std::{fs, path::PathBuf};
+use std::{fs, path::PathBuf, sync::LazyLock};
 
 use tempfile::TempDir;
 
 use super::*;
 use crate::domain::Schema;
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
 
 /// A folder that goes away with the test.
 struct Folder(TempDir);
@@ -35,7 +37,7 @@ impl Folder {
     /// Writes rows, with a first pass for the columns.
     fn rows<T: Table>(&self, name: &str, rows: &[T]) -> PathBuf {
         let path = self.path(name);
-        let mut shape = Shape::new(&Schema::default_schema());
+        let mut shape = Shape::new(&SCHEMA);
         for row in rows {
             shape.see(row);
         }
@@ -49,7 +51,7 @@ impl Folder {
 }
 
 fn open<T: Table>(path: &std::path::Path) -> Rows<T> {
-    read(path, &Schema::default_schema()).unwrap()
+    read(path, &SCHEMA).unwrap()
 }
 
 /// All rows of a file without a bad one.

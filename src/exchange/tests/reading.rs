@@ -187,6 +187,24 @@ fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
     assert_eq!(rows.len(), 2);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_failing_disk_does_not_look_like_the_end_of_the_file() {
+    let folder = Folder::new();
+    // A process's own memory has nothing at its beginning: reading there fails as a bad disk does.
+    let lines = folder.path("c.jsonl");
+    std::os::unix::fs::symlink("/proc/self/mem", &lines).unwrap();
+    let mut rows = open::<Customer>(&lines);
+    let error = rows.next().unwrap().unwrap_err();
+    assert!(error.is_fatal());
+    assert_eq!(error.reason, "the file cannot be read any further: Input/output error (os error 5)");
+    assert!(rows.next().is_none());
+    let cells = folder.path("c.csv");
+    std::os::unix::fs::symlink("/proc/self/mem", &cells).unwrap();
+    let error = read::<Customer>(&cells, &SCHEMA).unwrap_err().to_string();
+    assert_eq!(error, format!("cannot read {}: Input/output error (os error 5)", cells.display()));
+}
+
 #[test]
 fn rows_of_unreasonable_size_are_refused() {
     let folder = Folder::new();
@@ -214,7 +232,7 @@ fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
     let folder = Folder::new();
     let said = |name: &str, content: &[u8]| {
         let path = folder.file(name, content);
-        let error = read::<Article>(&path, &Schema::default_schema()).unwrap_err().to_string();
+        let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "FILE")
     };
     assert_eq!(said("a.csv", b""), "FILE: it is empty; expected a header with the columns' names");
@@ -233,10 +251,10 @@ fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
     );
     assert!(said("a.parquet", b"id,type\n").starts_with("FILE: this is no Parquet file that can be read: "));
     assert!(said("a.xlsx", b"PK").starts_with("FILE: the ending says no known format"));
-    let missing = read::<Article>(&folder.path("none.csv"), &Schema::default_schema()).unwrap_err();
+    let missing = read::<Article>(&folder.path("none.csv"), &SCHEMA).unwrap_err();
     assert!(missing.to_string().starts_with("cannot read "), "{missing}");
     let inside = folder.path("spark.parquet");
     fs::create_dir(&inside).unwrap();
-    let error = read::<Article>(&inside, &Schema::default_schema()).unwrap_err().to_string();
+    let error = read::<Article>(&inside, &SCHEMA).unwrap_err().to_string();
     assert!(error.ends_with("it is a folder; name a file in it"), "{error}");
 }

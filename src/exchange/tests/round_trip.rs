@@ -150,7 +150,7 @@ fn comes_back<T: Table + PartialEq + std::fmt::Debug>(rows: &[T]) -> Result<(), 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn articles_come_back(rows in vec(article(), 0..6)) {
@@ -170,25 +170,24 @@ proptest! {
 
 #[test]
 fn many_rows_come_back() {
-    // More than a batch of reading, and a row group of writing.
     let row = |n: u32| {
         let ids = (0..4).map(|k| ArticleId::new(format!("a-{}", (n + k) % 5000)).unwrap()).collect();
         let customer = CustomerId::new(format!("c-{n}")).unwrap();
-        Outfit::new(customer, ids, n.is_multiple_of(3).then_some(Split::Train), Features::default()).unwrap()
+        let split = n.is_multiple_of(3).then_some(Split::Train);
+        Outfit::new(customer, ids, split, Features::default()).unwrap()
     };
-    let rows: Vec<Outfit> = (0..102_500).map(row).collect();
+    let rows: Vec<Outfit> = (0..100_500).map(row).collect();
     let folder = Folder::new();
-    for name in ["o.jsonl", "o.csv", "o.parquet"] {
-        let path = folder.rows(name, &rows);
+    // More than a buffer of text; more than a batch of reading, and a row group of writing.
+    for (name, count, header) in [("o.jsonl", 8000, 0), ("o.csv", 8000, 1), ("o.parquet", 100_500, 0)] {
+        let path = folder.rows(name, &rows[..count]);
         let mut found = open::<Outfit>(&path);
-        for (row, number) in rows.iter().zip(1..) {
+        for (row, number) in rows[..count].iter().zip(1..) {
             let read = found.next().unwrap().unwrap();
-            assert_eq!(&read.value, row, "{name}");
-            assert_eq!(read.line, if name == "o.csv" { number + 1 } else { number }, "{name}");
+            assert_eq!((&read.value, read.line), (row, number + header), "{name}");
         }
         assert_eq!(found.next(), None, "{name}");
-        let (done, total) = found.progress();
-        assert_eq!(done, total, "{name}");
-        assert_eq!(total, if name == "o.parquet" { 102_500 } else { fs::metadata(&path).unwrap().len() });
+        let total = if name == "o.parquet" { 100_500 } else { fs::metadata(&path).unwrap().len() };
+        assert_eq!(found.progress(), (total, total), "{name}");
     }
 }

@@ -83,7 +83,7 @@ fn csv_is_what_a_spreadsheet_expects() {
 fn a_file_appears_when_it_is_whole() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "what was there");
-    let shape = Shape::<Article>::new(&Schema::default_schema());
+    let shape = Shape::<Article>::new(&SCHEMA);
     let mut writer = Writer::create(&path, Format::Csv, &shape).unwrap();
     writer.write(&article("a-1", &json!({}))).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "what was there");
@@ -101,7 +101,7 @@ fn a_file_appears_when_it_is_whole() {
 #[test]
 fn a_row_that_the_first_pass_has_not_seen_is_no_silent_loss() {
     let folder = Folder::new();
-    let mut shape = Shape::<Article>::new(&Schema::default_schema());
+    let mut shape = Shape::<Article>::new(&SCHEMA);
     shape.see(&article("a-1", &json!({"price": 79})));
     for (format, attributes, column) in [
         (Format::Csv, json!({"colour": "red"}), "colour"),

@@ -71,7 +71,7 @@ fn private() -> io::Result<String> {
     BufReader::new(stdout).read_line(&mut answer)?;
     match answer.trim().strip_prefix("ready ") {
         Some(url) => Ok(url.to_owned()),
-        None => Err(io::Error::other(answer.trim().to_owned())),
+        None => Err(io::Error::other(format!("the private server did not start: {}", answer.trim()))),
     }
 }
 

@@ -7,7 +7,14 @@ use futures_util::TryStreamExt;
 use super::{LATER, NOW, ODD_IDS, customer, customer_id, with_customers};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(put_then_get, put_says_what_it_did, ids_order_by_bytes, search_sees_features, nonsense_is_refused);
+contracts!(
+    put_then_get,
+    put_says_what_it_did,
+    ids_order_by_bytes,
+    search_sees_features,
+    nonsense_is_refused,
+    a_damaged_row_is_named
+);
 
 async fn put_then_get(db: TestDatabase) {
     let store = db.open().await;
@@ -62,4 +69,21 @@ async fn nonsense_is_refused(db: TestDatabase) {
     let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;
     assert_eq!(refused, Err(StoreError::Unfit { what: "a feature", reason: "\"age\" is inf".into() }));
     assert_eq!(store.customers().count().await, Ok(0));
+}
+
+async fn a_damaged_row_is_named(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c-1", "c-2"]).await;
+    let mut raw = db.raw().await;
+    sqlx::raw_sql("update customers set features = '{\"age\": null}' where id = 'c-2'")
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    let damaged = store.customers().get(&customer_id("c-2")).await.unwrap_err();
+    assert_eq!(
+        damaged.to_string(),
+        "the row c-2 of table customers is damaged: feature \"age\" is null, \
+         expected a text, a number or a list of texts; correct or delete it"
+    );
+    assert_eq!(store.customers().get(&customer_id("c-1")).await, Ok(Some(customer("c-1"))));
 }

@@ -34,6 +34,7 @@ async fn recorded_then_read(db: TestDatabase) {
     let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
     assert_eq!(store.feedback().record("2", &bought).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().record("1", &shown).await, Ok(Recorded::Now));
+    assert_eq!(store.feedback().of_customer(&customer_id("c")).await, Ok(vec![shown.clone()]));
     assert_eq!(store.feedback().of_completion("k-1").await, Ok(vec![shown, bought]));
     assert_eq!(store.feedback().of_completion("k-2").await, Ok(vec![]));
 }

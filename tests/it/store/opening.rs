@@ -16,7 +16,6 @@ contracts!(
     a_changed_migration_is_refused,
     an_unreachable_server_is_said_so_without_the_password,
     an_open_store_does_not_show_its_password,
-    a_path_with_odd_characters_is_a_path,
 );
 
 async fn again_finds_what_was_written(db: TestDatabase) {
@@ -106,16 +105,7 @@ async fn an_unreachable_server_is_said_so_without_the_password(db: TestDatabase)
 async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
     // The private server asks for no password, so that any will do.
     let url = db.url.replace("atelier@", "atelier:hunter2@");
-    let store = Store::open(&url).await.unwrap();
-    assert_eq!(format!("{store}"), db.url);
-    assert_eq!(format!("{store:?}"), format!("Store({:?})", db.url));
-}
-
-async fn a_path_with_odd_characters_is_a_path(db: TestDatabase) {
-    let Some(folder) = db.folder() else { return };
-    let path = folder.join("new folder/Ä#%41&😀'.db");
-    let store = Store::open(&format!("sqlite:{}", path.display())).await.unwrap();
-    store.articles().put(&coat("a"), NOW).await.unwrap();
-    store.close().await;
-    assert!(path.is_file());
+    let shown = format!("{0} {0:?}", Store::open(&url).await.unwrap());
+    assert!(!shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
 }

@@ -1,27 +1,21 @@
-use atelier::{
-    domain::Article,
-    store::{Put, Store},
-};
+use std::time::{Duration, Instant};
+
+use atelier::store::{Put, Store, StoreError};
+use serde_json::json;
 use tokio::task::JoinSet;
 
-use super::{NOW, coat};
+use super::{NOW, article, coat};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(many_at_once_all_succeed, a_cancelled_write_holds_nothing_up);
+contracts!(many_at_once_all_succeed, a_cancelled_write_holds_nothing_up, a_write_does_not_wait_for_ever);
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {
         let mine = coat(&format!("{writer}-{n}"));
         assert_eq!(store.articles().put(&mine, NOW).await, Ok(Put::Added));
         // And one that all of them want.
-        store
-            .articles()
-            .put(
-                &Article::new(coat("shared").id, format!("{writer}-{n}"), serde_json::Map::new()).unwrap(),
-                NOW,
-            )
-            .await
-            .unwrap();
+        let shared = article("shared", &format!("{writer}-{n}"), json!({}));
+        store.articles().put(&shared, NOW).await.unwrap();
         assert_eq!(store.articles().get(&mine.id).await, Ok(Some(mine)));
     }
 }
@@ -40,9 +34,24 @@ async fn many_at_once_all_succeed(db: TestDatabase) {
 async fn a_cancelled_write_holds_nothing_up(db: TestDatabase) {
     let store = db.open().await;
     for n in 0..50_u64 {
-        let patience = std::time::Duration::from_micros(n * 20);
+        let patience = Duration::from_micros(n * 20);
         let _ = tokio::time::timeout(patience, store.articles().put(&coat(&format!("{n}")), NOW)).await;
     }
     assert_eq!(store.articles().put(&coat("last"), NOW).await, Ok(Put::Added));
     assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
+}
+
+/// Behind an import that does not end, from the same process and from another.
+async fn a_write_does_not_wait_for_ever(db: TestDatabase) {
+    let (here, elsewhere) = (db.open().await, db.open().await);
+    let mut import = here.import(NOW).await.unwrap();
+    import.articles(&[coat("a")]).await.unwrap();
+    let (started, coat) = (Instant::now(), coat("a"));
+    let outcomes = tokio::join!(here.articles().put(&coat, NOW), elsewhere.articles().put(&coat, NOW));
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
+    for outcome in [outcomes.0, outcomes.1] {
+        assert!(matches!(outcome, Err(StoreError::Busy { .. })), "{outcome:?}");
+    }
+    import.commit().await.unwrap();
+    assert_eq!(here.articles().put(&coat, NOW).await, Ok(Put::Unchanged));
 }

@@ -1,11 +1,11 @@
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
-use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime};
+use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime, release::Method};
 use ort::{session::Session, value::Tensor};
 
 use super::*;
 use crate::model::{
-    Axes, Method, ModelConfig, Trunk,
+    Axes, ModelConfig, Trunk,
     tests::{OwnedExample, batch, examples, small},
 };
 

@@ -1,4 +1,4 @@
-use atelier::domain::Schema;
+use atelier::{domain::Schema, release::Method};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;

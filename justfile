@@ -1,0 +1,28 @@
+# The daily commands. `just` lists them; without just, each is one line to copy.
+
+export CARGO_BUILD_JOBS := "2"
+
+default:
+    @just --list
+
+# Format, lint and test what you changed.
+check:
+    cargo fmt --all
+    cargo clippy --workspace --all-targets -- -D warnings
+    cargo test --workspace
+
+# The service on the embedded default.
+run *flags:
+    cargo run --release -- {{flags}}
+
+# One group of the integration tests, e.g. `just it store::customers`.
+it filter="":
+    cargo test -p atelier --test it -- {{filter}}
+
+# A small synthetic world in data/small, in seconds.
+world:
+    cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600
+
+# What decides whether a change lands.
+ci:
+    bash .ci/run

@@ -1,0 +1,72 @@
+//! `atelier export`: the database's three tables as files.
+
+use std::{fs, path::PathBuf, pin::pin, process::ExitCode};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use futures_util::{Stream, TryStreamExt};
+
+use super::{import::schema_of, progress::Progress};
+use crate::{
+    domain::{Article, Customer, Outfit, Schema},
+    exchange::{Format, Shape, Table, Writer},
+    store::{Store, StoreError},
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// Where to write; made if it is not there. A schema.toml in it says how features are written.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    #[arg(long, value_enum, default_value = "jsonl")]
+    format: Format,
+    /// Write over files of an earlier export.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Export {
+    pub(super) async fn run(self, store: &Store) -> Result<ExitCode> {
+        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
+        let schema = schema_of(&self.folder)?;
+        let (articles, customers, outfits) = (store.articles(), store.customers(), store.outfits());
+        self.table::<Article, _>(&schema, articles.count().await?, || articles.all()).await?;
+        self.table::<Customer, _>(&schema, customers.count().await?, || customers.all()).await?;
+        let whole = || outfits.all().map_ok(|record| record.outfit);
+        self.table::<Outfit, _>(&schema, outfits.count().await?, whole).await?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Reads the rows twice where the format has columns, which must be known before the first row.
+    async fn table<T: Table, S: Stream<Item = Result<T, StoreError>>>(
+        &self,
+        schema: &Schema,
+        count: u64,
+        rows: impl Fn() -> S,
+    ) -> Result<()> {
+        let path = self.folder.join(format!("{}.{}", T::NAME, self.format.extension()));
+        if !self.force && fs::exists(&path).with_context(|| path.display().to_string())? {
+            bail!("{} is there already; name another folder, or write over it with --force", path.display());
+        }
+        let mut shape = Shape::new(schema);
+        if self.format != Format::JsonLines {
+            let mut rows = pin!(rows());
+            while let Some(row) = rows.try_next().await? {
+                shape.see(&row);
+            }
+        }
+        let progress = Progress::new(&path, count);
+        let mut writer = Writer::create(&path, self.format, &shape)?;
+        let mut written = 0;
+        let mut rows = pin!(rows());
+        while let Some(row) = rows.try_next().await? {
+            writer.write(&row)?;
+            written += 1;
+            progress.set(written);
+        }
+        writer.finish()?;
+        progress.finish();
+        eprintln!("{}: {written} rows", path.display());
+        Ok(())
+    }
+}

@@ -1,0 +1,26 @@
+//! A bar for long work on a terminal; elsewhere nothing, the verbs' own lines say enough.
+
+use std::path::Path;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// One bar. indicatif draws only where standard error is a terminal.
+pub(super) struct Progress(ProgressBar);
+
+impl Progress {
+    /// `total` in whatever unit [`Progress::set`] is told.
+    pub(super) fn new(path: &Path, total: u64) -> Self {
+        let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
+            .expect("the template is constant; this is a bug");
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self(ProgressBar::new(total).with_style(style).with_message(name))
+    }
+
+    pub(super) fn set(&self, done: u64) {
+        self.0.set_position(done);
+    }
+
+    pub(super) fn finish(self) {
+        self.0.finish_and_clear();
+    }
+}

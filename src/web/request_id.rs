@@ -1,0 +1,46 @@
+//! Every request has an id: the caller's own where it sent a usable one, else a new one. It is echoed,
+//! stands in every log line of the request, and in every problem.
+
+use axum::{
+    extract::Request,
+    http::{HeaderName, HeaderValue},
+    middleware::Next,
+    response::Response,
+};
+use tracing::Span;
+use uuid::Uuid;
+
+static HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Room for anybody's ids; a longer one would only fill the log.
+const MAX_BYTES: usize = 128;
+
+/// A request's id, in the request's extensions.
+#[derive(Debug, Clone)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().expect("checked when it was taken; this is a bug")
+    }
+}
+
+pub(super) async fn assign(mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(&HEADER).filter(|value| usable(value)).cloned();
+    let id = RequestId(given.unwrap_or_else(|| {
+        HeaderValue::try_from(Uuid::new_v4().to_string()).expect("a UUID is a header value; this is a bug")
+    }));
+    request.extensions_mut().insert(id.clone());
+    let mut response = next.run(request).await;
+    response.headers_mut().insert(HEADER.clone(), id.0);
+    response
+}
+
+fn usable(value: &HeaderValue) -> bool {
+    (1..=MAX_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+/// The span of a request's log lines.
+pub(super) fn span<B>(request: &axum::http::Request<B>) -> Span {
+    let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
+    tracing::info_span!("request", id, method = %request.method(), path = request.uri().path())
+}

@@ -1,0 +1,131 @@
+use std::{fs, io::Write, process::Stdio};
+
+use super::{atelier, path, run, said, write_tables};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    bad_rows_keep_everything_out,
+    good_rows_come_in_when_bad_ones_may_be_skipped,
+    a_killed_import_leaves_nothing_and_can_be_repeated,
+    a_second_import_changes_nothing,
+    an_unknown_value_is_a_note,
+    a_file_that_is_not_there_is_said_so,
+    nothing_to_import_is_said_so,
+);
+
+/// 10,000 customers, every 300th or so broken in a way of its own: 30 in all.
+fn ten_thousand_with_thirty_bad(folder: &std::path::Path) -> std::path::PathBuf {
+    write_tables(folder, 10_000);
+    let file = folder.join("customers.jsonl");
+    let text = fs::read_to_string(&file).unwrap();
+    let lines = text.lines().enumerate().map(|(number, line)| {
+        if number % 300 != 17 || number > 9_000 {
+            return line.to_owned();
+        }
+        match number / 300 % 3 {
+            0 => line[..20].to_owned(),
+            1 => line.replace("\"age\":", "\"age\":\"old\",\"height\":"),
+            _ => line.replace(&line[..15], "{\"id\":\"c-00001\""),
+        }
+    });
+    let lines: Vec<String> = lines.collect();
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    file
+}
+
+async fn bad_rows_keep_everything_out(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = ten_thousand_with_thirty_bad(folder.path());
+    let output = run(atelier(&db, &["import", "--customers", path(&file)])).await;
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let listed: Vec<&str> = said.lines().filter(|line| line.contains("customers.jsonl, line ")).collect();
+    assert_eq!(listed.len(), 20, "{said}");
+    assert!(listed[0].ends_with("line 18: not JSON: it ends too early, at column 20"), "{}", listed[0]);
+    assert!(
+        listed[1].ends_with("line 318: feature \"age\" takes a finite number, found the text \"old\""),
+        "{}",
+        listed[1]
+    );
+    assert!(listed[2].ends_with("line 618: customer \"c-00001\" stands in line 2 already"), "{}", listed[2]);
+    assert!(said.contains("… and 10 more bad rows"), "{said}");
+    assert!(said.contains("nothing was imported. Mend the 30 bad rows, or import the other 9970"), "{said}");
+    assert_eq!(db.open().await.customers().count().await, Ok(0));
+}
+
+async fn good_rows_come_in_when_bad_ones_may_be_skipped(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = ten_thousand_with_thirty_bad(folder.path());
+    let output = run(atelier(&db, &["import", "--skip-bad", "--customers", path(&file)])).await;
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("30 rows were skipped; the other 9970 are in "), "{said}");
+    assert_eq!(db.open().await.customers().count().await, Ok(9970));
+}
+
+/// Half of the file goes through a pipe, so that the import is surely half way when it is killed.
+async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 20_000);
+    let whole = fs::read_to_string(folder.path().join("customers.jsonl")).unwrap();
+    let pipe = folder.path().join("pipe.jsonl");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+
+    let mut import = atelier(&db, &["import", "--customers", path(&pipe)]);
+    let mut child = import.stderr(Stdio::null()).spawn().unwrap();
+    tokio::task::spawn_blocking(move || {
+        let mut writer = fs::OpenOptions::new().write(true).open(pipe).unwrap();
+        // A pipe holds 64 KiB: that this returns means that the rest was read, and most of it stored.
+        writer.write_all(&whole.as_bytes()[..whole.len() / 2]).unwrap();
+        assert_eq!(child.try_wait().unwrap(), None, "it waits for more");
+        child.kill().unwrap();
+        child.wait().unwrap();
+    })
+    .await
+    .unwrap();
+
+    assert_eq!(db.open().await.customers().count().await, Ok(0));
+    let again = run(atelier(&db, &["import", path(folder.path())])).await;
+    assert!(again.status.success(), "{}", said(&again));
+    let store = db.open().await;
+    assert_eq!(store.articles().count().await, Ok(20));
+    assert_eq!(store.customers().count().await, Ok(20_000));
+    assert_eq!(store.outfits().count().await, Ok(20_000));
+}
+
+async fn a_second_import_changes_nothing(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 50);
+    for expected in ["50 new, 0 changed, 0 as they were", "0 new, 0 changed, 50 as they were"] {
+        let output = run(atelier(&db, &["import", path(folder.path())])).await;
+        assert!(output.status.success(), "{}", said(&output));
+        assert_eq!(said(&output).matches(expected).count(), 2, "{}", said(&output));
+    }
+    assert_eq!(db.open().await.outfits().count().await, Ok(50));
+}
+
+async fn an_unknown_value_is_a_note(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("customers.csv");
+    fs::write(&file, "id,gender,mood\nc-1,female,\nc-2,divers,good\nc-3,divers,\n").unwrap();
+    let output = run(atelier(&db, &["import", "--customers", path(&file)])).await;
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("line 3: feature \"gender\" has no value \"divers\""), "{said}");
+    assert!(said.contains("(2 times)"), "{said}");
+    assert!(said.contains("the schema has no feature \"mood\""), "{said}");
+    assert_eq!(db.open().await.customers().count().await, Ok(3));
+}
+
+async fn a_file_that_is_not_there_is_said_so(db: TestDatabase) {
+    let output = run(atelier(&db, &["import", "--articles", "/nowhere/articles.csv"])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("atelier: cannot read /nowhere/articles.csv: No such file"));
+}
+
+async fn nothing_to_import_is_said_so(db: TestDatabase) {
+    let empty = tempfile::tempdir().unwrap();
+    let output = run(atelier(&db, &["import", path(empty.path())])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("atelier: there is nothing to import"), "{}", said(&output));
+}

@@ -1,0 +1,68 @@
+//! The verbs of the built program, as somebody at a shell runs them.
+
+pub mod export;
+pub mod import;
+pub mod serve;
+
+use std::{
+    fmt::Write,
+    fs,
+    path::Path,
+    process::{Command, Output},
+};
+
+use crate::harness::TestDatabase;
+
+/// The built `atelier`, on the test's database.
+pub fn atelier(db: &TestDatabase, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
+    command.args(["--database", &db.url]).args(arguments).env_remove("DATABASE_URL");
+    command
+}
+
+pub async fn run(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+pub fn said(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+pub fn path(path: &Path) -> &str {
+    path.to_str().unwrap()
+}
+
+/// Three small tables in canonical form, in a folder.
+pub fn write_tables(folder: &Path, customers: usize) {
+    let mut articles = String::new();
+    for number in 0..20 {
+        let kind = ["coat", "boot", "scarf", "jeans"][number % 4];
+        writeln!(
+            articles,
+            "{{\"id\":\"a-{number:02}\",\"type\":\"{kind}\",\"brand\":\"Fjell & Söhne\",\"in_stock\":{},\"price\":{}.95,\"sizes\":[\"S\",\"M\"]}}",
+            number % 3 == 0,
+            number + 10
+        )
+        .unwrap();
+    }
+    let mut rows = String::new();
+    let mut outfits = String::new();
+    for number in 0..customers {
+        writeln!(
+            rows,
+            "{{\"id\":\"c-{number:05}\",\"features\":{{\"age\":{},\"gender\":\"female\",\"preferred_colours\":[\"grey\"],\"shoe_size\":\"38\"}}}}",
+            18 + number % 60
+        )
+        .unwrap();
+        writeln!(
+            outfits,
+            "{{\"customer\":\"c-{number:05}\",\"articles\":[\"a-00\",\"a-01\",\"a-02\",\"a-{:02}\"],\"split\":\"{}\",\"features\":{{\"occasion\":\"office\"}}}}",
+            3 + number % 17,
+            if number % 5 == 0 { "validation" } else { "train" }
+        )
+        .unwrap();
+    }
+    fs::write(folder.join("articles.jsonl"), articles).unwrap();
+    fs::write(folder.join("customers.jsonl"), rows).unwrap();
+    fs::write(folder.join("outfits.jsonl"), outfits).unwrap();
+}

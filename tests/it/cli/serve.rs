@@ -1,0 +1,102 @@
+use std::{
+    fs,
+    io::{BufRead, BufReader, Read},
+    net::TcpListener,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use super::{atelier, path, run, said, write_tables};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    prints_a_link_that_answers_and_stops_when_told,
+    fills_an_empty_database_once,
+    a_taken_port_is_said_so,
+    a_release_that_does_not_fit_is_refused,
+);
+
+/// A served `atelier`, and the link it printed.
+struct Served {
+    child: Child,
+    link: String,
+}
+
+impl Served {
+    async fn start(db: &TestDatabase, models: &Path) -> Self {
+        let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0", "--models", path(models)]);
+        tokio::task::spawn_blocking(move || {
+            let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+            let mut first = String::new();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
+            let link = first.trim().strip_prefix("Atelier is at ").expect("it prints a link").to_owned();
+            Self { child, link }
+        })
+        .await
+        .unwrap()
+    }
+
+    async fn get(&self, path: &str) -> String {
+        let answer = reqwest::get(format!("{}{path}", self.link)).await.unwrap();
+        assert_eq!(answer.status(), 200);
+        answer.text().await.unwrap()
+    }
+
+    /// SIGTERM, and what it said until it was gone.
+    async fn stop(mut self) -> String {
+        tokio::task::spawn_blocking(move || {
+            let id = self.child.id().to_string();
+            assert!(Command::new("kill").arg(&id).status().unwrap().success());
+            assert_eq!(self.child.wait().unwrap().code(), Some(0));
+            let mut said = String::new();
+            self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+            said
+        })
+        .await
+        .unwrap()
+    }
+}
+
+async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
+    let served = Served::start(&db, Path::new("/nowhere")).await;
+    assert!(served.get("livez").await.contains("alive"));
+    let log = served.stop().await;
+    assert!(log.contains("there is no release, so no outfit can be completed"), "{log}");
+    assert!(log.contains("\"message\":\"stopped\""), "JSON where there is no terminal: {log}");
+}
+
+async fn fills_an_empty_database_once(db: TestDatabase) {
+    let models = tempfile::tempdir().unwrap();
+    let demo = models.path().join("demo");
+    fs::create_dir(&demo).unwrap();
+    write_tables(&demo, 30);
+    let served = Served::start(&db, models.path()).await;
+    assert!(served.get("").await.contains("For c-00000"));
+    served.stop().await;
+    let store = db.open().await;
+    assert_eq!(store.outfits().count().await, Ok(30));
+    let gone = store.customers().list("", None, 1).await.unwrap().remove(0);
+    store.customers().erase(&gone.id).await.unwrap();
+    store.close().await;
+
+    Served::start(&db, models.path()).await.stop().await;
+    assert_eq!(db.open().await.customers().count().await, Ok(29), "what was erased stays erased");
+}
+
+async fn a_taken_port_is_said_so(db: TestDatabase) {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let output = run(atelier(&db, &["serve", "--address", &address])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains(&format!("atelier: cannot listen on {address}")), "{}", said(&output));
+}
+
+async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
+    let models = tempfile::tempdir().unwrap();
+    fs::create_dir(models.path().join("demo")).unwrap();
+    fs::write(models.path().join("demo/release.json"), "{\"format\":7}").unwrap();
+    let output =
+        run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(models.path())])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("demo/release.json: format 7, expected 1"), "{}", said(&output));
+}

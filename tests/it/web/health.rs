@@ -1,0 +1,37 @@
+use serde_json::{Value, json};
+
+use super::{Service, header};
+use crate::harness::{Kind, TestDatabase, contracts};
+
+contracts!(alive_and_ready, unready_without_a_database, requests_in_progress_are_finished);
+
+async fn alive_and_ready(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let alive: Value = service.get("/livez").await.json().await.unwrap();
+    assert_eq!(alive, json!({"status": "alive"}));
+    let ready: Value = service.get("/readyz").await.json().await.unwrap();
+    assert_eq!(ready["status"], "ready");
+    assert_eq!(ready["database"], if db.kind == Kind::Sqlite { "SQLite" } else { "Postgres" });
+    assert!(ready["onnx_runtime"].as_str().unwrap().starts_with("ORT Build Info"), "{ready}");
+    assert_eq!(ready["release"], Value::Null);
+}
+
+async fn unready_without_a_database(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    service.store.close().await;
+    let answer = service.get("/readyz").await;
+    assert_eq!(answer.status(), 503);
+    assert_eq!(header(&answer, "retry-after"), "1");
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "unavailable");
+    assert_eq!(problem["detail"], "the log tells more under this request's id", "nothing of the inside");
+    assert_eq!(service.get("/livez").await.status(), 200, "alive all the same");
+}
+
+async fn requests_in_progress_are_finished(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    assert_eq!(service.get("/livez").await.status(), 200);
+    let (url, http) = (service.url.clone(), service.http.clone());
+    service.stop().await;
+    assert!(http.get(format!("{url}/livez")).send().await.is_err(), "nobody listens any more");
+}

@@ -1,0 +1,69 @@
+//! The service over HTTP, on a port and a database of its own.
+
+pub mod health;
+pub mod home;
+pub mod problems;
+
+use std::{env, path::PathBuf, sync::LazyLock};
+
+use atelier::{
+    onnx_runtime::OnnxRuntime,
+    store::Store,
+    web::{self, AppState},
+};
+use reqwest::{Client, Response};
+use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
+
+use crate::harness::TestDatabase;
+
+/// It can be loaded once a process, and is fetched where it is not in the cache.
+static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
+    let home = env::var_os("XDG_CACHE_HOME")
+        .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
+        .expect("a test run has a home");
+    OnnxRuntime::load(&PathBuf::from(home).join("atelier"), |notice| println!("{notice}"))
+        .expect("ONNX Runtime loads")
+});
+
+/// A running service. It stops when it is dropped or told to.
+pub struct Service {
+    pub store: Store,
+    pub url: String,
+    pub http: Client,
+    stop: oneshot::Sender<()>,
+    served: JoinHandle<std::io::Result<()>>,
+}
+
+impl Service {
+    pub async fn start(db: &TestDatabase) -> Self {
+        let store = db.open().await;
+        let onnx_runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
+        let state = AppState { store: store.clone(), onnx_runtime, release: None };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (stop, stopped) = oneshot::channel();
+        let served = tokio::spawn(web::serve(listener, state, async {
+            let _ = stopped.await;
+        }));
+        Self { store, url, http: Client::new(), stop, served }
+    }
+
+    pub async fn get(&self, path: &str) -> Response {
+        self.http.get(format!("{}{path}", self.url)).send().await.unwrap()
+    }
+
+    pub async fn page(&self, path: &str) -> Response {
+        let request = self.http.get(format!("{}{path}", self.url));
+        request.header("accept", "text/html,application/xhtml+xml;q=0.9").send().await.unwrap()
+    }
+
+    /// Stops it as SIGTERM does, and waits until it is done.
+    pub async fn stop(self) {
+        self.stop.send(()).unwrap();
+        self.served.await.unwrap().unwrap();
+    }
+}
+
+pub fn header<'r>(response: &'r Response, name: &str) -> &'r str {
+    response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}

@@ -1,0 +1,63 @@
+use serde_json::{Value, json};
+
+use super::{Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    an_unknown_path_is_a_problem,
+    a_wrong_method_is_a_problem,
+    people_get_a_page,
+    request_ids_are_kept_or_made,
+    every_problem_is_explained,
+);
+
+async fn an_unknown_path_is_a_problem(db: TestDatabase) {
+    let answer = Service::start(&db).await.get("/no/such?x=1").await;
+    assert_eq!(answer.status(), 404);
+    assert_eq!(header(&answer, "content-type"), "application/problem+json");
+    let id = header(&answer, "x-request-id").to_owned();
+    let problem: Value = answer.json().await.unwrap();
+    let expected = json!({
+        "type": "/docs/problems#not-found", "title": "There is nothing here", "status": 404,
+        "detail": "nothing is at /no/such", "code": "not-found", "request_id": id,
+    });
+    assert_eq!(problem, expected);
+}
+
+async fn a_wrong_method_is_a_problem(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let answer = service.http.delete(format!("{}/livez", service.url)).send().await.unwrap();
+    assert_eq!(answer.status(), 405);
+    assert_eq!(header(&answer, "allow"), "GET,HEAD");
+    assert_eq!(header(&answer, "content-type"), "application/problem+json");
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "method-not-allowed");
+    assert_eq!(problem["detail"], "/livez does not take DELETE");
+}
+
+async fn people_get_a_page(db: TestDatabase) {
+    let answer = Service::start(&db).await.page("/<script>").await;
+    assert_eq!(answer.status(), 404);
+    assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
+    let html = answer.text().await.unwrap();
+    assert!(html.contains("<h1>There is nothing here</h1>"), "{html}");
+    assert!(!html.contains("<script>"), "{html}");
+}
+
+async fn request_ids_are_kept_or_made(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let send =
+        |id: &str| service.http.get(format!("{}/livez", service.url)).header("x-request-id", id).send();
+    assert_eq!(header(&send("shop-17").await.unwrap(), "x-request-id"), "shop-17");
+    for unusable in ["", "two words", &"x".repeat(129)] {
+        let answer = send(unusable).await.unwrap();
+        assert_eq!(header(&answer, "x-request-id").len(), 36, "a UUID instead of {unusable:?}");
+    }
+}
+
+async fn every_problem_is_explained(db: TestDatabase) {
+    let html = Service::start(&db).await.page("/docs/problems").await.text().await.unwrap();
+    for kind in atelier::web::KINDS {
+        assert!(html.contains(&format!("<section id=\"{}\">", kind.code)), "{}", kind.code);
+    }
+}
