@@ -10,7 +10,7 @@
 //!
 //! Every statement is written once, in the SQL that both databases understand, through sqlx's `Any`
 //! driver: `$1` placeholders, JSON as text, times as whole milliseconds. What differs is in
-//! `connect.rs` (pools), `import.rs` (placeholders) and `migrations/`.
+//! `sqlite.rs` and `postgres.rs` (opening), `upsert.rs` (placeholders) and `migrations/`.
 
 mod address;
 mod articles;
@@ -23,11 +23,14 @@ mod import;
 mod json;
 mod keys;
 mod migrate;
+mod open_error;
 mod outfits;
 mod pages;
 mod people;
+mod postgres;
 mod search;
 mod sessions;
+mod sqlite;
 mod text;
 mod timestamp;
 mod token;
@@ -37,7 +40,7 @@ use std::fmt;
 
 use sqlx::{Any, AnyPool, Transaction};
 
-use self::connect::Dialect;
+use self::connect::{Dialect, IfMissing};
 pub use self::{
     articles::Articles,
     audit::{Actor, Audit, AuditEntry},
@@ -46,6 +49,7 @@ pub use self::{
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::Import,
     keys::{ApiKey, ApiKeys, KeyId},
+    open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId, Role},
     sessions::{Session, Sessions},
@@ -70,11 +74,20 @@ impl Store {
     /// Opens the database that `url` names (`sqlite:PATH` or `postgres://…`) and brings it up to date. A
     /// `SQLite` file is created where there is none, its folder too.
     ///
+    /// One that is up to date is open at once, whoever is writing; and one that can only be read can be
+    /// read.
+    ///
     /// # Errors
-    /// If the database cannot be reached within ten seconds, belongs to a newer Atelier, or had a
-    /// migration changed under it.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
-        connect::open(url).await
+    /// Among others if the database cannot be reached within ten seconds, belongs to a newer Atelier, or
+    /// had a migration changed under it.
+    pub async fn open(url: &str) -> Result<Self, OpenError> {
+        connect::open(url, IfMissing::Create).await
+    }
+
+    /// As [`Store::open`], but for a `SQLite` file that is there already: reading from a mistyped path
+    /// should say so, not find a new database empty.
+    pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
+        connect::open(url, IfMissing::Refuse).await
     }
 
     /// Which database it is, for people.
