@@ -145,7 +145,7 @@ fn article((id, kind, attributes): (String, String, String)) -> Result<Article, 
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
 }
 
-fn article_id(id: String) -> Result<ArticleId, StoreError> {
+pub(super) fn article_id(id: String) -> Result<ArticleId, StoreError> {
     ArticleId::new(&id).map_err(|error| StoreError::Damaged {
         table: "articles",
         id,

@@ -159,7 +159,7 @@ fn customer((id, features): (String, String)) -> Result<Customer, StoreError> {
     Ok(Customer { id: customer_id(id)?, features })
 }
 
-fn customer_id(id: String) -> Result<CustomerId, StoreError> {
+pub(super) fn customer_id(id: String) -> Result<CustomerId, StoreError> {
     CustomerId::new(&id).map_err(|error| StoreError::Damaged {
         table: "customers",
         id,

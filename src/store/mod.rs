@@ -142,12 +142,13 @@ impl Store {
         Audit { store: self }
     }
 
-    /// Begins an import: everything given to it until `commit` arrives together or not at all.
+    /// Begins an import: everything given to it until `commit` arrives together or not at all. Imports
+    /// follow each other; one waits up to a minute for its turn, then gives up with [`StoreError::Busy`].
     ///
     /// On `SQLite` it is the one writer until it ends; other writes wait, and give up with
     /// [`StoreError::Busy`] after ten seconds.
     pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
-        Ok(Import::new(self.write().await?, self.dialect, now))
+        Import::begin(self, now).await
     }
 
     /// Begins a write. Dropping it without `commit` undoes it.
