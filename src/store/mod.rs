@@ -36,9 +36,10 @@ mod timestamp;
 mod token;
 mod upsert;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use sqlx::{Any, AnyPool, Transaction};
+use tokio::time::timeout;
 
 use self::connect::{Dialect, IfMissing};
 pub use self::{
@@ -58,6 +59,8 @@ pub use self::{
     token::TokenHash,
     upsert::{Counts, Put},
 };
+
+const PING_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A database, open and migrated. Cheap to clone: clones share the connections.
 #[derive(Clone)]
@@ -98,10 +101,14 @@ impl Store {
         }
     }
 
-    /// Asks the database for nothing but an answer.
+    /// Asks the database for nothing but an answer, within a second: whoever asks whether the service is
+    /// ready wants to know now, and does not wait as long as work does.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let _: i64 = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers).await?;
-        Ok(())
+        let answer = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers);
+        match timeout(PING_DEADLINE, answer).await {
+            Ok(answer) => Ok(answer.map(|_: i64| ())?),
+            Err(_) => Err(StoreError::Unreachable { reason: "no answer within a second".into() }),
+        }
     }
 
     /// Waits for the statements in flight and closes all connections.

@@ -17,6 +17,7 @@ contracts!(
     a_changed_migration_is_refused,
     an_unreachable_server_is_said_so_without_the_password,
     an_open_store_does_not_show_its_password,
+    a_ping_has_little_patience,
 );
 
 async fn again_finds_what_was_written(db: TestDatabase) {
@@ -123,4 +124,35 @@ async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
     let shown = format!("{0} {0:?}", Store::open(&url).await.unwrap());
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
+}
+
+/// Answered, with all connections taken, and closed. Imports that wait for each other take one each, where
+/// readers and writers share them.
+async fn a_ping_has_little_patience(db: TestDatabase) {
+    let store = db.open().await;
+    assert_eq!(store.ping().await, Ok(()));
+    let first = store.import(NOW).await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..20 {
+        let store = store.clone();
+        waiting.spawn(async move { store.import(NOW).await.map(drop) });
+    }
+    let started = Instant::now();
+    let answer = loop {
+        let answer = store.ping().await;
+        if db.kind == Kind::Sqlite || answer.is_err() || started.elapsed() > Duration::from_secs(30) {
+            break answer;
+        }
+    };
+    match db.kind {
+        Kind::Sqlite => assert_eq!(answer, Ok(()), "readers have connections of their own"),
+        Kind::Postgres => {
+            assert_eq!(answer, Err(StoreError::Unreachable { reason: "no answer within a second".into() }));
+        }
+    }
+    waiting.shutdown().await;
+    drop(first);
+    store.close().await;
+    let closed = timeout(Duration::from_secs(5), store.ping()).await.unwrap();
+    assert!(matches!(closed, Err(StoreError::Unreachable { .. })), "{closed:?}");
 }
