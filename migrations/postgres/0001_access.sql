@@ -49,10 +49,13 @@ create table audit_log (
     action text collate "C" not null,
     subject text collate "C" not null,
     details text collate "C" not null,
+    customer_id text collate "C",
     constraint audit_log_person_known foreign key (person_id) references people (id),
     constraint audit_log_key_known foreign key (key_id) references api_keys (id),
     constraint audit_log_actor_valid check (person_id is null or key_id is null)
 );
+
+create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
 
 create function audit_log_is_append_only() returns trigger language plpgsql as $$
 begin

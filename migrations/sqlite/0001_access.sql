@@ -63,13 +63,20 @@ create table audit_log (
     subject text not null,
     -- A JSON object.
     details text not null,
+    -- The customer whom the entry is about, if it is about one, said by whoever wrote it: subject and
+    -- details are free text, in which nobody can look a person up for certain. No foreign key, because
+    -- the entry may come after the customer is gone.
+    customer_id text,
     constraint audit_log_person_known foreign key (person_id) references people (id),
     constraint audit_log_key_known foreign key (key_id) references api_keys (id),
     constraint audit_log_actor_valid check (person_id is null or key_id is null)
 ) strict;
 
--- Append-only, held by the database: no entry goes, and of one that stays only subject and details
--- may be blanked, when the customer whom they name is erased.
+-- Erasing a customer must find the entries about them; most entries are about nobody.
+create index audit_log_by_customer on audit_log (customer_id) where customer_id is not null;
+
+-- Append-only, held by the database: no entry goes, and of one that stays only subject, details and
+-- customer may be blanked, when that customer is erased.
 create trigger audit_log_keeps_entries before delete on audit_log
 begin
     select raise(abort, 'audit_log is append-only');

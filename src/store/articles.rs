@@ -1,5 +1,7 @@
 //! The catalogue.
 
+use std::collections::HashMap;
+
 use futures_util::Stream;
 use serde_json::{Map, Value};
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
@@ -24,6 +26,25 @@ impl<'a> Articles<'a> {
             .fetch_optional(&self.store.readers)
             .await?;
         row.map(article).transpose()
+    }
+
+    /// Those of the articles that the catalogue has, each once, in the order in which they were asked for.
+    pub async fn get_many(self, ids: &[ArticleId]) -> Result<Vec<Article>, StoreError> {
+        let mut found = HashMap::with_capacity(ids.len());
+        for ids in ids.chunks(upsert::ROWS) {
+            let places = upsert::values(self.store.dialect, 1, ids.len());
+            let sql = format!("select id, type, attributes from articles where id in {places}");
+            let mut query = sqlx::query_as(AssertSqlSafe(sql));
+            for id in ids {
+                query = query.bind(id.as_str());
+            }
+            // Each number of ids is a statement of its own, and hardly comes again.
+            for row in query.persistent(false).fetch_all(&self.store.readers).await? {
+                let article = article(row)?;
+                found.insert(article.id.clone(), article);
+            }
+        }
+        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
     }
 
     /// Adds the article, or makes the one with its id like it.
@@ -145,7 +166,7 @@ fn article((id, kind, attributes): (String, String, String)) -> Result<Article, 
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
 }
 
-fn article_id(id: String) -> Result<ArticleId, StoreError> {
+pub(super) fn article_id(id: String) -> Result<ArticleId, StoreError> {
     ArticleId::new(&id).map_err(|error| StoreError::Damaged {
         table: "articles",
         id,

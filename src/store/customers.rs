@@ -38,8 +38,8 @@ impl<'a> Customers<'a> {
     }
 
     /// Erases the customer: the profile and the outfits go, feedback forgets whom it was about, and the
-    /// audit log's entries that name them are blanked. False if there was no such customer; what named
-    /// them is blanked all the same.
+    /// audit log's entries about them are blanked. False if there was no such customer; entries about them
+    /// are blanked all the same.
     pub async fn erase(self, id: &CustomerId) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
         let erased = sqlx::query("delete from customers where id = $1")
@@ -159,7 +159,7 @@ fn customer((id, features): (String, String)) -> Result<Customer, StoreError> {
     Ok(Customer { id: customer_id(id)?, features })
 }
 
-fn customer_id(id: String) -> Result<CustomerId, StoreError> {
+pub(super) fn customer_id(id: String) -> Result<CustomerId, StoreError> {
     CustomerId::new(&id).map_err(|error| StoreError::Damaged {
         table: "customers",
         id,

@@ -11,11 +11,7 @@ use sqlx::error::{DatabaseError, ErrorKind};
 /// would come to light in a log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    #[error(
-        "a database URL is sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE; this one is not: {reason}"
-    )]
-    Url { reason: String },
-    #[error("the database cannot be reached: {reason}; check that it runs, and the address and login")]
+    #[error("the database cannot be reached: {reason}")]
     Unreachable { reason: String },
     #[error("the database stayed busy: {reason}; try again")]
     Busy { reason: String },
@@ -27,6 +23,8 @@ pub enum StoreError {
         "the database was brought to version {version} by another text of that migration than this Atelier's; start the Atelier that made it, or export from there and import here"
     )]
     Altered { version: i64 },
+    #[error("the file is not a database of SQLite's; name another, or move this one away")]
+    NotSqlite,
     #[error("{0}")]
     Conflict(Conflict),
     #[error("there is no such {0}")]
@@ -110,6 +108,7 @@ fn from_sqlite(code: u32, reason: String) -> StoreError {
         8 => StoreError::ReadOnly,
         13 => StoreError::Full,
         14 => StoreError::Unreachable { reason },
+        26 => StoreError::NotSqlite,
         _ => StoreError::Other(reason),
     }
 }

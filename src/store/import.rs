@@ -1,14 +1,26 @@
 //! Bringing whole files in, all or nothing.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
+use futures_util::TryStreamExt;
 use sqlx::{Any, Transaction};
+use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Counts, Origin, StoreError, Timestamp, articles::ArticleRow, connect::Dialect, customers::CustomerRow,
-    outfits::OutfitRow, upsert,
+    Counts, Origin, Store, StoreError, Timestamp,
+    articles::{ArticleRow, article_id},
+    connect::Dialect,
+    customers::{CustomerRow, customer_id},
+    outfits::OutfitRow,
+    upsert,
 };
-use crate::domain::{Article, Customer, Outfit};
+use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit};
+
+/// How long an import waits for the one before it, or for any other write on `SQLite`: imports are long.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Postgres's advisory lock that imports take, within their database: "atel" in ASCII. Without it two
+/// imports of the same rows would meet at those rows, where a wait is shorter, or lock each other out.
+const LOCK: i64 = 0x6174_656c;
 
 /// An import under way: one transaction. Dropped without [`Import::commit`], it leaves nothing behind; so
 /// does a process that is killed meanwhile.
@@ -24,8 +36,42 @@ pub struct Import {
 }
 
 impl Import {
-    pub(super) fn new(transaction: Transaction<'static, Any>, dialect: Dialect, now: Timestamp) -> Self {
-        Self { transaction, dialect, millis: now.millis(), repeated: HashMap::new() }
+    pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
+        let transaction = match store.dialect {
+            Dialect::Sqlite => sqlite(store).await?,
+            Dialect::Postgres => postgres(store).await?,
+        };
+        Ok(Self { transaction, dialect: store.dialect, millis: now.millis(), repeated: HashMap::new() })
+    }
+
+    /// Whether there is neither an article nor a customer. No other import can change that until this one
+    /// ends.
+    pub async fn is_empty(&mut self) -> Result<bool, StoreError> {
+        let any: Option<(String,)> =
+            sqlx::query_as("select id from articles union all select id from customers limit 1")
+                .fetch_optional(&mut *self.transaction)
+                .await?;
+        Ok(any.is_none())
+    }
+
+    /// Every article's id, those of this import among them.
+    pub async fn article_ids(&mut self) -> Result<Vec<ArticleId>, StoreError> {
+        sqlx::query_scalar("select id from articles order by id")
+            .fetch(&mut *self.transaction)
+            .map_err(StoreError::from)
+            .and_then(async |id| article_id(id))
+            .try_collect()
+            .await
+    }
+
+    /// Every customer's id, those of this import among them.
+    pub async fn customer_ids(&mut self) -> Result<Vec<CustomerId>, StoreError> {
+        sqlx::query_scalar("select id from customers order by id")
+            .fetch(&mut *self.transaction)
+            .map_err(StoreError::from)
+            .and_then(async |id| customer_id(id))
+            .try_collect()
+            .await
     }
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
@@ -55,6 +101,39 @@ impl Import {
     /// Makes all of it visible at once.
     pub async fn commit(self) -> Result<(), StoreError> {
         Ok(self.transaction.commit().await?)
+    }
+}
+
+/// As every write, which gives up sooner, but again and again.
+async fn sqlite(store: &Store) -> Result<Transaction<'static, Any>, StoreError> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match timeout_at(deadline, store.write()).await {
+            Ok(Err(StoreError::Busy { .. })) => {}
+            Ok(done) => return done,
+            Err(_) => return Err(behind_another()),
+        }
+    }
+}
+
+async fn postgres(store: &Store) -> Result<Transaction<'static, Any>, StoreError> {
+    // Whatever the server's default: an import must see what the one before it brought, and a stricter
+    // level would show it the moment when it began to wait.
+    let mut transaction = store.writer.begin_with("begin isolation level read committed").await?;
+    let patience = format!("set local lock_timeout = '{}s'", PATIENCE.as_secs());
+    sqlx::raw_sql(sqlx::AssertSqlSafe(patience)).execute(&mut *transaction).await?;
+    let locked = sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await;
+    locked.map_err(|error| match error.into() {
+        StoreError::Busy { .. } => behind_another(),
+        error => error,
+    })?;
+    sqlx::raw_sql("set local lock_timeout = '10s'").execute(&mut *transaction).await?;
+    Ok(transaction)
+}
+
+fn behind_another() -> StoreError {
+    StoreError::Busy {
+        reason: format!("another import or write has held it for {} seconds", PATIENCE.as_secs()),
     }
 }
 

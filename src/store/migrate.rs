@@ -47,23 +47,51 @@ fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
 }
 
 /// All in one transaction that has the file to itself: sqlx takes no lock on `SQLite`, and two processes
-/// opening a new file would both create its tables. Whoever opens during an import waits a little longer
-/// than writers do, rather than not start.
+/// opening a new file would both create its tables. Whoever must migrate during an import waits a little
+/// longer than writers do, rather than not start.
 pub(super) async fn sqlite(connection: &mut AnyConnection) -> Result<(), StoreError> {
+    let migrator = migrator(|step| step.sqlite);
+    let there = "select count(*) from sqlite_schema where name = '_sqlx_migrations'";
+    if is_current(&migrator, there, connection).await? {
+        return Ok(());
+    }
     sqlx::raw_sql("pragma busy_timeout = 60000").execute(&mut *connection).await?;
     let mut transaction = connection.begin_with("begin immediate").await?;
-    run(&migrator(|step| step.sqlite), &mut transaction).await?;
+    run(&migrator, &mut transaction).await?;
     transaction.commit().await?;
     Ok(())
 }
 
 /// sqlx holds an advisory lock meanwhile; this bounds how long others wait for it.
 pub(super) async fn postgres(connection: &mut AnyConnection) -> Result<(), StoreError> {
-    // And Postgres would tell the log at each start that the table of migrations exists.
+    let migrator = migrator(|step| step.postgres);
+    if is_current(&migrator, "select count(to_regclass('_sqlx_migrations'))", connection).await? {
+        return Ok(());
+    }
+    // And Postgres would tell the log that the table of migrations exists.
     sqlx::raw_sql("set lock_timeout = '60s'; set client_min_messages = warning")
         .execute(&mut *connection)
         .await?;
-    run(&migrator(|step| step.postgres), connection).await
+    run(&migrator, connection).await
+}
+
+/// Whether exactly these migrations were applied. It only reads, so it waits for nobody, and needs no right
+/// to write. Anything else is `run`'s to judge, with the lock.
+async fn is_current(
+    migrator: &Migrator,
+    there: &'static str,
+    connection: &mut AnyConnection,
+) -> Result<bool, StoreError> {
+    let tables: i64 = sqlx::query_scalar(there).fetch_one(&mut *connection).await?;
+    if tables == 0 {
+        return Ok(false);
+    }
+    let applied: Vec<(i64, Vec<u8>)> =
+        sqlx::query_as("select version, checksum from _sqlx_migrations where success order by version")
+            .fetch_all(connection)
+            .await?;
+    let known = migrator.iter().map(|migration| (migration.version, &migration.checksum[..]));
+    Ok(applied.iter().map(|(version, checksum)| (*version, &checksum[..])).eq(known))
 }
 
 async fn run(migrator: &Migrator, connection: &mut AnyConnection) -> Result<(), StoreError> {

@@ -10,7 +10,7 @@
 //!
 //! Every statement is written once, in the SQL that both databases understand, through sqlx's `Any`
 //! driver: `$1` placeholders, JSON as text, times as whole milliseconds. What differs is in
-//! `connect.rs` (pools), `import.rs` (placeholders) and `migrations/`.
+//! `sqlite.rs` and `postgres.rs` (opening), `upsert.rs` (placeholders) and `migrations/`.
 
 mod address;
 mod articles;
@@ -23,21 +23,25 @@ mod import;
 mod json;
 mod keys;
 mod migrate;
+mod open_error;
 mod outfits;
 mod pages;
 mod people;
+mod postgres;
 mod search;
 mod sessions;
+mod sqlite;
 mod text;
 mod timestamp;
 mod token;
 mod upsert;
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use sqlx::{Any, AnyPool, Transaction};
+use tokio::time::timeout;
 
-use self::connect::Dialect;
+use self::connect::{Dialect, IfMissing};
 pub use self::{
     articles::Articles,
     audit::{Actor, Audit, AuditEntry},
@@ -46,6 +50,7 @@ pub use self::{
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::Import,
     keys::{ApiKey, ApiKeys, KeyId},
+    open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId, Role},
     sessions::{Session, Sessions},
@@ -54,6 +59,8 @@ pub use self::{
     token::TokenHash,
     upsert::{Counts, Put},
 };
+
+const PING_DEADLINE: Duration = Duration::from_secs(1);
 
 /// A database, open and migrated. Cheap to clone: clones share the connections.
 #[derive(Clone)]
@@ -70,11 +77,20 @@ impl Store {
     /// Opens the database that `url` names (`sqlite:PATH` or `postgres://…`) and brings it up to date. A
     /// `SQLite` file is created where there is none, its folder too.
     ///
+    /// One that is up to date is open at once, whoever is writing; and one that can only be read can be
+    /// read.
+    ///
     /// # Errors
-    /// If the database cannot be reached within ten seconds, belongs to a newer Atelier, or had a
-    /// migration changed under it.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
-        connect::open(url).await
+    /// Among others if the database cannot be reached within ten seconds, belongs to a newer Atelier, or
+    /// had a migration changed under it.
+    pub async fn open(url: &str) -> Result<Self, OpenError> {
+        connect::open(url, IfMissing::Create).await
+    }
+
+    /// As [`Store::open`], but for a `SQLite` file that is there already: reading from a mistyped path
+    /// should say so, not find a new database empty.
+    pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
+        connect::open(url, IfMissing::Refuse).await
     }
 
     /// Which database it is, for people.
@@ -85,10 +101,14 @@ impl Store {
         }
     }
 
-    /// Asks the database for nothing but an answer.
+    /// Asks the database for nothing but an answer, within a second: whoever asks whether the service is
+    /// ready wants to know now, and does not wait as long as work does.
     pub async fn ping(&self) -> Result<(), StoreError> {
-        let _: i64 = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers).await?;
-        Ok(())
+        let answer = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers);
+        match timeout(PING_DEADLINE, answer).await {
+            Ok(answer) => Ok(answer.map(|_: i64| ())?),
+            Err(_) => Err(StoreError::Unreachable { reason: "no answer within a second".into() }),
+        }
     }
 
     /// Waits for the statements in flight and closes all connections.
@@ -129,12 +149,13 @@ impl Store {
         Audit { store: self }
     }
 
-    /// Begins an import: everything given to it until `commit` arrives together or not at all.
+    /// Begins an import: everything given to it until `commit` arrives together or not at all. Imports
+    /// follow each other; one waits up to a minute for its turn, then gives up with [`StoreError::Busy`].
     ///
     /// On `SQLite` it is the one writer until it ends; other writes wait, and give up with
     /// [`StoreError::Busy`] after ten seconds.
     pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
-        Ok(Import::new(self.write().await?, self.dialect, now))
+        Import::begin(self, now).await
     }
 
     /// Begins a write. Dropping it without `commit` undoes it.

@@ -77,6 +77,11 @@ impl<'a> Outfits<'a> {
         row.map(record).transpose()
     }
 
+    /// Up to `n` outfits, those that came first.
+    pub async fn first(self, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
+        self.after(0, n).await
+    }
+
     /// Up to `n` of the customer's outfits after the one numbered `after` (0: from the first).
     pub async fn of_customer(
         self,
@@ -116,18 +121,23 @@ impl<'a> Outfits<'a> {
     /// Every outfit, in the order in which they came. Each page is read when it is needed.
     pub fn all(self) -> impl Stream<Item = Result<OutfitRecord, StoreError>> + Send + use<'a> {
         pages::all(0, move |after| async move {
-            sqlx::query_as(
-                "select seq, customer_id, articles, split, features, origin, person_id, created_at
-                 from outfits where seq > $1 order by seq limit $2",
-            )
-            .bind(after)
-            .bind(i64::from(PAGE))
-            .fetch_all(&self.store.readers)
-            .await?
-            .into_iter()
-            .map(|row| record(row).map(|record| (record.seq, record)))
-            .collect()
+            let page = self.after(after, PAGE).await?;
+            Ok(page.into_iter().map(|record| (record.seq, record)).collect())
         })
+    }
+
+    async fn after(self, seq: i64, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
+        sqlx::query_as(
+            "select seq, customer_id, articles, split, features, origin, person_id, created_at
+             from outfits where seq > $1 order by seq limit $2",
+        )
+        .bind(seq)
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(record)
+        .collect()
     }
 }
 

@@ -34,21 +34,14 @@ pub(super) fn patterns(search: &str) -> Vec<String> {
 fn pattern(word: &str) -> String {
     let mut pattern = String::with_capacity(word.len() + 2);
     pattern.push('%');
-    pattern.push_str(&escaped(word));
+    for c in word.chars() {
+        if matches!(c, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(c);
+    }
     pattern.push('%');
     pattern
-}
-
-/// The text as a `like` pattern means it, with `escape '\'`.
-pub(super) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if matches!(c, '%' | '_' | '\\') {
-            escaped.push('\\');
-        }
-        escaped.push(c);
-    }
-    escaped
 }
 
 /// The condition that goes with `count` patterns bound from `$first` on: ` and … like …` for each.

@@ -10,7 +10,7 @@ use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 use super::{StoreError, connect::Dialect};
 
 /// Rows a statement: 4,000 values at eight columns, under both databases' limits (32,766 and 65,535).
-const ROWS: usize = 500;
+pub(super) const ROWS: usize = 500;
 
 /// A row as its table takes it.
 pub(super) trait Row: Send {
@@ -120,7 +120,7 @@ async fn write<R: Row>(
 ///
 /// `SQLite` gets `?` instead: it looks a numbered placeholder up by its name, among all of them, each time
 /// that one is bound.
-fn values(dialect: Dialect, rows: usize, columns: usize) -> String {
+pub(super) fn values(dialect: Dialect, rows: usize, columns: usize) -> String {
     let mut values = String::with_capacity(rows * columns * 7);
     for place in 0..rows * columns {
         values.push_str(match place {

@@ -5,6 +5,10 @@
 //! [sqlite]` and `[postgres]`. Postgres is the server that `DATABASE_URL` names (its user must be able to
 //! create databases), or else a private one (`postgres.rs`), started when the first test needs it.
 //!
+//! A server of your own keeps one empty database for each set of migrations that it was tested with,
+//! `atelier_test_template_…`: later runs, and other processes of the same run, copy it. No process knows
+//! whether another one is about to, so none removes it; drop it when you like, while no test runs.
+//!
 //! Where Postgres cannot be had, its tests are shown as ignored, each with a line `NOT RUN: …`, and the
 //! last line of the run counts them. `ATELIER_TESTS_MUST_RUN=1` makes them fail instead: continuous
 //! integration sets it. So does nextest, which would take an ignored test for a passed one.

@@ -7,6 +7,7 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     put_then_get,
+    many_are_got_at_once,
     put_says_what_it_did,
     deleted_is_gone,
     ids_order_by_bytes,
@@ -29,6 +30,21 @@ async fn put_then_get(db: TestDatabase) {
     store.articles().put(&odd, NOW).await.unwrap();
     assert_eq!(store.articles().get(&odd.id).await, Ok(Some(odd)));
     assert_eq!(store.articles().count().await, Ok(1));
+}
+
+async fn many_are_got_at_once(db: TestDatabase) {
+    let store = db.open().await;
+    let articles: Vec<_> = (0..1201).map(|n| coat(&format!("a-{n:04}"))).collect();
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&articles).await.unwrap();
+    import.commit().await.unwrap();
+    let asked = ["a-0007", "gone", "a-0003", "a-0007"].map(article_id);
+    let found = store.articles().get_many(&asked).await.unwrap();
+    assert_eq!(found, [articles[7].clone(), articles[3].clone()]);
+    assert_eq!(store.articles().get_many(&[]).await, Ok(vec![]));
+    // More than a statement takes.
+    let all: Vec<_> = articles.iter().rev().map(|article| article.id.clone()).collect();
+    assert!(store.articles().get_many(&all).await.unwrap().iter().eq(articles.iter().rev()));
 }
 
 async fn put_says_what_it_did(db: TestDatabase) {

@@ -1,7 +1,7 @@
 use atelier::store::{Actor, Role, TokenHash};
 use serde_json::{Map, json};
 
-use super::{LATER, NOW, name};
+use super::{LATER, NOW, customer_id, name};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(appended_then_listed, backwards_from_a_cursor, the_database_keeps_entries);
@@ -12,20 +12,26 @@ async fn appended_then_listed(db: TestDatabase) {
     let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
     let details = Map::from_iter([("from".into(), json!("gs")), ("to".into(), json!(["gsu", 1, null]))]);
     let (person, key) = (Actor::Person(ada.id), Actor::Key(key.id));
-    store.audit().append(person, "release.method", "demo \"'😀", &details, NOW).await.unwrap();
-    store.audit().append(key, "customer.put", "c", &Map::new(), LATER).await.unwrap();
-    store.audit().append(Actor::Service, "start", "", &Map::new(), LATER).await.unwrap();
+    store.audit().append(person, "release.method", "demo \"'😀", None, &details, NOW).await.unwrap();
+    store
+        .audit()
+        .append(key, "customer.put", "c", Some(&customer_id("c")), &Map::new(), LATER)
+        .await
+        .unwrap();
+    store.audit().append(Actor::Service, "start", "", None, &Map::new(), LATER).await.unwrap();
     let entries = store.audit().list(None, 10).await.unwrap();
     assert_eq!(entries.iter().map(|entry| entry.actor).collect::<Vec<_>>(), [Actor::Service, key, person]);
     let oldest = &entries[2];
     assert_eq!((oldest.action.as_str(), oldest.subject.as_str()), ("release.method", "demo \"'😀"));
     assert_eq!((&oldest.details, oldest.at), (&details, NOW));
+    let customers = entries.iter().map(|entry| entry.customer.clone()).collect::<Vec<_>>();
+    assert_eq!(customers, [None, Some(customer_id("c")), None], "whether or not there is one");
 }
 
 async fn backwards_from_a_cursor(db: TestDatabase) {
     let store = db.open().await;
     for subject in ["1", "2", "3", "4", "5"] {
-        store.audit().append(Actor::Service, "x", subject, &Map::new(), NOW).await.unwrap();
+        store.audit().append(Actor::Service, "x", subject, None, &Map::new(), NOW).await.unwrap();
     }
     let newest = store.audit().list(None, 2).await.unwrap();
     let next = store.audit().list(Some(newest[1].seq), 10).await.unwrap();
@@ -35,7 +41,7 @@ async fn backwards_from_a_cursor(db: TestDatabase) {
 
 async fn the_database_keeps_entries(db: TestDatabase) {
     let store = db.open().await;
-    store.audit().append(Actor::Service, "start", "x", &Map::new(), NOW).await.unwrap();
+    store.audit().append(Actor::Service, "start", "x", None, &Map::new(), NOW).await.unwrap();
     let before = store.audit().list(None, 10).await.unwrap();
     let mut raw = db.raw().await;
     for statement in

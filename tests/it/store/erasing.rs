@@ -10,11 +10,12 @@ use crate::harness::{Kind, TestDatabase, contracts};
 contracts!(
     leaves_no_byte_of_the_id,
     keeps_what_is_about_others,
+    goes_by_whom_an_entry_is_about,
     of_nobody_is_false,
     feedback_may_be_repeated
 );
 
-/// Told apart from anything else by its text; awkward for JSON and for `like`.
+/// Told apart from anything else by its text; awkward for JSON.
 const ERASED: &str = "Erna \"100%\"\\_Müller";
 const OTHER: &str = "Erna";
 
@@ -51,10 +52,26 @@ async fn keeps_what_is_about_others(db: TestDatabase) {
     assert_eq!(store.feedback().counts().await.unwrap()[0].accepted, 2, "the events still count");
     let entries = store.audit().list(None, 10).await.unwrap();
     let subjects: Vec<_> = entries.iter().map(|entry| entry.subject.as_str()).collect();
-    assert_eq!(subjects, ["erased customer", "erased customer", "customer Ernas", "erased customer"]);
-    assert_eq!(entries[0].details, Map::new());
-    assert_eq!(entries[2].details["note"], "Erna");
+    assert_eq!(subjects, ["Erna", "erased customer", OTHER, "erased customer"]);
+    assert_eq!((&entries[1].details, &entries[1].customer), (&Map::new(), &None));
+    assert_eq!(entries[2].customer, Some(customer_id(OTHER)));
+    for kept in [&entries[0], &entries[2]] {
+        assert_eq!(kept.details["note"], "Erna");
+    }
     assert!(entries.iter().all(|entry| entry.action == "customer.put" && entry.at == NOW));
+}
+
+/// Ids are any text; what merely reads like one stays.
+async fn goes_by_whom_an_entry_is_about(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["demo", "1", "%"]).await;
+    let details = Map::from_iter([("blanks".into(), json!(1)), ("from".into(), json!("demo"))]);
+    store.audit().append(Actor::Service, "release.method", "demo", None, &details, NOW).await.unwrap();
+    let before = store.audit().list(None, 10).await.unwrap();
+    for id in ["demo", "1", "%"] {
+        assert_eq!(store.customers().erase(&customer_id(id)).await, Ok(true));
+    }
+    assert_eq!(store.audit().list(None, 10).await, Ok(before));
 }
 
 async fn of_nobody_is_false(db: TestDatabase) {
@@ -84,7 +101,7 @@ fn event(customer: &str) -> FeedbackEvent {
     }
 }
 
-/// Both customers with an outfit and feedback, and audit entries that name one, or nearly.
+/// Both customers with an outfit and feedback, and audit entries about one, the other and nobody.
 async fn fill(db: &TestDatabase) -> Store {
     let store = db.open().await;
     with_customers(&store, &[ERASED, OTHER]).await;
@@ -93,13 +110,15 @@ async fn fill(db: &TestDatabase) -> Store {
         store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
         store.feedback().record(&format!("{customer} 1"), &event(customer)).await.unwrap();
     }
-    for (subject, details) in [
-        (ERASED.to_owned(), Map::new()),
-        ("customer Ernas".into(), Map::from_iter([("note".into(), json!("Erna"))])),
-        (format!("customer {ERASED}"), Map::from_iter([("id".into(), json!(ERASED))])),
-        ("batch".into(), Map::from_iter([("customers".into(), json!([OTHER, {"id": ERASED}]))])),
+    for (about, subject, details) in [
+        (Some(ERASED), ERASED, Map::new()),
+        (Some(OTHER), OTHER, Map::from_iter([("note".into(), json!("Erna"))])),
+        (Some(ERASED), "a profile", Map::from_iter([("of".into(), json!([{"id": ERASED}]))])),
+        (None, "Erna", Map::from_iter([("note".into(), json!("Erna"))])),
     ] {
-        store.audit().append(Actor::Service, "customer.put", &subject, &details, NOW).await.unwrap();
+        let about = about.map(customer_id);
+        let audit = store.audit();
+        audit.append(Actor::Service, "customer.put", subject, about.as_ref(), &details, NOW).await.unwrap();
     }
     store
 }

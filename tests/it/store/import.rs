@@ -1,11 +1,11 @@
 use atelier::{
     domain::{Article, Customer, Outfit, Split},
-    store::{Counts, Put},
+    store::{Counts, Put, Store},
 };
 use futures_util::TryStreamExt;
 use serde_json::json;
 
-use super::{LATER, NOW, article, coat, customer, outfit, with_customers};
+use super::{LATER, NOW, ODD_IDS, article, article_id, coat, customer, customer_id, outfit, with_customers};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -16,6 +16,8 @@ contracts!(
     counts_what_changed,
     the_later_of_two_rows_stays,
     is_invisible_until_committed,
+    sees_what_is_there_and_what_it_brought,
+    two_that_fill_an_empty_database_follow_each_other,
 );
 
 /// More than one statement's worth, and not a multiple of it.
@@ -137,4 +139,43 @@ async fn is_invisible_until_committed(db: TestDatabase) {
     assert_eq!(store.articles().count().await, Ok(0), "readers go on meanwhile");
     import.commit().await.unwrap();
     assert_eq!(store.articles().count().await, Ok(1));
+}
+
+async fn sees_what_is_there_and_what_it_brought(db: TestDatabase) {
+    let store = db.open().await;
+    let mut import = store.import(NOW).await.unwrap();
+    assert_eq!(import.is_empty().await, Ok(true));
+    import.customers(&[customer("c")]).await.unwrap();
+    assert_eq!(import.is_empty().await, Ok(false), "a customer is something");
+    import.commit().await.unwrap();
+
+    let mut import = store.import(NOW).await.unwrap();
+    assert_eq!(import.article_ids().await, Ok(vec![]));
+    import.articles(&ODD_IDS.map(coat)).await.unwrap();
+    import.customers(&[customer("Ä")]).await.unwrap();
+    assert_eq!(import.article_ids().await, Ok(ODD_IDS.map(article_id).to_vec()));
+    assert_eq!(import.customer_ids().await, Ok(["c", "Ä"].map(customer_id).to_vec()));
+    drop(import);
+    store.customers().erase(&customer_id("c")).await.unwrap();
+    store.articles().put(&coat("a"), NOW).await.unwrap();
+    assert_eq!(store.import(NOW).await.unwrap().is_empty().await, Ok(false), "an article is something");
+}
+
+/// As two services that start together on a new database.
+async fn two_that_fill_an_empty_database_follow_each_other(db: TestDatabase) {
+    let fill = async |store: Store| {
+        let mut import = store.import(NOW).await.unwrap();
+        let first = import.is_empty().await.unwrap();
+        if first {
+            let (articles, customers, outfits) = world();
+            import.articles(&articles).await.unwrap();
+            import.customers(&customers).await.unwrap();
+            import.outfits(&outfits).await.unwrap();
+        }
+        import.commit().await.unwrap();
+        assert_eq!(store.outfits().count().await, Ok(MANY.into()), "either finds it full");
+        first
+    };
+    let (one, other) = tokio::join!(fill(db.open().await), fill(db.open().await));
+    assert!(one ^ other, "one of them filled it");
 }

@@ -3,8 +3,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::store::{Store, StoreError};
-use tokio::task::JoinSet;
+use atelier::store::{OpenError, Store, StoreError};
+use tokio::{task::JoinSet, time::timeout};
 
 use super::{NOW, coat};
 use crate::harness::{Kind, TestDatabase, contracts};
@@ -12,10 +12,12 @@ use crate::harness::{Kind, TestDatabase, contracts};
 contracts!(
     again_finds_what_was_written,
     a_new_database_by_many_at_once,
+    an_import_keeps_nobody_from_opening,
     a_newer_database_is_refused,
     a_changed_migration_is_refused,
     an_unreachable_server_is_said_so_without_the_password,
     an_open_store_does_not_show_its_password,
+    a_ping_has_little_patience,
 );
 
 async fn again_finds_what_was_written(db: TestDatabase) {
@@ -59,11 +61,13 @@ async fn a_newer_database_is_refused(db: TestDatabase) {
     .await
     .unwrap();
     let refused = Store::open(&db.url).await.unwrap_err();
-    assert_eq!(refused, StoreError::Newer { found: known + 7, known });
     let said = refused.to_string();
-    for part in [&format!("version {}", known + 7), &format!("up to {known}"), "start the newer Atelier"] {
+    let (version, limit) = (format!("version {}", known + 7), format!("up to {known}"));
+    for part in [&version, &limit, "start the newer Atelier", db.url.split('?').next().unwrap()] {
         assert!(said.contains(part), "{said}");
     }
+    let newer = StoreError::Newer { found: known + 7, known };
+    assert!(matches!(refused, OpenError::Other { error, .. } if error == newer));
 }
 
 async fn a_changed_migration_is_refused(db: TestDatabase) {
@@ -74,27 +78,39 @@ async fn a_changed_migration_is_refused(db: TestDatabase) {
         .execute(&mut raw)
         .await
         .unwrap();
-    assert_eq!(Store::open(&db.url).await.unwrap_err(), StoreError::Altered { version: 2 });
+    let refused = Store::open(&db.url).await.unwrap_err();
+    let altered = StoreError::Altered { version: 2 };
+    assert!(matches!(&refused, OpenError::Other { error, .. } if *error == altered), "{refused}");
+}
+
+/// Nothing waits for the writer where there is nothing to write.
+async fn an_import_keeps_nobody_from_opening(db: TestDatabase) {
+    let mut import = db.open().await.import(NOW).await.unwrap();
+    import.articles(&[coat("a")]).await.unwrap();
+    for _ in 0..3 {
+        let store = timeout(Duration::from_secs(5), Store::open(&db.url)).await.unwrap().unwrap();
+        assert_eq!(store.articles().count().await, Ok(0));
+        store.close().await;
+    }
+    import.commit().await.unwrap();
 }
 
 async fn an_unreachable_server_is_said_so_without_the_password(db: TestDatabase) {
+    if db.kind == Kind::Sqlite {
+        // What a file's errors say is held beside `src/store/sqlite.rs`.
+        return;
+    }
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = silent.local_addr().unwrap();
     let refusing = {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap()
     };
-    let urls = match db.kind {
-        Kind::Sqlite => vec!["sqlite:/proc/nowhere/atelier.db".to_owned()],
-        Kind::Postgres => [address, refusing]
-            .map(|address| format!("postgres://ada:hunter2@{address}/atelier?password=hunter2"))
-            .to_vec(),
-    };
-    for url in urls {
+    for address in [silent.local_addr().unwrap(), refusing] {
+        let url = format!("postgres://ada:hunter2@{address}/atelier?password=hunter2");
         let started = Instant::now();
         let error = Store::open(&url).await.unwrap_err();
         assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
-        assert!(matches!(error, StoreError::Unreachable { .. }), "{error:?}");
+        assert!(matches!(error, OpenError::Server { .. }), "{error:?}");
         let said = format!("{error} {error:?}");
         assert!(!said.contains("hunter2"), "{said}");
         let place = url.split('?').next().unwrap().replace(":hunter2", "");
@@ -108,4 +124,35 @@ async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
     let shown = format!("{0} {0:?}", Store::open(&url).await.unwrap());
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
+}
+
+/// Answered, with all connections taken, and closed. Imports that wait for each other take one each, where
+/// readers and writers share them.
+async fn a_ping_has_little_patience(db: TestDatabase) {
+    let store = db.open().await;
+    assert_eq!(store.ping().await, Ok(()));
+    let first = store.import(NOW).await.unwrap();
+    let mut waiting = JoinSet::new();
+    for _ in 0..20 {
+        let store = store.clone();
+        waiting.spawn(async move { store.import(NOW).await.map(drop) });
+    }
+    let started = Instant::now();
+    let answer = loop {
+        let answer = store.ping().await;
+        if db.kind == Kind::Sqlite || answer.is_err() || started.elapsed() > Duration::from_secs(30) {
+            break answer;
+        }
+    };
+    match db.kind {
+        Kind::Sqlite => assert_eq!(answer, Ok(()), "readers have connections of their own"),
+        Kind::Postgres => {
+            assert_eq!(answer, Err(StoreError::Unreachable { reason: "no answer within a second".into() }));
+        }
+    }
+    waiting.shutdown().await;
+    drop(first);
+    store.close().await;
+    let closed = timeout(Duration::from_secs(5), store.ping()).await.unwrap();
+    assert!(matches!(closed, Err(StoreError::Unreachable { .. })), "{closed:?}");
 }

@@ -13,6 +13,7 @@ contracts!(
     a_repetition_only_moves_the_split,
     an_unknown_customer_is_a_conflict,
     a_customers_outfits_come_in_order,
+    the_first_are_those_that_came_first,
     outfits_outlive_their_articles,
     deleted_is_gone,
 );
@@ -94,6 +95,21 @@ async fn a_customers_outfits_come_in_order(db: TestDatabase) {
     let all: Vec<_> = store.outfits().all().try_collect().await.unwrap();
     assert_eq!(all.len(), 10);
     assert!(all.is_sorted_by(|a, b| a.seq < b.seq));
+}
+
+async fn the_first_are_those_that_came_first(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    let mut seqs = Vec::new();
+    for (whose, article) in [("d", "1"), ("c", "2"), ("d", "3")] {
+        let outfit = outfit(whose, [article, "x", "y", "z"], None);
+        seqs.push(store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap().0);
+    }
+    for n in [0, 2, 3] {
+        let first = store.outfits().first(n).await.unwrap();
+        assert_eq!(first.iter().map(|kept| kept.seq).collect::<Vec<_>>(), seqs[..n as usize]);
+    }
+    assert_eq!(store.outfits().first(10).await.unwrap().len(), 3);
 }
 
 async fn outfits_outlive_their_articles(db: TestDatabase) {

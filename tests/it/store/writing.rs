@@ -41,11 +41,14 @@ async fn a_cancelled_write_holds_nothing_up(db: TestDatabase) {
     assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
 }
 
-/// Behind an import that does not end, from the same process and from another.
+/// Behind an import that does not end, from the same process and from another. Another import has more
+/// patience.
 async fn a_write_does_not_wait_for_ever(db: TestDatabase) {
     let (here, elsewhere) = (db.open().await, db.open().await);
     let mut import = here.import(NOW).await.unwrap();
     import.articles(&[coat("a")]).await.unwrap();
+    let patient = db.open().await;
+    let next = tokio::spawn(async move { patient.import(NOW).await?.article_ids().await });
     let (started, coat) = (Instant::now(), coat("a"));
     let outcomes = tokio::join!(here.articles().put(&coat, NOW), elsewhere.articles().put(&coat, NOW));
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
@@ -53,5 +56,6 @@ async fn a_write_does_not_wait_for_ever(db: TestDatabase) {
         assert!(matches!(outcome, Err(StoreError::Busy { .. })), "{outcome:?}");
     }
     import.commit().await.unwrap();
+    assert_eq!(next.await.unwrap(), Ok(vec![coat.id.clone()]));
     assert_eq!(here.articles().put(&coat, NOW).await, Ok(Put::Unchanged));
 }
