@@ -61,6 +61,7 @@ mod csv;
 mod error;
 mod features;
 mod flat;
+mod folder;
 mod format;
 mod json_lines;
 mod json_text;
@@ -77,6 +78,7 @@ mod writer;
 
 pub use check::{BadRow, Checked, Checker, Noted, Report, Warning};
 pub use error::{ExchangeError, RowError, Unit};
+pub use folder::{Files, SCHEMA, read_schema, schema_of};
 pub use format::Format;
 pub use rows::{Row, Rows, read};
 pub use shape::Shape;
