@@ -167,14 +167,13 @@ fn refusal(report: &Report) -> String {
         1 => "the bad row".into(),
         bad => format!("the {} bad rows", HumanCount(bad)),
     };
-    if report.good == 0 {
-        format!("nothing was imported. Mend {bad}: there is no good one")
-    } else {
-        format!(
-            "nothing was imported. Mend {bad}, or import the {} good {} with --skip-bad",
-            HumanCount(report.good),
-            row_or_rows(report.good)
-        )
+    match report.good {
+        0 => format!("nothing was imported. Mend {bad}: there is no good one"),
+        1 => format!("nothing was imported. Mend {bad}, or import the one good row with --skip-bad"),
+        good => {
+            let good = HumanCount(good);
+            format!("nothing was imported. Mend {bad}, or import the {good} good rows with --skip-bad")
+        }
     }
 }
 

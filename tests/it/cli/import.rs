@@ -12,6 +12,7 @@ contracts!(
     a_file_that_is_not_there_is_said_so,
     nothing_to_import_is_said_so,
     a_folder_without_tables_says_what_it_holds,
+    a_table_in_two_files_is_refused,
     a_folder_that_lacks_a_table_says_so,
     bad_rows_are_told_before_the_error_that_ends_the_reading,
     a_wrong_header_of_the_last_file_is_told_before_anything_is_read,
@@ -183,6 +184,20 @@ async fn a_folder_without_tables_says_what_it_holds(db: TestDatabase) {
         format!(
             "atelier: {} is a file, not a folder; say what is in it with --articles, --customers or --outfits\n",
             path(&file)
+        )
+    );
+}
+
+async fn a_table_in_two_files_is_refused(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    fs::write(folder.path().join("articles.csv"), "id,type\n").unwrap();
+    let output = run(atelier(&db, &["import", path(folder.path())])).await;
+    assert_eq!(
+        said(&output),
+        format!(
+            "atelier: {} holds articles more than once: articles.csv, articles.jsonl; leave one there\n",
+            path(folder.path())
         )
     );
 }
