@@ -28,8 +28,6 @@ pub struct Report {
     /// Rows that can be used, and rows that cannot.
     pub good: u64,
     pub bad: u64,
-    /// Rows that say what another said already; they are left out.
-    pub repeated: u64,
     /// The first bad rows.
     pub errors: Vec<BadRow>,
     /// The first different warnings, in the order in which they came up.
@@ -59,13 +57,20 @@ pub enum Warning {
     Repetition {
         unit: Unit,
         first: u64,
+        /// A model that learns the one is judged by the other.
+        other_split: bool,
     },
 }
 
 impl Warning {
-    /// Repetitions are counted together whatever they repeat.
+    /// Repetitions of a kind are counted together whatever they repeat.
     fn is_like(&self, other: &Self) -> bool {
-        self == other || matches!((self, other), (Self::Repetition { .. }, Self::Repetition { .. }))
+        match (self, other) {
+            (Self::Repetition { other_split, .. }, Self::Repetition { other_split: other, .. }) => {
+                other_split == other
+            }
+            _ => self == other,
+        }
     }
 }
 
@@ -73,8 +78,15 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feature(warning) => warning.fmt(f),
-            Self::Repetition { unit, first } => {
-                write!(f, "the same outfit stands in {unit} {first} already; it is kept once")
+            Self::Repetition { unit, first, other_split: false } => {
+                write!(f, "the same outfit stands in {unit} {first} already")
+            }
+            Self::Repetition { unit, first, other_split: true } => {
+                write!(
+                    f,
+                    "the same outfit stands in {unit} {first} already, in another split: what a model learns \
+                     there, it is judged by here"
+                )
             }
         }
     }
@@ -158,19 +170,19 @@ impl<T: Table> Iterator for Checked<'_, T> {
             });
             let path = self.rows.path();
             match checked {
-                Ok((row, Standing::New)) => {
+                Ok((row, standing)) => {
                     for (place, warning) in row.warnings.iter().enumerate() {
                         // A row may list the same unknown value twice.
                         if !row.warnings[..place].contains(warning) {
                             self.checker.note(Warning::Feature(warning.clone()), path, unit, row.line);
                         }
                     }
+                    if let Standing::Repeats { first, other_split } = standing {
+                        let warning = Warning::Repetition { unit, first, other_split };
+                        self.checker.note(warning, path, unit, row.line);
+                    }
                     self.checker.report.good += 1;
                     return Some(Ok(row.value));
-                }
-                Ok((row, Standing::Repeats(first))) => {
-                    self.checker.note(Warning::Repetition { unit, first }, path, unit, row.line);
-                    self.checker.report.repeated += 1;
                 }
                 Err(error) if error.is_fatal() => {
                     return Some(Err(ExchangeError::Interrupted { path: path.to_owned(), error }));

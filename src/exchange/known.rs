@@ -48,8 +48,12 @@ pub struct Context<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
     New,
-    /// It says what this line said already.
-    Repeats(u64),
+    /// It says what an earlier row said already.
+    Repeats {
+        first: u64,
+        /// The earlier one belongs to another split.
+        other_split: bool,
+    },
 }
 
 /// How a row is held against the rows before it.
@@ -87,22 +91,12 @@ impl Check for Outfit {
                 entry.insert((context.line, self.split));
                 Ok(Standing::New)
             }
-            Entry::Occupied(entry) => match *entry.get() {
-                (first, split) if split == self.split => Ok(Standing::Repeats(first)),
-                (first, split) => Err(format!(
-                    "the same outfit stands in {} {first} already, there {} and here {}: keep one of them, \
-                     or models are judged by what they have learnt",
-                    context.unit,
-                    in_words(split),
-                    in_words(self.split)
-                )),
-            },
+            Entry::Occupied(entry) => {
+                let (first, split) = *entry.get();
+                Ok(Standing::Repeats { first, other_split: split != self.split })
+            }
         }
     }
-}
-
-fn in_words(split: Option<Split>) -> String {
-    split.map_or_else(|| "without a split".into(), |split| format!("with split \"{split}\""))
 }
 
 /// Outfits are the same if the customer, the set of articles and the features are: the database sees it so

@@ -33,9 +33,8 @@
 //! - texts escape what JSON demands and nothing else.
 //!
 //! Of a whole table, as `atelier export` writes it, articles and customers come sorted by the bytes of
-//! their ids, outfits in the order in which they first came. Each stands in it once: outfits are the same
-//! if customer, set of articles and features are. So a file with repetitions comes back without them, and
-//! its import says which they were ([`Checker`]).
+//! their ids, outfits in the order in which they came. An outfit that a file holds more than once (customer,
+//! set of articles and features alike) comes back as often; its import notes it ([`Checker`]).
 //!
 //! # CSV
 //!

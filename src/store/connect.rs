@@ -1,10 +1,6 @@
-//! Opening a database: what a URL means, and the connections behind a [`Store`].
+//! Opening a database: the connections behind a [`Store`].
 
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-    time::Duration,
-};
+use std::{path::Path, str::FromStr, time::Duration};
 
 use sqlx::{
     AnyConnection, ConnectOptions, Connection,
@@ -12,7 +8,11 @@ use sqlx::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{Store, StoreError, migrate};
+use super::{
+    Store, StoreError,
+    address::{self, Address, sqlite_url},
+    migrate,
+};
 
 /// How long anybody waits for a connection, a lock, or a server that does not answer.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -44,8 +44,8 @@ async fn open_sqlite(path: &Path) -> Result<Store, StoreError> {
         std::fs::create_dir_all(folder).map_err(|error| unreachable(&error))?;
     }
     let path = std::path::absolute(path).map_err(|error| unreachable(&error))?;
-    let text = path.to_str().ok_or_else(|| unreachable(&"the path is not valid UTF-8"))?;
-    let options = quiet(&format!("sqlite://{}?mode=rwc", percent_encoded(text)))?;
+    let url = sqlite_url(&path).ok_or_else(|| unreachable(&"the path is not valid UTF-8"))?;
+    let options = quiet(&format!("{url}?mode=rwc"))?;
 
     let mut first = connect(&options, &shown).await?;
     set_write_ahead(&mut first).await?;
@@ -67,7 +67,7 @@ async fn open_sqlite(path: &Path) -> Result<Store, StoreError> {
 }
 
 async fn open_postgres(url: &str) -> Result<Store, StoreError> {
-    let shown = without_password(url);
+    let shown = address::shown(url);
     let options = quiet(url)?;
     let mut first = connect(&options, &shown).await?;
     migrate::postgres(&mut first).await?;
@@ -89,7 +89,7 @@ async fn open_postgres(url: &str) -> Result<Store, StoreError> {
 /// sqlx logs statements by default, slow ones as warnings; a shop's log is no place for them.
 fn quiet(url: &str) -> Result<AnyConnectOptions, StoreError> {
     let options = AnyConnectOptions::from_str(url)
-        .map_err(|error| StoreError::Url { reason: format!("{}: {error}", without_password(url)) })?;
+        .map_err(|error| StoreError::Url { reason: format!("{}: {error}", address::shown(url)) })?;
     Ok(options.disable_statement_logging())
 }
 
@@ -141,78 +141,9 @@ async fn set_write_ahead(connection: &mut AnyConnection) -> Result<(), StoreErro
     }
 }
 
-/// What a database URL names.
-#[derive(Debug, PartialEq)]
-enum Address {
-    Sqlite(PathBuf),
-    Postgres(String),
-}
-
-impl Address {
-    fn parse(url: &str) -> Result<Self, StoreError> {
-        if let Some(path) = url.strip_prefix("sqlite:") {
-            let path = path.strip_prefix("//").unwrap_or(path);
-            if path.is_empty() || path == ":memory:" || path.contains('?') {
-                return Err(StoreError::Url {
-                    reason: format!("{url:?} names no file: write sqlite:PATH, without parameters"),
-                });
-            }
-            return Ok(Self::Sqlite(path.into()));
-        }
-        if url.starts_with("postgres://") || url.starts_with("postgresql://") {
-            return Ok(Self::Postgres(url.into()));
-        }
-        Err(StoreError::Url { reason: format!("{:?} is of another kind", without_password(url)) })
-    }
-}
-
-/// The URL as it may be shown: no password, and no parameters, which may hold one too.
-///
-/// The last `@` ends the password even where its owner forgot to encode a `/` or an `@` in it.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else {
-        return url.split(':').next().unwrap_or_default().into();
-    };
-    let (user, place) = match rest.rsplit_once('@') {
-        Some((login, place)) => (login.split(':').next(), place),
-        None => (None, rest),
-    };
-    let place = place.split('?').next().unwrap_or_default();
-    match user {
-        Some(user) => format!("{scheme}://{user}@{place}"),
-        None => format!("{scheme}://{place}"),
-    }
-}
-
-/// A path as sqlx's `SQLite` URLs want it: it decodes what we encode.
-fn percent_encoded(path: &str) -> String {
-    use std::fmt::Write;
-    let mut encoded = String::with_capacity(path.len());
-    for byte in path.bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            write!(encoded, "%{byte:02x}").expect("writing to a String never fails; this is a bug");
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn urls_name_a_file_or_a_server() {
-        let parse = |url| Address::parse(url).map_err(|error| error.to_string());
-        assert_eq!(parse("sqlite:data/a.db"), Ok(Address::Sqlite("data/a.db".into())));
-        assert_eq!(parse("sqlite:///var/a b.db"), Ok(Address::Sqlite("/var/a b.db".into())));
-        assert_eq!(parse("postgres://h/d"), Ok(Address::Postgres("postgres://h/d".into())));
-        for refused in ["sqlite:", "sqlite::memory:", "sqlite:a.db?mode=ro", "mysql://h/d", "atelier.db"] {
-            assert!(parse(refused).unwrap_err().contains("sqlite:PATH"), "{refused}");
-        }
-        assert!(!parse("mysql://u:secret@h/d").unwrap_err().contains("secret"));
-    }
 
     #[tokio::test]
     async fn a_path_with_odd_characters_is_a_path() {
@@ -221,18 +152,5 @@ mod tests {
         let store = open(&format!("sqlite:{}", path.display())).await.unwrap();
         assert_eq!(store.articles().count().await, Ok(0));
         assert!(path.is_file());
-    }
-
-    #[test]
-    fn no_password_is_shown() {
-        for (url, shown) in [
-            ("postgres://ada:secret@db:5432/atelier", "postgres://ada@db:5432/atelier"),
-            ("postgres://ada:sec/r@et@db/atelier?x=1", "postgres://ada@db/atelier"),
-            ("postgres://db/atelier?user=ada&password=secret", "postgres://db/atelier"),
-            ("postgres://ada@db/atelier", "postgres://ada@db/atelier"),
-            ("postgres:ada:secret@db", "postgres"),
-        ] {
-            assert_eq!(without_password(url), shown, "{url}");
-        }
     }
 }

@@ -1,5 +1,7 @@
 //! Bringing whole files in, all or nothing.
 
+use std::collections::HashMap;
+
 use sqlx::{Any, Transaction};
 
 use super::{
@@ -16,11 +18,14 @@ pub struct Import {
     transaction: Transaction<'static, Any>,
     dialect: Dialect,
     millis: i64,
+    /// How often each outfit, by its digest, came in this import: a file may hold one more than once, and
+    /// is to come back as it was.
+    repeated: HashMap<[u8; 32], u32>,
 }
 
 impl Import {
     pub(super) fn new(transaction: Transaction<'static, Any>, dialect: Dialect, now: Timestamp) -> Self {
-        Self { transaction, dialect, millis: now.millis() }
+        Self { transaction, dialect, millis: now.millis(), repeated: HashMap::new() }
     }
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
@@ -37,7 +42,13 @@ impl Import {
     /// Among others if a customer is neither here nor in this import (`Conflict`). Articles are not
     /// looked at: whether an outfit may name one that the catalogue lacks is the caller's to say.
     pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Counts, StoreError> {
-        let rows = outfits.iter().map(|outfit| OutfitRow::new(outfit, Origin::Imported, None, self.millis));
+        let (repeated, millis) = (&mut self.repeated, self.millis);
+        let rows = outfits.iter().map(|outfit| {
+            let row = OutfitRow::new(outfit, Origin::Imported, None, millis)?;
+            let times = repeated.entry(row.digest()).or_insert(0);
+            *times += 1;
+            Ok(if *times == 1 { row } else { row.again(*times - 1) })
+        });
         upsert::many(&mut self.transaction, self.dialect, rows).await
     }
 

@@ -12,6 +12,7 @@
 //! driver: `$1` placeholders, JSON as text, times as whole milliseconds. What differs is in
 //! `connect.rs` (pools), `import.rs` (placeholders) and `migrations/`.
 
+mod address;
 mod articles;
 mod audit;
 mod connect;

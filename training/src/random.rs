@@ -21,6 +21,8 @@ pub(crate) enum Table {
     Slots = 5,
     Contexts = 6,
     Development = 7,
+    /// A model's first weights, tensor by tensor.
+    Weights = 8,
 }
 
 /// One row's stream of random numbers.

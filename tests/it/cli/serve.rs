@@ -83,7 +83,7 @@ async fn fills_an_empty_database_once(db: TestDatabase) {
     assert!(served.get("").await.contains("For c-00000"));
     served.stop().await;
     let store = db.open().await;
-    assert_eq!(store.outfits().count().await, Ok(30));
+    assert_eq!(store.outfits().count().await, Ok(31));
     let gone = store.customers().list("", None, 1).await.unwrap().remove(0);
     store.customers().erase(&gone.id).await.unwrap();
     store.close().await;
