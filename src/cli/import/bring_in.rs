@@ -6,7 +6,6 @@ use std::{
 };
 
 use anyhow::Result;
-use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
 use super::rows;
@@ -51,8 +50,7 @@ pub(in crate::cli) async fn bring_in(
 ) -> Result<Outcome> {
     let opened = Opened::new(files, schema)?;
     let import = store.import(SystemTime::now().into()).await?;
-    let known = checker(store).await?;
-    Ok(fill(import, known, opened, skip_bad, tell).await)
+    fill(import, opened, skip_bad, tell).await
 }
 
 /// As [`bring_in`] without a bad row, into a database that holds nothing; `None` if it holds something.
@@ -64,19 +62,11 @@ pub(in crate::cli) async fn bring_in_if_empty(
     tell: impl Fn(&str),
 ) -> Result<Option<Outcome>> {
     let opened = Opened::new(files, schema)?;
-    let import = store.import(SystemTime::now().into()).await?;
-    if store.articles().count().await? + store.customers().count().await? > 0 {
+    let mut import = store.import(SystemTime::now().into()).await?;
+    if !import.is_empty().await? {
         return Ok(None);
     }
-    let known = checker(store).await?;
-    Ok(Some(fill(import, known, opened, false, tell).await))
-}
-
-/// With the ids that are in the database. The transaction is under way, so none of them goes meanwhile.
-async fn checker(store: &Store) -> Result<Checker, StoreError> {
-    let articles: Vec<_> = store.articles().ids().try_collect().await?;
-    let customers: Vec<_> = store.customers().ids().try_collect().await?;
-    Ok(Checker::new(articles, customers))
+    fill(import, opened, false, tell).await.map(Some)
 }
 
 /// The files of an import, all of them open before the first row is stored: a wrong header of the last
@@ -102,11 +92,12 @@ impl Opened {
 
 async fn fill(
     mut import: store::Import,
-    mut checker: Checker,
     opened: Opened,
     skip_bad: bool,
     tell: impl Fn(&str),
-) -> Outcome {
+) -> Result<Outcome> {
+    // Asked inside the transaction: what is referred to cannot go meanwhile.
+    let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?);
     let read = tables(&mut import, &mut checker, opened, tell).await;
     let report = checker.report().clone();
     let end = match read {
@@ -117,7 +108,7 @@ async fn fill(
         Ok(_) => End::Refused,
         Err(error) => End::Stopped(error),
     };
-    Outcome { report, end }
+    Ok(Outcome { report, end })
 }
 
 /// Outfits after what they refer to.
@@ -149,32 +140,28 @@ async fn table<T: Intake>(
 ) -> Result<Counts> {
     let started = Instant::now();
     let path = source.path().to_owned();
-    let Report { good, bad, repeated, .. } = *checker.report();
-    let mut checked = checker.check(source);
-    let progress = Progress::new(&path, checked.progress().1);
+    let Report { good, bad, .. } = *checker.report();
+    let mut read = checker.check(source);
+    let progress = Progress::new(&path, read.progress().1);
     let mut counts = Counts::default();
     let mut slice = Vec::with_capacity(SLICE);
     loop {
         slice.clear();
-        for row in checked.by_ref().take(SLICE) {
+        for row in read.by_ref().take(SLICE) {
             slice.push(row?);
         }
         if slice.is_empty() {
             break;
         }
         counts += T::put(import, &slice).await?;
-        progress.set(checked.progress().0);
+        progress.set(read.progress().0);
     }
     progress.finish();
     let report = checker.report();
-    let (good, bad, repeated) = (report.good - good, report.bad - bad, report.repeated - repeated);
-    let mut line = format!("{}: {} read", path.display(), rows(good + bad + repeated));
-    for (count, what) in [(bad, "bad"), (repeated, "repeated")] {
-        if count > 0 {
-            line += &format!(", {} {what}", HumanCount(count));
-        }
-    }
-    tell(&format!("{line}, in {:.1} s", started.elapsed().as_secs_f64()));
+    let (good, bad) = (report.good - good, report.bad - bad);
+    let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
+    let seconds = started.elapsed().as_secs_f64();
+    tell(&format!("{}: {} read{but}, in {seconds:.1} s", path.display(), rows(good + bad)));
     Ok(counts)
 }
 
