@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
 
-use super::{import::schema_of, progress::Progress};
+use super::progress::Progress;
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{Format, Shape, Table, Writer},
+    exchange::{Format, Shape, Table, Writer, schema_of},
     store::{Store, StoreError},
 };
 

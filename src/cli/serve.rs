@@ -17,9 +17,10 @@ use tokio::{
 };
 use tracing_subscriber::EnvFilter;
 
-use super::import::{Files, bring_in, schema_of};
+use super::import::bring_in;
 use crate::{
     config::{Config, Models, Overrides},
+    exchange::{Files, schema_of},
     onnx_runtime::OnnxRuntime,
     release::{MANIFEST, Release},
     store::Store,

@@ -50,6 +50,7 @@ mod check;
 mod csv;
 mod error;
 mod flat;
+mod folder;
 mod format;
 mod json_lines;
 mod parquet;
@@ -64,6 +65,7 @@ mod writer;
 
 pub use check::{BadRow, Checked, Checker, Noted, Report};
 pub use error::{ExchangeError, RowError};
+pub use folder::{Files, SCHEMA, read_schema, schema_of};
 pub use format::Format;
 pub use rows::{Row, Rows, read};
 pub use shape::Shape;
