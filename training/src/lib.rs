@@ -1,4 +1,15 @@
 //! Trains, evaluates and exports every method, and makes the synthetic world to try them on.
+//!
+//! ARCHITECTURE.md says how a training run flows through these modules.
 
+pub mod baselines;
+pub mod cli;
 pub mod data;
+pub mod dataset;
+pub mod metrics;
+mod number;
+pub mod oracle;
 mod random;
+pub mod survey;
+pub mod synthesise;
+pub mod world;

@@ -1,3 +1,7 @@
 //! The training tool's binary; everything it does is in the library beside it.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    atelier_training::cli::main()
+}

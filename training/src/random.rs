@@ -1,13 +1,113 @@
-//! Chance by name: whoever draws says what for, and nothing depends on the order of drawing.
+//! Randomness by place: every row of the world, and every outfit of every epoch, has a stream of its own, drawn from the seed, the
+//! table and the row's number, so that a world is the same on one thread and on sixteen.
+//!
+//! The few distributions are written out here rather than taken from a library: a library's next
+//! release may draw them otherwise, and a world must not change without a new version.
 
-/// One word out of several, each of whose bits moves every bit of it (splitmix64's finaliser).
-pub(crate) fn mixed<const N: usize>(words: [u64; N]) -> u64 {
-    words.into_iter().fold(0x9E37_79B9_7F4A_7C15, |mixed, word| {
-        let mut mixed = (mixed ^ word).wrapping_add(0x9E37_79B9_7F4A_7C15);
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    })
+use rand_pcg::{
+    Pcg64,
+    rand_core::{Rng, SeedableRng},
+};
+
+use crate::number::real;
+
+/// What a stream is for. The numbers are part of the world's version.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Table {
+    Article = 1,
+    Customer = 2,
+    Outfit = 3,
+    Split = 4,
+    Slots = 5,
+    Contexts = 6,
+    Development = 7,
+}
+
+/// One row's stream of random numbers.
+#[derive(Debug)]
+pub(crate) struct Stream(Pcg64);
+
+impl Stream {
+    pub(crate) fn new(seed: u64, table: Table, index: usize) -> Self {
+        let mut state = splitmix(seed) ^ splitmix(table as u64).rotate_left(17);
+        state ^= splitmix(index as u64 ^ 0x5851_F42D_4C95_7F2D).rotate_left(31);
+        let mut bytes = [0; 32];
+        for chunk in bytes.chunks_exact_mut(8) {
+            state = splitmix(state);
+            chunk.copy_from_slice(&state.to_le_bytes());
+        }
+        Self(Pcg64::from_seed(bytes))
+    }
+
+    /// Uniform in [0, 1).
+    pub(crate) fn uniform(&mut self) -> f64 {
+        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        let bits = self.0.next_u64() >> 11;
+        #[expect(clippy::cast_precision_loss, reason = "53 bits are what an f64 holds")]
+        let whole = bits as f64;
+        whole * STEP
+    }
+
+    pub(crate) fn chance(&mut self, probability: f64) -> bool {
+        self.uniform() < probability
+    }
+
+    /// A whole number below `n`.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a product of [0, 1) and n is a whole number below n"
+        )]
+        let drawn = (self.uniform() * real(n)) as usize;
+        drawn.min(n - 1)
+    }
+
+    /// From the normal distribution (Box and Muller).
+    pub(crate) fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
+        let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
+        let angle = std::f64::consts::TAU * self.uniform();
+        mean + deviation * radius * angle.cos()
+    }
+
+    /// An index, each as likely as its weight. Weights are not negative and not all zero.
+    pub(crate) fn weighted(&mut self, weights: &[f64]) -> usize {
+        let total: f64 = weights.iter().sum();
+        let mut left = self.uniform() * total;
+        for (index, weight) in weights.iter().enumerate() {
+            left -= weight;
+            if left < 0.0 {
+                return index;
+            }
+        }
+        // Rounding can leave a crumb: it belongs to the last index that can be drawn at all.
+        weights.iter().rposition(|weight| *weight > 0.0).expect("weights are not all zero; this is a bug")
+    }
+
+    /// Up to `count` different indices, drawn one after the other by weight.
+    pub(crate) fn weighted_without_replacement(&mut self, mut weights: Vec<f64>, count: usize) -> Vec<usize> {
+        let mut drawn = Vec::with_capacity(count);
+        while drawn.len() < count && weights.iter().any(|weight| *weight > 0.0) {
+            let index = self.weighted(&weights);
+            weights[index] = 0.0;
+            drawn.push(index);
+        }
+        drawn
+    }
+
+    pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last + 1));
+        }
+    }
+}
+
+/// Vigna's `SplitMix64`: spreads neighbouring numbers over all 64 bits.
+fn splitmix(seed: u64) -> u64 {
+    let mut z = seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
 }
 
 #[cfg(test)]
@@ -15,12 +115,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_and_its_place_counts() {
-        let words = [[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1], [1, 1, 0]];
-        let mut seen: Vec<u64> = words.map(mixed).to_vec();
-        seen.sort_unstable();
-        seen.dedup();
-        assert_eq!(seen.len(), words.len());
-        assert_eq!(mixed([1, 2]), mixed([1, 2]));
+    fn streams_are_told_apart_by_seed_table_and_row() {
+        let first = |seed, table, index| Stream::new(seed, table, index).uniform().to_bits();
+        let same = first(1, Table::Article, 0);
+        assert_eq!(same, first(1, Table::Article, 0));
+        assert_ne!(same, first(2, Table::Article, 0));
+        assert_ne!(same, first(1, Table::Customer, 0));
+        assert_ne!(same, first(1, Table::Article, 1));
+    }
+
+    #[test]
+    fn the_distributions_have_their_moments() {
+        let mut stream = Stream::new(7, Table::Slots, 0);
+        let n = 40_000;
+        let draws: Vec<f64> = (0..n).map(|_| stream.normal(2.0, 3.0)).collect();
+        let mean = draws.iter().sum::<f64>() / real(n);
+        let variance = draws.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / real(n);
+        assert!((mean - 2.0).abs() < 0.06, "mean {mean}");
+        assert!((variance - 9.0).abs() < 0.3, "variance {variance}");
+        let mut counts = [0_usize; 3];
+        for _ in 0..n {
+            counts[stream.weighted(&[1.0, 0.0, 3.0])] += 1;
+        }
+        assert_eq!(counts[1], 0);
+        assert!((real(counts[2]) / real(n) - 0.75).abs() < 0.01, "{counts:?}");
+    }
+
+    #[test]
+    fn drawing_without_replacement_repeats_nothing_and_stops_when_empty() {
+        let mut stream = Stream::new(7, Table::Slots, 1);
+        let mut drawn = stream.weighted_without_replacement(vec![1.0, 0.0, 5.0], 3);
+        drawn.sort_unstable();
+        assert_eq!(drawn, [0, 2]);
     }
 }

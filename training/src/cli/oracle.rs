@@ -1,0 +1,88 @@
+//! `atelier-training oracle`.
+
+use std::{fs, path::PathBuf};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde_json::json;
+
+use super::{progress::Progress, tables};
+use crate::{
+    metrics::Summary,
+    oracle::{self, AtSize, Effort},
+    synthesise,
+    world::VERSION,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Oracle {
+    /// A folder that `synthesise` made.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Validation slots to answer.
+    #[arg(long, default_value_t = 1000)]
+    slots: usize,
+    /// Contexts to average over where the customer is unknown: the more, the closer to the truth.
+    #[arg(long, default_value_t = 2000)]
+    customers: usize,
+    /// Write the figures here as JSON, too.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+impl Oracle {
+    pub(super) fn run(self) -> Result<()> {
+        let began = Progress::new("the world made again, its files checked", 1);
+        let world = synthesise::rebuild(&self.data)?;
+        began.finish();
+        let effort = Effort { slots: self.slots, contexts: self.customers };
+        let bar = Progress::new("the oracle's answers", oracle::steps(effort));
+        let report = oracle::consult(&world, effort, &mut |done| bar.set(done));
+        bar.finish();
+
+        println!("oracle of world version {VERSION}, {} validation slots\n", report.known.slots);
+        tables::head("what is known");
+        tables::line("customer and occasion", &report.known);
+        tables::line("  customers with training outfits", &report.known_seen);
+        tables::line("  customers without", &report.known_unseen);
+        mixed("occasion alone", &report.occasion, &report.occasion_with_own);
+        mixed("neither", &report.unknown, &report.unknown_with_own);
+        println!(
+            "\nThe first line is exact. Where the customer is unknown, the answer is averaged over contexts \
+             drawn from\nthe population; a finite draw misses some that matter, so it overstates the \
+             cross-entropy, less with every\ndoubling. With the slot's own context added to the draw it is \
+             understated. The truth lies between; the\nestimate assumes that what is left to gain shrinks \
+             with the draw as it did over the last doubling."
+        );
+        println!(
+            "\nworth of customer and occasion together: {}\nworth of the customer, the occasion known:   {}",
+            gap(&report.unknown, &report.unknown_with_own, &report.known),
+            gap(&report.occasion, &report.occasion_with_own, &report.known),
+        );
+        if let Some(path) = self.json {
+            let figures = json!({ "world_version": VERSION, "plan": world.plan(), "report": report });
+            let text = serde_json::to_string_pretty(&figures).context("the figures")? + "\n";
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn mixed(name: &str, sizes: &[AtSize], with_own: &Summary) {
+    for size in sizes {
+        let contexts = format!("{name}, {} contexts ({:.0} count)", size.contexts, size.effective_contexts);
+        tables::line(&contexts, &size.answers);
+    }
+    tables::line(&format!("{name}, with the slot's own"), with_own);
+    if let Some(limit) = oracle::limit(sizes, with_own) {
+        println!("{:<44} {:>7}  {limit:>7.4}", format!("{name}, estimated limit"), with_own.slots);
+    }
+}
+
+fn gap(sizes: &[AtSize], with_own: &Summary, known: &Summary) -> String {
+    let known = known.cross_entropy.mean;
+    let most = sizes.last().map_or(f64::NAN, |size| size.answers.cross_entropy.mean) - known;
+    let least = with_own.cross_entropy.mean - known;
+    let about = oracle::limit(sizes, with_own).map_or(f64::NAN, |limit| limit - known);
+    format!("between {least:.2} and {most:.2} nats, about {about:.2}")
+}

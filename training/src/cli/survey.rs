@@ -1,0 +1,32 @@
+//! `atelier-training survey`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use crate::{dataset::Dataset, survey};
+
+#[derive(Debug, Args)]
+pub(super) struct Survey {
+    /// A data folder: a synthetic world or your own tables.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Outfits to put into words.
+    #[arg(long, default_value_t = 50)]
+    outfits: usize,
+    /// Draws which.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+}
+
+impl Survey {
+    pub(super) fn run(self) -> Result<()> {
+        let data = Dataset::read(&self.data, self.seed)?;
+        print!("{}", survey::marginals(&data));
+        for outfit in survey::sample(&data, self.outfits, self.seed) {
+            println!("{}", survey::in_words(&data, outfit));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! `atelier-training synthesise`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use atelier::exchange::Format;
+use clap::Args;
+
+use super::progress::Progress;
+use crate::{synthesise, world::Plan};
+
+#[derive(Debug, Args)]
+pub(super) struct Synthesise {
+    /// The folder to make.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[arg(long, default_value_t = 30_000)]
+    articles: usize,
+    #[arg(long, default_value_t = 120_000)]
+    customers: usize,
+    /// Training outfits.
+    #[arg(long, default_value_t = 380_000)]
+    outfits: usize,
+    /// Validation outfits.
+    #[arg(long, default_value_t = 17_000)]
+    validation: usize,
+    #[arg(long, value_enum, default_value_t = Format::JsonLines)]
+    format: Format,
+    /// Replace a world that is there already.
+    #[arg(long)]
+    force: bool,
+}
+
+impl Synthesise {
+    pub(super) fn run(self) -> Result<()> {
+        let plan = Plan {
+            seed: self.seed,
+            articles: self.articles,
+            customers: self.customers,
+            outfits: self.outfits,
+            validation: self.validation,
+        };
+        let mut shown: Option<(&str, Progress)> = None;
+        let file =
+            synthesise::synthesise(plan, self.format, &self.out, self.force, &mut |table, done, total| {
+                if shown.as_ref().is_none_or(|(name, _)| *name != table) {
+                    if let Some((_, bar)) = shown.take() {
+                        bar.finish();
+                    }
+                    shown = Some((table, Progress::new(format!("{table} ({total})"), total)));
+                }
+                if let Some((_, bar)) = &shown {
+                    bar.set(done);
+                }
+            })?;
+        if let Some((_, bar)) = shown {
+            bar.finish();
+        }
+        println!("world version {} in {}", file.version, self.out.display());
+        for (name, digest) in &file.files {
+            println!("{digest}  {name}");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,237 @@
+//! The words of the world: one enum a vocabulary, each value with the word that stands in the files.
+//!
+//! Where the default schema has the same list, a test holds the two together, value by value.
+
+/// A closed list of words, numbered from zero in the order of its declaration.
+pub(crate) trait Word: Copy + 'static {
+    const ALL: &'static [Self];
+    fn word(self) -> &'static str;
+    fn index(self) -> usize;
+}
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub(crate) enum $name { $($variant),+ }
+
+        impl $name {
+            pub(crate) const COUNT: usize = [$($name::$variant),+].len();
+        }
+
+        impl Word for $name {
+            const ALL: &'static [Self] = &[$($name::$variant),+];
+
+            fn word(self) -> &'static str {
+                match self { $($name::$variant => $text),+ }
+            }
+
+            fn index(self) -> usize {
+                self as usize
+            }
+        }
+    };
+}
+
+words! { Gender { Female = "female", Male = "male", Diverse = "diverse" } }
+words! { Country {
+    Austria = "Austria", Belgium = "Belgium", Denmark = "Denmark", Finland = "Finland",
+    France = "France", Germany = "Germany", Italy = "Italy", Netherlands = "Netherlands",
+    Norway = "Norway", Poland = "Poland", Spain = "Spain", Sweden = "Sweden",
+    Switzerland = "Switzerland", UnitedKingdom = "United Kingdom",
+} }
+words! { BodyType {
+    Slender = "slender", Athletic = "athletic", Average = "average", Curvy = "curvy",
+    Broad = "broad", Full = "full",
+} }
+words! { HairColour {
+    Black = "black", Brown = "brown", Blond = "blond", Red = "red", Grey = "grey", Other = "other",
+} }
+words! {
+    /// How close to the body an article is cut, and how close a customer wants it (the feature `fit`).
+    Fit { Slim = "slim", Regular = "regular", Relaxed = "relaxed", Oversized = "oversized" }
+}
+words! { Colour {
+    Black = "black", White = "white", Grey = "grey", Beige = "beige", Brown = "brown", Navy = "navy",
+    Blue = "blue", LightBlue = "light-blue", Green = "green", Olive = "olive", Yellow = "yellow",
+    Orange = "orange", Red = "red", Burgundy = "burgundy", Pink = "pink", Purple = "purple",
+} }
+words! { Style {
+    Classic = "classic", Casual = "casual", Sporty = "sporty", Street = "street", Minimal = "minimal",
+    Romantic = "romantic", Boho = "boho", Glamour = "glamour", Preppy = "preppy", Rock = "rock",
+} }
+words! { Material {
+    Cotton = "cotton", Linen = "linen", Wool = "wool", Cashmere = "cashmere", Silk = "silk",
+    Viscose = "viscose", Polyester = "polyester", Nylon = "nylon", Leather = "leather",
+    Suede = "suede", Denim = "denim", Fur = "fur", Down = "down", Rubber = "rubber", Metal = "metal",
+} }
+words! { PriceBand {
+    Budget = "budget", Lower = "lower", Middle = "middle", Upper = "upper", Luxury = "luxury",
+} }
+words! { Occasion {
+    Everyday = "everyday", Office = "office", Evening = "evening", Wedding = "wedding",
+    Weekend = "weekend", Sport = "sport", Travel = "travel", Date = "date", Beach = "beach",
+    Festival = "festival",
+} }
+words! { Pattern {
+    Plain = "plain", Striped = "striped", Checked = "checked", Floral = "floral", Dotted = "dotted",
+    Printed = "printed",
+} }
+words! {
+    /// Whom an article is made for.
+    Wearer { Women = "women", Men = "men", Unisex = "unisex" }
+}
+words! { ArticleType {
+    TShirt = "t-shirt", Top = "top", Shirt = "shirt", Blouse = "blouse", Polo = "polo",
+    Sweater = "sweater", Hoodie = "hoodie", Cardigan = "cardigan", Blazer = "blazer",
+    Waistcoat = "waistcoat", Jeans = "jeans", Trousers = "trousers", Chinos = "chinos",
+    Shorts = "shorts", Skirt = "skirt", Leggings = "leggings", Dress = "dress",
+    Jumpsuit = "jumpsuit", Coat = "coat", TrenchCoat = "trench-coat", Parka = "parka",
+    BomberJacket = "bomber-jacket", LeatherJacket = "leather-jacket",
+    DenimJacket = "denim-jacket", RainJacket = "rain-jacket", Sneaker = "sneaker", Boot = "boot",
+    Loafer = "loafer", LaceUp = "lace-up", Heel = "heel", Ballerina = "ballerina",
+    Sandal = "sandal", Bag = "bag", Backpack = "backpack", Belt = "belt", Scarf = "scarf",
+    Hat = "hat", Beanie = "beanie", Cap = "cap", Jewellery = "jewellery", Watch = "watch",
+    Sunglasses = "sunglasses", Tights = "tights",
+} }
+words! {
+    /// The families of slots, in the order in which the stylist fills them. An outfit has at most one
+    /// article of each.
+    Family {
+        OnePiece = "one-piece", Bottom = "bottom", Top = "top", Shoes = "shoes", Layer = "layer",
+        Outerwear = "outerwear", Bag = "bag", Hosiery = "hosiery", Belt = "belt",
+        Headwear = "headwear", Scarf = "scarf", Jewellery = "jewellery", Watch = "watch",
+        Eyewear = "eyewear",
+    }
+}
+words! {
+    /// The five price features.
+    PriceGroup {
+        Tops = "price_tops", Bottoms = "price_bottoms", Shoes = "price_shoes",
+        Outerwear = "price_outerwear", Accessories = "price_accessories",
+    }
+}
+words! {
+    /// The three size features, each a scale of its own.
+    SizeScale { Top = "top_size", Bottom = "bottom_size", Shoe = "shoe_size" }
+}
+
+pub(crate) const TOP_SIZES: [&str; 8] = ["XXS", "XS", "S", "M", "L", "XL", "XXL", "3XL"];
+pub(crate) const BOTTOM_SIZES: [&str; 16] =
+    ["24", "25", "26", "27", "28", "29", "30", "31", "32", "33", "34", "36", "38", "40", "42", "44"];
+pub(crate) const SHOE_SIZES: [&str; 14] =
+    ["35", "36", "37", "38", "39", "40", "41", "42", "43", "44", "45", "46", "47", "48"];
+
+impl SizeScale {
+    pub(crate) fn sizes(self) -> &'static [&'static str] {
+        match self {
+            SizeScale::Top => &TOP_SIZES,
+            SizeScale::Bottom => &BOTTOM_SIZES,
+            SizeScale::Shoe => &SHOE_SIZES,
+        }
+    }
+}
+
+impl Pattern {
+    /// Patterns that want to be the only one of an outfit.
+    pub(crate) fn is_bold(self) -> bool {
+        matches!(self, Pattern::Checked | Pattern::Floral | Pattern::Dotted | Pattern::Printed)
+    }
+}
+
+/// Any number of words of one list.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Words<T> {
+    bits: u64,
+    word: std::marker::PhantomData<T>,
+}
+
+impl<T> Clone for Words<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Words<T> {}
+
+impl<T> Default for Words<T> {
+    fn default() -> Self {
+        Self { bits: 0, word: std::marker::PhantomData }
+    }
+}
+
+impl<T> Words<T> {
+    pub(crate) fn insert_index(&mut self, index: usize) {
+        self.bits |= 1 << index;
+    }
+
+    pub(crate) fn has_index(self, index: usize) -> bool {
+        self.bits >> index & 1 == 1
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.bits.count_ones() as usize
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.bits == 0
+    }
+
+    pub(crate) fn indices(self) -> impl Iterator<Item = usize> {
+        (0..64).filter(move |index| self.has_index(*index))
+    }
+}
+
+impl<T: Word> Words<T> {
+    pub(crate) fn has(self, word: T) -> bool {
+        self.has_index(word.index())
+    }
+
+    pub(crate) fn iter(self) -> impl Iterator<Item = T> {
+        self.indices().map(|index| T::ALL[index])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use atelier::domain::Schema;
+
+    use super::*;
+
+    fn of<T: Word>() -> Vec<&'static str> {
+        T::ALL.iter().map(|word| word.word()).collect()
+    }
+
+    #[test]
+    fn the_worlds_words_are_the_default_schemas() {
+        let schema = Schema::default_schema();
+        let values = |name: &str| schema.feature(name).unwrap().values.clone();
+        assert_eq!(values("gender"), of::<Gender>());
+        assert_eq!(values("country"), of::<Country>());
+        assert_eq!(values("body_type"), of::<BodyType>());
+        assert_eq!(values("hair_colour"), of::<HairColour>());
+        assert_eq!(values("fit"), of::<Fit>());
+        assert_eq!(values("preferred_colours"), of::<Colour>());
+        assert_eq!(values("nogo_colours"), of::<Colour>());
+        assert_eq!(values("preferred_styles"), of::<Style>());
+        assert_eq!(values("nogo_types"), of::<ArticleType>());
+        assert_eq!(values("nogo_materials"), of::<Material>());
+        assert_eq!(values("occasion"), of::<Occasion>());
+        for group in PriceGroup::ALL {
+            assert_eq!(values(group.word()), of::<PriceBand>());
+        }
+        for scale in SizeScale::ALL {
+            assert_eq!(values(scale.word()), scale.sizes());
+        }
+    }
+
+    #[test]
+    fn a_set_of_words_keeps_what_was_put_in() {
+        let mut set = Words::<Colour>::default();
+        assert!(set.is_empty());
+        set.insert_index(Colour::Red.index());
+        set.insert_index(Colour::Black.index());
+        assert_eq!(set.iter().collect::<Vec<_>>(), [Colour::Black, Colour::Red]);
+        assert!(set.has(Colour::Red) && !set.has(Colour::Pink) && set.len() == 2);
+    }
+}

@@ -1,0 +1,184 @@
+//! A customer as the stylist sees them: exactly the features that stand in the file, and nothing else.
+//!
+//! The oracle is exact only because there is no other knowledge: what a customer did not say, the
+//! stylist does not know either.
+
+use atelier::domain::{FeatureValue, Features};
+
+use super::{
+    brands::BRANDS,
+    lexicon::{
+        ArticleType, BodyType, Colour, Country, Fit, Gender, HairColour, Material, PriceBand, PriceGroup,
+        SizeScale, Style, Word, Words,
+    },
+};
+
+/// The index of a brand in [`BRANDS`]; a mark for [`Words`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct BrandIndex;
+
+/// What is known about one customer. `None` and empty sets are features that are not given.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Profile {
+    pub(crate) gender: Option<Gender>,
+    pub(crate) age: Option<u8>,
+    pub(crate) country: Option<Country>,
+    pub(crate) height: Option<u8>,
+    pub(crate) weight: Option<u8>,
+    pub(crate) body_type: Option<BodyType>,
+    pub(crate) hair_colour: Option<HairColour>,
+    pub(crate) fit: Option<Fit>,
+    pub(crate) brands: Words<BrandIndex>,
+    pub(crate) colours: Words<Colour>,
+    pub(crate) styles: Words<Style>,
+    pub(crate) nogo_types: Words<ArticleType>,
+    pub(crate) nogo_colours: Words<Colour>,
+    pub(crate) nogo_materials: Words<Material>,
+    /// Index on each scale.
+    pub(crate) sizes: [Option<u8>; SizeScale::COUNT],
+    pub(crate) prices: [Option<PriceBand>; PriceGroup::COUNT],
+}
+
+impl Profile {
+    /// The profile as it stands in the customers' file.
+    pub(crate) fn features(&self) -> Features {
+        let mut features = Features::default();
+        let mut text = |name: &str, word: Option<&str>| {
+            if let Some(word) = word {
+                features.insert(name, FeatureValue::Text(word.to_owned()));
+            }
+        };
+        text("gender", self.gender.map(Word::word));
+        text("country", self.country.map(Word::word));
+        text("body_type", self.body_type.map(Word::word));
+        text("hair_colour", self.hair_colour.map(Word::word));
+        text("fit", self.fit.map(Word::word));
+        for (scale, size) in SizeScale::ALL.iter().zip(self.sizes) {
+            text(scale.word(), size.map(|size| scale.sizes()[usize::from(size)]));
+        }
+        for (group, band) in PriceGroup::ALL.iter().zip(self.prices) {
+            text(group.word(), band.map(Word::word));
+        }
+        for (name, number) in [("age", self.age), ("height", self.height), ("weight", self.weight)] {
+            if let Some(number) = number {
+                features.insert(name, FeatureValue::Number(f64::from(number)));
+            }
+        }
+        let mut many = |name: &str, words: Vec<String>| {
+            if !words.is_empty() {
+                features.insert(name, FeatureValue::Many(words));
+            }
+        };
+        many("preferred_brands", self.brands.indices().map(|brand| BRANDS[brand].name.to_owned()).collect());
+        many("preferred_colours", said(self.colours));
+        many("preferred_styles", said(self.styles));
+        many("nogo_types", said(self.nogo_types));
+        many("nogo_colours", said(self.nogo_colours));
+        many("nogo_materials", said(self.nogo_materials));
+        features
+    }
+
+    pub(crate) fn price(&self, group: PriceGroup) -> Option<PriceBand> {
+        self.prices[group.index()]
+    }
+
+    pub(crate) fn size(&self, scale: SizeScale) -> Option<u8> {
+        self.sizes[scale.index()]
+    }
+
+    /// The body type, or what height and weight suggest where it is not given.
+    pub(crate) fn apparent_body(&self) -> Option<BodyType> {
+        self.body_type.or_else(|| {
+            let height = f64::from(self.height?) / 100.0;
+            let index = f64::from(self.weight?) / (height * height);
+            match index {
+                i if i < 20.0 => Some(BodyType::Slender),
+                i if i < 27.0 => Some(BodyType::Average),
+                i if i < 31.0 && self.gender == Some(Gender::Female) => Some(BodyType::Curvy),
+                i if i < 31.0 => Some(BodyType::Broad),
+                _ => Some(BodyType::Full),
+            }
+        })
+    }
+
+    /// Whether they wear one of the three largest sizes above or below.
+    pub(crate) fn is_large(&self) -> bool {
+        self.size(SizeScale::Top).is_some_and(|size| size >= 5)
+            || self.size(SizeScale::Bottom).is_some_and(|size| size >= 12)
+    }
+}
+
+fn said<T: Word>(words: Words<T>) -> Vec<String> {
+    words.iter().map(|word| word.word().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use atelier::domain::Schema;
+
+    use super::{super::population::draw_profile, *};
+
+    fn index<T: Word>(word: &str) -> usize {
+        T::ALL.iter().position(|w| w.word() == word).unwrap()
+    }
+
+    fn set<T, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
+        let mut words = Words::default();
+        if let Some(FeatureValue::Many(given)) = features.get(name) {
+            given.iter().for_each(|word| words.insert_index(index(word)));
+        }
+        words
+    }
+
+    /// The inverse of [`Profile::features`].
+    fn read(features: &Features) -> Profile {
+        let text = |name: &str| match features.get(name) {
+            Some(FeatureValue::Text(word)) => Some(word.as_str()),
+            _ => None,
+        };
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "numbers came from u8")]
+        let number = |name: &str| match features.get(name) {
+            Some(FeatureValue::Number(number)) => Some(*number as u8),
+            _ => None,
+        };
+        Profile {
+            gender: text("gender").map(|w| Gender::ALL[index::<Gender>(w)]),
+            age: number("age"),
+            country: text("country").map(|w| Country::ALL[index::<Country>(w)]),
+            height: number("height"),
+            weight: number("weight"),
+            body_type: text("body_type").map(|w| BodyType::ALL[index::<BodyType>(w)]),
+            hair_colour: text("hair_colour").map(|w| HairColour::ALL[index::<HairColour>(w)]),
+            fit: text("fit").map(|w| Fit::ALL[index::<Fit>(w)]),
+            brands: set(features, "preferred_brands", |w| BRANDS.iter().position(|b| b.name == w).unwrap()),
+            colours: set(features, "preferred_colours", index::<Colour>),
+            styles: set(features, "preferred_styles", index::<Style>),
+            nogo_types: set(features, "nogo_types", index::<ArticleType>),
+            nogo_colours: set(features, "nogo_colours", index::<Colour>),
+            nogo_materials: set(features, "nogo_materials", index::<Material>),
+            sizes: [SizeScale::Top, SizeScale::Bottom, SizeScale::Shoe].map(|scale| {
+                let word = text(scale.word())?;
+                u8::try_from(scale.sizes().iter().position(|size| *size == word).unwrap()).ok()
+            }),
+            prices: [
+                PriceGroup::Tops,
+                PriceGroup::Bottoms,
+                PriceGroup::Shoes,
+                PriceGroup::Outerwear,
+                PriceGroup::Accessories,
+            ]
+            .map(|group| text(group.word()).map(|w| PriceBand::ALL[index::<PriceBand>(w)])),
+        }
+    }
+
+    #[test]
+    fn the_file_holds_all_that_the_stylist_sees_and_the_schema_knows_every_word() {
+        let schema = Schema::default_schema();
+        for number in 0..500 {
+            let profile = draw_profile(5, number);
+            let features = profile.features();
+            assert_eq!(read(&features), profile);
+            assert_eq!(schema.encode(&features).unwrap().warnings, []);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The stylist: lays a template for a context, then fills its slots one after the other.
+//!
+//! An article's weight is `exp(u) × harmony with what is already there`; a choice in proportion to
+//! weights is the best choice under Gumbel noise. [`Scores`] holds `exp(u)` and its sums by class, and
+//! is all that generation and oracle know of taste: there is no second formula.
+
+use crate::random::Stream;
+
+use super::{
+    affinity::Affinity,
+    catalogue::Catalogue,
+    context::Context,
+    harmony::{Class, Closeness, Harmony},
+    lexicon::{ArticleType, Family},
+    taste::Taste,
+    template::TemplateLaw,
+    type_taste::TypeTaste,
+};
+
+/// What does not depend on the context.
+#[derive(Debug)]
+pub(crate) struct Stylist {
+    pub(crate) harmony: Harmony,
+    affinity: Affinity,
+}
+
+impl Stylist {
+    pub(crate) fn new() -> Self {
+        Self { harmony: Harmony::new(), affinity: Affinity::new() }
+    }
+
+    pub(crate) fn template_law(&self, context: Context<'_>) -> TemplateLaw<'_> {
+        TemplateLaw::new(&self.affinity, TypeTaste::new(context))
+    }
+
+    /// Lays an outfit: places on the catalogue's shelf, in the order of their families.
+    pub(crate) fn lay(&self, catalogue: &Catalogue, context: Context<'_>, stream: &mut Stream) -> Vec<usize> {
+        let types = self.template_law(context).draw(stream);
+        let taste = Taste::new(context);
+        let mut laid: Vec<usize> = Vec::with_capacity(types.len());
+        for kind in types {
+            let scores = Scores::of_type(catalogue, &taste, kind);
+            let earlier: Vec<(Family, Class)> = laid
+                .iter()
+                .map(|place| (catalogue.at(*place).kind.family(), catalogue.at(*place).class()))
+                .collect();
+            let cells = catalogue.cells_of(kind);
+            let weights: Vec<f64> = cells
+                .clone()
+                .map(|cell| {
+                    let class = catalogue.cells()[cell].class;
+                    scores.cell(cell) * self.harmony_with(kind.family(), class, &earlier)
+                })
+                .collect();
+            let cell = &catalogue.cells()[cells.start + stream.weighted(&weights)];
+            let within: Vec<f64> = cell.places.clone().map(|place| scores.place(place)).collect();
+            laid.push(cell.places.start + stream.weighted(&within));
+        }
+        laid
+    }
+
+    /// The factor of a class in a family beside what was picked earlier.
+    pub(crate) fn harmony_with(&self, family: Family, class: Class, earlier: &[(Family, Class)]) -> f64 {
+        earlier
+            .iter()
+            .map(|(other, theirs)| self.harmony.factor(Closeness::of(family, *other), class, *theirs))
+            .product()
+    }
+}
+
+/// `exp(u)` of articles in one context, and their sums over each cell of the catalogue.
+#[derive(Debug)]
+pub(crate) struct Scores {
+    first_place: usize,
+    places: Vec<f64>,
+    first_cell: usize,
+    cells: Vec<f64>,
+}
+
+impl Scores {
+    /// Of every article.
+    pub(crate) fn of_all(catalogue: &Catalogue, taste: &Taste) -> Self {
+        Self::of_cells(catalogue, taste, 0..catalogue.cells().len())
+    }
+
+    /// Of the articles of one type.
+    pub(crate) fn of_type(catalogue: &Catalogue, taste: &Taste, kind: ArticleType) -> Self {
+        Self::of_cells(catalogue, taste, catalogue.cells_of(kind))
+    }
+
+    fn of_cells(catalogue: &Catalogue, taste: &Taste, cells: std::ops::Range<usize>) -> Self {
+        let first_cell = cells.start;
+        let cells = &catalogue.cells()[cells];
+        let (Some(first), Some(last)) = (cells.first(), cells.last()) else {
+            unreachable!("a catalogue has articles of every type; this is a bug")
+        };
+        let first_place = first.places.start;
+        let mut places = Vec::with_capacity(last.places.end - first_place);
+        let mut sums = Vec::with_capacity(cells.len());
+        for cell in cells {
+            let before = places.len();
+            places.extend(
+                catalogue.shelf()[cell.places.clone()].iter().map(|article| taste.utility(article).exp()),
+            );
+            sums.push(places[before..].iter().sum());
+        }
+        Self { first_place, places, first_cell, cells: sums }
+    }
+
+    pub(crate) fn place(&self, place: usize) -> f64 {
+        self.places[place - self.first_place]
+    }
+
+    pub(crate) fn places(&self, places: std::ops::Range<usize>) -> &[f64] {
+        &self.places[places.start - self.first_place..places.end - self.first_place]
+    }
+
+    pub(crate) fn cell(&self, cell: usize) -> f64 {
+        self.cells[cell - self.first_cell]
+    }
+
+    /// The sum over cells of their scores, each times a factor.
+    pub(crate) fn sum(&self, cells: std::ops::Range<usize>, factors: &[f64]) -> f64 {
+        let cells = &self.cells[cells.start - self.first_cell..cells.end - self.first_cell];
+        cells.iter().zip(factors).map(|(score, factor)| score * factor).sum()
+    }
+}
