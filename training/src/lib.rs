@@ -8,6 +8,8 @@ pub mod data;
 pub mod dataset;
 mod engine;
 pub mod export;
+pub mod fit;
+mod judge;
 pub mod metrics;
 pub mod model;
 mod number;

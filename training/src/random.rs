@@ -11,7 +11,7 @@ use rand_pcg::{
 
 use crate::number::real;
 
-/// What a stream is for. The numbers are part of the world's version.
+/// What a stream is for. The numbers are part of the world's version, and of every run's figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Table {
     Article = 1,
@@ -21,6 +21,10 @@ pub(crate) enum Table {
     Slots = 5,
     Contexts = 6,
     Development = 7,
+    /// The order of an epoch's outfits, by epoch.
+    Order = 8,
+    /// Which slots are blank, by epoch and outfit.
+    Masks = 9,
 }
 
 /// One row's stream of random numbers.

@@ -155,3 +155,43 @@ fn a_folder_that_does_not_fit_is_refused() {
         "{said}"
     );
 }
+
+/// A shop whose outfits follow patterns: the customer's gender says which of two ranges the articles
+/// are from, and each article says which one of the next type goes with it.
+pub(crate) fn patterned(outfits: usize) -> TempDir {
+    let mut articles = String::new();
+    for kind in ["hat", "coat", "shoe", "bag"] {
+        for number in 0..10 {
+            writeln!(articles, "{{\"id\":\"{kind}-{number}\",\"type\":\"{kind}\"}}").unwrap();
+        }
+    }
+    let mut lines = String::new();
+    for place in 0..outfits {
+        let customer = 1 + place % 2;
+        let number = (place / 2) % 5 + 5 * (place % 2);
+        let beside = number / 5 * 5 + (number + 1) % 5;
+        let split = if place % 10 == 9 { "validation" } else { "train" };
+        writeln!(
+            lines,
+            "{{\"customer\":\"c-{customer}\",\"articles\":[\"hat-{number}\",\"coat-{beside}\",\"shoe-{number}\",\
+             \"bag-{beside}\"],\"split\":\"{split}\"}}"
+        )
+        .unwrap();
+    }
+    let customers = "{\"id\":\"c-1\",\"features\":{\"gender\":\"female\"}}\n\
+                     {\"id\":\"c-2\",\"features\":{\"gender\":\"male\",\"colours\":[\"red\",\"blue\"]}}\n";
+    let folder = folder(&lines);
+    fs::write(folder.path().join("articles.jsonl"), articles).unwrap();
+    fs::write(folder.path().join("customers.jsonl"), customers).unwrap();
+    folder
+}
+
+/// Narrow enough for tests.
+pub(crate) fn small_model(model: &mut crate::model::ModelConfig) {
+    model.width = 16;
+    model.heads = 2;
+    model.hidden = 32;
+    model.blocks = 2;
+    model.feature_width = 8;
+    model.personas = 3;
+}
