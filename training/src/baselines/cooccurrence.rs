@@ -53,7 +53,7 @@ impl Pairs {
 
 impl<'a> Cooccurrence<'a> {
     pub fn fit(data: &Dataset, types: &Types, popularity: &'a Popularity, pairs: &'a Pairs) -> Self {
-        choose(data, types, &WEIGHTS, |weight| Self { popularity, pairs, weight }).1
+        choose(data, types, &WEIGHTS, |weight| Self { popularity, pairs, weight })
     }
 }
 

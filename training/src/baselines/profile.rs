@@ -121,7 +121,7 @@ fn telling_prices(data: &Dataset, types: &Types) -> Vec<Option<String>> {
 
 impl<'a> ProfilePopularity<'a> {
     pub fn fit(data: &Dataset, types: &Types, base: &'a TypePopularity, cells: &'a Cells) -> Self {
-        choose(data, types, &STRENGTHS, |strength| Self { base, cells, strength }).1
+        choose(data, types, &STRENGTHS, |strength| Self { base, cells, strength })
     }
 }
 
