@@ -5,10 +5,10 @@
 
 use std::{hint::black_box, time::Instant};
 
-use atelier::domain::Schema;
+use atelier::{domain::Schema, release::Method};
 use atelier_training::{
     AdamWConfig,
-    model::{Batch, Example, Method, Model, ModelConfig, Trainer},
+    model::{Batch, Example, Model, ModelConfig, Trainer},
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;

@@ -21,10 +21,12 @@ pub(crate) enum Table {
     Slots = 5,
     Contexts = 6,
     Development = 7,
+    /// A model's first weights, tensor by tensor.
+    Weights = 8,
     /// The order of an epoch's outfits, by epoch.
-    Order = 8,
+    Order = 9,
     /// Which slots are blank, by epoch and outfit.
-    Masks = 9,
+    Masks = 10,
 }
 
 /// One row's stream of random numbers.

@@ -6,9 +6,12 @@
 //! parameters. The drawing follows the very structure that training computes. It knows no run, no
 //! metric and no release beyond its name.
 
+mod adaptive;
 mod draw;
 mod graph;
+mod layout;
 mod proto;
+mod tables;
 
 use std::{
     fs, io,

@@ -1,11 +1,11 @@
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
-use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime};
+use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime, release::Method};
 use ort::{session::Session, value::Tensor};
 
 use super::*;
 use crate::model::{
-    Axes, Method, ModelConfig, Trunk,
+    Axes, ModelConfig, Trunk,
     tests::{OwnedExample, batch, examples, small},
 };
 
@@ -77,9 +77,7 @@ fn onnx_runtime_answers_what_training_computes() {
         let axes = Axes::of(method);
         let universal = axes.trunk == Trunk::Universal;
         let mut most = 0.0_f32;
-        for (count, padded, seed) in
-            [(1, false, 1), (1, true, 2), (8, false, 3), (17, true, 4), (64, false, 5), (64, true, 6)]
-        {
+        for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
             let outfits = examples(config, count, padded, seed);
             let packed = batch(config, &outfits);
             let outputs = run(&mut session, config, &outfits);

@@ -1,23 +1,23 @@
 //! Names every weight of a model and draws it.
 
-use rand::{RngExt, SeedableRng};
-use rand_pcg::Pcg64;
-
 use super::{
     Axes, Conditioning, ModelConfig, Trunk,
     structure::{AttentionLayer, Block, Conditioned, Fnn, Structure, Update},
 };
-use crate::engine::{Head, Linear, Norm, Param, Tables, Tensor, Weights, number};
+use crate::{
+    engine::{Head, Linear, Norm, Param, Tables, Tensor, Weights, number},
+    random::{Stream, Table},
+};
 
 pub(super) fn build(config: &ModelConfig, seed: u64) -> (Structure, Weights) {
-    let mut builder = Builder { config, random: Pcg64::seed_from_u64(seed), weights: Weights::default() };
+    let mut builder = Builder { config, seed, weights: Weights::default() };
     let structure = builder.structure();
     (structure, builder.weights)
 }
 
 struct Builder<'a> {
     config: &'a ModelConfig,
-    random: Pcg64,
+    seed: u64,
     weights: Weights,
 }
 
@@ -153,17 +153,12 @@ impl Builder<'_> {
         self.push(name, &[length], vec![value; length])
     }
 
-    /// From a normal distribution (Box and Muller).
+    /// From a normal distribution; each tensor has a stream of its own.
     fn drawn(&mut self, name: &str, shape: &[usize], scale: f32) -> Param {
-        let length = shape.iter().product();
-        let mut data = Vec::with_capacity(length + 1);
-        while data.len() < length {
-            let (radius, angle) = (1.0 - self.random.random::<f32>(), self.random.random::<f32>());
-            let radius = scale * (-2.0 * radius.ln()).sqrt();
-            let (sine, cosine) = (angle * std::f32::consts::TAU).sin_cos();
-            data.extend([radius * cosine, radius * sine]);
-        }
-        data.truncate(length);
+        let mut stream = Stream::new(self.seed, Table::Weights, self.weights.0.len());
+        #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+        let mut draw = || stream.normal(0.0, f64::from(scale)) as f32;
+        let data = (0..shape.iter().product()).map(|_| draw()).collect();
         self.push(name, shape, data)
     }
 

@@ -1,9 +1,10 @@
 //! Everything that says which model this is, apart from its weights.
 
-use atelier::domain::{FEATURE_WIDTH, Feature, Schema};
+use atelier::{
+    domain::{FEATURE_WIDTH, Feature, Schema},
+    release::Method,
+};
 use serde::{Deserialize, Serialize};
-
-use super::Method;
 
 /// A model's shape and how its weights are drawn; saved with the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -1,6 +1,6 @@
 //! What each method is made of: three axes.
 
-pub use atelier::release::Method;
+use atelier::release::Method;
 
 /// How a model learns of the customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

