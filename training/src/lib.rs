@@ -5,8 +5,11 @@
 pub mod baselines;
 pub mod cli;
 pub mod data;
+pub mod dataset;
 mod engine;
 pub mod export;
+pub mod fit;
+mod judge;
 pub mod metrics;
 pub mod model;
 mod number;

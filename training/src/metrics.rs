@@ -4,12 +4,13 @@
 //! stands in the outfit already keeps its rank, for every method alike. Articles of equal score share
 //! their mean rank.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// The answers to many blanks, one after the other.
+/// The answers to many blanks, one outfit after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     slots: u64,
+    outfits: Sizes,
     loss: Moments,
     recall_at_1: Moments,
     recall_at_5: Moments,
@@ -18,8 +19,9 @@ pub struct Tally {
     gain_at_10: Moments,
 }
 
-/// A mean, and its standard error if the slots were drawn independently.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// A mean over slots, and its standard error if the outfits were drawn independently: the slots of one
+/// outfit have much in common, and are drawn together.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     pub mean: f64,
     pub standard_error: f64,
@@ -38,7 +40,7 @@ impl Estimate {
 }
 
 /// The averages of a [`Tally`].
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     pub slots: u64,
     /// In nats.
@@ -51,22 +53,54 @@ pub struct Summary {
 }
 
 impl Tally {
-    /// One blank: the probability that the true article was given, and its rank from 1 up.
+    /// One blank, as if it were an outfit's only one: the probability that the true article was given,
+    /// and its rank from 1 up.
     pub fn add(&mut self, probability: f64, rank: f64) {
-        let hit = |k: f64| f64::from(u8::from(rank <= k));
-        self.slots += 1;
-        self.loss.add(-probability.ln());
-        self.recall_at_1.add(hit(1.0));
-        self.recall_at_5.add(hit(5.0));
-        self.recall_at_250.add(hit(250.0));
-        self.reciprocal_rank.add(1.0 / rank);
-        self.gain_at_10.add(hit(10.0) / (rank + 1.0).log2());
+        self.add_outfit([(probability, rank)]);
+    }
+
+    /// The blanks of one outfit.
+    pub fn add_outfit(&mut self, answers: impl IntoIterator<Item = (f64, f64)>) {
+        let hit = |rank: f64, k: f64| f64::from(u8::from(rank <= k));
+        let mut sums = [0.0; 6];
+        let mut slots = 0;
+        for (probability, rank) in answers {
+            slots += 1;
+            let scores = [
+                -probability.ln(),
+                hit(rank, 1.0),
+                hit(rank, 5.0),
+                hit(rank, 250.0),
+                1.0 / rank,
+                hit(rank, 10.0) / (rank + 1.0).log2(),
+            ];
+            for (sum, score) in sums.iter_mut().zip(scores) {
+                *sum += score;
+            }
+        }
+        self.slots += slots;
+        self.outfits.add(real(slots));
+        for (moments, sum) in self.moments().into_iter().zip(sums) {
+            moments.add(sum, real(slots));
+        }
+    }
+
+    fn moments(&mut self) -> [&mut Moments; 6] {
+        [
+            &mut self.loss,
+            &mut self.recall_at_1,
+            &mut self.recall_at_5,
+            &mut self.recall_at_250,
+            &mut self.reciprocal_rank,
+            &mut self.gain_at_10,
+        ]
     }
 
     /// Both tallies together.
     #[must_use]
     pub fn merge(mut self, other: &Tally) -> Self {
         self.slots += other.slots;
+        self.outfits.merge(other.outfits);
         self.loss.merge(other.loss);
         self.recall_at_1.merge(other.recall_at_1);
         self.recall_at_5.merge(other.recall_at_5);
@@ -77,14 +111,15 @@ impl Tally {
     }
 
     pub fn summary(&self) -> Summary {
+        let estimate = |moments: Moments| moments.estimate(self.outfits);
         Summary {
             slots: self.slots,
-            cross_entropy: self.loss.estimate(self.slots),
-            recall_at_1: self.recall_at_1.estimate(self.slots),
-            recall_at_5: self.recall_at_5.estimate(self.slots),
-            recall_at_250: self.recall_at_250.estimate(self.slots),
-            mrr: self.reciprocal_rank.estimate(self.slots),
-            ndcg_at_10: self.gain_at_10.estimate(self.slots),
+            cross_entropy: estimate(self.loss),
+            recall_at_1: estimate(self.recall_at_1),
+            recall_at_5: estimate(self.recall_at_5),
+            recall_at_250: estimate(self.recall_at_250),
+            mrr: estimate(self.reciprocal_rank),
+            ndcg_at_10: estimate(self.gain_at_10),
         }
     }
 }
@@ -100,30 +135,59 @@ pub fn rank(scores: &[f64], target: usize) -> f64 {
     1.0 + f64::from(above) + f64::from(equal - 1) / 2.0
 }
 
+/// How many slots the outfits have.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sizes {
+    outfits: f64,
+    slots: f64,
+    squares: f64,
+}
+
+impl Sizes {
+    fn add(&mut self, slots: f64) {
+        self.merge(Sizes { outfits: 1.0, slots, squares: slots * slots });
+    }
+
+    fn merge(&mut self, other: Sizes) {
+        self.outfits += other.outfits;
+        self.slots += other.slots;
+        self.squares += other.squares;
+    }
+}
+
+/// Over the outfits' sums of one score.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moments {
     sum: f64,
     squares: f64,
+    /// Sum times slots.
+    products: f64,
 }
 
 impl Moments {
-    fn add(&mut self, value: f64) {
-        self.sum += value;
-        self.squares += value * value;
+    fn add(&mut self, sum: f64, slots: f64) {
+        self.merge(Moments { sum, squares: sum * sum, products: sum * slots });
     }
 
     fn merge(&mut self, other: Moments) {
         self.sum += other.sum;
         self.squares += other.squares;
+        self.products += other.products;
     }
 
-    fn estimate(self, count: u64) -> Estimate {
-        #[expect(clippy::cast_precision_loss, reason = "slots are counted in millions at most")]
-        let n = count.max(1) as f64;
-        let mean = self.sum / n;
-        let variance = (self.squares / n - mean * mean).max(0.0);
-        Estimate { mean, standard_error: (variance / (n - 1.0).max(1.0)).sqrt() }
+    /// The mean over slots, with the standard error of a ratio of two sums over outfits.
+    fn estimate(self, sizes: Sizes) -> Estimate {
+        let slots = sizes.slots.max(1.0);
+        let mean = self.sum / slots;
+        let apart = self.squares - 2.0 * mean * self.products + mean * mean * sizes.squares;
+        let correction = sizes.outfits / (sizes.outfits - 1.0).max(1.0);
+        Estimate { mean, standard_error: (apart.max(0.0) * correction).sqrt() / slots }
     }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "slots are counted in millions at most")]
+fn real(count: u64) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]
@@ -166,5 +230,25 @@ mod tests {
         near(summary.recall_at_250.mean, 2.0 / 3.0);
         near(summary.mrr.mean, (1.0 + 1.0 / 3.0 + 1.0 / 300.0) / 3.0);
         near(summary.ndcg_at_10.mean, (1.0 + 0.5) / 3.0);
+    }
+
+    #[test]
+    fn slots_of_one_outfit_are_drawn_together() {
+        let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
+        // Two outfits whose slots all agree: as good as two slots.
+        let mut tally = Tally::default();
+        tally.add_outfit([(0.5, 1.0); 4]);
+        tally.add_outfit([(0.25, 9.0); 4]);
+        let summary = tally.summary();
+        assert_eq!(summary.slots, 8);
+        let ln2 = std::f64::consts::LN_2;
+        near(summary.cross_entropy.mean, 1.5 * ln2);
+        near(summary.cross_entropy.standard_error, 0.5 * ln2);
+        near(summary.recall_at_1.mean, 0.5);
+        // Outfits of one slot and of three, all alike: nothing is uncertain.
+        let mut tally = Tally::default();
+        tally.add_outfit([(0.5, 2.0)]);
+        tally.add_outfit([(0.5, 2.0); 3]);
+        assert!(tally.summary().cross_entropy.standard_error < 1e-7);
     }
 }

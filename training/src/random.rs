@@ -1,4 +1,4 @@
-//! Randomness by place: every row of the world has a stream of its own, drawn from the seed, the
+//! Randomness by place: every row of the world, and every outfit of every epoch, has a stream of its own, drawn from the seed, the
 //! table and the row's number, so that a world is the same on one thread and on sixteen.
 //!
 //! The few distributions are written out here rather than taken from a library: a library's next
@@ -11,7 +11,7 @@ use rand_pcg::{
 
 use crate::number::real;
 
-/// What a stream is for. The numbers are part of the world's version.
+/// What a stream is for. The numbers are part of the world's version, and of every run's figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Table {
     Article = 1,
@@ -23,6 +23,10 @@ pub(crate) enum Table {
     Development = 7,
     /// A model's first weights, tensor by tensor.
     Weights = 8,
+    /// The order of an epoch's outfits, by epoch.
+    Order = 9,
+    /// Which slots are blank, by epoch and outfit.
+    Masks = 10,
 }
 
 /// One row's stream of random numbers.

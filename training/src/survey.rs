@@ -7,7 +7,7 @@ use atelier::domain::{Article, FeatureValue, Features, Kind};
 use serde_json::Value;
 
 use crate::{
-    data::{Dataset, IndexedOutfit},
+    dataset::{Dataset, IndexedOutfit},
     number::real,
     random::{Stream, Table},
 };

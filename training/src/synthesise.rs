@@ -210,7 +210,7 @@ fn put_in_place(partial: tempfile::TempDir, out: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::{Dataset, Part};
+    use crate::dataset::{Dataset, Part};
 
     const PLAN: Plan = Plan { seed: 4, articles: 120, customers: 60, outfits: 150, validation: 20 };
 

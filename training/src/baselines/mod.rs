@@ -13,7 +13,7 @@ use atelier::domain::{Customer, Features};
 use rayon::prelude::*;
 
 use crate::{
-    data::{Dataset, IndexedOutfit, Part},
+    dataset::{Dataset, IndexedOutfit, Part},
     metrics::{Tally, rank},
 };
 

@@ -11,7 +11,7 @@ use crate::{
     baselines::{
         Answers, Cells, Cooccurrence, Pairs, Popularity, ProfilePopularity, TypePopularity, Types, evaluate,
     },
-    data::{Dataset, Part},
+    dataset::{Dataset, Part},
     metrics::Summary,
 };
 

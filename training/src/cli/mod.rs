@@ -2,6 +2,7 @@
 //! terminal.
 
 mod baselines;
+mod fit;
 mod oracle;
 mod progress;
 mod survey;
@@ -29,6 +30,8 @@ enum Verb {
     Oracle(oracle::Oracle),
     /// Say how well counting does on a data folder.
     Baselines(baselines::Baselines),
+    /// Fit a method to a data folder, and keep what it learned in a run's folder.
+    Fit(fit::Fit),
     /// Show a data folder to a person: its marginals, and outfits in words.
     Survey(survey::Survey),
 }
@@ -49,6 +52,7 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Synthesise(verb) => verb.run(),
         Verb::Oracle(verb) => verb.run(),
         Verb::Baselines(verb) => verb.run(),
+        Verb::Fit(verb) => verb.run(),
         Verb::Survey(verb) => verb.run(),
     }
 }

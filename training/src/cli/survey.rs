@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::{data::Dataset, survey};
+use crate::{dataset::Dataset, survey};
 
 #[derive(Debug, Args)]
 pub(super) struct Survey {

@@ -1,0 +1,162 @@
+//! What a run is made from: enough to make it again, to the last bit.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, bail};
+use atelier::release::Method;
+use serde::{Deserialize, Serialize};
+use toml::{Table, Value};
+
+use crate::{AdamWConfig, data::Data, model::ModelConfig};
+
+/// A run's `config.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    pub data: DataConfig,
+    pub fit: FitConfig,
+    /// By article type: what the loss of a masked article is multiplied with, 1 where a type is not
+    /// named.
+    pub task_weights: BTreeMap<String, f32>,
+    pub adamw: AdamWConfig,
+    pub model: ModelConfig,
+}
+
+/// What is learned from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DataConfig {
+    pub folder: PathBuf,
+    pub name: String,
+    pub fingerprint: String,
+}
+
+/// How it is learned.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FitConfig {
+    pub seed: u64,
+    /// At most; the rate decays over so many.
+    pub epochs: u32,
+    /// Outfits a step.
+    pub batch: usize,
+    /// At its highest, after warming up.
+    pub learning_rate: f32,
+    /// Epochs, or parts of one, over which the rate rises from nothing.
+    pub warm_up: f32,
+    /// Epochs without a better cross-entropy on the development split before the run ends.
+    pub patience: u32,
+    /// How often a second slot of an outfit is blank, too.
+    pub second_blank: f64,
+}
+
+impl Default for FitConfig {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            epochs: 40,
+            batch: 256,
+            learning_rate: 1e-3,
+            warm_up: 1.0,
+            patience: 5,
+            second_blank: 0.15,
+        }
+    }
+}
+
+impl RunConfig {
+    /// The settings for this method and data: the built-in ones, changed by a configuration file (any of
+    /// the tables `fit`, `task_weights`, `adamw` and `model`, and in them whatever differs), then by
+    /// `change`, which is where flags go.
+    ///
+    /// # Errors
+    /// If the file names something that is no setting, or a setting makes no sense.
+    pub fn new(
+        method: Method,
+        data: &Data,
+        folder: &Path,
+        file: Option<&Path>,
+        change: impl FnOnce(&mut FitConfig),
+    ) -> Result<Self> {
+        let built_in = ModelConfig::new(method, data.vocabulary().len(), data.schema());
+        let data_config = DataConfig {
+            folder: folder.to_owned(),
+            name: data.name().to_owned(),
+            fingerprint: data.fingerprint().to_owned(),
+        };
+        let mut config = Self {
+            data: data_config,
+            fit: FitConfig::default(),
+            task_weights: BTreeMap::new(),
+            adamw: AdamWConfig::default(),
+            model: built_in.clone(),
+        };
+        if let Some(path) = file {
+            config = config.changed_by(path)?;
+            // A file may be another run's configuration, made for another method and other data.
+            config.model.method = method;
+            config.model.articles = built_in.articles;
+            config.model.features = built_in.features;
+        }
+        change(&mut config.fit);
+        config.check(data)?;
+        Ok(config)
+    }
+
+    /// The loss's weight of each article type, in the data's order.
+    pub fn weights(&self, data: &Data) -> Vec<f32> {
+        data.types().iter().map(|name| self.task_weights.get(name).copied().unwrap_or(1.0)).collect()
+    }
+
+    fn changed_by(&self, path: &Path) -> Result<Self> {
+        let context = || format!("the configuration {}", path.display());
+        let text = std::fs::read_to_string(path).with_context(context)?;
+        let mut file: Table = toml::from_str(&text).with_context(context)?;
+        file.remove("data");
+        let mut whole = Table::try_from(self).expect("a configuration is TOML; this is a bug");
+        overlay(&mut whole, file);
+        whole.try_into().with_context(context)
+    }
+
+    fn check(&self, data: &Data) -> Result<()> {
+        let FitConfig { epochs, batch, learning_rate, warm_up, second_blank, .. } = self.fit;
+        if epochs == 0 || batch == 0 {
+            bail!("epochs and batch must be at least 1, found {epochs} and {batch}");
+        }
+        if !(learning_rate > 0.0 && learning_rate.is_finite() && warm_up >= 0.0 && warm_up.is_finite()) {
+            bail!(
+                "the learning rate must be above 0 and warm_up at least 0, found {learning_rate} and {warm_up}"
+            );
+        }
+        if !(0.0..=1.0).contains(&second_blank) {
+            bail!("second_blank is a share from 0 to 1, found {second_blank}");
+        }
+        for (name, weight) in &self.task_weights {
+            if !data.types().contains(name) {
+                bail!(
+                    "task_weights names the type {name:?}, which no article has; the types are {}",
+                    data.types().join(", ")
+                );
+            }
+            if !(*weight >= 0.0 && weight.is_finite()) {
+                bail!("the task weight of {name:?} must be a number from 0 up, found {weight}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Puts `over` on top, table by table.
+fn overlay(under: &mut Table, over: Table) {
+    for (name, value) in over {
+        match (under.get_mut(&name), value) {
+            (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over),
+            (_, value) => {
+                under.insert(name, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! How a model in training stands on the development split: every slot of every outfit masked in
+//! turn, as in evaluation, so that epochs, methods and seeds are compared on the same questions.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    data::Data,
+    judge::{Verdict, judge},
+    metrics::Tally,
+    model::{Batch, Example, Model, ModelConfig},
+};
+
+/// Questions whose logits are kept at once.
+const AT_ONCE: usize = 256;
+
+/// The questions, ready to be asked.
+#[derive(Debug)]
+pub(super) struct Development(Vec<Batch>);
+
+/// What the answers were worth.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Standing {
+    pub cross_entropy: f64,
+    pub recall_at_1: f64,
+    pub recall_at_5: f64,
+    pub recall_at_250: f64,
+    pub mrr: f64,
+}
+
+impl Development {
+    pub(super) fn new(data: &Data, config: &ModelConfig) -> Self {
+        let mut batches = Vec::new();
+        let mut batch = Batch::new(config);
+        let mut features = Vec::new();
+        for &outfit in data.development() {
+            data.features_of(outfit, &mut features);
+            let articles = data.outfits().articles(outfit);
+            for (blank, &target) in articles.iter().enumerate() {
+                let mut slots = articles.to_vec();
+                slots[blank] = config.blank();
+                batch.push(Example { slots: &slots, features: &features, blank, target, weight: 1.0 });
+                if batch.len() == AT_ONCE {
+                    batches.push(std::mem::replace(&mut batch, Batch::new(config)));
+                }
+            }
+        }
+        if !batch.is_empty() {
+            batches.push(batch);
+        }
+        Self(batches)
+    }
+
+    pub(super) fn ask(&self, model: &Model) -> Standing {
+        let articles = model.config().articles;
+        let mut tally = Tally::default();
+        for batch in &self.0 {
+            let mut logits = model.logits(batch);
+            let rows = logits.par_chunks_mut(articles).zip(batch.targets());
+            let verdicts: Vec<Verdict> = rows.map(|(row, &target)| judge(row, target)).collect();
+            // In their order, so that the sums are the same on any number of threads.
+            for verdict in verdicts {
+                tally.add(verdict.probability(), verdict.rank);
+            }
+        }
+        let summary = tally.summary();
+        Standing {
+            cross_entropy: summary.cross_entropy.mean,
+            recall_at_1: summary.recall_at_1.mean,
+            recall_at_5: summary.recall_at_5.mean,
+            recall_at_250: summary.recall_at_250.mean,
+            mrr: summary.mrr.mean,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+use std::{cell::Cell, fs, path::Path};
+
+use atelier::release::Method;
+use tempfile::TempDir;
+
+use super::*;
+use crate::data::tests::{patterned, small_model};
+
+/// Four epochs of a narrow model.
+fn config(data: &Data, method: Method) -> RunConfig {
+    let mut config = RunConfig::new(method, data, Path::new("shop"), None, |fit| {
+        *fit = FitConfig { epochs: 4, batch: 16, learning_rate: 5e-3, warm_up: 0.5, ..FitConfig::default() };
+    })
+    .unwrap();
+    small_model(&mut config.model);
+    config
+}
+
+/// Runs until it ends by itself or has made so many steps.
+fn run(data: &Data, config: &RunConfig, folder: &RunFolder, resume: bool, steps: u32) -> Outcome {
+    let stop = AtomicBool::new(steps == 0);
+    let made = Cell::new(0);
+    let mut hear = |event: Event<'_>| {
+        if let Event::Step { .. } = event {
+            made.set(made.get() + 1);
+            stop.store(made.get() >= steps, Ordering::Relaxed);
+        }
+    };
+    let mut watch = Watch { clock: &|| 0.0, stop: &stop, hear: &mut hear };
+    fit(data, config, folder, resume, &mut watch).unwrap()
+}
+
+fn new_folder() -> (TempDir, RunFolder) {
+    let home = tempfile::tempdir().unwrap();
+    let folder = RunFolder::new(home.path().join("run"));
+    (home, folder)
+}
+
+fn read(folder: &RunFolder, name: &str) -> Vec<u8> {
+    fs::read(folder.path().join(name)).unwrap()
+}
+
+/// A checkpoint's numbers, all moments among them; the header's own order is nobody's promise.
+fn tensors(folder: &RunFolder, name: &str) -> Vec<(String, Vec<u8>)> {
+    let bytes = read(folder, name);
+    let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let mut tensors: Vec<_> =
+        tensors.tensors().into_iter().map(|(name, tensor)| (name, tensor.data().to_vec())).collect();
+    tensors.sort_unstable();
+    tensors
+}
+
+fn shop() -> (TempDir, Data) {
+    let home = patterned(100);
+    let data = Data::load(home.path()).unwrap();
+    (home, data)
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
+    let (_shop, data) = shop();
+    for method in [Method::Gsu, Method::LatentUniversal] {
+        let config = config(&data, method);
+        let (_home, whole) = new_folder();
+        assert_eq!(run(&data, &config, &whole, false, u32::MAX), Outcome::Finished);
+        let (_home, parts) = new_folder();
+        // After two epochs, in the middle of the third, and before anything else.
+        let an_epoch = u32::try_from(data.training().len().div_ceil(16)).unwrap();
+        assert_eq!(run(&data, &config, &parts, false, 2 * an_epoch), Outcome::Stopped);
+        assert_eq!(run(&data, &config, &parts, true, 5), Outcome::Stopped);
+        assert_eq!(run(&data, &config, &parts, true, 0), Outcome::Stopped);
+        assert_eq!(run(&data, &config, &parts, true, u32::MAX), Outcome::Finished);
+        for name in ["metrics.jsonl", "best.safetensors", "state.json", "curves.svg"] {
+            assert!(read(&whole, name) == read(&parts, name), "{method}: {name} is another");
+        }
+        let checkpoint = whole.state().unwrap().checkpoint;
+        assert!(tensors(&whole, &checkpoint) == tensors(&parts, &checkpoint), "{method}: the last weights");
+        assert_eq!(run(&data, &config, &parts, true, u32::MAX), Outcome::Finished, "nothing is left to do");
+    }
+}
+
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let (_shop, data) = shop();
+    let config = config(&data, Method::GsxLatent);
+    let on = |threads: usize| {
+        let (home, folder) = new_folder();
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| run(&data, &config, &folder, false, u32::MAX));
+        (home, read(&folder, "metrics.jsonl"), read(&folder, "best.safetensors"))
+    };
+    let (_one, metrics, weights) = on(1);
+    let (_four, other_metrics, other_weights) = on(4);
+    assert!(metrics == other_metrics && weights == other_weights);
+}
+
+#[test]
+fn another_seed_is_another_run() {
+    let (_shop, data) = shop();
+    let mut config = config(&data, Method::None);
+    config.fit.epochs = 1;
+    let losses = [1, 2].map(|seed| {
+        config.fit.seed = seed;
+        let (_home, folder) = new_folder();
+        run(&data, &config, &folder, false, u32::MAX);
+        folder.epochs().unwrap()[0].training.cross_entropy.to_bits()
+    });
+    assert_ne!(losses[0], losses[1]);
+}
+
+/// Outfits follow patterns, and customers too: what counting articles cannot see.
+#[test]
+fn gsu_learns_what_popularity_cannot() {
+    let home = patterned(300);
+    let data = Data::load(home.path()).unwrap();
+    let mut config = config(&data, Method::Gsu);
+    config.fit.epochs = 10;
+    config.fit.learning_rate = 1e-2;
+    let (_home, folder) = new_folder();
+    run(&data, &config, &folder, false, u32::MAX);
+    let mut counts = vec![0.5; data.vocabulary().len()];
+    for &outfit in data.training() {
+        for &article in data.outfits().articles(outfit) {
+            counts[article as usize] += 1.0;
+        }
+    }
+    let total: f64 = counts.iter().sum();
+    let asked = data.development().iter().flat_map(|&outfit| data.outfits().articles(outfit));
+    let losses: Vec<f64> = asked.map(|&article| -(counts[article as usize] / total).ln()).collect();
+    let popularity = losses.iter().sum::<f64>() / crate::number::real(losses.len());
+    let best = folder.epochs().unwrap().iter().map(|e| e.development.cross_entropy).fold(f64::MAX, f64::min);
+    assert!(best < popularity - 1.0, "gsu {best}, popularity {popularity}");
+}
+
+#[test]
+fn a_run_ends_when_development_has_settled() {
+    let (_shop, data) = shop();
+    let mut config = config(&data, Method::None);
+    config.fit = FitConfig { epochs: 100, learning_rate: 2e-2, warm_up: 0.0, patience: 2, ..config.fit };
+    let (_home, folder) = new_folder();
+    assert_eq!(run(&data, &config, &folder, false, u32::MAX), Outcome::Settled);
+    let epochs = folder.epochs().unwrap();
+    let best: Vec<bool> = epochs.iter().map(|epoch| epoch.best).collect();
+    assert!(best.ends_with(&[true, false, false]), "{best:?}");
+    assert!(!best[..best.len() - 2].windows(2).any(|two| two == [false, false]), "{best:?}");
+}
+
+#[test]
+fn a_folder_is_one_runs_and_no_others() {
+    let (_shop, data) = shop();
+    let mut config = config(&data, Method::None);
+    config.fit.epochs = 1;
+    let (_home, folder) = new_folder();
+    run(&data, &config, &folder, false, u32::MAX);
+    let refusal = |config: &RunConfig, resume: bool| {
+        let stop = AtomicBool::new(false);
+        let mut watch = Watch { clock: &|| 0.0, stop: &stop, hear: &mut |_| {} };
+        fit(&data, config, &folder, resume, &mut watch).unwrap_err().to_string()
+    };
+    assert!(refusal(&config, false).contains("holds a run already: go on with it by --resume"));
+    config.fit.batch = 7;
+    assert!(refusal(&config, true).contains("was begun with other settings"));
+    config.fit.batch = 16;
+    config.data.fingerprint = "another".to_owned();
+    assert!(refusal(&config, true).contains("now it is another"));
+    let readme = String::from_utf8(read(&folder, "README.md")).unwrap();
+    assert!(readme.starts_with("# Method none, seed 1\n") && readme.contains("--data shop"), "{readme}");
+}
+
+#[test]
+fn settings_come_from_the_file_and_flags_win() {
+    let (_shop, data) = shop();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(
+        file.path(),
+        "[fit]\nepochs = 9\nbatch = 33\n[task_weights]\nshoe = 2.5\n[model]\nwidth = 64\n[model.initial]\nlinear = 0.25\n",
+    )
+    .unwrap();
+    let read = |change: fn(&mut FitConfig)| {
+        RunConfig::new(Method::C, &data, Path::new("shop"), Some(file.path()), change)
+    };
+    let config = read(|fit| fit.batch = 44).unwrap();
+    assert_eq!((config.fit.epochs, config.fit.batch, config.model.width), (9, 44, 64));
+    assert!((config.model.initial.linear - 0.25).abs() < 1e-9 && config.model.heads == 8);
+    assert_eq!(config.weights(&data), [1.0, 1.0, 1.0, 2.5]);
+    let text = toml::to_string(&config).unwrap();
+    fs::write(file.path(), &text).unwrap();
+    assert_eq!(read(|_| {}).unwrap(), config, "a run's own configuration makes the same run");
+
+    let said = |text: &str| {
+        fs::write(file.path(), text).unwrap();
+        format!("{:#}", read(|_| {}).unwrap_err())
+    };
+    assert!(said("[fit]\nepoch = 9\n").contains("epoch"), "names the setting");
+    assert!(
+        said("[task_weights]\nshoes = 2.5\n")
+            .contains("\"shoes\", which no article has; the types are bag, coat")
+    );
+    assert!(said("[fit]\nbatch = 0\n").contains("at least 1"));
+}
+
+#[test]
+fn a_masked_type_weighs_what_the_settings_say() {
+    let (_shop, data) = shop();
+    let mut config = config(&data, Method::None);
+    config.fit.epochs = 1;
+    config.task_weights = data.types().iter().map(|name| (name.clone(), 0.0)).collect();
+    let (_home, folder) = new_folder();
+    run(&data, &config, &folder, false, u32::MAX);
+    let training = folder.epochs().unwrap()[0].training;
+    assert!(training.cross_entropy > 1.0 && training.total.abs() < 1e-12, "{training:?}");
+}
