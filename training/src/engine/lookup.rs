@@ -1,6 +1,11 @@
 //! Embeddings: what is in a slot, and what is known of a customer.
 
-use super::{shard::Shard, shard::Tables, simd, tape::Mask, weights::Gradients, weights::Weights};
+use super::{
+    dropout::Mask,
+    shard::{Shard, Tables},
+    simd,
+    weights::{Gradients, Weights},
+};
 
 /// Rows of the article table, with dropout.
 pub(super) fn articles(shard: &Shard, table: &[f32], width: usize, mask: Mask) -> Vec<f32> {

@@ -1,8 +1,8 @@
 //! Residual connection, dropout and layer normalisation in one pass.
 
 use super::{
+    dropout::Mask,
     simd::{dot, number, sum, vectorised},
-    tape::Mask,
 };
 
 const EPSILON: f32 = 1e-5;

@@ -3,6 +3,7 @@
 use super::{
     adaptive::{Course, Halting, mix},
     attention::{self, Heads, Span},
+    dropout::{Dropout, Mask},
     lookup,
     matmul::{self, Matrix},
     norm::{self, Residual},
@@ -12,43 +13,6 @@ use super::{
     simd,
     weights::{Param, Weights},
 };
-
-/// Dropout of one step: how much, and from which randomness.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Dropout {
-    pub(crate) rate: f32,
-    pub(crate) key: u32,
-}
-
-/// Which numbers are dropped: computed from where they are, so that the backward pass needs no memory
-/// of it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Mask {
-    key: u32,
-    /// Below this, dropped; 0 drops nothing.
-    threshold: u32,
-    kept: f32,
-}
-
-impl Mask {
-    /// What the number at this place is multiplied with.
-    #[expect(clippy::inline_always, reason = "has to be inlined into a vectorised loop")]
-    #[inline(always)]
-    pub(super) fn at(self, place: usize) -> f32 {
-        #[expect(clippy::cast_possible_truncation, reason = "a shard holds far fewer than 2^32 numbers")]
-        let mut hash = (place as u32).wrapping_mul(0x9e37_79b1) ^ self.key;
-        hash = (hash ^ (hash >> 16)).wrapping_mul(0x7feb_352d);
-        hash = (hash ^ (hash >> 15)).wrapping_mul(0x846c_a68b);
-        hash ^= hash >> 16;
-        if hash >= self.threshold { self.kept } else { 0.0 }
-    }
-
-    pub(super) fn apply(self, values: &mut [f32]) {
-        if self.threshold > 0 {
-            values.iter_mut().enumerate().for_each(|(place, value)| *value *= self.at(place));
-        }
-    }
-}
 
 /// A value on the tape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,21 +76,7 @@ impl<'a> Tape<'a> {
 
     /// The mask of the operation that is recorded at this place.
     pub(super) fn mask(&self, node: usize) -> Mask {
-        match self.dropout {
-            None => Mask { key: 0, threshold: 0, kept: 1.0 },
-            Some(Dropout { rate, key }) => {
-                #[expect(clippy::cast_possible_truncation, reason = "a tape has far fewer than 2^32 nodes")]
-                let node = node as u32;
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "a rate lies between 0 and 1"
-                )]
-                let threshold = (f64::from(rate) * f64::from(u32::MAX)) as u32;
-                let key = (key ^ node.wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);
-                Mask { key, threshold, kept: 1.0 / (1.0 - rate) }
-            }
-        }
+        self.dropout.map_or(Mask::NONE, |dropout| dropout.mask(node))
     }
 }
 
