@@ -17,7 +17,7 @@ use super::{
 use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit};
 
 /// How long an import waits for the one before it, or for any other write on `SQLite`: imports are long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Postgres's advisory lock that imports take, within their database: "atel" in ASCII. Without it two
 /// imports of the same rows would meet at those rows, where a wait is shorter, or lock each other out.
 const LOCK: i64 = 0x6174_656c;
