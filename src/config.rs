@@ -5,8 +5,8 @@
 
 use std::{
     collections::BTreeMap,
+    ffi::OsString,
     fs, io,
-    net::SocketAddr,
     path::{Path, PathBuf},
 };
 
@@ -17,6 +17,7 @@ use toml::{Table, Value};
 /// Read when it is there and no file was named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
 const PREFIX: &str = "ATELIER__";
+const DATABASE_URL: &str = "DATABASE_URL";
 
 /// Every setting.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -31,7 +32,8 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    pub address: SocketAddr,
+    /// `host:port`.
+    pub address: String,
 }
 
 #[derive(Clone, PartialEq, Deserialize)]
@@ -59,7 +61,7 @@ pub struct Cache {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { address: SocketAddr::from(([127, 0, 0, 1], 8080)) }
+        Self { address: "127.0.0.1:8080".into() }
     }
 }
 
@@ -108,51 +110,59 @@ fn home() -> Home {
 pub enum ConfigError {
     #[error("the configuration file {path}: {source}", path = .path.display())]
     File { path: PathBuf, source: io::Error },
-    #[error("the configuration file {path} is not TOML: {source}", path = .path.display())]
-    Toml { path: PathBuf, source: toml::de::Error },
+    #[error("the configuration file {path}{place} is not TOML: {reason}", path = .path.display())]
+    Toml { path: PathBuf, place: String, reason: String },
     #[error(
         "the variable {0} names no setting; variables are {PREFIX}SECTION__KEY, as in {PREFIX}SERVER__ADDRESS"
     )]
     Variable(String),
-    #[error("{origin}: {source}")]
-    Setting { origin: String, source: toml::de::Error },
+    #[error("{origin}: {reason}")]
+    Setting { origin: String, reason: String },
+    #[error("the variable {0} is not valid UTF-8")]
+    Encoding(String),
 }
 
-/// Settings from above the file, by section and key.
-#[derive(Debug, Default)]
-pub struct Overrides(BTreeMap<(String, String), (String, Value)>);
+/// Settings from above the file, by section and key: where each came from, and its text. No `Debug`: a
+/// database's URL may hold a password.
+#[derive(Default)]
+#[expect(missing_debug_implementations, reason = "a URL may hold a password")]
+pub struct Overrides(BTreeMap<(String, String), (String, String)>);
 
 impl Overrides {
-    /// Takes `ATELIER__SECTION__KEY` and, because every host sets it, `DATABASE_URL`.
-    pub fn from_variables(variables: impl Iterator<Item = (String, String)>) -> Result<Self, ConfigError> {
+    /// Takes `ATELIER__SECTION__KEY` and, because every host sets it, `DATABASE_URL`. An empty one is
+    /// none, as in every shell.
+    pub fn from_variables(
+        variables: impl Iterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, ConfigError> {
         let mut found = Self::default();
-        let mut by_name: Vec<_> = variables.collect();
+        let mut ours = Vec::new();
+        for (name, text) in variables {
+            let Ok(name) = name.into_string() else { continue };
+            if (name == DATABASE_URL || name.starts_with(PREFIX)) && !text.is_empty() {
+                let text = text.into_string().map_err(|_| ConfigError::Encoding(name.clone()))?;
+                ours.push((name, text));
+            }
+        }
         // The prefixed name is the more deliberate one: it comes last and wins.
-        by_name.sort_by_key(|(name, _)| name.starts_with(PREFIX));
-        for (name, text) in by_name {
-            if name == "DATABASE_URL" {
-                found.set("database", "url", &name, Value::String(text));
-            } else if let Some(rest) = name.strip_prefix(PREFIX) {
-                let rest = rest.to_ascii_lowercase();
+        ours.sort_by_key(|(name, _)| name.starts_with(PREFIX));
+        for (name, text) in ours {
+            if name == DATABASE_URL {
+                found.set("database", "url", &name, text);
+            } else {
+                let rest = name[PREFIX.len()..].to_ascii_lowercase();
                 let Some((section, key)) = rest.split_once("__") else {
                     return Err(ConfigError::Variable(name));
                 };
-                found.set(section, key, &name, literal(&text));
+                found.set(section, key, &name, text);
             }
         }
         Ok(found)
     }
 
     /// `origin` is how a message names where the value came from: a variable or a flag.
-    pub fn set(&mut self, section: &str, key: &str, origin: &str, value: Value) {
-        self.0.insert((section.into(), key.into()), (origin.into(), value));
+    pub fn set(&mut self, section: &str, key: &str, origin: &str, text: impl Into<String>) {
+        self.0.insert((section.into(), key.into()), (origin.into(), text.into()));
     }
-}
-
-/// `true`, `12` and `["a"]` are what TOML says they are; anything else is a text.
-fn literal(text: &str) -> Value {
-    let parsed = toml::from_str::<Table>(&format!("value = {text}"));
-    parsed.ok().and_then(|mut table| table.remove("value")).unwrap_or_else(|| Value::String(text.into()))
 }
 
 impl Config {
@@ -160,26 +170,56 @@ impl Config {
     pub fn read(named: Option<&Path>, overrides: Overrides) -> Result<Self, ConfigError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         let mut table = match fs::read_to_string(path) {
-            Ok(text) => toml::from_str::<Table>(&text)
-                .map_err(|source| ConfigError::Toml { path: path.to_owned(), source })?,
+            Ok(text) => parse(path, &text)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Table::new(),
             Err(source) => return Err(ConfigError::File { path: path.to_owned(), source }),
         };
         // Checked by itself first, so that a mistake in the file is not blamed on a variable.
-        check(&table, format!("the configuration file {}", path.display()))?;
-        for ((section, key), (origin, value)) in overrides.0 {
-            let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
-            if let Value::Table(settings) = entry {
-                settings.insert(key, value);
-            }
-            check(&table, origin)?;
+        let mut config = check(&table, &format!("the configuration file {}", path.display()))?;
+        for ((section, key), (origin, text)) in overrides.0 {
+            (table, config) = with(&table, &section, &key, &origin, &text)?;
         }
-        check(&table, "the settings".into())
+        Ok(config)
     }
 }
 
-fn check(table: &Table, origin: String) -> Result<Config, ConfigError> {
-    Config::deserialize(table.clone()).map_err(|source| ConfigError::Setting { origin, source })
+/// toml's own message quotes the line, and the line may hold a password.
+fn parse(path: &Path, text: &str) -> Result<Table, ConfigError> {
+    toml::from_str(text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+        let place = line.map(|line| format!(", line {line},")).unwrap_or_default();
+        ConfigError::Toml { path: path.to_owned(), place, reason: error.message().to_owned() }
+    })
+}
+
+/// The table with one setting more. Variables and flags are texts; where the setting is not, the text is
+/// read as TOML (`true`, `12`).
+fn with(
+    table: &Table,
+    section: &str,
+    key: &str,
+    origin: &str,
+    text: &str,
+) -> Result<(Table, Config), ConfigError> {
+    let attempt = |value: Value| {
+        let mut table = table.clone();
+        let entry = table.entry(section).or_insert_with(|| Value::Table(Table::new()));
+        if let Value::Table(settings) = entry {
+            settings.insert(key.to_owned(), value);
+        }
+        check(&table, origin).map(|config| (table, config))
+    };
+    attempt(Value::String(text.to_owned())).or_else(|error| {
+        let literal = toml::from_str::<Table>(&format!("value = {text}")).ok();
+        literal.and_then(|mut table| table.remove("value")).and_then(|value| attempt(value).ok()).ok_or(error)
+    })
+}
+
+fn check(table: &Table, origin: &str) -> Result<Config, ConfigError> {
+    Config::deserialize(table.clone()).map_err(|error| ConfigError::Setting {
+        origin: origin.to_owned(),
+        reason: error.message().to_owned(),
+    })
 }
 
 #[cfg(test)]
@@ -201,16 +241,16 @@ mod tests {
         let named = file("[server]\naddress = \"127.0.0.1:1\"\n[models]\nrelease = \"spring\"\n");
         let read = |overrides| Config::read(Some(named.path()), overrides).unwrap();
         let from_file = read(Overrides::default());
-        assert_eq!(from_file.server.address.port(), 1);
+        assert_eq!(from_file.server.address, "127.0.0.1:1");
         assert_eq!(from_file.models.release, "spring");
         assert_eq!(from_file.models.folder, Path::new("models"), "the default");
 
         let mut overrides =
             variables(&[("ATELIER__SERVER__ADDRESS", "127.0.0.1:2"), ("HOME", "/x")]).unwrap();
-        overrides.set("models", "release", "--release", "autumn".into());
+        overrides.set("models", "release", "--release", "2026");
         let from_all = read(overrides);
-        assert_eq!(from_all.server.address.port(), 2);
-        assert_eq!(from_all.models.release, "autumn");
+        assert_eq!(from_all.server.address, "127.0.0.1:2");
+        assert_eq!(from_all.models.release, "2026", "a text, whatever it looks like");
     }
 
     #[test]
@@ -220,6 +260,8 @@ mod tests {
         assert_eq!(config.database.url, "sqlite:a");
         let config = Config::read(None, variables(&given[1..]).unwrap()).unwrap();
         assert_eq!(config.database.url, "postgres://b");
+        let unset = Config::read(None, variables(&[("DATABASE_URL", "")]).unwrap()).unwrap();
+        assert_eq!(unset, Config::default(), "an empty variable is none");
         assert!(!format!("{config:?}").contains("postgres"), "a URL may hold a password");
     }
 
@@ -232,8 +274,11 @@ mod tests {
         };
         let error = said("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
         assert!(error.starts_with("the configuration file /") && error.contains("adress"), "{error}");
-        let error = said("", &[("ATELIER__SERVER__ADDRESS", "nowhere")]).unwrap_err().to_string();
-        assert!(error.starts_with("ATELIER__SERVER__ADDRESS: "), "{error}");
+        let error = said("", &[("ATELIER__SERVER__ADRESS", "x")]).unwrap_err().to_string();
+        assert!(error.starts_with("ATELIER__SERVER__ADRESS: unknown field `adress`"), "{error}");
+        let error = said("[database]\nurl = \"postgres://u:secret@h/d", &[]).unwrap_err().to_string();
+        assert!(error.contains(", line 2, is not TOML: "), "{error}");
+        assert!(!error.contains("secret"), "{error}");
         let error = said("", &[("ATELIER__SERVER", "x")]).unwrap_err().to_string();
         assert!(error.starts_with("the variable ATELIER__SERVER names no setting"), "{error}");
         let error = Config::read(Some(Path::new("/nowhere.toml")), Overrides::default()).unwrap_err();

@@ -35,7 +35,9 @@ create table outfits (
     -- again, so a cursor held across a deletion does not point at something else.
     seq integer primary key autoincrement,
     -- SHA-256 over customer, sorted articles and features: importing a file twice, or saving the same
-    -- outfit twice, does not double it. The split is left out, so a repetition may move an outfit.
+    -- outfit twice, does not double it. The split is left out, so that a later file may move an outfit
+    -- into another. Where one file holds an outfit more than once, how often it came before is hashed
+    -- too: it comes back as often as it was there.
     digest blob not null,
     -- An outfit is about a person: erasing the customer erases it.
     customer_id text not null,

@@ -6,18 +6,22 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
 
-use super::{import::schema_of, progress::Progress};
+use super::progress::Progress;
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{Format, Shape, Table, Writer},
+    exchange::{Files, Format, SCHEMA, Shape, Table, Writer, read_schema, schema_of},
     store::{Store, StoreError},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// Where to write; made if it is not there. A schema.toml in it says how features are written.
+    /// Where to write; made if it is not there.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
+    /// The feature schema, which says how features are written and is written beside them; without it the
+    /// folder's schema.toml, or else the built-in one.
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
     #[arg(long, value_enum, default_value = "jsonl")]
     format: Format,
     /// Write over files of an earlier export.
@@ -27,14 +31,38 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) async fn run(self, store: &Store) -> Result<ExitCode> {
-        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
-        let schema = schema_of(&self.folder)?;
+        let schema = match &self.schema {
+            Some(path) => read_schema(path)?,
+            None => schema_of(&self.folder)?,
+        };
+        self.make_room()?;
+        let beside = self.folder.join(SCHEMA);
+        fs::write(&beside, schema.source()).with_context(|| beside.display().to_string())?;
         let (articles, customers, outfits) = (store.articles(), store.customers(), store.outfits());
         self.table::<Article, _>(&schema, articles.count().await?, || articles.all()).await?;
         self.table::<Customer, _>(&schema, customers.count().await?, || customers.all()).await?;
         let whole = || outfits.all().map_ok(|record| record.outfit);
         self.table::<Outfit, _>(&schema, outfits.count().await?, whole).await?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Before anything is written: a folder with a table in two formats could not be imported again, and
+    /// a file of an earlier export is written over only when told.
+    fn make_room(&self) -> Result<()> {
+        fs::create_dir_all(&self.folder).with_context(|| self.folder.display().to_string())?;
+        let Files { articles, customers, outfits } = Files::in_folder(&self.folder)?;
+        for path in [articles, customers, outfits].into_iter().flatten() {
+            if !self.force {
+                bail!(
+                    "{} is there already; name another folder, or write over it with --force",
+                    path.display()
+                );
+            }
+            if Format::of(&path)? != self.format {
+                bail!("{} is there in another format; name another folder, or delete it", path.display());
+            }
+        }
+        Ok(())
     }
 
     /// Reads the rows twice where the format has columns, which must be known before the first row.
@@ -45,9 +73,6 @@ impl Export {
         rows: impl Fn() -> S,
     ) -> Result<()> {
         let path = self.folder.join(format!("{}.{}", T::NAME, self.format.extension()));
-        if !self.force && fs::exists(&path).with_context(|| path.display().to_string())? {
-            bail!("{} is there already; name another folder, or write over it with --force", path.display());
-        }
         let mut shape = Shape::new(schema);
         if self.format != Format::JsonLines {
             let mut rows = pin!(rows());

@@ -1,7 +1,6 @@
 //! `atelier import`: a shop's files into the database, all of them or nothing.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
     time::{Instant, SystemTime},
@@ -14,7 +13,7 @@ use futures_util::TryStreamExt;
 use super::progress::Progress;
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{self, Checker, Format, Report, Table},
+    exchange::{self, Checker, Files, Report, Table, read_schema, schema_of},
     store::{self, Counts, Store, StoreError, Timestamp},
 };
 
@@ -39,14 +38,6 @@ pub(super) struct Import {
     /// Import the good rows though others are bad.
     #[arg(long)]
     skip_bad: bool,
-}
-
-/// The files of one import.
-#[derive(Debug, Default)]
-pub(super) struct Files {
-    articles: Option<PathBuf>,
-    customers: Option<PathBuf>,
-    outfits: Option<PathBuf>,
 }
 
 impl Import {
@@ -80,48 +71,6 @@ impl Import {
         );
         Ok(ExitCode::FAILURE)
     }
-}
-
-impl Files {
-    /// One file a table, in whichever format; a table may be missing.
-    pub(super) fn in_folder(folder: &Path) -> Result<Self> {
-        Ok(Self {
-            articles: table_file(folder, Article::NAME)?,
-            customers: table_file(folder, Customer::NAME)?,
-            outfits: table_file(folder, Outfit::NAME)?,
-        })
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.articles.is_none() && self.customers.is_none() && self.outfits.is_none()
-    }
-}
-
-/// A table's one file in the folder; two of them would leave open which is meant.
-fn table_file(folder: &Path, table: &str) -> Result<Option<PathBuf>> {
-    let mut found = Vec::new();
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    for entry in entries {
-        let path = entry.with_context(|| folder.display().to_string())?.path();
-        if path.file_stem().is_some_and(|stem| stem == table) && Format::of(&path).is_ok() {
-            found.push(path);
-        }
-    }
-    if found.len() > 1 {
-        bail!("{} holds {} files called {table}; name the one you mean", folder.display(), found.len());
-    }
-    Ok(found.pop())
-}
-
-/// The schema that lies beside the tables, else the built-in one.
-pub(super) fn schema_of(folder: &Path) -> Result<Schema> {
-    let path = folder.join("schema.toml");
-    if path.is_file() { read_schema(&path) } else { Ok(Schema::default_schema()) }
-}
-
-fn read_schema(path: &Path) -> Result<Schema> {
-    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-    Schema::parse(&text).with_context(|| path.display().to_string())
 }
 
 /// Reads, checks and stores the files in one transaction, which is committed if no row was bad or bad
@@ -218,8 +167,8 @@ async fn table<T: Intake>(
 /// The first bad rows and the warnings, for a person.
 fn show(report: &Report) {
     for noted in &report.warnings {
-        let times = if noted.count > 1 { format!(" ({} times)", noted.count) } else { String::new() };
-        eprintln!("note: {}, line {}: {}{times}", noted.path.display(), noted.line, noted.warning);
+        let rows = if noted.rows > 1 { format!(" ({} rows in all)", noted.rows) } else { String::new() };
+        eprintln!("note: {noted}{rows}");
     }
     if report.more_warnings > 0 {
         eprintln!("note: {} more of the kind", report.more_warnings);

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Completes outfits for a known customer.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
     /// The configuration file; without it `atelier.toml` is read where there is one.
@@ -45,16 +45,16 @@ pub fn main() -> ExitCode {
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("atelier: {error:#}");
+            eprintln!("atelier: {}", tell(&error));
             ExitCode::FAILURE
         }
     }
 }
 
 fn run(cli: Cli) -> Result<ExitCode> {
-    let mut overrides = Overrides::from_variables(env::vars())?;
+    let mut overrides = Overrides::from_variables(env::vars_os())?;
     if let Some(url) = cli.database {
-        overrides.set("database", "url", "--database", url.into());
+        overrides.set("database", "url", "--database", url);
     }
     let runtime = tokio::runtime::Runtime::new().context("the threads that serve could not be started")?;
     match cli.verb.unwrap_or_else(|| Verb::Serve(serve::Serve::default())) {
@@ -65,15 +65,38 @@ fn run(cli: Cli) -> Result<ExitCode> {
         }
         Verb::Import(import) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
-            runtime.block_on(async { import.run(&open(&config).await?).await })
+            runtime.block_on(async { import.run(&Store::open(&config.database.url).await?).await })
         }
         Verb::Export(export) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
-            runtime.block_on(async { export.run(&open(&config).await?).await })
+            runtime.block_on(async { export.run(&Store::open(&config.database.url).await?).await })
         }
     }
 }
 
-async fn open(config: &Config) -> Result<Store> {
-    Ok(Store::open(&config.database.url).await?)
+/// The error and what is behind it, each once: some causes say themselves in the error's own words.
+fn tell(error: &anyhow::Error) -> String {
+    let mut said = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if !said.contains(&cause) {
+            said.push_str(if said.is_empty() { "" } else { ": " });
+            said.push_str(&cause);
+        }
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ConfigError;
+
+    #[test]
+    fn no_cause_is_told_twice() {
+        let gone = || std::io::Error::other("the disk is gone");
+        let error = anyhow::Error::new(gone()).context("cannot read x");
+        assert_eq!(tell(&error), "cannot read x: the disk is gone");
+        let error = ConfigError::File { path: "x".into(), source: gone() };
+        assert_eq!(tell(&error.into()), "the configuration file x: the disk is gone");
+    }
 }

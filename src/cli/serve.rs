@@ -4,36 +4,44 @@ use std::{
     fs,
     io::{self, IsTerminal, Write},
     net::SocketAddr,
-    path::PathBuf,
     process::ExitCode,
     sync::Arc,
+    time::Duration,
 };
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use tokio::{
     net::TcpListener,
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
+    sync::oneshot,
+    task::JoinHandle,
 };
 use tracing_subscriber::EnvFilter;
 
-use super::import::{Files, bring_in, schema_of};
+use super::import::bring_in;
 use crate::{
     config::{Config, Models, Overrides},
+    exchange::{Files, schema_of},
     onnx_runtime::OnnxRuntime,
     release::{MANIFEST, Release},
     store::Store,
     web::{self, AppState},
 };
 
+/// How long requests in progress may take once the service was told to stop.
+const DRAIN: Duration = Duration::from_secs(20);
+
+const DEFAULT_LOG: &str = "info,ort=warn";
+
 #[derive(Debug, Default, Args)]
 pub(super) struct Serve {
     /// Where to listen.
     #[arg(long, value_name = "HOST:PORT")]
-    address: Option<SocketAddr>,
+    address: Option<String>,
     /// The folder of releases.
     #[arg(long, value_name = "DIR")]
-    models: Option<PathBuf>,
+    models: Option<String>,
     /// The release to serve.
     #[arg(long, value_name = "NAME")]
     release: Option<String>,
@@ -41,29 +49,29 @@ pub(super) struct Serve {
 
 impl Serve {
     pub(super) fn set(&self, overrides: &mut Overrides) {
-        if let Some(address) = self.address {
-            overrides.set("server", "address", "--address", address.to_string().into());
-        }
-        if let Some(models) = &self.models {
-            overrides.set("models", "folder", "--models", models.display().to_string().into());
-        }
-        if let Some(release) = &self.release {
-            overrides.set("models", "release", "--release", release.clone().into());
+        let flags = [
+            ("server", "address", "--address", &self.address),
+            ("models", "folder", "--models", &self.models),
+            ("models", "release", "--release", &self.release),
+        ];
+        for (section, key, flag, value) in flags {
+            if let Some(value) = value {
+                overrides.set(section, key, flag, value);
+            }
         }
     }
 }
 
 pub(super) async fn run(config: Config) -> Result<ExitCode> {
     start_log();
-    // The port first: a second service on it should hear so before it waits for anything.
-    let address = config.server.address;
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}; is another service there? See --address"))?;
     let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     let release = open_release(&config.models)?.map(Arc::new);
     fill_if_empty(&store, &config.models).await?;
+    let address = &config.server.address;
+    let listener = TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}; name another address with --address"))?;
     tracing::info!(
         database = store.kind(),
         onnx_runtime = onnx_runtime.build_info(),
@@ -71,9 +79,21 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         "ready"
     );
     // Before the link is printed: whoever reads it may stop the service at once.
-    let shutdown = shutdown()?;
+    let mut signals = Signals::listen()?;
     announce(listener.local_addr()?)?;
-    web::serve(listener, AppState { store: store.clone(), onnx_runtime, release }, shutdown).await?;
+    let state = AppState { store: store.clone(), onnx_runtime, release };
+    let (stop, stopped) = oneshot::channel();
+    let mut serving = tokio::spawn(web::serve(listener, state, async {
+        let _ = stopped.await;
+    }));
+    tokio::select! {
+        ended = &mut serving => ended??,
+        () = signals.next() => {
+            tracing::info!("stopping: no new requests, those in progress are finished");
+            let _ = stop.send(());
+            drain(serving, &mut signals).await?;
+        }
+    }
     store.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -98,12 +118,18 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
     Ok(())
 }
 
-/// A release that is not there leaves a service that browses the catalogue; one that is there and does
-/// not fit is an error.
+/// Without the default release the service still browses the catalogue; one that was named and is not
+/// there, or that does not fit, is an error.
 fn open_release(models: &Models) -> Result<Option<Release>> {
     let folder = models.folder.join(&models.release);
     let manifest = folder.join(MANIFEST);
     if !fs::exists(&manifest).with_context(|| manifest.display().to_string())? {
+        if *models != Models::default() {
+            bail!(
+                "there is no release in {}: it lacks {MANIFEST}. See --models and --release",
+                folder.display()
+            );
+        }
         tracing::warn!(
             folder = %folder.display(),
             "there is no release, so no outfit can be completed; make one with atelier-training, or name \
@@ -116,12 +142,20 @@ fn open_release(models: &Models) -> Result<Option<Release>> {
 
 /// Text for a person at a terminal, JSON for whatever collects logs elsewhere. `RUST_LOG` refines it.
 fn start_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info,ort=warn"));
+    let asked = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let asked = if asked.is_empty() { DEFAULT_LOG } else { &asked };
+    let (filter, error) = match EnvFilter::try_new(asked) {
+        Ok(filter) => (filter, None),
+        Err(error) => (EnvFilter::new(DEFAULT_LOG), Some(error)),
+    };
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     if io::stderr().is_terminal() {
         log.init();
     } else {
-        log.json().flatten_event(true).init();
+        log.json().flatten_event(true).with_span_list(false).init();
+    }
+    if let Some(error) = error {
+        tracing::warn!("RUST_LOG={asked} is not understood ({error}); it is {DEFAULT_LOG} instead");
     }
 }
 
@@ -132,15 +166,36 @@ fn announce(address: SocketAddr) -> io::Result<()> {
     out.flush()
 }
 
-/// Listens for signals from now on, and is done when somebody asks the process to stop.
-fn shutdown() -> io::Result<impl Future<Output = ()>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
+/// Lets requests in progress finish, but not for ever: a caller that never sends its request's end, or a
+/// second signal, ends the wait.
+async fn drain(mut serving: JoinHandle<io::Result<()>>, signals: &mut Signals) -> Result<()> {
+    tokio::select! {
+        ended = &mut serving => return Ok(ended??),
+        () = tokio::time::sleep(DRAIN) => {
+            tracing::warn!("requests in progress were not done after {} seconds and are cut", DRAIN.as_secs());
         }
-        tracing::info!("stopping: no new requests, those in progress are finished");
-    })
+        () = signals.next() => tracing::warn!("told to stop again: requests in progress are cut"),
+    }
+    serving.abort();
+    Ok(())
+}
+
+/// What asks the process to stop.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    /// From now on.
+    fn listen() -> io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
 }

@@ -1,10 +1,14 @@
-//! What no single row can show: ids that stand twice, references to nothing, and how many rows of an
-//! import are bad.
+//! What no single row can show: ids that stand twice, outfits that are repeated, references to nothing,
+//! and how many rows of an import are bad.
 
-use std::{collections::HashMap, fmt, path::PathBuf};
+use std::{fmt, path::PathBuf};
 
-use super::{ExchangeError, Row, RowError, Rows, Table, error::Unit};
-use crate::domain::{Article, ArticleId, Customer, CustomerId, FeatureWarning, Outfit};
+use super::{
+    ExchangeError, RowError, Rows, Table,
+    error::Unit,
+    known::{Context, Known, Standing},
+};
+use crate::domain::{ArticleId, CustomerId, FeatureWarning};
 
 /// How many bad rows, and how many different warnings, are kept to be shown. The rest is counted.
 const SHOWN: usize = 20;
@@ -16,13 +20,6 @@ const SHOWN: usize = 20;
 pub struct Checker {
     known: Known,
     report: Report,
-}
-
-/// The ids of an import, with the line of the file that they stand on; 0 for those known before.
-#[derive(Debug, Default)]
-pub struct Known {
-    articles: HashMap<ArticleId, u64>,
-    customers: HashMap<CustomerId, u64>,
 }
 
 /// What was found so far.
@@ -52,14 +49,64 @@ impl fmt::Display for BadRow {
     }
 }
 
-/// A warning, where it came up first, and how often.
+/// What is odd about a row that is no reason to refuse it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Warning {
+    Feature(FeatureWarning),
+    /// The outfit stands in an earlier row, its first one, already.
+    Repetition {
+        unit: Unit,
+        first: u64,
+        /// A model that learns the one is judged by the other.
+        other_split: bool,
+    },
+}
+
+impl Warning {
+    /// Repetitions of a kind are counted together whatever they repeat.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Repetition { other_split, .. }, Self::Repetition { other_split: other, .. }) => {
+                other_split == other
+            }
+            _ => self == other,
+        }
+    }
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Feature(warning) => warning.fmt(f),
+            Self::Repetition { unit, first, other_split: false } => {
+                write!(f, "the same outfit stands in {unit} {first} already")
+            }
+            Self::Repetition { unit, first, other_split: true } => {
+                write!(
+                    f,
+                    "the same outfit stands in {unit} {first} already, in another split: what a model learns \
+                     there, it is judged by here"
+                )
+            }
+        }
+    }
+}
+
+/// A warning, the row where it came up first, and in how many it did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Noted {
-    pub warning: FeatureWarning,
+    pub warning: Warning,
     pub path: PathBuf,
-    /// As in [`Row`].
+    pub unit: Unit,
+    /// As in [`RowError`].
     pub line: u64,
-    pub count: u64,
+    pub rows: u64,
+}
+
+impl fmt::Display for Noted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} {}: {}", self.path.display(), self.unit, self.line, self.warning)
+    }
 }
 
 /// The good rows of a file; the bad ones go into the report. Only what ends the reading before the
@@ -76,11 +123,7 @@ impl Checker {
         articles: impl IntoIterator<Item = ArticleId>,
         customers: impl IntoIterator<Item = CustomerId>,
     ) -> Self {
-        let known = Known {
-            articles: articles.into_iter().map(|id| (id, 0)).collect(),
-            customers: customers.into_iter().map(|id| (id, 0)).collect(),
-        };
-        Self { known, report: Report::default() }
+        Self { known: Known::new(articles, customers), report: Report::default() }
     }
 
     /// Checks a file while it is read: each table once, outfits after what they refer to.
@@ -92,17 +135,14 @@ impl Checker {
         &self.report
     }
 
-    fn note(&mut self, row: &Row<impl Table>, path: &std::path::Path) {
+    fn note(&mut self, warning: Warning, path: &std::path::Path, unit: Unit, line: u64) {
         let Report { warnings, more_warnings, .. } = &mut self.report;
-        for warning in &row.warnings {
-            if let Some(noted) = warnings.iter_mut().find(|noted| noted.warning == *warning) {
-                noted.count += 1;
-            } else if warnings.len() < SHOWN {
-                let (warning, path) = (warning.clone(), path.to_owned());
-                warnings.push(Noted { warning, path, line: row.line, count: 1 });
-            } else {
-                *more_warnings += 1;
-            }
+        if let Some(noted) = warnings.iter_mut().find(|noted| noted.warning.is_like(&warning)) {
+            noted.rows += 1;
+        } else if warnings.len() < SHOWN {
+            warnings.push(Noted { warning, path: path.to_owned(), unit, line, rows: 1 });
+        } else {
+            *more_warnings += 1;
         }
     }
 }
@@ -120,16 +160,27 @@ impl<T: Table> Iterator for Checked<'_, T> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let unit = self.rows.unit();
-            let checked = self.rows.next()?.and_then(|row| {
-                match row.value.check(unit, row.line, &mut self.checker.known) {
-                    Ok(()) => Ok(row),
+            let next = self.rows.next()?;
+            let checked = next.and_then(|row| {
+                let context = Context { unit, line: row.line, schema: self.rows.schema() };
+                match row.value.check(context, &mut self.checker.known) {
+                    Ok(standing) => Ok((row, standing)),
                     Err(reason) => Err(RowError::new(unit, row.line, reason)),
                 }
             });
             let path = self.rows.path();
             match checked {
-                Ok(row) => {
-                    self.checker.note(&row, path);
+                Ok((row, standing)) => {
+                    for (place, warning) in row.warnings.iter().enumerate() {
+                        // A row may list the same unknown value twice.
+                        if !row.warnings[..place].contains(warning) {
+                            self.checker.note(Warning::Feature(warning.clone()), path, unit, row.line);
+                        }
+                    }
+                    if let Standing::Repeats { first, other_split } = standing {
+                        let warning = Warning::Repetition { unit, first, other_split };
+                        self.checker.note(warning, path, unit, row.line);
+                    }
                     self.checker.report.good += 1;
                     return Some(Ok(row.value));
                 }
@@ -145,53 +196,5 @@ impl<T: Table> Iterator for Checked<'_, T> {
                 }
             }
         }
-    }
-}
-
-/// How a row is held against the rows before it.
-pub trait Check {
-    /// # Errors
-    /// The reason why it does not go with them.
-    fn check(&self, unit: Unit, line: u64, known: &mut Known) -> Result<(), String>;
-}
-
-impl Check for Article {
-    fn check(&self, unit: Unit, line: u64, known: &mut Known) -> Result<(), String> {
-        enter(&mut known.articles, &self.id, line)
-            .map_err(|first| format!("article {:?} stands in {unit} {first} already", self.id))
-    }
-}
-
-impl Check for Customer {
-    fn check(&self, unit: Unit, line: u64, known: &mut Known) -> Result<(), String> {
-        enter(&mut known.customers, &self.id, line)
-            .map_err(|first| format!("customer {:?} stands in {unit} {first} already", self.id))
-    }
-}
-
-impl Check for Outfit {
-    fn check(&self, _unit: Unit, _line: u64, known: &mut Known) -> Result<(), String> {
-        let unknown = self.articles().iter().filter(|id| !known.articles.contains_key(*id));
-        let mut reasons: Vec<String> =
-            unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
-        if !known.customers.contains_key(&self.customer) {
-            reasons.insert(0, format!("customer {:?} is not known", self.customer));
-        }
-        if reasons.is_empty() { Ok(()) } else { Err(reasons.join("; ")) }
-    }
-}
-
-/// Enters an id that this file may hold once, or says on which line it has it already.
-fn enter<Id: Clone + Eq + std::hash::Hash>(
-    known: &mut HashMap<Id, u64>,
-    id: &Id,
-    line: u64,
-) -> Result<(), u64> {
-    match known.get_mut(id) {
-        Some(0) | None => {
-            known.insert(id.clone(), line);
-            Ok(())
-        }
-        Some(first) => Err(*first),
     }
 }

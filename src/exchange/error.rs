@@ -2,6 +2,8 @@
 
 use std::{fmt, io, path::PathBuf};
 
+use crate::domain::SchemaError;
+
 /// A row that cannot be used, and why, in words for whoever made the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
@@ -75,6 +77,10 @@ pub enum ExchangeError {
     /// See [`RowError::is_fatal`].
     #[error("{}: reading stopped at {error}", path.display())]
     Interrupted { path: PathBuf, error: RowError },
+    #[error("{}: {source}", path.display())]
+    Schema { path: PathBuf, source: Box<SchemaError> },
+    #[error("{} holds {count} files called {table}; name the one you mean", folder.display())]
+    Several { folder: PathBuf, table: &'static str, count: usize },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(

@@ -8,8 +8,9 @@ use std::{
 use super::{
     Row, RowError,
     error::Unit,
+    json_text::{JsonError, parse},
     text::{LONGEST, skip_byte_order_mark, stopped},
-    value::{Fields, JsonError, Value, parse},
+    value::{Fields, Value},
 };
 
 #[derive(Debug)]
@@ -77,7 +78,11 @@ fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
         .map_err(|error| format!("not UTF-8 text, from byte {} on", error.valid_up_to() + 1))?;
     match parse(text) {
         Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::List(_)) => {
+            Err("a row must be an object, found a list: leave out what stands around the rows".into())
+        }
         Ok(other) => Err(format!("a row must be an object, found {}", other.kind())),
+        Err(JsonError::Early(reason)) => Err(format!("{reason}; a row is one object, whole on one line")),
         Err(JsonError::Syntax(reason) | JsonError::Content(reason)) => Err(reason),
     }
 }

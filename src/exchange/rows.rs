@@ -70,6 +70,10 @@ impl<T> Rows<T> {
         &self.path
     }
 
+    pub(super) fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
     pub(super) fn unit(&self) -> Unit {
         match &self.source {
             Source::JsonLines(_) | Source::Csv(_) => Unit::Line,

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::{Customer, CustomerId, FeatureValue, Features},
-        exchange::value::parse,
+        exchange::json_text::parse,
     };
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
         let kind = |values: &[&str]| {
             values.iter().filter_map(|json| Kind::of(&parse(json).unwrap())).reduce(Kind::with)
         };
-        assert_eq!(kind(&["1", "null", "2.0"]), Some(Kind::Integer));
+        assert_eq!(kind(&["1", "null", "2"]), Some(Kind::Integer));
         assert_eq!(kind(&["1", "2.5"]), Some(Kind::Double));
         assert_eq!(kind(&["1", "10000000000000001"]), Some(Kind::Long));
         assert_eq!(kind(&["1.5", "10000000000000001"]), Some(Kind::Json));

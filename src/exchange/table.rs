@@ -3,13 +3,11 @@
 use std::borrow::Cow;
 
 use super::{
-    check::Check,
+    features::{read_features, write_features},
+    known::Check,
     value::{Fields, Value},
 };
-use crate::domain::{
-    Article, ArticleId, Customer, CustomerId, FeatureError, FeatureValue, FeatureWarning, Features, Kind,
-    Outfit, Schema,
-};
+use crate::domain::{Article, ArticleId, Customer, CustomerId, FeatureWarning, Outfit, Schema};
 
 /// A table that files can hold: [`Article`], [`Customer`] or [`Outfit`].
 pub trait Table: Sized + Clone + Wire + Check {
@@ -68,7 +66,7 @@ impl Wire for Article {
         for (name, value) in fields {
             match (name.as_ref(), value) {
                 (_, Value::Null) => {}
-                ("id", value) => id = Some(text("id", value)?),
+                ("id", value) => id = Some(id_text("field \"id\"", value)?),
                 ("type", value) => kind = Some(text("type", value)?),
                 ("", _) => return Err("an attribute needs a name, found an empty one".into()),
                 (_, value) => {
@@ -105,7 +103,7 @@ impl Wire for Customer {
         for (name, value) in fields {
             match (name.as_ref(), value) {
                 ("id", Value::Null) => {}
-                ("id", value) => id = Some(text("id", value)?),
+                ("id", value) => id = Some(id_text("field \"id\"", value)?),
                 ("features", value) => features = value,
                 _ => return Err(format!("unknown field {name:?}: a customer has \"id\" and \"features\"")),
             }
@@ -135,7 +133,7 @@ impl Wire for Outfit {
             match (name.as_ref(), value) {
                 ("features", value) => features = value,
                 ("customer" | "articles" | "split", Value::Null) => {}
-                ("customer", value) => customer = Some(text("customer", value)?),
+                ("customer", value) => customer = Some(id_text("field \"customer\"", value)?),
                 ("articles", value) => articles = Some(article_ids(value)?),
                 ("split", value) => split = Some(text("split", value)?),
                 _ => {
@@ -190,12 +188,22 @@ fn text<'a>(field: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
     }
 }
 
+/// An id as its owner writes it, or as the number that databases and data frames make of it.
+fn id_text<'a>(what: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
+    match value {
+        Value::Text(text) => Ok(text),
+        Value::Number(number) if !number.is_f64() => Ok(number.to_string().into()),
+        Value::Number(number) => Err(format!("{what} must be a text or a whole number, found {number}")),
+        other => Err(format!("{what} must be a text or a whole number, found {}", other.kind())),
+    }
+}
+
 fn article_ids(value: Value<'_>) -> Result<Vec<ArticleId>, String> {
-    let refuse = |found: &str| format!("field \"articles\" must be a list of texts, found {found}");
-    let Value::List(values) = value else { return Err(refuse(value.kind())) };
-    let id = |value: Value<'_>| match value {
-        Value::Text(text) => ArticleId::new(text).map_err(|error| in_field("articles", error)),
-        other => Err(refuse(&format!("{} in it", other.kind()))),
+    let Value::List(values) = value else {
+        return Err(format!("field \"articles\" must be a list of ids, found {}", value.kind()));
+    };
+    let id = |value| {
+        ArticleId::new(id_text("each of \"articles\"", value)?).map_err(|error| in_field("articles", error))
     };
     values.into_iter().map(id).collect()
 }
@@ -206,90 +214,4 @@ fn refuse_nul(fields: &Fields<'_>) -> Result<(), String> {
         Some((name, _)) => Err(format!("field {name:?} holds the character NUL (\\u0000): take it out")),
         None => Ok(()),
     }
-}
-
-fn read_features(value: Value<'_>, schema: &Schema) -> Result<(Features, Vec<FeatureWarning>), String> {
-    let given = match value {
-        Value::Null => return Ok((Features::default(), Vec::new())),
-        Value::Object(fields) => fields,
-        other => return Err(format!("field \"features\" must be an object, found {}", other.kind())),
-    };
-    let mut features = Features::default();
-    let mut errors = Vec::new();
-    for (name, value) in given {
-        if name.is_empty() {
-            return Err("a feature needs a name, found an empty one".into());
-        }
-        match feature_value(&name, value, schema) {
-            Ok(Some(value)) => features.insert(name, value),
-            Ok(None) => {}
-            Err(error) => errors.push(error),
-        }
-    }
-    // The encoder judges the types, so that a file and a request are held to the same rule.
-    let warnings = match schema.encode(&features) {
-        Ok(encoding) => encoding.warnings,
-        Err(wrong) => {
-            errors.extend(wrong);
-            Vec::new()
-        }
-    };
-    if errors.is_empty() {
-        Ok((features, warnings))
-    } else {
-        Err(errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
-    }
-}
-
-fn feature_value(
-    name: &str,
-    value: Value<'_>,
-    schema: &Schema,
-) -> Result<Option<FeatureValue>, FeatureError> {
-    let known = schema.feature(name);
-    let refuse = |found: String| FeatureError {
-        feature: name.to_owned(),
-        expected: known.map_or("a text, a number or a list of texts", |feature| feature.expected()),
-        found,
-    };
-    match value {
-        Value::Null => Ok(None),
-        // One value of a set may stand without its list; inside, a set is a list.
-        Value::Text(text) if known.is_some_and(|feature| feature.kind == Kind::Set) => {
-            Ok(Some(FeatureValue::Many(vec![text.into_owned()])))
-        }
-        Value::Text(text) => Ok(Some(FeatureValue::Text(text.into_owned()))),
-        Value::Number(number) => Ok(number.as_f64().map(FeatureValue::Number)),
-        Value::List(values) => {
-            let word = |value| match value {
-                Value::Text(text) => Ok(text.into_owned()),
-                other => Err(refuse(format!("a list with {} in it", other.kind()))),
-            };
-            values
-                .into_iter()
-                .map(word)
-                .collect::<Result<_, _>>()
-                .map(|words| Some(FeatureValue::Many(words)))
-        }
-        Value::Bool(truth) => Err(refuse(truth.to_string())),
-        Value::Object(_) => Err(refuse("an object".into())),
-    }
-}
-
-fn write_features<'a>(features: &'a Features, schema: &Schema) -> Fields<'a> {
-    let written = |(name, value): (&'a str, &'a FeatureValue)| {
-        let value = match value {
-            FeatureValue::Text(text)
-                if schema.feature(name).is_some_and(|feature| feature.kind == Kind::Set) =>
-            {
-                Value::List(vec![Value::text(text)])
-            }
-            FeatureValue::Text(text) => Value::text(text),
-            // What is no number to JSON is no number to the encoder either: not given.
-            FeatureValue::Number(number) => Value::from_f64(*number)?,
-            FeatureValue::Many(words) => Value::List(words.iter().map(Value::text).collect()),
-        };
-        Some((name.into(), value))
-    };
-    features.iter().filter_map(written).collect()
 }

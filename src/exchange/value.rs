@@ -10,11 +10,14 @@ use serde::{
 };
 use serde_json::Number;
 
+use crate::domain::json_number;
+
 /// Fields in the order of the file.
 pub(super) type Fields<'a> = Vec<(Cow<'a, str>, Value<'a>)>;
 
-/// A JSON value that borrows its texts and keeps the order of its objects. Numbers are normal: a whole
-/// one below 10^16 is an integer, whatever it was written as.
+/// A JSON value that borrows its texts and keeps the order of its objects. Numbers are as they were
+/// written, because `17` can be an id and `17.0` cannot; what becomes a domain value, or comes from one,
+/// has their one form ([`json_number`]).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value<'a> {
     Null,
@@ -25,17 +28,10 @@ pub enum Value<'a> {
     Object(Fields<'a>),
 }
 
-/// From here on JSON writes a float with an exponent, and not every integer is a float.
-const WHOLE: f64 = 1e16;
-
 impl<'a> Value<'a> {
     /// `None` for NaN and the infinities, which are no numbers to JSON.
     pub(super) fn from_f64(number: f64) -> Option<Self> {
-        #[expect(clippy::cast_possible_truncation, reason = "whole and below 10^16")]
-        if number.fract() == 0.0 && number.abs() < WHOLE {
-            return Some(Self::Number(Number::from(number as i64)));
-        }
-        Number::from_f64(number).map(Self::Number)
+        json_number(number).map(Self::Number)
     }
 
     pub(super) fn text(text: impl Into<Cow<'a, str>>) -> Self {
@@ -51,6 +47,13 @@ impl<'a> Value<'a> {
             Self::Text(_) => "a text",
             Self::List(_) => "a list",
             Self::Object(_) => "an object",
+        }
+    }
+
+    pub(super) fn as_text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
         }
     }
 
@@ -74,7 +77,7 @@ impl<'a> Value<'a> {
         match self {
             Self::Null => serde_json::Value::Null,
             Self::Bool(truth) => truth.into(),
-            Self::Number(number) => serde_json::Value::Number(number),
+            Self::Number(number) => serde_json::Value::Number(normal(number)),
             Self::Text(text) => text.into_owned().into(),
             Self::List(values) => values.into_iter().map(Self::into_json).collect(),
             Self::Object(fields) => {
@@ -88,7 +91,7 @@ impl<'a> Value<'a> {
         match json {
             serde_json::Value::Null => Self::Null,
             serde_json::Value::Bool(truth) => Self::Bool(*truth),
-            serde_json::Value::Number(number) => Self::from_number(number.clone()),
+            serde_json::Value::Number(number) => Self::Number(normal(number.clone())),
             serde_json::Value::String(text) => Self::text(text),
             serde_json::Value::Array(values) => Self::List(values.iter().map(Self::from_json).collect()),
             serde_json::Value::Object(map) => {
@@ -99,39 +102,15 @@ impl<'a> Value<'a> {
             }
         }
     }
+}
 
-    fn from_number(number: Number) -> Self {
-        if number.is_f64() {
-            number.as_f64().and_then(Self::from_f64).expect("JSON numbers are finite; this is a bug")
-        } else {
-            Self::Number(number)
-        }
+/// A number in its one form.
+pub(super) fn normal(number: Number) -> Number {
+    if number.is_f64() {
+        number.as_f64().and_then(json_number).expect("JSON numbers are finite; this is a bug")
+    } else {
+        number
     }
-}
-
-/// Why a text is no JSON value.
-#[derive(Debug, PartialEq)]
-pub(super) enum JsonError {
-    /// It is not JSON.
-    Syntax(String),
-    /// It is, but not what can be taken: a key stands twice.
-    Content(String),
-}
-
-/// Nesting is limited to what `serde_json` takes (128 levels), so no input overflows the stack.
-pub(super) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
-    serde_json::from_str(text).map_err(|error| {
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let said = error.to_string();
-        let reason = said.strip_suffix(&place).unwrap_or(&said);
-        if error.is_data() {
-            JsonError::Content(reason.to_owned())
-        } else if error.is_eof() {
-            JsonError::Syntax(format!("not JSON: it ends too early, at column {}", error.column()))
-        } else {
-            JsonError::Syntax(format!("not JSON: {reason} at column {}", error.column()))
-        }
-    })
 }
 
 /// The name that stands twice, if one does.
@@ -183,7 +162,7 @@ impl<'de> Visitor<'de> for AnyJson {
     }
 
     fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value<'de>, E> {
-        Value::from_f64(number).ok_or_else(|| E::custom("number out of range"))
+        Number::from_f64(number).map(Value::Number).ok_or_else(|| E::custom("number out of range"))
     }
 
     fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
@@ -236,10 +215,10 @@ impl Serialize for Value<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::json_text::parse, *};
 
     fn again(json: &str) -> String {
-        serde_json::to_string(&parse(json).unwrap()).unwrap()
+        parse(json).unwrap().into_json().to_string()
     }
 
     #[test]
@@ -262,21 +241,6 @@ mod tests {
         let large = again("10000000000000000.0");
         assert_eq!(again(&large), large);
         assert_eq!(Value::from_f64(f64::NAN), None);
-    }
-
-    #[test]
-    fn what_is_refused_says_why() {
-        let said = |json: &str| match parse(json).unwrap_err() {
-            JsonError::Syntax(reason) => format!("syntax {reason}"),
-            JsonError::Content(reason) => format!("content {reason}"),
-        };
-        assert_eq!(said("{\"a\":1 \"b\":2}"), "syntax not JSON: expected `,` or `}` at column 8");
-        assert_eq!(said("{\"a\":"), "syntax not JSON: it ends too early, at column 5");
-        assert_eq!(said("[{\"a\":1,\"b\":{},\"a\":2}]"), "content field \"a\" stands in it twice");
-        assert!(said("1e999").starts_with("syntax not JSON: number out of range"));
-        assert!(said(&"[".repeat(1_000_000)).starts_with("syntax not JSON: recursion limit exceeded"));
-        let many: Vec<String> = (0..40).chain([7]).map(|n| format!("\"f{n}\":0")).collect();
-        assert_eq!(said(&format!("{{{}}}", many.join(","))), "content field \"f7\" stands in it twice");
     }
 
     #[test]

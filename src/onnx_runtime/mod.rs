@@ -35,41 +35,41 @@ pub enum LibraryError {
     Fetch { cache: PathBuf, source: FetchError },
     #[error(
         "{path} is not an ONNX Runtime library that can be used ({reason}); expected version {VERSION} for \
-         this machine. Set {LIBRARY_VARIABLE} to another, or delete the file to have it fetched again",
+         this machine. {advice}",
         path = .path.display()
     )]
-    Load { path: PathBuf, reason: String },
+    Load { path: PathBuf, reason: String, advice: &'static str },
 }
 
 /// ONNX Runtime, loaded into this process. It can be loaded once; clones share it.
 #[derive(Debug, Clone)]
 pub struct OnnxRuntime {
     environment: Environment,
-    library: PathBuf,
 }
 
 impl OnnxRuntime {
     /// Finds the library, fetching it into `cache` if need be, and loads it. May take as long as a
     /// download of 24 MB; `notice` is told before one begins.
     pub fn load(cache: &Path, notice: impl FnOnce(&str)) -> Result<Self, LibraryError> {
-        let library = find(env::var_os(LIBRARY_VARIABLE).map(PathBuf::from), cache, notice)?;
-        let refuse = |reason: String| LibraryError::Load { path: library.clone(), reason };
+        let named = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let advice = match named {
+            Some(_) => "Set ORT_DYLIB_PATH to another, or unset it to have the library fetched",
+            None => "Delete it to have it fetched again",
+        };
+        let library = find(named, cache, notice)?;
+        let refuse = |reason: String| LibraryError::Load { path: library.clone(), reason, advice };
         let environment = ort::init_from(&library)
             .map_err(|error| refuse(error.to_string()))?
             .with_name("atelier")
             .with_telemetry(false)
             .build()
             .map_err(|error| refuse(error.to_string()))?;
-        Ok(Self { environment, library })
+        Ok(Self { environment })
     }
 
     /// What sessions are built in.
     pub fn environment(&self) -> &Environment {
         &self.environment
-    }
-
-    pub fn library(&self) -> &Path {
-        &self.library
     }
 
     /// The library's own words about its version and build.

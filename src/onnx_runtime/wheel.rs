@@ -115,12 +115,15 @@ impl Wheel {
         let requirements = folder.join("requirements.txt");
         fs::write(&requirements, format!("onnxruntime=={VERSION} --hash=sha256:{}\n", self.sha256))
             .map_err(|source| FetchError::File { path: requirements.clone(), source })?;
-        let arguments: [OsString; 18] = [
+        let arguments: [OsString; 20] = [
             "-m".into(),
             "pip".into(),
             "download".into(),
             "--quiet".into(),
             "--disable-pip-version-check".into(),
+            // A network that swallows packets must not hold a start up for ever.
+            "--timeout=20".into(),
+            "--retries=2".into(),
             "--no-deps".into(),
             "--require-hashes".into(),
             "--only-binary=:all:".into(),

@@ -1,6 +1,6 @@
 //! Bringing whole files in, all or nothing.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use futures_util::TryStreamExt;
 use sqlx::{Any, Transaction};
@@ -30,6 +30,9 @@ pub struct Import {
     transaction: Transaction<'static, Any>,
     dialect: Dialect,
     millis: i64,
+    /// How often each outfit, by its digest, came in this import: a file may hold one more than once, and
+    /// is to come back as it was.
+    repeated: HashMap<[u8; 32], u32>,
 }
 
 impl Import {
@@ -38,7 +41,7 @@ impl Import {
             Dialect::Sqlite => sqlite(store).await?,
             Dialect::Postgres => postgres(store).await?,
         };
-        Ok(Self { transaction, dialect: store.dialect, millis: now.millis() })
+        Ok(Self { transaction, dialect: store.dialect, millis: now.millis(), repeated: HashMap::new() })
     }
 
     /// Whether there is neither an article nor a customer. No other import can change that until this one
@@ -85,7 +88,13 @@ impl Import {
     /// Among others if a customer is neither here nor in this import (`Conflict`). Articles are not
     /// looked at: whether an outfit may name one that the catalogue lacks is the caller's to say.
     pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Counts, StoreError> {
-        let rows = outfits.iter().map(|outfit| OutfitRow::new(outfit, Origin::Imported, None, self.millis));
+        let (repeated, millis) = (&mut self.repeated, self.millis);
+        let rows = outfits.iter().map(|outfit| {
+            let row = OutfitRow::new(outfit, Origin::Imported, None, millis)?;
+            let times = repeated.entry(row.digest()).or_insert(0);
+            *times += 1;
+            Ok(if *times == 1 { row } else { row.again(*times - 1) })
+        });
         upsert::many(&mut self.transaction, self.dialect, rows).await
     }
 

@@ -3,10 +3,10 @@
 //! Files have a format of their own (`exchange`); this one is nobody's contract but the database's.
 
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use super::StoreError;
-use crate::domain::{FeatureValue, Features};
+use crate::domain::{FeatureValue, Features, json_number};
 
 /// Canonical: names in order, whole numbers without a fraction. Equal features are equal texts, which is
 /// how an unchanged row is recognised.
@@ -61,16 +61,6 @@ pub(super) fn text(value: &impl Serialize) -> String {
 
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
-}
-
-fn json_number(number: f64) -> Option<Number> {
-    /// Up to here every whole number has a float of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() <= EXACT {
-        #[expect(clippy::cast_possible_truncation, reason = "checked to be whole and within i64")]
-        return Some(Number::from(number as i64));
-    }
-    Number::from_f64(number)
 }
 
 #[cfg(test)]

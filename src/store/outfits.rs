@@ -161,6 +161,18 @@ impl<'a> OutfitRow<'a> {
         let digest = digest(outfit, &features);
         Ok(Self { outfit, features, digest, origin, person, millis })
     }
+
+    pub(super) fn digest(&self) -> [u8; 32] {
+        self.digest
+    }
+
+    /// The same outfit once more, as an outfit of its own: a stylist may lay one twice. `times` is how
+    /// often it came before, so that the same file brought in again meets the same rows.
+    pub(super) fn again(self, times: u32) -> Self {
+        let mut hash = Sha256::new_with_prefix(self.digest);
+        hash.update(times.to_be_bytes());
+        Self { digest: hash.finalize().into(), ..self }
+    }
 }
 
 impl upsert::Row for OutfitRow<'_> {

@@ -13,7 +13,11 @@ use std::{future::Future, io, sync::Arc};
 
 use axum::{Router, middleware};
 use tokio::net::TcpListener;
-use tower_http::{catch_panic::CatchPanicLayer, trace::TraceLayer};
+use tower_http::{
+    catch_panic::CatchPanicLayer,
+    trace::{DefaultOnResponse, TraceLayer},
+};
+use tracing::Level;
 
 use crate::{onnx_runtime::OnnxRuntime, release::Release, store::Store};
 
@@ -41,7 +45,14 @@ pub fn app(state: AppState) -> Router {
         .with_state(state)
         .layer(CatchPanicLayer::custom(problem::from_panic))
         .layer(middleware::from_fn(problem::render))
-        .layer(TraceLayer::new_for_http().make_span_with(request_id::span))
+        .layer(
+            TraceLayer::new_for_http()
+                .make_span_with(request_id::span)
+                .on_request(())
+                .on_response(DefaultOnResponse::new().level(Level::INFO))
+                // A problem logs itself, with its cause.
+                .on_failure(()),
+        )
         .layer(middleware::from_fn(request_id::assign))
 }
 

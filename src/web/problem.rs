@@ -190,9 +190,10 @@ pub(super) async fn render(request: Request, next: Next) -> Response {
     // Allow of a 405 and the like were set where the problem arose.
     for (name, value) in response.headers() {
         if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
-            rendered.headers_mut().insert(name, value.clone());
+            rendered.headers_mut().append(name, value.clone());
         }
     }
+    rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
     if kind == UNAVAILABLE {
         rendered.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     }

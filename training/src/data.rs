@@ -3,16 +3,12 @@
 //! The folder may hold a synthetic world or a shop's own tables: this module cannot tell, and must
 //! not. Any bad row ends the reading: a method is not fitted to half of somebody's data.
 
-use std::{
-    collections::HashMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::HashMap, path::Path};
 
 use anyhow::{Context, Result, anyhow, bail};
 use atelier::{
     domain::{Article, Customer, CustomerId, Features, Outfit, Schema, Split, Vocabulary},
-    exchange::{self, Format, Table},
+    exchange::{self, Files, Table},
 };
 
 use crate::random::{Stream, Table as Randomness};
@@ -56,9 +52,10 @@ impl Dataset {
     /// Reads a folder with articles, customers and outfits in any of the three formats, and
     /// `schema.toml` where it is not the built-in schema. The seed draws the development part.
     pub fn read(folder: &Path, seed: u64) -> Result<Self> {
-        let schema = schema_of(folder)?;
-        let articles: Vec<Article> = rows(folder, &schema)?;
-        let customers: Vec<Customer> = rows(folder, &schema)?;
+        let schema = exchange::schema_of(folder)?;
+        let files = Files::in_folder(folder)?;
+        let articles: Vec<Article> = rows(files.articles.as_deref(), folder, &schema)?;
+        let customers: Vec<Customer> = rows(files.customers.as_deref(), folder, &schema)?;
         let vocabulary = Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
             .with_context(|| format!("the articles of {}", folder.display()))?;
         let mut numbers = HashMap::with_capacity(customers.len());
@@ -68,8 +65,8 @@ impl Dataset {
             }
         }
         let mut outfits = Vec::new();
-        let path = table_file(folder, Outfit::NAME)?;
-        for row in exchange::read::<Outfit>(&path, &schema)? {
+        let path = needed::<Outfit>(files.outfits.as_deref(), folder)?;
+        for row in exchange::read::<Outfit>(path, &schema)? {
             let row = row.map_err(|error| anyhow!("{}, {error}", path.display()))?;
             let outfit = indexed(&row.value, outfits.len(), seed, &numbers, &vocabulary)
                 .with_context(|| format!("{}, line {}", path.display(), row.line))?;
@@ -111,41 +108,20 @@ fn indexed(
     Ok(IndexedOutfit { customer, articles, part, features: outfit.features.clone() })
 }
 
-fn rows<T: Table>(folder: &Path, schema: &Schema) -> Result<Vec<T>> {
-    let path = table_file(folder, T::NAME)?;
-    exchange::read::<T>(&path, schema)?
+fn rows<T: Table>(file: Option<&Path>, folder: &Path, schema: &Schema) -> Result<Vec<T>> {
+    let path = needed::<T>(file, folder)?;
+    exchange::read::<T>(path, schema)?
         .map(|row| Ok(row.map_err(|error| anyhow!("{}, {error}", path.display()))?.value))
         .collect()
 }
 
-fn schema_of(folder: &Path) -> Result<Schema> {
-    let path = folder.join("schema.toml");
-    if !path.is_file() {
-        return Ok(Schema::default_schema());
-    }
-    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    Schema::parse(&text).with_context(|| path.display().to_string())
-}
-
-/// A table's one file in the folder.
-pub(crate) fn table_file(folder: &Path, table: &str) -> Result<PathBuf> {
-    let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
-    let mut found = Vec::new();
-    for entry in entries {
-        let path = entry.with_context(|| folder.display().to_string())?.path();
-        if path.file_stem().is_some_and(|stem| stem == table) && Format::of(&path).is_ok() {
-            found.push(path);
-        }
-    }
-    match &found[..] {
-        [one] => Ok(one.clone()),
-        [] => bail!(
-            "{} has no {table}.jsonl, {table}.csv or {table}.parquet; make a data folder with \
+fn needed<'p, T: Table>(file: Option<&'p Path>, folder: &Path) -> Result<&'p Path> {
+    let name = T::NAME;
+    file.with_context(|| {
+        format!(
+            "{} has no {name}.jsonl, {name}.csv or {name}.parquet; make a data folder with \
              `atelier-training synthesise`, or put your tables there",
             folder.display()
-        ),
-        [one, other, ..] => {
-            bail!("{} and {} both hold {table}: keep the one that is meant", one.display(), other.display())
-        }
-    }
+        )
+    })
 }

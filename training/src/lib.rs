@@ -5,10 +5,15 @@
 pub mod baselines;
 pub mod cli;
 pub mod data;
+mod engine;
+pub mod export;
 pub mod metrics;
+pub mod model;
 mod number;
 pub mod oracle;
 mod random;
 pub mod survey;
 pub mod synthesise;
 pub mod world;
+
+pub use engine::AdamWConfig;

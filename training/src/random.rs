@@ -21,6 +21,8 @@ pub(crate) enum Table {
     Slots = 5,
     Contexts = 6,
     Development = 7,
+    /// A model's first weights, tensor by tensor.
+    Weights = 8,
 }
 
 /// One row's stream of random numbers.
@@ -41,7 +43,8 @@ impl Stream {
 
     /// Uniform in [0, 1).
     pub(crate) fn uniform(&mut self) -> f64 {
-        const STEP: f64 = 1.0 / (1_u64 << 53) as f64;
+        /// 2⁻⁵³, the distance of neighbouring draws.
+        const STEP: f64 = f64::EPSILON / 2.0;
         let bits = self.0.next_u64() >> 11;
         #[expect(clippy::cast_precision_loss, reason = "53 bits are what an f64 holds")]
         let whole = bits as f64;

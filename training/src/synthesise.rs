@@ -14,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use atelier::{
     digest,
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{Format, Shape, Table, Writer},
+    exchange::{Format, SCHEMA, Shape, Table, Writer},
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,6 @@ pub struct WorldFile {
 }
 
 const WORLD_FILE: &str = "world.json";
-const SCHEMA_FILE: &str = "schema.toml";
 /// Outfits laid at once: enough for all threads, few enough to stay small in memory.
 const SLICE: usize = 16_384;
 
@@ -67,7 +66,7 @@ pub fn synthesise(plan: Plan, format: Format, out: &Path, force: bool, tell: Tel
     let outfits =
         || slices().flat_map(|start| world.outfits(start..(start + SLICE).min(world.outfit_count())));
     write(folder, format, &schema, world.outfit_count(), outfits, tell)?;
-    fs::write(folder.join(SCHEMA_FILE), schema.source()).context("cannot write the schema")?;
+    fs::write(folder.join(SCHEMA), schema.source()).context("cannot write the schema")?;
 
     let file = WorldFile {
         version: VERSION.to_owned(),
@@ -184,7 +183,7 @@ fn refuse_to_replace(out: &Path, force: bool) -> Result<()> {
             Path::new(name).file_stem().is_some_and(|stem| stem == *table)
                 && Format::of(Path::new(name)).is_ok()
         });
-        table || name == WORLD_FILE || name == SCHEMA_FILE
+        table || name == WORLD_FILE || name == SCHEMA
     };
     match names.iter().find(|name| !ours(name)) {
         Some(stranger) => bail!(

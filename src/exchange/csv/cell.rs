@@ -6,8 +6,9 @@ use crate::{
     domain::{Kind, Schema},
     exchange::{
         flat::Place,
+        json_text::{JsonError, parse},
         table::Wire,
-        value::{JsonError, Value, parse},
+        value::{Value, normal},
     },
 };
 
@@ -114,16 +115,17 @@ fn json(cell: &str) -> Result<Option<Value<'_>>, String> {
     }
     match parse(cell) {
         Ok(value) => Ok(Some(value)),
-        Err(JsonError::Syntax(_)) => Ok(None),
+        Err(JsonError::Syntax(_) | JsonError::Early(_)) => Ok(None),
         Err(JsonError::Content(reason)) => Err(reason),
     }
 }
 
-/// The cell as the truth, number, list or text it looks like.
+/// The cell as the truth, number, list or text it looks like. Truths are written as JSON, pandas and Excel
+/// write them.
 fn plain(cell: &str) -> Value<'_> {
     match cell {
-        "true" => return Value::Bool(true),
-        "false" => return Value::Bool(false),
+        "true" | "True" | "TRUE" => return Value::Bool(true),
+        "false" | "False" | "FALSE" => return Value::Bool(false),
         _ => {}
     }
     if cell.contains('|') {
@@ -131,13 +133,12 @@ fn plain(cell: &str) -> Value<'_> {
     }
     let numeric = cell.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && cell.ends_with(|c: char| c.is_ascii_digit());
-    match parse(cell) {
-        // More digits than a number holds are a code, whose digits all matter.
-        Ok(Value::Number(number)) if numeric && (!number.is_f64() || cell.contains(['.', 'e', 'E'])) => {
-            Value::Number(number)
-        }
-        _ => Value::text(cell),
-    }
+    let number = match parse(cell) {
+        Ok(Value::Number(number)) if numeric => normal(number),
+        _ => return Value::text(cell),
+    };
+    // More digits than a number holds are a code, whose digits all matter.
+    if number.is_f64() && !cell.contains(['.', 'e', 'E']) { Value::text(cell) } else { Value::Number(number) }
 }
 
 #[cfg(test)]
@@ -161,7 +162,12 @@ mod tests {
         for (cell, json) in [
             ("", "null"),
             ("true", "true"),
-            ("TRUE", "\"TRUE\""),
+            ("True", "true"),
+            ("TRUE", "true"),
+            ("False", "false"),
+            ("FALSE", "false"),
+            ("tRUE", "\"tRUE\""),
+            ("yes", "\"yes\""),
             ("38", "38"),
             ("-1.50", "-1.5"),
             ("1e2", "100"),
@@ -208,7 +214,10 @@ mod tests {
         for (json, cell) in [
             ("\"red\"", "red"),
             ("\"38\"", "\"38\""),
+            ("true", "true"),
             ("\"true\"", "\"true\""),
+            ("\"True\"", "\"True\""),
+            ("\"FALSE\"", "\"FALSE\""),
             ("\"\"", "\"\""),
             ("\"a|b\"", "\"a|b\""),
             ("\"[]\"", r#""[]""#),

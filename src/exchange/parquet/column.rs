@@ -5,13 +5,17 @@ use ::parquet::{
     data_type::DataType,
     errors::ParquetError,
 };
+use serde_json::Number;
 
 use super::{
     calendar::{date, moment},
     guard::guarded,
     plan::{Holds, Leaf},
 };
-use crate::exchange::value::{JsonError, Value, parse};
+use crate::exchange::{
+    json_text::{JsonError, parse},
+    value::Value,
+};
 
 /// A row's value in one column, or why it cannot be used.
 pub(super) type Cell = Result<Value<'static>, String>;
@@ -103,11 +107,16 @@ fn describe(leaf: &Leaf, reason: &str) -> String {
 }
 
 fn float(number: f64) -> Cell {
-    Value::from_f64(number)
+    Number::from_f64(number)
+        .map(Value::Number)
         .ok_or_else(|| format!("holds {number}, which is no number; write null for what is not known"))
 }
 
 fn decimal(unscaled: i128, scale: i32) -> Cell {
+    // Databases that know no integers keep their ids so.
+    if let (0, Ok(whole)) = (scale, i64::try_from(unscaled)) {
+        return Ok(Value::Number(whole.into()));
+    }
     let number = format!("{unscaled}e{}", -i64::from(scale));
     float(number.parse().expect("digits and an exponent are a number; this is a bug"))
 }
@@ -128,7 +137,9 @@ fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {
     }
     match parse(text) {
         Ok(value) => Ok(owned(value)),
-        Err(JsonError::Syntax(reason) | JsonError::Content(reason)) => Err(format!("holds JSON: {reason}")),
+        Err(JsonError::Syntax(reason) | JsonError::Early(reason) | JsonError::Content(reason)) => {
+            Err(format!("should hold JSON: {reason}"))
+        }
     }
 }
 
@@ -153,8 +164,9 @@ mod tests {
     fn decimals_are_numbers() {
         assert_eq!(decimal(7990, 2), Ok(Value::from_f64(79.9).unwrap()));
         let bytes = |bytes: &[u8]| from_bytes(bytes, Holds::Decimal { scale: 1 });
-        assert_eq!(bytes(&[0xFF, 0xF6]), Ok(Value::Number((-1).into())));
+        assert_eq!(bytes(&[0xFF, 0xF6]), Ok(Value::Number(Number::from_f64(-1.0).unwrap())));
         assert_eq!(bytes(&[0x00, 0xFF]), Ok(Value::from_f64(25.5).unwrap()));
+        assert_eq!(decimal(9_007_199_254_740_993, 0), Ok(Value::Number(9_007_199_254_740_993_i64.into())));
         assert_eq!(bytes(&[1; 17]).unwrap_err(), "holds a decimal of 17 bytes, expected 1 to 16");
     }
 }

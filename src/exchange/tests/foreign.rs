@@ -58,7 +58,7 @@ fn what_pyarrow_writes_is_read() {
             json!({"customer": "c-2", "articles": ["d", "c", "b", "a", "e"], "features": {"mood": 8}}),
         ]
     );
-    assert_eq!(said::<Outfit>(&outfits)[1], "2: the schema has no feature \"mood\"; it was ignored");
+    assert_eq!(said::<Outfit>(&outfits)[1], "2: the schema has no feature \"mood\"; models do not see it");
 }
 
 #[test]
@@ -90,7 +90,23 @@ fn what_polars_writes_is_read_and_nan_is_no_number() {
     );
     assert_eq!(
         rows[2].as_ref().unwrap_err().to_string(),
-        "row 3: field \"articles\" must be a list of texts, found null in it"
+        "row 3: each of \"articles\" must be a text or a whole number, found null"
+    );
+}
+
+#[test]
+fn whole_numbers_are_ids_and_floats_are_not() {
+    assert_eq!(
+        canonical::<Outfit>(&fixture("outfits-numbers.parquet")),
+        [json!({"customer": "17", "articles": ["1", "2", "3", "9007199254740993"], "split": "train"})]
+    );
+    assert_eq!(
+        canonical::<Customer>(&fixture("customers-decimal.parquet"))[0]["id"],
+        json!("9007199254740993")
+    );
+    assert_eq!(
+        said::<Customer>(&fixture("customers-float.parquet")),
+        ["row 1: field \"id\" must be a text or a whole number, found 17.0"]
     );
 }
 

@@ -29,7 +29,7 @@ fn bad_json_lines_say_what_is_wrong() {
         [
             r#"{"customer":"c","articles":["a","b","c"]}"#,
             r#"{"customer":"c","articles":7}"#,
-            r#"{"customer":"c","articles":["a","b","c",4]}"#,
+            r#"{"customer":"c","articles":["a","b","c",4.0]}"#,
             r#"{"articles":["a","b","c","d"]}"#,
             r#"{"customer":"c","articles":["a","b","c","a"]}"#,
             r#"{"customer":"c","articles":["a","b","c","d"],"split":"test"}"#,
@@ -38,7 +38,7 @@ fn bad_json_lines_say_what_is_wrong() {
             r#"{"customer":"c","articles":["a","b","c","#,
             r#"["c",["a","b","c","d"]]"#,
             r#"{"customer":"c","customer":"d","articles":["a","b","c","d"]}"#,
-            r#"{"customer":17,"articles":["a","b","c","d"]}"#,
+            r#"{"customer":17.5,"articles":["a","b","c","d"]}"#,
             r#"{"customer":"c","articles":["a","b"," c","d"]}"#,
             r#"{"customer":"c","articles":["a","b","c","d"],"features":"wedding"}"#,
         ]
@@ -48,17 +48,17 @@ fn bad_json_lines_say_what_is_wrong() {
         said::<Outfit>(&outfits),
         [
             "line 1: an outfit has 4 to 8 articles, this one has 3",
-            "line 2: field \"articles\" must be a list of texts, found a number",
-            "line 3: field \"articles\" must be a list of texts, found a number in it",
+            "line 2: field \"articles\" must be a list of ids, found a number",
+            "line 3: each of \"articles\" must be a text or a whole number, found 4.0",
             "line 4: field \"customer\" is missing",
             "line 5: article a stands in it twice: an outfit is a set",
             "line 6: a split is \"train\" or \"validation\", not \"test\"",
             "line 7: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
-            "line 8: not JSON: expected `,` or `}` at column 17",
-            "line 9: not JSON: it ends too early, at column 40",
-            "line 10: a row must be an object, found a list",
+            "line 8: not JSON: expected a comma or the object's closing } (character 17)",
+            "line 9: not JSON: it ends too early, after character 40; a row is one object, whole on one line",
+            "line 10: a row must be an object, found a list: leave out what stands around the rows",
             "line 11: field \"customer\" stands in it twice",
-            "line 12: field \"customer\" must be a text, found a number",
+            "line 12: field \"customer\" must be a text or a whole number, found 17.5",
             "line 13: field \"articles\": an id cannot begin or end with a space",
             "line 14: field \"features\" must be an object, found a text",
         ]
@@ -83,8 +83,8 @@ fn bad_json_lines_say_what_is_wrong() {
              feature \"gender\" takes a text, found a list of 1",
             "line 2: feature \"mood\" takes a text, a number or a list of texts, found a list with a number in it",
             "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
-            "4: feature \"gender\" has no value \"divers\"; it was treated as not given",
-            "4: the schema has no feature \"mood\"; it was ignored",
+            "4: feature \"gender\" has no value \"divers\"; models do not see it",
+            "4: the schema has no feature \"mood\"; models do not see it",
             "line 5: field \"features\" holds the character NUL (\\u0000): take it out",
             "line 6: a feature needs a name, found an empty one",
         ]
@@ -117,6 +117,43 @@ fn bad_json_lines_say_what_is_wrong() {
 }
 
 #[test]
+fn whole_numbers_are_ids_and_floats_are_not() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "o.jsonl",
+        "{\"customer\":17,\"articles\":[1,\"2\",18446744073709551615,-4]}\n\
+         {\"customer\":17.0,\"articles\":[1,2,3,4]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,1e2]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,100000000000000000000]}\n\
+         {\"customer\":true,\"articles\":[1,2,3,4]}\n\
+         {\"customer\":17,\"articles\":[1,2,3,\"1\"]}\n",
+    );
+    let first = open::<Outfit>(&path).next().unwrap().unwrap().value;
+    assert_eq!(
+        fs::read_to_string(folder.rows("again.jsonl", &[first])).unwrap(),
+        "{\"customer\":\"17\",\"articles\":[\"1\",\"2\",\"18446744073709551615\",\"-4\"]}\n"
+    );
+    assert_eq!(
+        said::<Outfit>(&path),
+        [
+            "line 2: field \"customer\" must be a text or a whole number, found 17.0",
+            "line 3: each of \"articles\" must be a text or a whole number, found 100.0",
+            "line 4: each of \"articles\" must be a text or a whole number, found 1e+20",
+            "line 5: field \"customer\" must be a text or a whole number, found true or false",
+            "line 6: article 1 stands in it twice: an outfit is a set",
+        ]
+    );
+    let articles =
+        folder.file("a.jsonl", "{\"id\":9007199254740993,\"type\":\"coat\"}\n{\"id\":1,\"type\":2}\n");
+    let rows: Vec<_> = open::<Article>(&articles).collect();
+    assert_eq!(rows[0].as_ref().unwrap().value.id.as_str(), "9007199254740993", "to the last digit");
+    assert_eq!(
+        rows[1].as_ref().unwrap_err().to_string(),
+        "line 2: field \"type\" must be a text, found a number"
+    );
+}
+
+#[test]
 fn a_csv_file_is_read_by_the_schema() {
     let folder = Folder::new();
     let path = folder.file(
@@ -133,7 +170,7 @@ fn a_csv_file_is_read_by_the_schema() {
     assert_eq!(rows[1].value.features.get("occasion"), Some(&FeatureValue::Text("two\r\nlines".into())));
     assert_eq!(rows[1].value.features.get("mood"), Some(&FeatureValue::Many(vec!["1".into(), "2".into()])));
     assert_eq!(rows[2].value.features.get("mood"), Some(&FeatureValue::Number(7.0)));
-    assert_eq!(rows[2].warnings[0].to_string(), "the schema has no feature \"mood\"; it was ignored");
+    assert_eq!(rows[2].warnings[0].to_string(), "the schema has no feature \"mood\"; models do not see it");
 }
 
 #[test]
@@ -224,7 +261,7 @@ fn rows_of_unreasonable_size_are_refused() {
     assert_eq!(rows.len(), 2);
     let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 20));
     let path = folder.file("deep.jsonl", deep);
-    assert!(said::<Article>(&path)[0].starts_with("line 1: not JSON: recursion limit exceeded"));
+    assert!(said::<Article>(&path)[0].starts_with("line 1: lists and objects are nested too deeply"));
 }
 
 #[test]

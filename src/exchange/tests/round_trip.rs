@@ -6,11 +6,11 @@ use serde_json::{Map, Value as Json, json};
 use super::*;
 use crate::{
     domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split},
-    exchange::value::parse,
+    exchange::json_text::parse,
 };
 
 /// Texts that one format or another could take for something else.
-const TRICKY: [&str; 26] = [
+const TRICKY: [&str; 29] = [
     "",
     " ",
     "38",
@@ -19,6 +19,9 @@ const TRICKY: [&str; 26] = [
     "007",
     "true",
     "false",
+    "True",
+    "FALSE",
+    "True|False",
     "null",
     "NaN",
     "a|b",

@@ -3,7 +3,12 @@ use std::fs;
 use super::{atelier, path, run, said, write_tables};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(gives_back_what_was_imported, every_format_leads_back, does_not_write_over_files);
+contracts!(
+    gives_back_what_was_imported,
+    every_format_leads_back,
+    does_not_write_over_files,
+    another_companys_schema_goes_along,
+);
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];
 
@@ -56,4 +61,24 @@ async fn does_not_write_over_files(db: TestDatabase) {
     let output = run(atelier(&db, &["export", path(folder.path()), "--force"])).await;
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(fs::read_to_string(&file).unwrap(), "");
+    let output = run(atelier(&db, &["export", path(folder.path()), "--force", "--format", "csv"])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("articles.jsonl is there in another format"), "{}", said(&output));
+}
+
+/// What is a number by the built-in schema is a word by this one.
+async fn another_companys_schema_goes_along(db: TestDatabase) {
+    let (given, back) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let schema = "name = \"ours\"\n[[feature]]\nname = \"age\"\nkind = \"category\"\nvalues = [\"young\"]\n";
+    let file = given.path().join("schema.toml");
+    fs::write(&file, schema).unwrap();
+    let customers = "{\"id\":\"c-1\",\"features\":{\"age\":\"young\"}}\n";
+    fs::write(given.path().join("customers.jsonl"), customers).unwrap();
+    assert!(run(atelier(&db, &["import", path(given.path())])).await.status.success());
+    let output = run(atelier(&db, &["export", path(back.path()), "--schema", path(&file)])).await;
+    assert!(output.status.success(), "{}", said(&output));
+    assert_eq!(fs::read_to_string(back.path().join("schema.toml")).unwrap(), schema);
+    let again = run(atelier(&db, &["import", path(back.path())])).await;
+    assert!(again.status.success(), "{}", said(&again));
+    assert_eq!(fs::read_to_string(back.path().join("customers.jsonl")).unwrap(), customers);
 }

@@ -32,7 +32,7 @@ pub fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Three small tables in canonical form, in a folder.
+/// Three small tables in canonical form, in a folder; one outfit more than customers.
 pub fn write_tables(folder: &Path, customers: usize) {
     let mut articles = String::new();
     for number in 0..20 {
@@ -62,6 +62,9 @@ pub fn write_tables(folder: &Path, customers: usize) {
         )
         .unwrap();
     }
+    // A stylist may lay the same outfit twice.
+    let again = outfits.lines().next().unwrap_or_default().replace("validation", "train");
+    writeln!(outfits, "{again}").unwrap();
     fs::write(folder.join("articles.jsonl"), articles).unwrap();
     fs::write(folder.join("customers.jsonl"), rows).unwrap();
     fs::write(folder.join("outfits.jsonl"), outfits).unwrap();

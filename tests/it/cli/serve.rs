@@ -1,9 +1,12 @@
 use std::{
+    ffi::OsStr,
     fs,
-    io::{BufRead, BufReader, Read},
-    net::TcpListener,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    os::unix::ffi::OsStrExt,
     path::Path,
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use super::{atelier, path, run, said, write_tables};
@@ -14,6 +17,9 @@ contracts!(
     fills_an_empty_database_once,
     a_taken_port_is_said_so,
     a_release_that_does_not_fit_is_refused,
+    a_named_release_must_be_there,
+    a_caller_that_never_finishes_does_not_keep_it_alive,
+    a_variable_that_is_no_text_is_no_matter,
 );
 
 /// A served `atelier`, and the link it printed.
@@ -23,8 +29,10 @@ struct Served {
 }
 
 impl Served {
-    async fn start(db: &TestDatabase, models: &Path) -> Self {
-        let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0", "--models", path(models)]);
+    /// In a working folder of the test's own, whose `models` it serves.
+    async fn start(db: &TestDatabase, folder: &Path) -> Self {
+        let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0"]);
+        command.current_dir(folder);
         tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let mut first = String::new();
@@ -58,7 +66,8 @@ impl Served {
 }
 
 async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
-    let served = Served::start(&db, Path::new("/nowhere")).await;
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&db, folder.path()).await;
     assert!(served.get("livez").await.contains("alive"));
     let log = served.stop().await;
     assert!(log.contains("there is no release, so no outfit can be completed"), "{log}");
@@ -66,20 +75,20 @@ async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
 }
 
 async fn fills_an_empty_database_once(db: TestDatabase) {
-    let models = tempfile::tempdir().unwrap();
-    let demo = models.path().join("demo");
-    fs::create_dir(&demo).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let demo = folder.path().join("models/demo");
+    fs::create_dir_all(&demo).unwrap();
     write_tables(&demo, 30);
-    let served = Served::start(&db, models.path()).await;
+    let served = Served::start(&db, folder.path()).await;
     assert!(served.get("").await.contains("For c-00000"));
     served.stop().await;
     let store = db.open().await;
-    assert_eq!(store.outfits().count().await, Ok(30));
+    assert_eq!(store.outfits().count().await, Ok(31));
     let gone = store.customers().list("", None, 1).await.unwrap().remove(0);
     store.customers().erase(&gone.id).await.unwrap();
     store.close().await;
 
-    Served::start(&db, models.path()).await.stop().await;
+    Served::start(&db, folder.path()).await.stop().await;
     assert_eq!(db.open().await.customers().count().await, Ok(29), "what was erased stays erased");
 }
 
@@ -99,4 +108,42 @@ async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
         run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(models.path())])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).contains("demo/release.json: format 7, expected 1"), "{}", said(&output));
+}
+
+async fn a_named_release_must_be_there(db: TestDatabase) {
+    let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        said(&output).contains("there is no release in models/sprng: it lacks release.json"),
+        "{}",
+        said(&output)
+    );
+}
+
+/// Half a request holds a graceful stop up; being told a second time ends it.
+async fn a_caller_that_never_finishes_does_not_keep_it_alive(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&db, folder.path()).await;
+    let address = served.link.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let mut caller = TcpStream::connect(address).unwrap();
+    caller.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
+    served.get("livez").await;
+    let id = served.child.id().to_string();
+    assert!(Command::new("kill").arg(&id).status().unwrap().success());
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let log = served.stop().await;
+    assert!(log.contains("told to stop again: requests in progress are cut"), "{log}");
+}
+
+async fn a_variable_that_is_no_text_is_no_matter(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = atelier(&db, &["import", path(folder.path())]);
+    command.env("ODD", OsStr::from_bytes(b"\xff"));
+    assert!(said(&run(command).await).contains("nothing to import"));
+    let mut command = atelier(&db, &["import", path(folder.path())]);
+    command.env("ATELIER__SERVER__ADDRESS", OsStr::from_bytes(b"\xff"));
+    assert_eq!(
+        said(&run(command).await),
+        "atelier: the variable ATELIER__SERVER__ADDRESS is not valid UTF-8\n"
+    );
 }

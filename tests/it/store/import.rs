@@ -5,13 +5,14 @@ use atelier::{
 use futures_util::TryStreamExt;
 use serde_json::json;
 
-use super::{LATER, NOW, ODD_IDS, article, article_id, coat, customer, customer_id, outfit};
+use super::{LATER, NOW, ODD_IDS, article, article_id, coat, customer, customer_id, outfit, with_customers};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     brings_everything_in,
     dropped_leaves_nothing,
     twice_doubles_nothing,
+    an_outfit_that_stands_there_twice_comes_back_twice,
     counts_what_changed,
     the_later_of_two_rows_stays,
     is_invisible_until_committed,
@@ -86,6 +87,20 @@ async fn twice_doubles_nothing(db: TestDatabase) {
     {
         assert_eq!(count, Ok(MANY.into()));
     }
+}
+
+async fn an_outfit_that_stands_there_twice_comes_back_twice(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c"]).await;
+    let laid = |split| outfit("c", ["a", "b", "d", "e"], Some(split));
+    let file = [laid(Split::Train), laid(Split::Validation), laid(Split::Train)];
+    for expected in [counts(3, 0, 0), counts(0, 0, 3)] {
+        let mut import = store.import(NOW).await.unwrap();
+        assert_eq!(import.outfits(&file).await, Ok(expected));
+        import.commit().await.unwrap();
+    }
+    let kept: Vec<_> = store.outfits().all().map_ok(|kept| kept.outfit).try_collect().await.unwrap();
+    assert_eq!(kept, file);
 }
 
 async fn counts_what_changed(db: TestDatabase) {

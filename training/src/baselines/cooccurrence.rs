@@ -8,8 +8,8 @@ const WEIGHTS: [f64; 10] = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95];
 /// `w · mean over the visible b of Pr(article | b) + (1 - w) · Pr(article)`.
 #[derive(Debug)]
 pub struct Cooccurrence<'a> {
-    popularity: &'a Popularity,
-    pairs: &'a Pairs,
+    pub(super) popularity: &'a Popularity,
+    pub(super) pairs: &'a Pairs,
     pub weight: f64,
 }
 
@@ -53,7 +53,7 @@ impl Pairs {
 
 impl<'a> Cooccurrence<'a> {
     pub fn fit(data: &Dataset, types: &Types, popularity: &'a Popularity, pairs: &'a Pairs) -> Self {
-        choose(data, types, &WEIGHTS, |weight| Self { popularity, pairs, weight }).1
+        choose(data, types, &WEIGHTS, |weight| Self { popularity, pairs, weight })
     }
 }
 

@@ -102,16 +102,16 @@ fn choose<T: Answers>(
     types: &Types,
     candidates: &[f64],
     mut make: impl FnMut(f64) -> T,
-) -> (f64, T) {
-    let mut best = (candidates[0], make(candidates[0]), f64::INFINITY);
+) -> T {
+    let mut best: Option<(T, f64)> = None;
     for strength in candidates {
         let candidate = make(*strength);
         let loss = evaluate(data, types, Part::Development, &candidate).summary().cross_entropy.mean;
-        if loss < best.2 {
-            best = (*strength, candidate, loss);
+        if best.as_ref().is_none_or(|(_, least)| loss < *least) {
+            best = Some((candidate, loss));
         }
     }
-    (best.0, best.1)
+    best.expect("there are candidates; this is a bug").0
 }
 
 /// Counts of each article in the training outfits, the development part aside.

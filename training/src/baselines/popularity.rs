@@ -15,7 +15,7 @@ pub struct Popularity {
 impl Popularity {
     pub fn fit(data: &Dataset, types: &Types) -> Self {
         let counts = counts(data);
-        choose(data, types, &ADDED, |added| Self::from_counts(&counts, added)).1
+        choose(data, types, &ADDED, |added| Self::from_counts(&counts, added))
     }
 
     pub(super) fn from_counts(counts: &[f64], added: f64) -> Self {
@@ -41,7 +41,7 @@ pub struct TypePopularity {
 impl TypePopularity {
     pub fn fit(data: &Dataset, types: &Types) -> Self {
         let counts = counts(data);
-        choose(data, types, &ADDED, |added| Self::from_counts(&counts, types, added)).1
+        choose(data, types, &ADDED, |added| Self::from_counts(&counts, types, added))
     }
 
     pub(super) fn from_counts(counts: &[f64], types: &Types, added: f64) -> Self {

@@ -15,8 +15,8 @@ const STRENGTHS: [f64; 7] = [30.0, 3.0, 10.0, 100.0, 300.0, 1000.0, 3000.0];
 /// type's articles; an unnamed gender or band is a value like any other.
 #[derive(Debug)]
 pub struct ProfilePopularity<'a> {
-    base: &'a TypePopularity,
-    cells: &'a Cells,
+    pub(super) base: &'a TypePopularity,
+    pub(super) cells: &'a Cells,
     pub strength: f64,
 }
 
@@ -121,7 +121,7 @@ fn telling_prices(data: &Dataset, types: &Types) -> Vec<Option<String>> {
 
 impl<'a> ProfilePopularity<'a> {
     pub fn fit(data: &Dataset, types: &Types, base: &'a TypePopularity, cells: &'a Cells) -> Self {
-        choose(data, types, &STRENGTHS, |strength| Self { base, cells, strength }).1
+        choose(data, types, &STRENGTHS, |strength| Self { base, cells, strength })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -32,6 +32,13 @@ pub(super) struct Oracle {
 
 impl Oracle {
     pub(super) fn run(self) -> Result<()> {
+        if self.slots == 0 || self.customers < 8 {
+            bail!(
+                "--slots {} --customers {}: the oracle needs at least one slot and eight customers",
+                self.slots,
+                self.customers
+            );
+        }
         let began = Progress::new("the world made again, its files checked", 1);
         let world = synthesise::rebuild(&self.data)?;
         began.finish();

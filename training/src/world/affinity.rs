@@ -5,9 +5,11 @@ use super::{
     types::TYPES,
 };
 
-/// How much two types' difference in formality and in warmth tells against wearing them together.
+/// How much two types' difference in formality tells against wearing them together.
 const FORMALITY_APART: f64 = 3.2;
-const WARMTH_APART: f64 = 0.9;
+/// How much warm goes with warm and airy with airy. What is neither goes with both: a coat is no
+/// rarer over jeans than a trench coat is.
+const SAME_WEATHER: f64 = 1.3;
 
 /// Pairs of types that are worn together more or less than formality and warmth say.
 #[rustfmt::skip]
@@ -17,6 +19,7 @@ const PAIRS: &[(ArticleType, ArticleType, f64)] = {
         (T::Blazer, T::Hoodie, -1.2), (T::Blazer, T::Shorts, -1.5), (T::Blazer, T::Leggings, -2.0),
         (T::Blazer, T::Polo, -0.4), (T::Blazer, T::TShirt, 0.5), (T::Blazer, T::Jeans, 0.4),
         (T::Waistcoat, T::TShirt, -1.0), (T::Waistcoat, T::Hoodie, -2.5), (T::Waistcoat, T::Sweater, -1.5),
+        (T::Waistcoat, T::Jumpsuit, -2.0), (T::Waistcoat, T::Dress, -1.5),
         (T::Cardigan, T::Hoodie, -3.0), (T::Cardigan, T::Sweater, -2.0),
         (T::Shirt, T::Leggings, -1.2), (T::Blouse, T::Leggings, -0.8), (T::Polo, T::Leggings, -1.0),
         (T::Polo, T::Skirt, -0.3), (T::Hoodie, T::Skirt, -0.8), (T::Hoodie, T::Trousers, -0.6),
@@ -61,6 +64,7 @@ fn leaning(family: Family) -> (f64, f64) {
 }
 
 /// Families that a type of the body or the shoes invites or forbids.
+#[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 fn invites(family: Family, kind: ArticleType) -> f64 {
     use ArticleType as T;
     match (family, kind) {
@@ -94,13 +98,13 @@ impl Affinity {
     pub(crate) fn new() -> Self {
         let pair = |a: usize, b: usize| {
             let formality = TYPES[a].formality - TYPES[b].formality;
-            let warmth = TYPES[a].warmth - TYPES[b].warmth;
+            let weather = TYPES[a].warmth * TYPES[b].warmth;
             let (kind_a, kind_b) = (TYPES[a].kind, TYPES[b].kind);
             let named = PAIRS
                 .iter()
                 .find(|(x, y, _)| (*x, *y) == (kind_a, kind_b) || (*x, *y) == (kind_b, kind_a))
                 .map_or(0.0, |(_, _, score)| *score);
-            (named - FORMALITY_APART * formality * formality - WARMTH_APART * warmth * warmth).exp()
+            (named - FORMALITY_APART * formality * formality + SAME_WEATHER * weather).exp()
         };
         let odds = |family: Family, kind: usize| {
             let (warmth, formality) = leaning(family);
@@ -136,6 +140,7 @@ mod tests {
         assert!(affinity.factor(T::Hoodie, T::Heel) < 0.1);
         assert!(affinity.factor(T::Parka, T::Sandal) < 0.05);
         assert!(affinity.factor(T::Shirt, T::Trousers) > 0.9);
+        assert!(affinity.factor(T::Boot, T::Coat) > 1.5);
         assert!(affinity.odds_factor(Family::Hosiery, T::Jeans) < 0.01);
         for pair in PAIRS {
             assert!(pair.0.family() != pair.1.family(), "{pair:?} are never worn together anyway");

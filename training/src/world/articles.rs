@@ -18,7 +18,7 @@ pub(crate) const TIER_LN_PRICE: [f64; 5] = [-0.65, -0.30, 0.0, 0.45, 1.10];
 const IN_STOCK: f64 = 0.93;
 
 /// How much of the catalogue is its head, within which articles are about equally sought after.
-const HEAD: f64 = 0.015;
+const HEAD: f64 = 0.01;
 
 pub(crate) fn draw_article(seed: u64, number: usize) -> ArticleTraits {
     let mut stream = Stream::new(seed, Table::Article, number);
@@ -88,8 +88,8 @@ fn draw_material(stream: &mut Stream, brand: &BrandTraits, traits: &TypeTraits, 
             };
             let by_style = match (style, material) {
                 (Style::Sporty, Material::Polyester | Material::Nylon) => 2.2,
-                (Style::Boho, Material::Linen | Material::Suede) => 2.0,
-                (Style::Rock, Material::Leather | Material::Denim) => 2.0,
+                (Style::Boho, Material::Linen | Material::Suede)
+                | (Style::Rock, Material::Leather | Material::Denim) => 2.0,
                 (Style::Glamour | Style::Romantic, Material::Silk) => 1.8,
                 (Style::Minimal, Material::Wool | Material::Linen) => 1.3,
                 _ => 1.0,

@@ -1,8 +1,11 @@
 //! The fifty brands of the default schema: how large, how dear, in what taste, for whom.
 
 use super::lexicon::{
-    Colour::{self, *},
-    Style::{self, *},
+    Colour::{
+        self, Beige, Black, Blue, Brown, Burgundy, Green, Grey, LightBlue, Navy, Olive, Orange, Pink, Purple,
+        Red, White, Yellow,
+    },
+    Style::{self, Boho, Casual, Classic, Glamour, Minimal, Preppy, Rock, Romantic, Sporty, Street},
 };
 
 /// One brand's row.

@@ -63,10 +63,10 @@ impl Catalogue {
     pub(crate) fn new(seed: u64, count: usize) -> Self {
         let articles: Vec<ArticleTraits> =
             (0..count).into_par_iter().map(|number| draw_article(seed, number)).collect();
-        Self::shelve(articles)
+        Self::shelve(&articles)
     }
 
-    fn shelve(articles: Vec<ArticleTraits>) -> Self {
+    fn shelve(articles: &[ArticleTraits]) -> Self {
         let mut order: Vec<usize> = (0..articles.len()).collect();
         order.sort_by_key(|&number| (articles[number].kind, articles[number].class(), number));
         let short = |n: usize| u32::try_from(n).expect("a catalogue of four billion articles is a bug");

@@ -4,7 +4,10 @@
 //! each, so that sums over all classes stay cheap and the oracle exact.
 
 use super::lexicon::{
-    Colour::{self, *},
+    Colour::{
+        self, Beige, Black, Blue, Brown, Burgundy, Green, Grey, LightBlue, Navy, Olive, Orange, Pink, Purple,
+        Red, White, Yellow,
+    },
     Family, Style, Word,
 };
 
@@ -32,9 +35,9 @@ impl Closeness {
 
     fn strength(self) -> f64 {
         match self {
-            Closeness::Loose => 0.6,
-            Closeness::Plain => 1.25,
-            Closeness::Close => 2.1,
+            Closeness::Loose => 0.7,
+            Closeness::Plain => 1.4,
+            Closeness::Close => 2.2,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What people of one gender, age and country lean to. Customers draw what they say they prefer from
 //! it, and a stylist falls back on it where a customer said nothing.
 
-use super::lexicon::{Country, Gender, Style};
+use super::lexicon::{Country, Gender, Style, Word};
 
 /// The age at which the tables below hold as they stand.
 pub(crate) const MIDDLE_AGE: f64 = 38.0;
@@ -77,7 +77,6 @@ pub(crate) fn cold(country: Option<Country>) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lexicon::Word;
     use super::*;
 
     #[test]

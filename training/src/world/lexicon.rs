@@ -5,6 +5,7 @@
 /// A closed list of words, numbered from zero in the order of its declaration.
 pub(crate) trait Word: Copy + 'static {
     const ALL: &'static [Self];
+    const COUNT: usize = Self::ALL.len();
     fn word(self) -> &'static str;
     fn index(self) -> usize;
 }
@@ -14,10 +15,6 @@ macro_rules! words {
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub(crate) enum $name { $($variant),+ }
-
-        impl $name {
-            pub(crate) const COUNT: usize = [$($name::$variant),+].len();
-        }
 
         impl Word for $name {
             const ALL: &'static [Self] = &[$($name::$variant),+];

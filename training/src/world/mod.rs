@@ -31,9 +31,12 @@ mod template;
 mod type_taste;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashSet;
 
-use atelier::domain::{Article, ArticleId, Customer, CustomerId, Outfit, Split};
+use atelier::domain::{Article, Customer, Outfit, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -147,14 +150,7 @@ impl World {
 
     /// Outfits of these numbers, laid in parallel, in the order of the numbers.
     pub fn outfits(&self, numbers: std::ops::Range<usize>) -> Vec<Outfit> {
-        numbers.into_par_iter().map(|number| self.outfit(&self.lay(number))).collect()
-    }
-
-    fn outfit(&self, laid: &Laid) -> Outfit {
-        let articles: Vec<ArticleId> =
-            laid.articles.iter().map(|number| rows::article_id(*number as usize)).collect();
-        let customer: CustomerId = rows::customer_id(laid.customer);
-        rows::outfit(customer, articles, laid.split, laid.occasion)
+        numbers.into_par_iter().map(|number| rows::outfit(&self.lay(number))).collect()
     }
 
     /// The numbers of the validation outfits, rising.
@@ -186,24 +182,19 @@ impl World {
         Context { profile: self.population.profile(customer), occasion }
     }
 
-    /// A customer and an occasion as an outfit draws them; where the occasion is given (if only as
-    /// unstated), as those outfits draw them that have it.
-    pub(crate) fn draw_context(
-        &self,
-        stream: &mut Stream,
-        given: Option<Option<Occasion>>,
-    ) -> (usize, Option<Occasion>) {
+    /// A customer and an occasion as an outfit draws them.
+    pub(crate) fn draw_context(&self, stream: &mut Stream) -> (usize, Option<Occasion>) {
+        let customer = self.population.draw(stream);
+        (customer, occasion::draw(stream, self.population.profile(customer)))
+    }
+
+    /// A customer as those outfits draw them that have this occasion, or none stated.
+    pub(crate) fn draw_customer_with(&self, stream: &mut Stream, occasion: Option<Occasion>) -> usize {
+        let index = occasion.map_or(Occasion::COUNT, Word::index);
         loop {
             let customer = self.population.draw(stream);
-            let profile = self.population.profile(customer);
-            match given {
-                None => return (customer, occasion::draw(stream, profile)),
-                Some(wanted) => {
-                    let index = wanted.map_or(Occasion::COUNT, Word::index);
-                    if stream.chance(occasion::shares(profile)[index]) {
-                        return (customer, wanted);
-                    }
-                }
+            if stream.chance(occasion::shares(self.population.profile(customer))[index]) {
+                return customer;
             }
         }
     }

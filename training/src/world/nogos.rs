@@ -84,12 +84,12 @@ fn draw_types(stream: &mut Stream, person: &Person) -> Words<ArticleType> {
         (T::Parka, 2.0),
         (T::Bag, 4.0),
     ];
-    let from = match person.gender {
-        Gender::Female => women,
-        Gender::Male => men,
-        Gender::Diverse if stream.chance(0.5) => women,
-        Gender::Diverse => men,
+    let as_women_do = match person.gender {
+        Gender::Female => true,
+        Gender::Male => false,
+        Gender::Diverse => stream.chance(0.5),
     };
+    let from = if as_women_do { women } else { men };
     let mut weights = vec![0.0; ArticleType::COUNT];
     for (kind, weight) in from {
         let with_age = match kind {

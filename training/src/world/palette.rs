@@ -1,6 +1,6 @@
 //! Colours: which are usual, in which style, for which type.
 
-use super::lexicon::{ArticleType, Colour, Material, Style};
+use super::lexicon::{ArticleType, Colour, Material, Style, Word};
 
 /// What each style does to the weight of each colour, for articles and for what customers prefer.
 #[rustfmt::skip]
@@ -20,7 +20,7 @@ pub(crate) const STYLE_PALETTE: [[f64; Colour::COUNT]; Style::COUNT] = [
 
 #[rustfmt::skip]
 const GENERAL: [f64; Colour::COUNT] =
-  [20., 13., 9.0, 8.0, 5.0, 9.0, 8.0, 5.0, 4.5, 4.0, 2.2, 1.8, 4.5, 3.5, 4.0, 2.2];
+  [16., 13., 8.0, 8.0, 5.0, 9.0, 8.0, 5.5, 5.5, 4.5, 2.8, 2.4, 5.5, 4.0, 5.0, 3.0];
 #[rustfmt::skip]
 const DENIM: [f64; Colour::COUNT] =
   [12., 4.0, 7.0, 0.6, 0.3, 8.0, 22., 10., 0.3, 0.4, 0.1, 0.1, 0.2, 0.2, 0.3, 0.1];

@@ -201,9 +201,10 @@ fn draw_fit(stream: &mut Stream, person: &Person, styles: Words<Style>) -> Fit {
 }
 
 pub(crate) fn words<T>(indices: Vec<usize>) -> Words<T> {
-    let mut words = Words::default();
-    indices.into_iter().for_each(|index| words.insert_index(index));
-    words
+    indices.into_iter().fold(Words::default(), |mut words, index| {
+        words.insert_index(index);
+        words
+    })
 }
 
 #[cfg(test)]

@@ -125,7 +125,9 @@ mod tests {
     fn set<T, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
         let mut words = Words::default();
         if let Some(FeatureValue::Many(given)) = features.get(name) {
-            given.iter().for_each(|word| words.insert_index(index(word)));
+            for word in given {
+                words.insert_index(index(word));
+            }
         }
         words
     }

@@ -1,20 +1,21 @@
 //! The world's rows as the domain's: what the three tables say of an article, a customer, an outfit.
 
-use atelier::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use atelier::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit};
 use serde_json::{Map, Value, json};
 
 use super::{
+    Laid,
     brands::BRANDS,
     catalogue::ArticleTraits,
-    lexicon::{ArticleType, Material, Occasion, Pattern, Word},
+    lexicon::{ArticleType, Colour, Material, Pattern, Word},
     profile::Profile,
 };
 
-pub(crate) fn article_id(number: usize) -> ArticleId {
+fn article_id(number: usize) -> ArticleId {
     ArticleId::new(format!("a-{:05}", number + 1)).expect("such an id is sound; this is a bug")
 }
 
-pub(crate) fn customer_id(number: usize) -> CustomerId {
+fn customer_id(number: usize) -> CustomerId {
     CustomerId::new(format!("c-{:06}", number + 1)).expect("such an id is sound; this is a bug")
 }
 
@@ -48,35 +49,50 @@ fn name(traits: &ArticleTraits) -> String {
     if traits.pattern != Pattern::Plain {
         words.push(traits.pattern.word().to_owned());
     }
-    let told = matches!(traits.material, Material::Metal)
-        || matches!(
-            traits.kind,
-            ArticleType::Jeans
-                | ArticleType::DenimJacket
-                | ArticleType::LeatherJacket
-                | ArticleType::Sunglasses
-        );
-    if !told {
-        words.push(traits.material.word().to_owned());
+    match (traits.material, traits.colour) {
+        (Material::Metal, Colour::Yellow) => words.push("gold".to_owned()),
+        (Material::Metal, Colour::Grey) => words.push("silver".to_owned()),
+        (Material::Metal, _) => {}
+        _ if says_its_material(traits.kind) => {}
+        (material, _) => words.push(material.word().to_owned()),
     }
-    words.push(traits.kind.word().replace('-', " "));
+    let kind = traits.kind.word();
+    let (first, last) = kind.split_once('-').unwrap_or((kind, ""));
+    // A trench coat is two words; a t-shirt and a lace-up are one.
+    words.push(if matches!(last, "coat" | "jacket") { format!("{first} {last}") } else { kind.to_owned() });
     words.join(" ")
+}
+
+fn says_its_material(kind: ArticleType) -> bool {
+    use ArticleType as T;
+    matches!(kind, T::Jeans | T::DenimJacket | T::LeatherJacket | T::Sunglasses)
 }
 
 pub(crate) fn customer(number: usize, profile: &Profile) -> Customer {
     Customer { id: customer_id(number), features: profile.features() }
 }
 
-pub(crate) fn outfit(
-    customer: CustomerId,
-    articles: Vec<ArticleId>,
-    split: Split,
-    occasion: Option<Occasion>,
-) -> Outfit {
-    let features: Features = occasion
-        .map(|occasion| ("occasion".to_owned(), FeatureValue::Text(occasion.word().to_owned())))
-        .into_iter()
-        .collect();
-    Outfit::new(customer, articles, Some(split), features)
+pub(crate) fn outfit(laid: &Laid) -> Outfit {
+    let occasion = laid.occasion.map(|occasion| FeatureValue::Text(occasion.word().to_owned()));
+    let features: Features = occasion.map(|value| ("occasion".to_owned(), value)).into_iter().collect();
+    let articles = laid.articles.iter().map(|number| article_id(*number as usize)).collect();
+    Outfit::new(customer_id(laid.customer), articles, Some(laid.split), features)
         .expect("the stylist lays four to eight different articles; this is a bug")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::catalogue::Catalogue;
+
+    #[test]
+    fn names_are_short_and_human() {
+        let catalogue = Catalogue::new(1, 400);
+        let names: Vec<String> = catalogue.shelf().iter().map(name).collect();
+        let some = |end: &str| names.iter().any(|name| name.ends_with(end));
+        assert!(
+            some(" cotton t-shirt") && some(" jeans") && some(" trench coat") && some(" silver jewellery")
+        );
+        assert!(!some(" denim jeans") && !some(" metal watch") && !some(" t shirt"));
+    }
 }

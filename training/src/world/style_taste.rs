@@ -144,7 +144,9 @@ mod tests {
 
     fn styles(of: &[Style]) -> Words<Style> {
         let mut words = Words::default();
-        of.iter().for_each(|style| words.insert_index(style.index()));
+        for style in of {
+            words.insert_index(style.index());
+        }
         words
     }
 

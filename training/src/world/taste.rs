@@ -19,17 +19,17 @@ use super::{
 };
 
 /// The exponent of popularity's Zipf tail.
-const POPULARITY: f64 = 1.8;
+const POPULARITY: f64 = 1.5;
 /// How firmly the stylist follows taste, against the noise of the day: all of it but popularity.
-const FIRMNESS: f64 = 1.35;
+const FIRMNESS: f64 = 1.6;
 /// A preferred brand, and each style that another brand shares with the customer.
 const BRAND: f64 = 2.0;
 const BRAND_OF_STYLE: f64 = 0.35;
 /// A material or colour that the customer ruled out: with the firmness, 1 in 400 is the stylist's slip.
-pub(crate) const NO_GO: f64 = -4.5;
+pub(crate) const NO_GO: f64 = -3.7;
 /// One size off may still fit; two do not.
-const ONE_SIZE_OFF: f64 = -2.8;
-const SIZE_OFF: f64 = -7.0;
+const ONE_SIZE_OFF: f64 = -3.2;
+const SIZE_OFF: f64 = -6.0;
 
 /// Where on the body an article sits, as far as colours care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

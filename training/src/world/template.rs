@@ -54,9 +54,9 @@ impl<'a> TemplateLaw<'a> {
         let ways = Ways::new(&odds, types.len());
         let mut left = ways.draw_count(stream);
         let mut included = Vec::with_capacity(left);
-        for place in 0..OPTIONAL.len() {
+        for (place, family) in OPTIONAL.iter().enumerate() {
             if left > 0 && stream.chance(ways.share_with(place, left, &odds)) {
-                included.push(OPTIONAL[place]);
+                included.push(*family);
                 left -= 1;
             }
         }
@@ -249,9 +249,9 @@ mod tests {
 
     #[test]
     fn what_is_no_template_has_no_probability() {
+        use ArticleType as T;
         let affinity = Affinity::new();
         let law = law(&affinity);
-        use ArticleType as T;
         assert!(law.probability(&[T::Jeans, T::TShirt, T::Sneaker, T::Belt]) > 0.0);
         assert_eq!(law.probability(&[T::Jeans, T::TShirt, T::Sneaker]).to_bits(), 0);
         assert_eq!(law.probability(&[T::Jeans, T::Sneaker, T::Bag, T::Belt]).to_bits(), 0);

@@ -14,6 +14,9 @@ const NO_GO: f64 = -5.5;
 /// How much a preferred style moves the types it is at home in.
 const STYLE_PULL: f64 = 0.8;
 
+/// How much a cold country adds to warm types.
+const COLD: f64 = 0.35;
+
 /// Weights of types and odds of families for one context.
 #[derive(Debug)]
 pub(crate) struct TypeTaste {
@@ -56,10 +59,11 @@ fn utility(context: Context<'_>, kind: ArticleType) -> f64 {
     let asked = occasion::traits(context.occasion);
     let [women, men] = by_gender(profile.gender);
     let formality = traits.formality - asked.formality;
-    let warmth = traits.warmth - (asked.warmth + 0.3 * cold(profile.country));
+    let warmth = traits.warmth - asked.warmth;
     (women * traits.worn[0] + men * traits.worn[1]).ln()
         - asked.formality_pull * formality * formality
-        - (asked.warmth_pull + 0.2) * warmth * warmth
+        - asked.warmth_pull * warmth * warmth
+        + COLD * cold(profile.country) * traits.warmth
         + STYLE_PULL * style_fit(profile, kind)
         + for_occasion(context.occasion, kind)
         + for_person(profile, kind)
@@ -78,6 +82,7 @@ fn style_fit(profile: &Profile, kind: ArticleType) -> f64 {
 
 /// What an occasion asks for or forbids beyond formality and warmth.
 #[rustfmt::skip]
+#[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
 fn for_occasion(occasion: Option<Occasion>, kind: ArticleType) -> f64 {
     use ArticleType as T;
     use Occasion as O;
@@ -86,12 +91,12 @@ fn for_occasion(occasion: Option<Occasion>, kind: ArticleType) -> f64 {
         (O::Sport, T::Leggings | T::Sneaker) => 2.0,
         (O::Sport, T::Shorts) => 1.2,
         (O::Sport, T::TShirt | T::Hoodie) => 0.8,
-        (O::Sport, T::Jeans | T::Dress | T::Sandal | T::Jumpsuit | T::LeatherJacket | T::DenimJacket) => -2.0,
-        (O::Sport, T::Sweater | T::Polo | T::Boot | T::Top | T::Hat) => -0.8,
+        (O::Sport, T::Jeans | T::Chinos | T::Skirt | T::Dress | T::Sandal | T::Jumpsuit | T::LeatherJacket | T::DenimJacket | T::Hat) => -3.0,
+        (O::Sport, T::Sweater | T::Polo | T::Boot | T::Top | T::Cardigan | T::Coat | T::TrenchCoat) => -1.2,
         (O::Beach, T::Sandal | T::Shorts) => 1.6,
         (O::Beach, T::Dress | T::Hat) => 0.8,
         (O::Beach, T::Boot | T::Blazer | T::Jeans | T::Leggings | T::Sweater | T::LeatherJacket | T::Beanie) => -1.8,
-        (O::Beach, T::LaceUp | T::Heel | T::Coat | T::Parka | T::TrenchCoat) => -3.0,
+        (O::Beach, T::LaceUp | T::Heel | T::Coat | T::Parka | T::TrenchCoat) => -4.0,
         (O::Wedding, T::Dress) => 1.3,
         (O::Wedding, T::Heel | T::LaceUp | T::Blazer) => 0.6,
         (O::Wedding, T::Jeans | T::Leggings | T::Shorts | T::Hoodie | T::TShirt | T::Sneaker) => -2.5,
@@ -101,7 +106,7 @@ fn for_occasion(occasion: Option<Occasion>, kind: ArticleType) -> f64 {
         (O::Office, T::Shorts | T::Leggings | T::Hoodie | T::Sandal) => -1.8,
         (O::Office, T::Blazer | T::Shirt | T::Blouse | T::Trousers) => 0.3,
         (O::Travel, T::Backpack | T::Sneaker) => 0.7,
-        (O::Travel, T::Heel) => -1.5,
+        (O::Travel, T::Heel) => -2.0,
         (O::Date, T::Dress) => 0.4,
         (O::Date, T::RainJacket | T::Leggings | T::Backpack) => -1.0,
         (O::Festival, T::Boot | T::DenimJacket | T::Shorts | T::Hat) => 0.8,
@@ -144,16 +149,16 @@ fn for_person(profile: &Profile, kind: ArticleType) -> f64 {
 /// How readily a family is put in, on the scale of logarithmic odds: for women, for men.
 #[rustfmt::skip]
 const USUAL: [(Family, [f64; 2]); 10] = [
-    (Family::Layer,     [-1.57, -1.32]),
-    (Family::Outerwear, [-1.02, -0.82]),
+    (Family::Layer,     [-1.45, -1.20]),
+    (Family::Outerwear, [-0.77, -0.57]),
     (Family::Bag,       [-0.07, -1.72]),
     (Family::Hosiery,   [-1.32, -8.00]),
-    (Family::Belt,      [-1.92, -0.97]),
+    (Family::Belt,      [-2.12, -1.17]),
     (Family::Headwear,  [-2.42, -1.97]),
     (Family::Scarf,     [-2.32, -2.42]),
-    (Family::Jewellery, [-1.22, -3.42]),
-    (Family::Watch,     [-2.42, -1.22]),
-    (Family::Eyewear,   [-2.32, -2.12]),
+    (Family::Jewellery, [-1.32, -3.52]),
+    (Family::Watch,     [-2.77, -1.57]),
+    (Family::Eyewear,   [-2.57, -2.37]),
 ];
 
 /// What each occasion adds, in the order of [`USUAL`].
@@ -161,14 +166,14 @@ const USUAL: [(Family, [f64; 2]); 10] = [
 const BY_OCCASION: [[f64; 10]; Occasion::COUNT] = [
 //  layer outer  bag   hosi  belt  head  scarf jewel watch eye
   [ 0.0,  0.2,  0.1,  0.0,  0.0,  0.0,  0.1, -0.1,  0.0,  0.0], // everyday
-  [ 0.9,  0.1,  0.4,  0.4,  0.5, -2.0, -0.3,  0.0,  0.5, -1.2], // office
+  [ 0.9,  0.1,  0.4,  0.4,  0.5, -2.8, -0.3,  0.0,  0.5, -1.4], // office
   [ 0.3, -0.3,  0.2,  0.4,  0.1, -1.8, -0.7,  0.8,  0.4, -2.0], // evening
   [ 0.6, -1.0,  0.2,  0.2,  0.3, -1.0, -0.8,  1.1,  0.7, -1.2], // wedding
   [-0.2,  0.3,  0.0, -0.3,  0.0,  0.4,  0.3, -0.3, -0.2,  0.3], // weekend
-  [-2.5, -0.1, -0.2, -3.0, -4.0,  0.8, -2.0, -3.0, -0.1, -0.3], // sport
+  [-4.0, -0.1, -0.2, -3.0, -4.0,  0.8, -2.0, -3.0, -0.1, -0.3], // sport
   [ 0.1,  0.5,  0.7, -0.5,  0.0,  0.3,  0.5, -0.6,  0.2,  0.6], // travel
   [ 0.1,  0.0,  0.1,  0.3,  0.1, -1.0, -0.2,  0.6,  0.2, -0.8], // date
-  [-2.2, -2.5,  0.5, -5.0, -1.5,  1.4, -2.5, -0.2, -0.8,  1.7], // beach
+  [-2.5, -3.5,  0.5, -5.0, -1.5,  1.4, -2.5, -0.2, -0.8,  1.7], // beach
   [-1.5,  0.0,  0.1, -1.0,  0.2,  0.9, -0.8,  0.1, -0.8,  1.0], // festival
 ];
 
@@ -189,23 +194,25 @@ fn inclusion(context: Context<'_>, family: Family) -> f64 {
         _ => 0.0,
     };
     let rich = profile.prices.iter().flatten().filter(|band| **band >= PriceBand::Upper).count() >= 2;
-    let taste: f64 = profile
-        .styles
-        .iter()
-        .map(|style| match (style, family) {
-            (Style::Glamour | Style::Boho, Family::Jewellery) => 0.6,
-            (Style::Minimal, Family::Jewellery | Family::Scarf | Family::Headwear) => -0.4,
-            (Style::Street, Family::Headwear) | (Style::Classic, Family::Scarf) => 0.5,
-            (Style::Sporty, Family::Jewellery | Family::Belt) => -0.4,
-            (Style::Rock, Family::Belt) | (Style::Preppy | Style::Classic, Family::Layer) => 0.3,
-            _ => 0.0,
-        })
-        .sum();
+    let taste: f64 = profile.styles.iter().map(|style| wears(style, family)).sum();
     let worth = match family {
         Family::Watch | Family::Jewellery if rich => 0.3,
         _ => 0.0,
     };
     usual + asked + weather + taste + worth
+}
+
+/// How much more readily those who prefer a style wear a family.
+#[expect(clippy::match_same_arms, reason = "a table: one row a rule")]
+fn wears(style: Style, family: Family) -> f64 {
+    match (style, family) {
+        (Style::Glamour | Style::Boho, Family::Jewellery) => 0.6,
+        (Style::Minimal, Family::Jewellery | Family::Scarf | Family::Headwear) => -0.4,
+        (Style::Street, Family::Headwear) | (Style::Classic, Family::Scarf) => 0.5,
+        (Style::Sporty, Family::Jewellery | Family::Belt) => -0.4,
+        (Style::Rock, Family::Belt) | (Style::Preppy | Style::Classic, Family::Layer) => 0.3,
+        _ => 0.0,
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,155 @@
+//! A schema read, profiles encoded.
+
+use super::*;
+use serde_json::json;
+
+fn text(word: &str) -> FeatureValue {
+    FeatureValue::Text(word.into())
+}
+
+fn many(words: &[&str]) -> FeatureValue {
+    FeatureValue::Many(words.iter().map(ToString::to_string).collect())
+}
+
+fn profile(given: &[(&str, FeatureValue)]) -> Features {
+    given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+}
+
+const SMALL: &str = r#"
+    name = "small"
+    [[feature]]
+    name = "gender"
+    kind = "category"
+    values = ["female", "male"]
+    [[feature]]
+    name = "colours"
+    kind = "set"
+    values = ["red", "green", "blue"]
+    [[feature]]
+    name = "age"
+    kind = "number"
+    edges = [18, 30]
+    [[feature]]
+    name = "never"
+    kind = "set"
+    values = ["coat", "hat"]
+    excludes = "type"
+"#;
+
+#[test]
+fn the_default_schema_has_the_papers_width() {
+    let schema = Schema::default_schema();
+    assert_eq!(schema.features().len(), 23);
+    assert_eq!(schema.context_width(), 736);
+}
+
+#[test]
+fn a_profile_becomes_indices() {
+    let schema = Schema::parse(SMALL).unwrap();
+    let given = profile(&[
+        ("gender", text("male")),
+        ("colours", many(&["blue", "red", "blue"])),
+        ("age", FeatureValue::Number(18.0)),
+    ]);
+    let encoding = schema.encode(&given).unwrap();
+    assert_eq!(encoding.indices, [vec![2], vec![1, 3], vec![2], vec![]]);
+    assert_eq!(encoding.warnings, []);
+    for (age, bucket) in [(-5.0, 1), (17.9, 1), (18.0, 2), (29.9, 2), (30.0, 3), (1e9, 3)] {
+        let encoding = schema.encode(&profile(&[("age", FeatureValue::Number(age))])).unwrap();
+        assert_eq!(encoding.indices[2], [bucket], "age {age}");
+    }
+    assert_eq!(schema.features().iter().map(Feature::rows).collect::<Vec<_>>(), [3, 4, 4, 3]);
+}
+
+#[test]
+fn what_the_schema_does_not_know_is_a_warning() {
+    let schema = Schema::parse(SMALL).unwrap();
+    let given =
+        profile(&[("gender", text("divers")), ("colours", many(&["red", "mauve"])), ("mood", text("x"))]);
+    let encoding = schema.encode(&given).unwrap();
+    assert_eq!(encoding.indices, [vec![], vec![1], vec![], vec![]]);
+    let said: Vec<String> = encoding.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "feature \"colours\" has no value \"mauve\"; models do not see it",
+            "feature \"gender\" has no value \"divers\"; models do not see it",
+            "the schema has no feature \"mood\"; models do not see it",
+        ]
+    );
+}
+
+#[test]
+fn a_wrong_type_is_an_error_and_all_are_told_at_once() {
+    let schema = Schema::parse(SMALL).unwrap();
+    let given = profile(&[
+        ("gender", many(&["male"])),
+        ("colours", FeatureValue::Number(3.0)),
+        ("age", FeatureValue::Number(f64::NAN)),
+    ]);
+    let errors = schema.encode(&given).unwrap_err();
+    let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "feature \"age\" takes a finite number, found the number NaN",
+            "feature \"colours\" takes a list of texts, found the number 3",
+            "feature \"gender\" takes a text, found a list of 1",
+        ]
+    );
+}
+
+#[test]
+fn no_gos_rule_articles_out() {
+    let schema = Schema::parse(SMALL).unwrap();
+    let article = |kind: &str| {
+        Article::new(
+            crate::domain::ArticleId::new("a").unwrap(),
+            kind,
+            json!({}).as_object().unwrap().clone(),
+        )
+        .unwrap()
+    };
+    let given = profile(&[("never", many(&["coat"]))]);
+    assert_eq!(schema.excluded_by(&given, &article("coat")).map(|f| f.name.as_str()), Some("never"));
+    assert_eq!(schema.excluded_by(&given, &article("hat")), None);
+    assert_eq!(schema.excluded_by(&profile(&[]), &article("coat")), None);
+}
+
+#[test]
+fn a_schema_that_makes_no_sense_says_why() {
+    let said = |toml: &str| Schema::parse(toml).unwrap_err().to_string();
+    let feature = |rest: &str| format!("name = \"x\"\n[[feature]]\n{rest}");
+    assert_eq!(said("name = \"x\""), "a schema needs at least one [[feature]]");
+    assert!(said("nmae = 1").contains("nmae"), "names the field");
+    assert!(
+        said(&feature("name = \"Ä\"\nkind = \"set\"\nvalues = [\"a\"]"))
+            .starts_with("a feature's name is made of")
+    );
+    assert!(
+        said(&feature("name = \"id\"\nkind = \"set\"\nvalues = [\"a\"]"))
+            .starts_with("a feature's name is made of")
+    );
+    assert!(
+        said(&feature("name = \"a\"\nkind = \"number\"\nedges = [2, 1]"))
+            .contains("edges must be finite and rise")
+    );
+    assert!(said(&feature("name = \"a\"\nkind = \"set\"")).contains("needs values"));
+    assert!(said(&feature("name = \"a\"\nkind = \"set\"\nvalues = []")).contains("needs values"));
+    assert!(said(&feature("name = \"a\"\nkind = \"category\"\nvalues = [\"b\", \"b\"]")).contains("twice"));
+    for rest in ["edges = [1]", "unit = \"cm\""] {
+        for kind in ["set", "category"] {
+            assert_eq!(
+                said(&feature(&format!("name = \"a\"\nkind = \"{kind}\"\nvalues = [\"b\"]\n{rest}"))),
+                "feature \"a\": only a number takes edges or a unit"
+            );
+        }
+    }
+    for rest in ["values = [\"b\"]", "excludes = \"type\""] {
+        let refused = said(&feature(&format!("name = \"a\"\nkind = \"number\"\nedges = [1]\n{rest}")));
+        assert!(refused.starts_with("feature \"a\": a number "), "{refused}");
+    }
+    let two = "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]\n".to_owned()
+        + "[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]";
+    assert_eq!(said(&two), "the schema has feature \"a\" twice");
+}

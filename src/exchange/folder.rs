@@ -1,0 +1,72 @@
+//! Where a folder keeps the three tables and the schema that says how they are read.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use super::{ExchangeError, Format, Table};
+use crate::domain::{Article, Customer, Outfit, Schema};
+
+/// The schema's file, beside the tables.
+pub const SCHEMA: &str = "schema.toml";
+
+/// The files of the three tables; a table may be missing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Files {
+    pub articles: Option<PathBuf>,
+    pub customers: Option<PathBuf>,
+    pub outfits: Option<PathBuf>,
+}
+
+impl Files {
+    /// One file a table, in whichever format.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or holds two files of one table.
+    pub fn in_folder(folder: &Path) -> Result<Self, ExchangeError> {
+        Ok(Self {
+            articles: table_file(folder, Article::NAME)?,
+            customers: table_file(folder, Customer::NAME)?,
+            outfits: table_file(folder, Outfit::NAME)?,
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A table's one file in the folder; two of them would leave open which is meant.
+fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, ExchangeError> {
+    let open = |source| ExchangeError::Open { path: folder.to_owned(), source };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(open)? {
+        let path = entry.map_err(open)?.path();
+        if path.file_stem().is_some_and(|stem| stem == table) && Format::of(&path).is_ok() {
+            found.push(path);
+        }
+    }
+    if found.len() > 1 {
+        return Err(ExchangeError::Several { folder: folder.to_owned(), table, count: found.len() });
+    }
+    Ok(found.pop())
+}
+
+/// The schema that lies beside the tables, else the built-in one.
+///
+/// # Errors
+/// If the file is there and is no schema.
+pub fn schema_of(folder: &Path) -> Result<Schema, ExchangeError> {
+    let path = folder.join(SCHEMA);
+    if path.is_file() { read_schema(&path) } else { Ok(Schema::default_schema()) }
+}
+
+/// # Errors
+/// If the file cannot be read or is no schema.
+pub fn read_schema(path: &Path) -> Result<Schema, ExchangeError> {
+    let text =
+        fs::read_to_string(path).map_err(|source| ExchangeError::Open { path: path.to_owned(), source })?;
+    Schema::parse(&text)
+        .map_err(|source| ExchangeError::Schema { path: path.to_owned(), source: Box::new(source) })
+}

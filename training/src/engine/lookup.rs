@@ -1,0 +1,58 @@
+//! Embeddings: what is in a slot, and what is known of a customer.
+
+use super::{shard::Shard, shard::Tables, simd, tape::Mask, weights::Gradients, weights::Weights};
+
+/// Rows of the article table, with dropout.
+pub(super) fn articles(shard: &Shard, table: &[f32], width: usize, mask: Mask) -> Vec<f32> {
+    let mut value = Vec::with_capacity(shard.slots.len() * width);
+    for &row in &shard.slots {
+        value.extend_from_slice(&table[row as usize * width..][..width]);
+    }
+    mask.apply(&mut value);
+    value
+}
+
+/// Each outfit's features side by side: the mean of those given, or row 0.
+pub(super) fn context(shard: &Shard, weights: &Weights, tables: &Tables) -> Vec<f32> {
+    let width = tables.feature_width;
+    let mut value = vec![0.0; shard.outfits() * tables.features.len() * width];
+    for (place, to) in value.chunks_exact_mut(width).enumerate() {
+        let table = weights.data(tables.features[place % tables.features.len()]);
+        let rows = given(shard, place);
+        for &row in rows {
+            simd::add(to, &table[row as usize * width..][..width]);
+        }
+        let part = 1.0 / simd::number(rows.len());
+        for to in to {
+            *to *= part;
+        }
+    }
+    value
+}
+
+pub(super) fn context_backward(
+    gradient: &[f32],
+    shard: &Shard,
+    weights: &Weights,
+    tables: &Tables,
+    gradients: &mut Gradients,
+) {
+    let width = tables.feature_width;
+    for (place, from) in gradient.chunks_exact(width).enumerate() {
+        let into = gradients.of(tables.features[place % tables.features.len()], weights);
+        let rows = given(shard, place);
+        let part = 1.0 / simd::number(rows.len());
+        for &row in rows {
+            let into = &mut into[row as usize * width..][..width];
+            for (into, from) in into.iter_mut().zip(from) {
+                *into += part * from;
+            }
+        }
+    }
+}
+
+/// The rows of one outfit's feature; the row for "not given" where there is none.
+fn given(shard: &Shard, place: usize) -> &[u32] {
+    let rows = &shard.feature_rows[shard.feature_starts[place]..shard.feature_starts[place + 1]];
+    if rows.is_empty() { &[0] } else { rows }
+}

@@ -1,0 +1,56 @@
+//! Which personas an outfit's visible articles show: 0.99 softmax of their summed biases, and a
+//! hundredth spread evenly.
+
+use super::{shard::Shard, simd::number, weights::RowGradients};
+
+/// How much of the mixture is evidence; the rest is spread evenly, so that no persona is ever ruled out.
+pub(crate) const EVIDENCE: f32 = 0.99;
+
+pub(super) fn forward(shard: &Shard, table: &[f32], count: usize) -> Vec<f32> {
+    let mut value = vec![0.0; shard.outfits() * count];
+    for (outfit, shares) in value.chunks_exact_mut(count).enumerate() {
+        for article in visible(shard, outfit) {
+            let row = &table[article as usize * count..][..count];
+            shares.iter_mut().zip(row).for_each(|(share, bias)| *share += bias);
+        }
+        let most = shares.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        for share in shares.iter_mut() {
+            *share = (*share - most).exp();
+        }
+        let total: f32 = shares.iter().sum();
+        for share in shares {
+            *share = EVIDENCE * *share / total + even(count);
+        }
+    }
+    value
+}
+
+/// What moves the biases of the visible articles.
+pub(super) fn backward(
+    gradient: &[f32],
+    value: &[f32],
+    shard: &Shard,
+    count: usize,
+    into: &mut RowGradients,
+) {
+    let rows = gradient.chunks_exact(count).zip(value.chunks_exact(count));
+    for (outfit, (gradient, value)) in rows.enumerate() {
+        let softmax = || value.iter().map(|share| (share - even(count)) / EVIDENCE);
+        let mean: f32 = softmax().zip(gradient).map(|(share, gradient)| share * gradient).sum();
+        for article in visible(shard, outfit) {
+            into.rows.push(article);
+            into.values.extend(
+                softmax().zip(gradient).map(|(share, gradient)| EVIDENCE * share * (gradient - mean)),
+            );
+        }
+    }
+}
+
+fn visible(shard: &Shard, outfit: usize) -> impl Iterator<Item = u32> {
+    let slots = &shard.slots[shard.starts[outfit]..shard.starts[outfit + 1]];
+    slots.iter().copied().filter(|&slot| slot < shard.blank)
+}
+
+fn even(count: usize) -> f32 {
+    (1.0 - EVIDENCE) / number(count)
+}

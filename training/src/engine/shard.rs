@@ -1,0 +1,78 @@
+//! A part of a batch as a tape takes it: outfits of any length, packed without padding.
+
+use super::{Param, Rows};
+
+/// Where a model's tables are, and how wide.
+#[derive(Debug, Clone)]
+pub(crate) struct Tables {
+    pub(crate) articles: Param,
+    pub(crate) features: Vec<Param>,
+    pub(crate) width: usize,
+    pub(crate) feature_width: usize,
+    pub(crate) heads: usize,
+}
+
+/// Packed outfits.
+#[derive(Debug, Clone)]
+pub(crate) struct Shard {
+    /// What is in each slot: a row of the article table.
+    pub(crate) slots: Vec<u32>,
+    /// Where each outfit's slots begin, and the end.
+    pub(crate) starts: Vec<usize>,
+    /// The slot asked for, counted in `slots`.
+    pub(crate) blanks: Vec<usize>,
+    /// Rows of the features' tables: outfit by outfit, feature by feature.
+    pub(crate) feature_rows: Vec<u32>,
+    /// Where each (outfit, feature) begins in `feature_rows`, and the end. None is empty: what is not
+    /// given has row 0.
+    pub(crate) feature_starts: Vec<usize>,
+    /// Articles from this row on are blanks.
+    pub(crate) blank: u32,
+}
+
+impl Shard {
+    pub(crate) fn outfits(&self) -> usize {
+        self.blanks.len()
+    }
+
+    pub(super) fn rows(&self, rows: Rows) -> usize {
+        match rows {
+            Rows::Outfits => self.outfits(),
+            Rows::Slots => self.slots.len(),
+            Rows::Positions => self.slots.len() + self.outfits(),
+        }
+    }
+
+    /// Where an outfit's rows begin and end.
+    pub(super) fn range(&self, rows: Rows, outfit: usize) -> std::ops::Range<usize> {
+        let (start, end) = (self.starts[outfit], self.starts[outfit + 1]);
+        match rows {
+            Rows::Outfits => outfit..outfit + 1,
+            Rows::Slots => start..end,
+            Rows::Positions => start + outfit..end + outfit + 1,
+        }
+    }
+
+    /// The row of the slot that was asked for.
+    pub(super) fn blank_row(&self, rows: Rows, outfit: usize) -> usize {
+        match rows {
+            Rows::Outfits => outfit,
+            Rows::Slots => self.blanks[outfit],
+            Rows::Positions => self.blanks[outfit] + outfit + 1,
+        }
+    }
+
+    /// For each row of `wide`, the row of `narrow` that serves it.
+    pub(super) fn serving(&self, wide: Rows, narrow: Rows) -> Vec<u32> {
+        let serve = |outfit: usize| {
+            let row = u32::try_from(outfit).expect("a shard is small; this is a bug");
+            std::iter::repeat_n(row, self.range(wide, outfit).len())
+        };
+        if wide == narrow {
+            (0..).take(self.rows(wide)).collect()
+        } else {
+            assert_eq!(narrow, Rows::Outfits, "only an outfit's row serves many; this is a bug");
+            (0..self.outfits()).flat_map(serve).collect()
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! A model's numbers by name, and gradients of the same shape.
+
+use super::simd;
+
+/// Which tensor of a model's [`Weights`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Param(pub(crate) usize);
+
+/// One named tensor, row-major.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Tensor {
+    pub(crate) name: String,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) data: Vec<f32>,
+}
+
+/// All of a model's tensors.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct Weights(pub(crate) Vec<Tensor>);
+
+impl Weights {
+    pub(crate) fn tensor(&self, param: Param) -> &Tensor {
+        &self.0[param.0]
+    }
+
+    pub(crate) fn data(&self, param: Param) -> &[f32] {
+        &self.0[param.0].data
+    }
+}
+
+/// Gradients of a few rows of a table: what an outfit's articles touch.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RowGradients {
+    pub(crate) rows: Vec<u32>,
+    /// One row of the table's width for each of `rows`, which may repeat.
+    pub(crate) values: Vec<f32>,
+}
+
+impl RowGradients {
+    pub(crate) fn append(&mut self, other: &mut Self) {
+        self.rows.append(&mut other.rows);
+        self.values.append(&mut other.values);
+    }
+
+    /// Each row once, rising; repeated ones are added in the order in which they came.
+    pub(crate) fn merged(&self, width: usize) -> Self {
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        order.sort_by_key(|&at| self.rows[at]);
+        let mut merged = Self::default();
+        for at in order {
+            let values = &self.values[at * width..][..width];
+            if merged.rows.last() == Some(&self.rows[at]) {
+                let last = merged.values.len() - width;
+                simd::add(&mut merged.values[last..], values);
+            } else {
+                merged.rows.push(self.rows[at]);
+                merged.values.extend_from_slice(values);
+            }
+        }
+        merged
+    }
+}
+
+/// What one step says that each weight should do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Gradients {
+    /// By parameter; empty where nothing was added.
+    pub(crate) dense: Vec<Vec<f32>>,
+    /// Of the article table: only some of its rows move in a step.
+    pub(crate) articles: RowGradients,
+    /// Of the personas' table, for the visible articles; the rest of its gradient is dense.
+    pub(crate) personas: RowGradients,
+}
+
+impl Gradients {
+    pub(crate) fn new(weights: &Weights) -> Self {
+        Self { dense: vec![Vec::new(); weights.0.len()], ..Self::default() }
+    }
+
+    /// The dense gradient to add to, zeros at first.
+    pub(crate) fn of(&mut self, param: Param, weights: &Weights) -> &mut [f32] {
+        let gradient = &mut self.dense[param.0];
+        if gradient.is_empty() {
+            gradient.resize(weights.data(param).len(), 0.0);
+        }
+        gradient
+    }
+}

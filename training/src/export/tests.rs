@@ -1,0 +1,192 @@
+use std::{collections::HashMap, path::Path, sync::LazyLock};
+
+use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime, release::Method};
+use ort::{session::Session, value::Tensor};
+
+use super::*;
+use crate::model::{
+    Axes, ModelConfig, Trunk,
+    tests::{OwnedExample, batch, examples, small},
+};
+
+/// It can be loaded once a process, and is fetched where it is not in the cache.
+static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
+    OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}"))
+        .expect("ONNX Runtime loads")
+});
+
+fn session(path: &Path) -> Session {
+    Session::builder(ONNX_RUNTIME.environment())
+        .unwrap()
+        .with_intra_threads(1)
+        .unwrap()
+        .commit_from_file(path)
+        .unwrap()
+}
+
+fn exported(model: &Model, storage: Storage) -> (Session, ModelProto) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.onnx");
+    export(model, &Metadata { release: "test".into(), storage }, &path).unwrap();
+    let proto = ModelProto::decode(fs::read(&path).unwrap().as_slice()).unwrap();
+    (session(&path), proto)
+}
+
+/// Outputs by name, in ONNX Runtime.
+fn run(session: &mut Session, config: &ModelConfig, outfits: &[OwnedExample]) -> HashMap<String, Vec<f32>> {
+    let most = |of: fn(&OwnedExample) -> usize| outfits.iter().map(of).max().unwrap();
+    let slots = most(|outfit| outfit.slots.len());
+    let values = most(|outfit| outfit.features.iter().map(Vec::len).max().unwrap()).max(1);
+    let (mut articles, mut features, mut blanks) = (Vec::new(), Vec::new(), Vec::new());
+    for outfit in outfits {
+        let padding = std::iter::repeat(config.padding());
+        articles.extend(outfit.slots.iter().copied().chain(padding).take(slots).map(i64::from));
+        for given in &outfit.features {
+            // Noughts before the values: they are skipped wherever they stand.
+            features.extend(std::iter::repeat_n(0, values - given.len()));
+            features.extend(given.iter().copied().map(i64::from));
+        }
+        blanks.push(i64::try_from(outfit.blank).unwrap());
+    }
+    let mut inputs = vec![
+        ("articles", Tensor::from_array(([outfits.len(), slots], articles)).unwrap()),
+        ("blank", Tensor::from_array(([outfits.len()], blanks)).unwrap()),
+    ];
+    if session.inputs().iter().any(|input| input.name() == "features") {
+        let shape = [outfits.len(), config.features.len(), values];
+        inputs.push(("features", Tensor::from_array((shape, features)).unwrap()));
+    }
+    let outputs = session.run(inputs).unwrap();
+    outputs
+        .iter()
+        .map(|(name, value)| (name.to_owned(), value.try_extract_tensor::<f32>().unwrap().1.to_vec()))
+        .collect()
+}
+
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+#[test]
+fn onnx_runtime_answers_what_training_computes() {
+    for method in Method::ALL {
+        let model = small(method);
+        let config = model.config();
+        let (mut session, _) = exported(&model, Storage::Float32);
+        let axes = Axes::of(method);
+        let universal = axes.trunk == Trunk::Universal;
+        let mut most = 0.0_f32;
+        for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
+            let outfits = examples(config, count, padded, seed);
+            let packed = batch(config, &outfits);
+            let outputs = run(&mut session, config, &outfits);
+            most = most.max(difference(&outputs["logits"], &model.logits(&packed)));
+            assert_eq!(outputs.len(), 1 + usize::from(axes.personas) + usize::from(universal));
+            if axes.personas {
+                let expected = model.personas(&packed).expect("a mixture of personas");
+                assert!(difference(&outputs["personas"], &expected) < 1e-5, "{method}");
+            }
+            if universal {
+                let expected = model.steps(&packed).expect("steps");
+                assert!(difference(&outputs["steps"], &expected) < 1e-5, "{method}");
+            }
+        }
+        println!("{method}: max |Δ logit| {most:.1e}");
+        assert!(most <= 1e-4, "{method}: {most}");
+    }
+}
+
+#[test]
+fn every_length_alone_and_in_any_order() {
+    for method in Method::ALL {
+        let model = small(method);
+        let (mut session, _) = exported(&model, Storage::Float32);
+        for outfit in examples(model.config(), 8, false, 21) {
+            let straight = run(&mut session, model.config(), std::slice::from_ref(&outfit));
+            let expected = model.logits(&batch(model.config(), std::slice::from_ref(&outfit)));
+            assert!(difference(&straight["logits"], &expected) <= 1e-4, "{method} {:?}", outfit.slots);
+            let mut turned = outfit.clone();
+            turned.slots.reverse();
+            turned.blank = turned.slots.len() - 1 - outfit.blank;
+            let turned = run(&mut session, model.config(), &[turned]);
+            assert!(difference(&straight["logits"], &turned["logits"]) <= 1e-5, "{method}: order");
+            let mut padded = outfit.clone();
+            padded.slots.splice(0..0, [model.config().padding(); 3]);
+            padded.blank += 3;
+            let padded = run(&mut session, model.config(), &[padded]);
+            for (name, values) in &straight {
+                assert!(difference(values, &padded[name]) <= 1e-5, "{method}: padding moves {name}");
+            }
+        }
+    }
+}
+
+/// The papers' sizes, at a vocabulary that is quick to write: it does not count.
+#[test]
+fn parameters_are_the_papers() {
+    let counts = [
+        (Method::None, 546_432),
+        (Method::C, 673_664),
+        (Method::Np, 640_768),
+        (Method::Gs, 723_328),
+        (Method::Gsu, 921_856),
+        (Method::Latent, 546_432),
+        (Method::Universal, 414_081),
+        (Method::LatentUniversal, 414_081),
+        (Method::Gsx, 1_120_768),
+        (Method::GsxLatent, 1_120_768),
+    ];
+    for (method, expected) in counts {
+        let config = ModelConfig::new(method, 40, &Schema::default_schema());
+        let (mut session, file) = exported(&Model::new(&config, 1), Storage::Float16);
+        let graph = file.graph.as_ref().unwrap();
+        assert_eq!(parameters(graph), expected, "{method}");
+        let said: HashMap<&str, &str> =
+            file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
+        assert_eq!(said["method"], method.as_str());
+        assert_eq!(said["release"], "test");
+        assert_eq!(said["parameters"], expected.to_string());
+        let shape = |name: &str| {
+            let tensor = graph.initializer.iter().find(|tensor| tensor.name == name);
+            tensor.map(|tensor| tensor.dims.clone())
+        };
+        assert_eq!(shape("articles.weight"), Some(vec![42, 128]));
+        assert_eq!(shape("vocabulary.weight"), Some(vec![40, 128]));
+        assert_eq!(shape("vocabulary.bias"), Some(vec![40]));
+        let conditioned = session.inputs().iter().any(|input| input.name() == "features");
+        assert_eq!(shape("features.gender.weight").is_some(), conditioned);
+        assert_eq!(
+            shape("personas.weight"),
+            session.outputs().iter().any(|o| o.name() == "personas").then(|| vec![40, 8])
+        );
+        assert!(graph.node.iter().any(|node| node.output == ["hidden"]));
+        let outfits = examples(&config, 4, true, 1);
+        assert_eq!(run(&mut session, &config, &outfits)["logits"].len(), 160);
+    }
+}
+
+#[test]
+fn half_precision_is_half_the_file_and_close() {
+    let model = small(Method::GsxLatent);
+    let outfits = examples(model.config(), 32, true, 9);
+    let (mut whole, _) = exported(&model, Storage::Float32);
+    let (mut half, file) = exported(&model, Storage::Float16);
+    let (whole, half) = (run(&mut whole, model.config(), &outfits), run(&mut half, model.config(), &outfits));
+    let off = difference(&whole["logits"], &half["logits"]);
+    assert!(off > 0.0 && off < 0.05, "{off}");
+    for tensor in &file.graph.unwrap().initializer {
+        let (expected, bytes) =
+            if tensor.dims.len() > 1 { (DataType::Float16, 2) } else { (DataType::Float, 4) };
+        assert_eq!(tensor.data_type(), expected, "{}", tensor.name);
+        assert_eq!(tensor.raw_data.len() as u64, bytes * length(tensor));
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
+    let said =
+        export(&small(Method::None), &metadata, Path::new("/nowhere/none.onnx")).unwrap_err().to_string();
+    assert!(said.starts_with("/nowhere/none.onnx: "), "{said}");
+}

@@ -1,0 +1,107 @@
+//! Outfits with one slot asked for each: what a step learns from.
+
+use super::ModelConfig;
+use crate::engine::Shard;
+
+/// One outfit as models take it. Indices are the vocabulary's and the schema's encoder's.
+#[derive(Debug, Clone, Copy)]
+pub struct Example<'a> {
+    /// What is in each slot: an article, the blank, or padding, which may stand anywhere.
+    pub slots: &'a [u32],
+    /// Each feature's values; empty where it is not given.
+    pub features: &'a [Vec<u32>],
+    /// The slot asked for, counted in `slots`; it holds the blank.
+    pub blank: usize,
+    /// The article that was there.
+    pub target: u32,
+    /// What its loss is multiplied with: the weight of the article's type.
+    pub weight: f32,
+}
+
+/// Outfits of any length, packed.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    pub(super) packed: Shard,
+    pub(super) targets: Vec<u32>,
+    pub(super) weights: Vec<f32>,
+    padding: u32,
+    features: usize,
+}
+
+impl Batch {
+    pub fn new(config: &ModelConfig) -> Self {
+        Self {
+            packed: Shard {
+                slots: Vec::new(),
+                starts: vec![0],
+                blanks: Vec::new(),
+                feature_rows: Vec::new(),
+                feature_starts: vec![0],
+                blank: config.blank(),
+            },
+            targets: Vec::new(),
+            weights: Vec::new(),
+            padding: config.padding(),
+            features: config.features.len(),
+        }
+    }
+
+    /// Adds an outfit. Panics where an index is none of the vocabulary's or the slot asked for is not
+    /// blank: whoever encoded it has a bug.
+    pub fn push(&mut self, example: Example<'_>) {
+        let Example { slots, features, blank, target, weight } = example;
+        let packed = &mut self.packed;
+        assert_eq!(slots[blank], packed.blank, "the slot asked for is blank; this is a bug");
+        assert_eq!(features.len(), self.features, "one entry a feature of the schema; this is a bug");
+        assert!(target < packed.blank, "the target {target} is no article; this is a bug");
+        for (place, &slot) in slots.iter().enumerate() {
+            if place == blank {
+                packed.blanks.push(packed.slots.len());
+            }
+            if slot != self.padding {
+                assert!(slot < self.padding, "slot {place} holds {slot}, which is nothing; this is a bug");
+                packed.slots.push(slot);
+            }
+        }
+        packed.starts.push(packed.slots.len());
+        for values in features {
+            packed.feature_rows.extend(values.iter().filter(|&&value| value > 0));
+            packed.feature_starts.push(packed.feature_rows.len());
+        }
+        self.targets.push(target);
+        self.weights.push(weight);
+    }
+
+    pub fn len(&self) -> usize {
+        self.targets.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.targets.is_empty()
+    }
+
+    pub fn targets(&self) -> &[u32] {
+        &self.targets
+    }
+
+    /// Cuts it into shards of a fixed size, whatever the number of threads.
+    pub(super) fn shards(&self, size: usize) -> Vec<Shard> {
+        (0..self.len()).step_by(size).map(|from| self.shard(from, (from + size).min(self.len()))).collect()
+    }
+
+    fn shard(&self, from: usize, to: usize) -> Shard {
+        let packed = &self.packed;
+        let first = packed.starts[from];
+        let feature_starts = &packed.feature_starts[from * self.features..=to * self.features];
+        let first_row = feature_starts[0];
+        let last_row = feature_starts[feature_starts.len() - 1];
+        Shard {
+            slots: packed.slots[first..packed.starts[to]].to_vec(),
+            starts: packed.starts[from..=to].iter().map(|start| start - first).collect(),
+            blanks: packed.blanks[from..to].iter().map(|blank| blank - first).collect(),
+            feature_rows: packed.feature_rows[first_row..last_row].to_vec(),
+            feature_starts: feature_starts.iter().map(|start| start - first_row).collect(),
+            blank: packed.blank,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Names every weight of a model and draws it.
+
+use super::{
+    Axes, Conditioning, ModelConfig, Trunk,
+    structure::{AttentionLayer, Block, Conditioned, Fnn, Structure, Update},
+};
+use crate::{
+    engine::{Head, Linear, Norm, Param, Tables, Tensor, Weights, number},
+    random::{Stream, Table},
+};
+
+pub(super) fn build(config: &ModelConfig, seed: u64) -> (Structure, Weights) {
+    let mut builder = Builder { config, seed, weights: Weights::default() };
+    let structure = builder.structure();
+    (structure, builder.weights)
+}
+
+struct Builder<'a> {
+    config: &'a ModelConfig,
+    seed: u64,
+    weights: Weights,
+}
+
+impl Builder<'_> {
+    fn structure(&mut self) -> Structure {
+        let config = self.config;
+        let axes = Axes::of(config.method);
+        let (width, scales) = (config.width, &config.initial);
+        let articles = self.drawn("articles.weight", &[config.articles + 2, width], scales.articles);
+        let weight = self.drawn("vocabulary.weight", &[config.articles, width], scales.vocabulary);
+        let bias = self.filled("vocabulary.bias", config.articles, 0.0);
+        let personas = axes
+            .personas
+            .then(|| self.drawn("personas.weight", &[config.articles, config.personas], scales.personas));
+        let features = if axes.conditioning == Conditioning::None { Vec::new() } else { self.features() };
+        let tables =
+            Tables { articles, features, width, feature_width: config.feature_width, heads: config.heads };
+        let conditioned = self.conditioned(axes.conditioning);
+        let has_state = matches!(conditioned, Conditioned::State { .. });
+        let blocks = match axes.trunk {
+            Trunk::Stacked => config.blocks,
+            Trunk::Universal => config.universal.blocks,
+        };
+        let blocks = (0..blocks).map(|place| self.block(&format!("blocks.{place}"), has_state)).collect();
+        let halting = (axes.trunk == Trunk::Universal).then(|| {
+            let halting = self.linear("halting", width, 1);
+            let bias = halting.bias.expect("every linear layer but a part of one has a bias; this is a bug");
+            self.weights.0[bias.0].data.fill(config.universal.halting_bias);
+            halting
+        });
+        let transform = self.linear("transform", width, width);
+        let head = Head { weight, bias, personas };
+        Structure { tables, conditioned, blocks, halting, transform, head }
+    }
+
+    fn features(&mut self) -> Vec<Param> {
+        let config = self.config;
+        let table = |feature: &super::FeatureRows| {
+            let shape = [feature.rows, config.feature_width];
+            self.drawn(&format!("features.{}.weight", feature.name), &shape, config.initial.features)
+        };
+        config.features.iter().map(table).collect()
+    }
+
+    fn conditioned(&mut self, conditioning: Conditioning) -> Conditioned {
+        let (width, context) = (self.config.width, self.config.features.len() * self.config.feature_width);
+        match conditioning {
+            Conditioning::None => Conditioned::None,
+            Conditioning::Concat => {
+                // Drawn as the one matrix that they are: both take in an article and a context.
+                let scale = self.scale(width + context);
+                let article = self.drawn("concat.article.weight", &[width, width], scale);
+                let weight = self.drawn("concat.context.weight", &[context, width], scale);
+                let bias = self.filled("concat.context.bias", width, 0.0);
+                Conditioned::Concat {
+                    article: Linear { weight: article, bias: None },
+                    context: Linear { weight, bias: Some(bias) },
+                    out: self.linear("concat.out", width, width),
+                }
+            }
+            Conditioning::Position => {
+                Conditioned::Position { context: self.linear("position", context, width) }
+            }
+            Conditioning::State => self.state(context, false, false),
+            Conditioning::StateUpdate => self.state(context, true, false),
+            Conditioning::StateExchange => self.state(context, true, true),
+        }
+    }
+
+    fn state(&mut self, context: usize, updates: bool, exchanges: bool) -> Conditioned {
+        let (width, hidden) = (self.config.width, self.config.hidden);
+        let context = Fnn {
+            first: self.linear("state.first", context, width),
+            second: self.linear("state.second", width, width),
+        };
+        let count = if updates { self.config.blocks - 1 } else { 0 };
+        let updates = (0..count).map(|place| {
+            let name = format!("updates.{place}");
+            Update {
+                exchange: exchanges.then(|| self.attention(&format!("{name}.exchange"))),
+                fnn: self.fnn(&format!("{name}.fnn"), width, hidden),
+                norm: self.norm(&format!("{name}.norm")),
+            }
+        });
+        Conditioned::State { context, updates: updates.collect() }
+    }
+
+    fn block(&mut self, name: &str, has_state: bool) -> Block {
+        let (width, hidden) = (self.config.width, self.config.hidden);
+        Block {
+            attention: self.attention(&format!("{name}.attention")),
+            state: has_state.then(|| self.linear(&format!("{name}.state"), width, width)),
+            fnn: self.fnn(&format!("{name}.fnn"), width, hidden),
+            norm: self.norm(&format!("{name}.norm")),
+        }
+    }
+
+    fn attention(&mut self, name: &str) -> AttentionLayer {
+        let width = self.config.width;
+        AttentionLayer {
+            query: self.linear(&format!("{name}.query"), width, width),
+            key_value: self.linear(&format!("{name}.key_value"), width, 2 * width),
+            out: self.linear(&format!("{name}.out"), width, width),
+            norm: self.norm(&format!("{name}.norm")),
+        }
+    }
+
+    fn fnn(&mut self, name: &str, width: usize, hidden: usize) -> Fnn {
+        Fnn {
+            first: self.linear(&format!("{name}.first"), width, hidden),
+            second: self.linear(&format!("{name}.second"), hidden, width),
+        }
+    }
+
+    fn linear(&mut self, name: &str, from: usize, to: usize) -> Linear {
+        let weight = self.drawn(&format!("{name}.weight"), &[from, to], self.scale(from));
+        Linear { weight, bias: Some(self.filled(&format!("{name}.bias"), to, 0.0)) }
+    }
+
+    fn norm(&mut self, name: &str) -> Norm {
+        let width = self.config.width;
+        Norm {
+            scale: self.filled(&format!("{name}.scale"), width, 1.0),
+            shift: self.filled(&format!("{name}.shift"), width, 0.0),
+        }
+    }
+
+    fn scale(&self, from: usize) -> f32 {
+        self.config.initial.linear / number(from).sqrt()
+    }
+
+    fn filled(&mut self, name: &str, length: usize, value: f32) -> Param {
+        self.push(name, &[length], vec![value; length])
+    }
+
+    /// From a normal distribution; each tensor has a stream of its own.
+    fn drawn(&mut self, name: &str, shape: &[usize], scale: f32) -> Param {
+        let mut stream = Stream::new(self.seed, Table::Weights, self.weights.0.len());
+        #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+        let mut draw = || stream.normal(0.0, f64::from(scale)) as f32;
+        let data = (0..shape.iter().product()).map(|_| draw()).collect();
+        self.push(name, shape, data)
+    }
+
+    fn push(&mut self, name: &str, shape: &[usize], data: Vec<f32>) -> Param {
+        self.weights.0.push(Tensor { name: name.to_owned(), shape: shape.to_vec(), data });
+        Param(self.weights.0.len() - 1)
+    }
+}

@@ -1,0 +1,286 @@
+//! One step of training, and the same numbers without learning from them.
+
+use rayon::prelude::*;
+
+use super::{Batch, Model, Output};
+use crate::engine::{
+    AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, RowGradients, Shard, Tape, add_to,
+    number,
+};
+
+/// Outfits of a shard: what one thread takes at a time. Fixed, so that results do not depend on the
+/// number of threads.
+const SHARD: usize = 64;
+/// Outfits whose logits are kept at once.
+const LOGITS_OF: usize = 1024;
+/// Rows of the last dense layer whose gradient one thread computes at a time.
+const STRIPE: usize = 1024;
+
+/// What a batch costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loss {
+    /// Mean over the outfits, whatever their weights.
+    pub cross_entropy: f64,
+    /// What is minimised: the weighted mean, and what pondering adds.
+    pub total: f64,
+    /// Mean steps over slots, then outfits, of a universal trunk.
+    pub steps: Option<f64>,
+}
+
+/// A model, its optimiser, and room for the logits of a batch.
+#[derive(Debug)]
+pub struct Trainer {
+    pub(super) model: Model,
+    pub(super) adamw: AdamW,
+    scratch: Vec<f32>,
+}
+
+impl Trainer {
+    pub fn new(model: Model, config: AdamWConfig) -> Self {
+        let adamw = AdamW::new(config, &model.weights, model.structure.tables.articles);
+        Self::resumed(model, adamw)
+    }
+
+    pub(super) fn resumed(model: Model, adamw: AdamW) -> Self {
+        Self { model, adamw, scratch: Vec::new() }
+    }
+
+    pub fn model(&self) -> &Model {
+        &self.model
+    }
+
+    /// Steps made so far.
+    pub fn steps(&self) -> u32 {
+        self.adamw.steps
+    }
+
+    /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
+    pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
+        let key = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(self.adamw.steps));
+        let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
+        let articles = self.model.structure.tables.articles;
+        self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
+        loss
+    }
+}
+
+impl Model {
+    /// What the exported model answers, outfit by outfit: one logit an article.
+    pub fn logits(&self, batch: &Batch) -> Vec<f32> {
+        let articles = self.config.articles;
+        let mut logits = vec![0.0; batch.len() * articles];
+        batch.shards(SHARD).par_iter().zip(logits.par_chunks_mut(SHARD * articles)).for_each(
+            |(shard, logits)| {
+                let mut tape = self.tape(shard, None);
+                let output = self.structure.forward(&mut tape);
+                self.fill_logits(&tape, output, logits);
+            },
+        );
+        logits
+    }
+
+    /// Each outfit's mixture of personas, one row an outfit; nothing where the method has none.
+    pub fn personas(&self, batch: &Batch) -> Option<Vec<f32>> {
+        let mut tape = self.tape(&batch.packed, None);
+        let shares = self.structure.forward(&mut tape).personas?;
+        Some(tape.value(shares).to_vec())
+    }
+
+    /// Each outfit's mean steps; nothing where the trunk is not universal.
+    pub fn steps(&self, batch: &Batch) -> Option<Vec<f32>> {
+        let mut tape = self.tape(&batch.packed, None);
+        let steps = self.structure.forward(&mut tape).steps?;
+        Some(tape.value(steps).to_vec())
+    }
+
+    /// The loss, without dropout and without learning.
+    pub fn loss(&self, batch: &Batch) -> Loss {
+        let articles = self.config.articles;
+        let parts: Vec<Part> = batch
+            .shards(SHARD)
+            .into_par_iter()
+            .zip(batch.targets.par_chunks(SHARD).zip(batch.weights.par_chunks(SHARD)))
+            .map(|(shard, (targets, weights))| {
+                let mut tape = self.tape(&shard, None);
+                let output = self.structure.forward(&mut tape);
+                let mut logits = vec![0.0; targets.len() * articles];
+                self.fill_logits(&tape, output, &mut logits);
+                let losses = Head::loss(&mut logits, targets, weights);
+                Part::new(&tape, output, &losses, weights)
+            })
+            .collect();
+        self.add_up(&parts, batch.len())
+    }
+
+    /// The loss and what it means for each weight; with dropout from `key`, or without.
+    pub(crate) fn gradients(
+        &self,
+        batch: &Batch,
+        key: Option<u64>,
+        scratch: &mut Vec<f32>,
+    ) -> (Loss, Gradients) {
+        let mut parts = Vec::new();
+        let mut gradients = Gradients::new(&self.weights);
+        let shards = batch.shards(SHARD);
+        let room = LOGITS_OF.min(batch.len()) * self.config.articles;
+        if scratch.len() < room {
+            scratch.resize(room, 0.0);
+        }
+        for (place, shards) in shards.chunks(LOGITS_OF / SHARD).enumerate() {
+            let first = place * LOGITS_OF;
+            let count: usize = shards.iter().map(Shard::outfits).sum();
+            let logits = &mut scratch[..count * self.config.articles];
+            let learned: Vec<Learned> = shards
+                .par_iter()
+                .zip(logits.par_chunks_mut(SHARD * self.config.articles))
+                .enumerate()
+                .map(|(shard_place, (shard, logits))| {
+                    let from = first + shard_place * SHARD;
+                    self.learn(shard, batch, from, key, logits)
+                })
+                .collect();
+            self.collect(learned, logits, &mut gradients, &mut parts);
+        }
+        if let Some(table) = self.structure.head.personas {
+            let width = self.config.personas;
+            let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
+            let into = gradients.of(table, &self.weights);
+            for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
+                add_to(&mut into[row as usize * width..][..width], values);
+            }
+        }
+        (self.add_up(&parts, batch.len()), gradients)
+    }
+
+    /// One shard, forwards and backwards; leaves the gradient of its logits in their place.
+    fn learn(
+        &self,
+        shard: &Shard,
+        batch: &Batch,
+        from: usize,
+        key: Option<u64>,
+        logits: &mut [f32],
+    ) -> Learned {
+        let outfits = from..from + shard.outfits();
+        let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: mixed(key, from) });
+        let mut tape = self.tape(shard, dropout);
+        let output = self.structure.forward(&mut tape);
+        self.fill_logits(&tape, output, logits);
+        let weights = &batch.weights[outfits.clone()];
+        let shares: Vec<f32> = weights.iter().map(|weight| weight / number(batch.len())).collect();
+        let losses = Head::loss(logits, &batch.targets[outfits], &shares);
+        let part = Part::new(&tape, output, &losses, weights);
+        let hidden = tape.value(output.hidden).to_vec();
+        let personas = output.personas.map(|node| tape.value(node).to_vec());
+        let back = self.structure.head.backward(&self.weights, logits);
+        let HeadGradients { hidden: to_hidden, personas: to_personas } = back;
+        let mut seeds = vec![(output.hidden, to_hidden)];
+        seeds.extend(output.personas.zip(to_personas));
+        let mut gradients = Gradients::new(&self.weights);
+        let ponder = self.config.universal.ponder_weight / number(batch.len());
+        tape.backward(seeds, ponder, &mut gradients);
+        Learned { part, hidden, personas, gradients }
+    }
+
+    /// Adds up what the shards learned, in their order.
+    fn collect(
+        &self,
+        learned: Vec<Learned>,
+        logits: &[f32],
+        gradients: &mut Gradients,
+        parts: &mut Vec<Part>,
+    ) {
+        let head = &self.structure.head;
+        let (articles, width) = (self.config.articles, self.config.width);
+        gradients.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
+            for from in learned.iter().map(|learned| &learned.gradients.dense[param]) {
+                if to.is_empty() {
+                    to.clone_from(from);
+                } else if !from.is_empty() {
+                    add_to(to, from);
+                }
+            }
+        });
+        let mut hidden = Vec::new();
+        let mut personas = Vec::new();
+        for mut learned in learned {
+            parts.push(learned.part);
+            hidden.append(&mut learned.hidden);
+            personas.extend(learned.personas.into_iter().flatten());
+            gradients.articles.append(&mut learned.gradients.articles);
+            gradients.personas.append(&mut learned.gradients.personas);
+        }
+        let stripes = gradients.of(head.weight, &self.weights).par_chunks_mut(STRIPE * width);
+        stripes.enumerate().for_each(|(place, rows)| {
+            Head::add_table_gradient(rows, place * STRIPE, width, logits, articles, &hidden);
+        });
+        let stripes = gradients.of(head.bias, &self.weights).par_chunks_mut(STRIPE);
+        stripes.enumerate().for_each(|(place, biases)| {
+            Head::add_bias_gradient(biases, place * STRIPE, logits, articles);
+        });
+        if let Some(table) = head.personas {
+            let count = self.config.personas;
+            let stripes = gradients.of(table, &self.weights).par_chunks_mut(STRIPE * count);
+            stripes.enumerate().for_each(|(place, rows)| {
+                Head::add_table_gradient(rows, place * STRIPE, count, logits, articles, &personas);
+            });
+        }
+    }
+
+    fn tape<'a>(&'a self, shard: &'a Shard, dropout: Option<Dropout>) -> Tape<'a> {
+        let universal = &self.config.universal;
+        let halting = Halting { epsilon: universal.epsilon, most_steps: universal.most_steps };
+        Tape::new(&self.weights, &self.structure.tables, shard, halting, dropout)
+    }
+
+    fn fill_logits(&self, tape: &Tape<'_>, output: Output<crate::engine::Node>, logits: &mut [f32]) {
+        let shares = output.personas.map(|node| tape.value(node));
+        self.structure.head.logits(&self.weights, tape.value(output.hidden), shares, logits);
+    }
+
+    fn add_up(&self, parts: &[Part], outfits: usize) -> Loss {
+        let total = |of: fn(&Part) -> f64| parts.iter().map(of).sum::<f64>() / f64::from(number(outfits));
+        let universal = self.structure.halting.is_some();
+        let ponder = f64::from(self.config.universal.ponder_weight) * total(|part| part.ponder);
+        Loss {
+            cross_entropy: total(|part| part.cross_entropy),
+            total: total(|part| part.weighted) + ponder,
+            steps: universal.then(|| total(|part| part.steps)),
+        }
+    }
+}
+
+/// What one shard learned.
+struct Learned {
+    part: Part,
+    hidden: Vec<f32>,
+    personas: Option<Vec<f32>>,
+    gradients: Gradients,
+}
+
+/// Sums over one shard's outfits.
+struct Part {
+    cross_entropy: f64,
+    weighted: f64,
+    ponder: f64,
+    steps: f64,
+}
+
+impl Part {
+    fn new(tape: &Tape<'_>, output: Output<crate::engine::Node>, losses: &[f32], weights: &[f32]) -> Self {
+        let steps = output.steps.map_or(&[][..], |node| tape.value(node));
+        Self {
+            cross_entropy: losses.iter().copied().map(f64::from).sum(),
+            weighted: losses.iter().zip(weights).map(|(loss, weight)| f64::from(loss * weight)).sum(),
+            ponder: tape.ponder(),
+            steps: steps.iter().copied().map(f64::from).sum(),
+        }
+    }
+}
+
+/// One shard's own key.
+fn mixed(key: u64, from: usize) -> u32 {
+    let mut mixed = key ^ (from as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
+    (mixed >> 32) as u32
+}

@@ -1,0 +1,172 @@
+//! How a model is put together, said once for training and export alike.
+
+use crate::engine::{Activation, Head, Linear, Norm, Ops, Tables};
+
+/// A model's layers, by their weights' places.
+#[derive(Debug, Clone)]
+pub(crate) struct Structure {
+    pub(crate) tables: Tables,
+    pub(crate) conditioned: Conditioned,
+    pub(crate) blocks: Vec<Block>,
+    /// Of a universal trunk.
+    pub(crate) halting: Option<Linear>,
+    pub(crate) transform: Linear,
+    pub(crate) head: Head,
+}
+
+/// FNN(x) = W2 max(0, W1 x + b1) + b2
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fnn {
+    pub(crate) first: Linear,
+    pub(crate) second: Linear,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AttentionLayer {
+    pub(crate) query: Linear,
+    pub(crate) key_value: Linear,
+    pub(crate) out: Linear,
+    pub(crate) norm: Norm,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Block {
+    pub(crate) attention: AttentionLayer,
+    /// How it reads the global state, where there is one.
+    pub(crate) state: Option<Linear>,
+    pub(crate) fnn: Fnn,
+    pub(crate) norm: Norm,
+}
+
+/// How the global state changes after a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Update {
+    /// How it reads the outfit first.
+    pub(crate) exchange: Option<AttentionLayer>,
+    pub(crate) fnn: Fnn,
+    pub(crate) norm: Norm,
+}
+
+/// The layers of a conditioning.
+#[derive(Debug, Clone)]
+pub(crate) enum Conditioned {
+    None,
+    /// FNN([x; c]), its first matrix in two parts: the context's part is computed once an outfit.
+    Concat {
+        article: Linear,
+        context: Linear,
+        out: Linear,
+    },
+    Position {
+        context: Linear,
+    },
+    /// Updates happen between blocks: one less than blocks, or none.
+    State {
+        context: Fnn,
+        updates: Vec<Update>,
+    },
+}
+
+/// What a model says of each outfit.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output<V> {
+    /// What goes into the last dense layer.
+    pub(crate) hidden: V,
+    pub(crate) personas: Option<V>,
+    pub(crate) steps: Option<V>,
+}
+
+impl Structure {
+    pub(crate) fn forward<O: Ops>(&self, ops: &mut O) -> Output<O::Value> {
+        let articles = ops.articles();
+        let (x, state) = self.condition(ops, articles);
+        let (blank, steps) = match &self.halting {
+            None => (self.stacked(ops, x, state), None),
+            Some(halting) => {
+                let unit = &mut |ops: &mut O, x| {
+                    self.blocks.iter().fold(x, |x, layer| block(ops, layer, x, state, false))
+                };
+                let adaptive = ops.adaptive(x, halting, unit);
+                (ops.at_blank(adaptive.value), Some(adaptive.steps))
+            }
+        };
+        let hidden = ops.linear(blank, &self.transform, Activation::Gelu);
+        let personas = self.head.personas.map(|table| ops.personas(table));
+        Output { hidden, personas, steps }
+    }
+
+    /// What the blocks begin with, and the global state.
+    fn condition<O: Ops>(&self, ops: &mut O, x: O::Value) -> (O::Value, Option<O::Value>) {
+        match &self.conditioned {
+            Conditioned::None => (x, None),
+            Conditioned::Concat { article, context, out } => {
+                let c = ops.context();
+                let c = ops.linear(c, context, Activation::Identity);
+                let x = ops.linear(x, article, Activation::Identity);
+                let x = ops.add_relu(x, c);
+                (ops.linear(x, out, Activation::Identity), None)
+            }
+            Conditioned::Position { context } => {
+                let c = ops.context();
+                let c = ops.linear(c, context, Activation::Identity);
+                (ops.with_position(x, c), None)
+            }
+            Conditioned::State { context, .. } => {
+                let c = ops.context();
+                (x, Some(fnn(ops, context, c)))
+            }
+        }
+    }
+
+    /// The blocks one after the other; of the last only what the blank needs.
+    fn stacked<O: Ops>(&self, ops: &mut O, mut x: O::Value, mut state: Option<O::Value>) -> O::Value {
+        let updates = match &self.conditioned {
+            Conditioned::State { updates, .. } => updates.as_slice(),
+            _ => &[],
+        };
+        for (place, layer) in self.blocks.iter().enumerate() {
+            x = block(ops, layer, x, state, place + 1 == self.blocks.len());
+            if let (Some(update), Some(before)) = (updates.get(place), state) {
+                state = Some(updated(ops, update, before, x));
+            }
+        }
+        x
+    }
+}
+
+fn block<O: Ops>(
+    ops: &mut O,
+    layer: &Block,
+    x: O::Value,
+    state: Option<O::Value>,
+    blank_only: bool,
+) -> O::Value {
+    let asking = if blank_only { ops.at_blank(x) } else { x };
+    let mut x = attend(ops, &layer.attention, asking, x);
+    if let (Some(read), Some(state)) = (&layer.state, state) {
+        let read = ops.linear(state, read, Activation::Identity);
+        x = ops.add_norm(x, read, None);
+    }
+    let through = fnn(ops, &layer.fnn, x);
+    ops.add_norm(x, through, Some(&layer.norm))
+}
+
+fn updated<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O::Value) -> O::Value {
+    if let Some(exchange) = &update.exchange {
+        state = attend(ops, exchange, state, x);
+    }
+    let through = fnn(ops, &update.fnn, state);
+    ops.add_norm(state, through, Some(&update.norm))
+}
+
+/// What asks reads what is asked, and is normalised.
+fn attend<O: Ops>(ops: &mut O, layer: &AttentionLayer, asking: O::Value, asked: O::Value) -> O::Value {
+    let mixed = ops.attention(asking, asked, &layer.query, &layer.key_value);
+    let mixed = ops.linear(mixed, &layer.out, Activation::Identity);
+    ops.add_norm(asking, mixed, Some(&layer.norm))
+}
+
+fn fnn<O: Ops>(ops: &mut O, layer: &Fnn, x: O::Value) -> O::Value {
+    let hidden = ops.linear(x, &layer.first, Activation::Relu);
+    ops.linear(hidden, &layer.second, Activation::Identity)
+}

@@ -1,0 +1,277 @@
+use atelier::{domain::Schema, release::Method};
+use rand::{RngExt, SeedableRng, seq::SliceRandom};
+use rand_pcg::Pcg64;
+use rayon::prelude::*;
+
+use super::*;
+use crate::{AdamWConfig, engine::number};
+
+/// A model small enough for finite differences; every part of it moves something.
+pub(crate) fn small(method: Method) -> Model {
+    let schema = Schema::parse(
+        "name = \"small\"\n\
+         [[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\", \"male\"]\n\
+         [[feature]]\nname = \"colours\"\nkind = \"set\"\nvalues = [\"red\", \"green\", \"blue\"]\n\
+         [[feature]]\nname = \"age\"\nkind = \"number\"\nedges = [18, 30]\n",
+    )
+    .unwrap();
+    let mut config = ModelConfig::new(method, 23, &schema);
+    config.width = 8;
+    config.heads = 2;
+    config.blocks = 3;
+    config.universal.blocks = 2;
+    config.hidden = 12;
+    config.feature_width = 4;
+    config.personas = 3;
+    config.initial =
+        InitialScales { articles: 0.7, features: 0.7, vocabulary: 0.5, personas: 0.7, linear: 0.9 };
+    config.universal.most_steps = 5;
+    config.universal.halting_bias = -1.0;
+    config.universal.ponder_weight = 0.3;
+    Model::new(&config, 7)
+}
+
+/// Outfits of one to eight slots, with sets, unknown features, other blanks, and padding where told.
+pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u64) -> Vec<OwnedExample> {
+    let mut random = Pcg64::seed_from_u64(seed);
+    (0..count)
+        .map(|place| {
+            let length = 1 + place % 8;
+            let mut slots: Vec<u32> = (0..length).map(|_| random.random_range(0..config.blank())).collect();
+            let target = slots[0];
+            slots[0] = config.blank();
+            if length > 2 && random.random_bool(0.4) {
+                slots[1] = config.blank();
+            }
+            if padded {
+                slots.resize(8, config.padding());
+            }
+            // Told apart from another blank by being moved about with the rest.
+            let mut order: Vec<usize> = (0..slots.len()).collect();
+            order.shuffle(&mut random);
+            let blank = order.iter().position(|&from| from == 0).unwrap();
+            let slots = order.iter().map(|&from| slots[from]).collect();
+            let features = config.features.iter().map(|feature| {
+                let most = u32::try_from(feature.rows).unwrap();
+                (0..random.random_range(0..3)).map(|_| random.random_range(1..most)).collect()
+            });
+            let features = features.collect();
+            OwnedExample { slots, features, blank, target, weight: 0.5 + random.random::<f32>() }
+        })
+        .collect()
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct OwnedExample {
+    pub(crate) slots: Vec<u32>,
+    pub(crate) features: Vec<Vec<u32>>,
+    pub(crate) blank: usize,
+    pub(crate) target: u32,
+    pub(crate) weight: f32,
+}
+
+pub(crate) fn batch(config: &ModelConfig, examples: &[OwnedExample]) -> Batch {
+    let mut batch = Batch::new(config);
+    for OwnedExample { slots, features, blank, target, weight } in examples {
+        batch.push(Example { slots, features, blank: *blank, target: *target, weight: *weight });
+    }
+    batch
+}
+
+fn difference(a: &[f32], b: &[f32]) -> f32 {
+    assert_eq!(a.len(), b.len());
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
+}
+
+/// Every tensor's gradient against central differences of the loss, along the gradient itself and along a
+/// random direction.
+#[test]
+fn gradients_are_what_finite_differences_say() {
+    Method::ALL.into_par_iter().for_each(|method| {
+        let mut model = small(method);
+        let outfits = examples(model.config(), 8, false, 3);
+        let batch = batch(model.config(), &outfits);
+        let (_, gradients) = model.gradients(&batch, None, &mut Vec::new());
+        let mut dense = gradients.dense.clone();
+        let width = model.config.width;
+        let merged = gradients.articles.merged(width);
+        let articles = model.structure.tables.articles.0;
+        dense[articles] = vec![0.0; model.weights.0[articles].data.len()];
+        for (row, values) in merged.rows.iter().zip(merged.values.chunks_exact(width)) {
+            dense[articles][*row as usize * width..][..width].copy_from_slice(values);
+        }
+        let mut random = Pcg64::seed_from_u64(5);
+        for (place, gradient) in dense.iter().enumerate() {
+            let name = model.weights.0[place].name.clone();
+            assert_eq!(gradient.len(), model.weights.0[place].data.len(), "{method}: {name} has a gradient");
+            let length = gradient.len();
+            let norm = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
+            assert!(norm > 1e-6, "{method}: nothing moves {name}");
+            let along: Vec<f32> = gradient.iter().map(|g| g / norm).collect();
+            let signs = (0..length).map(|_| if random.random_bool(0.5) { 1.0 } else { -1.0 });
+            let across: Vec<f32> = signs.map(|sign: f32| sign / number(length).sqrt()).collect();
+            let directions = [along, across];
+            for direction in directions {
+                let expected: f64 =
+                    gradient.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
+                // A long step sees kinks and curvature, a short one the rounding of float32: one has to agree.
+                let agrees = [3e-3, 3e-4, 1e-4, 3e-5].into_iter().any(|step| {
+                    let found = slope(&mut model, place, &direction, step, &batch);
+                    (found - expected).abs() < 3e-2 * f64::from(norm) + 1e-3
+                });
+                assert!(
+                    agrees,
+                    "{method}: {name}: no difference agrees with the gradient, {expected} of {norm}"
+                );
+            }
+        }
+    });
+}
+
+fn slope(model: &mut Model, place: usize, direction: &[f32], step: f32, batch: &Batch) -> f64 {
+    let before = model.weights.0[place].data.clone();
+    let mut loss = |step: f32| {
+        for ((to, from), by) in model.weights.0[place].data.iter_mut().zip(&before).zip(direction) {
+            *to = from + step * by;
+        }
+        model.loss(batch).total
+    };
+    let slope = (loss(step) - loss(-step)) / f64::from(2.0 * step);
+    model.weights.0[place].data = before;
+    slope
+}
+
+#[test]
+fn neither_order_nor_padding_nor_neighbours_matter() {
+    for method in Method::ALL {
+        let model = small(method);
+        let mut outfits = examples(model.config(), 16, false, 11);
+        let logits = model.logits(&batch(model.config(), &outfits));
+        for outfit in &mut outfits {
+            outfit.slots.reverse();
+            outfit.blank = outfit.slots.len() - 1 - outfit.blank;
+        }
+        let reversed = model.logits(&batch(model.config(), &outfits));
+        assert!(difference(&logits, &reversed) < 1e-5, "{method}: the order of the slots");
+        for outfit in &mut outfits {
+            outfit.slots.insert(0, model.config().padding());
+            outfit.slots.push(model.config().padding());
+            outfit.blank += 1;
+        }
+        let padded = model.logits(&batch(model.config(), &outfits));
+        assert!(difference(&reversed, &padded) < 1e-6, "{method}: padding");
+        let alone: Vec<f32> = outfits
+            .iter()
+            .flat_map(|outfit| model.logits(&batch(model.config(), std::slice::from_ref(outfit))))
+            .collect();
+        assert!(difference(&padded, &alone) < 1e-5, "{method}: the other outfits of the batch");
+    }
+}
+
+#[test]
+fn the_customer_moves_what_is_conditioned_and_nothing_else() {
+    for method in Method::ALL {
+        let model = small(method);
+        let mut outfits = examples(model.config(), 8, false, 13);
+        for outfit in &mut outfits {
+            outfit.features = vec![vec![1], vec![], vec![2]];
+        }
+        let one = model.logits(&batch(model.config(), &outfits));
+        for outfit in &mut outfits {
+            outfit.features = vec![vec![2], vec![1, 3], vec![]];
+        }
+        let other = model.logits(&batch(model.config(), &outfits));
+        let conditioned = Axes::of(method).conditioning != Conditioning::None;
+        assert_eq!(difference(&one, &other) > 1e-3, conditioned, "{method}");
+    }
+}
+
+#[test]
+fn personas_come_from_what_is_visible() {
+    for method in Method::ALL {
+        let model = small(method);
+        let mut outfits = examples(model.config(), 16, false, 17);
+        outfits[7].slots.fill(model.config().blank());
+        let Some(shares) = model.personas(&batch(model.config(), &outfits)) else {
+            assert!(!Axes::of(method).personas);
+            continue;
+        };
+        for (outfit, shares) in outfits.iter().zip(shares.chunks_exact(3)) {
+            assert!((shares.iter().sum::<f32>() - 1.0).abs() < 1e-6, "{method}");
+            assert!(shares.iter().all(|share| *share >= 0.01 / 3.0 - 1e-7), "{method}");
+            let visible = outfit.slots.iter().any(|&slot| slot < model.config().blank());
+            let even = shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 1e-6);
+            assert_eq!(even, !visible, "{method}: {shares:?}");
+        }
+    }
+}
+
+#[test]
+fn slots_halt_between_the_first_step_and_the_last() {
+    let model = small(Method::Universal);
+    let outfits = examples(model.config(), 32, false, 19);
+    let steps = model.steps(&batch(model.config(), &outfits)).unwrap();
+    assert!(steps.iter().all(|steps| (1.0..=5.0).contains(steps)), "{steps:?}");
+    assert!(steps.iter().any(|steps| steps.fract() > 0.0), "slots halt each at its own step: {steps:?}");
+    assert_eq!(small(Method::None).steps(&batch(model.config(), &outfits)), None);
+}
+
+#[test]
+fn learning_is_the_same_every_time_and_goes_on_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    for method in [Method::Gsu, Method::LatentUniversal] {
+        let start = || Trainer::new(small(method), AdamWConfig::default());
+        let outfits = examples(start().model().config(), 132, false, 23);
+        let batches: Vec<Batch> =
+            outfits.chunks(66).map(|part| batch(start().model().config(), part)).collect();
+        let learn = |trainer: &mut Trainer, steps: usize| {
+            let losses = (0..steps).map(|_| {
+                let batch = &batches[trainer.steps() as usize % batches.len()];
+                trainer.step(batch, 1e-2, 29).total
+            });
+            losses.collect::<Vec<f64>>()
+        };
+        let mut whole = start();
+        let losses = learn(&mut whole, 4);
+        assert!(losses[3] < losses[1], "{method}: the loss falls: {losses:?}");
+
+        let one_thread = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        let mut first = start();
+        let mut resumed = one_thread.install(|| learn(&mut first, 2));
+        let path = folder.path().join("trainer.safetensors");
+        first.save(&path).unwrap();
+        let mut second = Trainer::load(&path).unwrap();
+        assert_eq!(second.model().config(), first.model().config());
+        resumed.extend(learn(&mut second, 2));
+        assert_eq!(resumed, losses, "{method}: to the last bit");
+        assert_eq!(second.model().weights(), whole.model().weights());
+    }
+}
+
+#[test]
+fn a_model_is_saved_with_its_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.safetensors");
+    let model = small(Method::GsxLatent);
+    model.save(&path).unwrap();
+    let loaded = Model::load(&path).unwrap();
+    assert_eq!((loaded.config(), loaded.weights()), (model.config(), model.weights()));
+
+    let said = Trainer::load(&path).unwrap_err().to_string();
+    assert!(said.contains("the header's \"adamw\" is missing"), "{said}");
+    std::fs::write(&path, "not weights").unwrap();
+    let said = Model::load(&path).unwrap_err().to_string();
+    assert!(said.starts_with(path.to_str().unwrap()) && said.contains("is not a file of weights"), "{said}");
+}
+
+#[test]
+fn a_weight_of_nought_teaches_nothing() {
+    let model = small(Method::None);
+    let mut outfits = examples(model.config(), 4, false, 31);
+    for outfit in &mut outfits {
+        outfit.weight = 0.0;
+    }
+    let (loss, gradients) = model.gradients(&batch(model.config(), &outfits), None, &mut Vec::new());
+    assert!(loss.cross_entropy > 1.0 && loss.total == 0.0);
+    assert!(gradients.dense.iter().flatten().all(|gradient| *gradient == 0.0));
+}
