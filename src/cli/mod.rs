@@ -69,7 +69,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         }
         Verb::Export(export) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
-            runtime.block_on(async { export.run(&Store::open(&config.database.url).await?).await })
+            runtime.block_on(async { export.run(&Store::open_existing(&config.database.url).await?).await })
         }
     }
 }

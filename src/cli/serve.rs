@@ -19,7 +19,7 @@ use tokio::{
 };
 use tracing_subscriber::EnvFilter;
 
-use super::import::bring_in;
+use super::import::{End, Outcome, bring_in_if_empty};
 use crate::{
     config::{Config, Models, Overrides},
     exchange::{Files, schema_of},
@@ -111,11 +111,19 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
         return Ok(());
     }
     tracing::info!(folder = %folder.display(), "the database is empty and gets what lies beside the release");
-    let report = bring_in(store, &files, &schema_of(&folder)?, false).await?;
-    if let Some(bad) = report.errors.first() {
-        bail!("{} rows in {} are bad, the first is {bad}", report.bad, folder.display());
+    let tell = |line: &str| tracing::info!("{line}");
+    let Some(Outcome { report, end }) = bring_in_if_empty(store, &files, &schema_of(&folder)?, tell).await?
+    else {
+        return Ok(());
+    };
+    match end {
+        End::Imported(_) => Ok(()),
+        End::Stopped(error) => Err(error),
+        End::Refused => {
+            let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
+            bail!("{} rows in {} are bad, the first is {first}", report.bad, folder.display())
+        }
     }
-    Ok(())
 }
 
 /// Without the default release the service still browses the catalogue; one that was named and is not

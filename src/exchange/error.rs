@@ -79,8 +79,8 @@ pub enum ExchangeError {
     Interrupted { path: PathBuf, error: RowError },
     #[error("{}: {source}", path.display())]
     Schema { path: PathBuf, source: Box<SchemaError> },
-    #[error("{} holds {count} files called {table}; name the one you mean", folder.display())]
-    Several { folder: PathBuf, table: &'static str, count: usize },
+    #[error("{} holds {table} more than once: {}; leave one there", folder.display(), names.join(", "))]
+    Several { folder: PathBuf, table: &'static str, names: Vec<String> },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(

@@ -48,7 +48,10 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Exc
         }
     }
     if found.len() > 1 {
-        return Err(ExchangeError::Several { folder: folder.to_owned(), table, count: found.len() });
+        let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut names: Vec<String> = found.iter().map(name).collect();
+        names.sort_unstable();
+        return Err(ExchangeError::Several { folder: folder.to_owned(), table, names });
     }
     Ok(found.pop())
 }

@@ -79,7 +79,7 @@ fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
     match parse(text) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::List(_)) => {
-            Err("a row must be an object, found a list: leave out what stands around the rows".into())
+            Err("a row must be an object, found a list: write one object a line and nothing around them (pandas: `lines=True`)".into())
         }
         Ok(other) => Err(format!("a row must be an object, found {}", other.kind())),
         Err(JsonError::Early(reason)) => Err(format!("{reason}; a row is one object, whole on one line")),

@@ -6,10 +6,10 @@ use axum::{Router, extract::State, response::Html, routing::get};
 use super::{AppState, Problem};
 use crate::{
     domain::{Article, ArticleId},
-    store::Store,
+    store::{OutfitRecord, Store},
 };
 
-/// How many customers' outfits are shown.
+/// How many outfits are shown.
 const SAMPLE: u32 = 6;
 
 pub(super) fn router() -> Router<AppState> {
@@ -49,17 +49,15 @@ async fn home(State(state): State<AppState>) -> Result<Html<String>, Problem> {
 }
 
 async fn sample(store: &Store) -> Result<Vec<Worn>, Problem> {
-    let mut sample = Vec::new();
-    for customer in store.customers().list("", None, SAMPLE).await? {
-        for record in store.outfits().of_customer(&customer.id, 0, 1).await? {
-            let mut articles = Vec::new();
-            for id in record.outfit.articles() {
-                articles.push(words(id, store.articles().get(id).await?.as_ref()));
-            }
-            sample.push(Worn { customer: customer.id.to_string(), articles });
-        }
-    }
-    Ok(sample)
+    let records = store.outfits().first(SAMPLE).await?;
+    let ids: Vec<ArticleId> = records.iter().flat_map(|record| record.outfit.articles()).cloned().collect();
+    let articles = store.articles().get_many(&ids).await?;
+    let article = |id: &ArticleId| words(id, articles.iter().find(|article| article.id == *id));
+    let worn = |record: &OutfitRecord| Worn {
+        customer: record.outfit.customer.to_string(),
+        articles: record.outfit.articles().iter().map(article).collect(),
+    };
+    Ok(records.iter().map(worn).collect())
 }
 
 /// An outfit may name an article that has left the catalogue.

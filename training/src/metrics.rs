@@ -25,6 +25,18 @@ pub struct Estimate {
     pub standard_error: f64,
 }
 
+impl Estimate {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        let mut moments = Moments::default();
+        let mut count = 0;
+        for value in values {
+            moments.add(value);
+            count += 1;
+        }
+        moments.estimate(count)
+    }
+}
+
 /// The averages of a [`Tally`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -125,6 +137,14 @@ mod tests {
         assert_eq!(rank(&scores, 3).to_bits(), 2.0_f64.to_bits());
         // Ranks 3, 4 and 5 are shared.
         assert_eq!(rank(&scores, 0).to_bits(), 4.0_f64.to_bits());
+    }
+
+    #[test]
+    fn the_standard_error_is_the_means() {
+        let estimate = Estimate::of([1.0, 2.0, 3.0, 6.0]);
+        assert!((estimate.mean - 3.0).abs() < 1e-12);
+        // Squared distances 4 + 1 + 0 + 9 = 14: variance 14/3, over four values.
+        assert!((estimate.standard_error - (14.0_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12);
     }
 
     #[test]

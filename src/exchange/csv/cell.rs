@@ -46,13 +46,17 @@ impl Reading {
     }
 
     /// # Errors
-    /// If the cell is JSON that cannot be taken.
+    /// If the cell is JSON that cannot be taken, or no list of ids.
     pub(super) fn read(self, cell: &str) -> Result<Value<'_>, String> {
         if cell.is_empty() {
             return Ok(Value::Null);
         }
         let json = match self {
             Self::Text => return Ok(Value::text(cell)),
+            // Fewer ids than an outfit has: this is a list in somebody else's spelling.
+            Self::Ids if !cell.contains('|') && cell.contains([',', ';', ' ', '[']) => {
+                return Err(format!("join the ids with |, as in a|b|c|d; found {cell:?}"));
+            }
             Self::Ids => return Ok(split(cell)),
             // What is no finite number stays text, and the encoder says what it thinks of it.
             Self::Number => {

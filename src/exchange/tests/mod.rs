@@ -1,6 +1,7 @@
 //! Files of all three formats, written and read through the module's own front door.
 
 mod checks;
+mod csv;
 mod damage;
 mod foreign;
 mod reading;

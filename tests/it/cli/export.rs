@@ -8,6 +8,7 @@ contracts!(
     every_format_leads_back,
     does_not_write_over_files,
     another_companys_schema_goes_along,
+    a_mistyped_database_is_not_made,
 );
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];
@@ -51,6 +52,7 @@ async fn every_format_leads_back(db: TestDatabase) {
 }
 
 async fn does_not_write_over_files(db: TestDatabase) {
+    db.open().await.close().await;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("articles.jsonl");
     fs::write(&file, "mine").unwrap();
@@ -81,4 +83,15 @@ async fn another_companys_schema_goes_along(db: TestDatabase) {
     let again = run(atelier(&db, &["import", path(back.path())])).await;
     assert!(again.status.success(), "{}", said(&again));
     assert_eq!(fs::read_to_string(back.path().join("customers.jsonl")).unwrap(), customers);
+}
+
+async fn a_mistyped_database_is_not_made(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nothere.db");
+    let mut export = atelier(&db, &["export", path(folder.path())]);
+    export.args(["--database", &format!("sqlite:{}", file.display())]);
+    let output = run(export).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).starts_with("atelier: there is no database at "), "{}", said(&output));
+    assert!(!file.exists() && !folder.path().join("articles.jsonl").exists());
 }

@@ -11,6 +11,13 @@ contracts!(
     an_unknown_value_is_a_note,
     a_file_that_is_not_there_is_said_so,
     nothing_to_import_is_said_so,
+    a_folder_without_tables_says_what_it_holds,
+    a_table_in_two_files_is_refused,
+    a_folder_that_lacks_a_table_says_so,
+    bad_rows_are_told_before_the_error_that_ends_the_reading,
+    a_wrong_header_of_the_last_file_is_told_before_anything_is_read,
+    without_a_good_row_there_is_none_to_import,
+    a_repeated_outfit_is_a_note,
 );
 
 /// 10,000 customers, every 300th or so broken in a way of its own: 30 in all.
@@ -55,7 +62,14 @@ async fn bad_rows_keep_everything_out(db: TestDatabase) {
     );
     assert!(listed[2].ends_with("line 618: customer \"c-00001\" stands in line 2 already"), "{}", listed[2]);
     assert!(said.contains("… and 10 more bad rows"), "{said}");
-    assert!(said.contains("nothing was imported. Mend the 30 bad rows, or import the other 9970"), "{said}");
+    assert!(said.contains("customers.jsonl: 10,000 rows read, 30 bad, in "), "{said}");
+    assert!(
+        said.ends_with(
+            "nothing was imported. Mend the 30 bad rows, or import the 9,970 good rows with --skip-bad\n"
+        ),
+        "{said}"
+    );
+    assert!(!said.contains("new"), "nothing is new before it is in the database: {said}");
     assert_eq!(db.open().await.customers().count().await, Ok(0));
 }
 
@@ -65,7 +79,11 @@ async fn good_rows_come_in_when_bad_ones_may_be_skipped(db: TestDatabase) {
     let output = run(atelier(&db, &["import", "--skip-bad", "--customers", path(&file)])).await;
     let said = said(&output);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("30 rows were skipped; the other 9970 are in "), "{said}");
+    assert!(said.contains("imported into "), "{said}");
+    assert!(
+        said.ends_with("  customers: 9,970 new, 0 changed, 0 as they were\nleft out: 30 bad rows\n"),
+        "{said}"
+    );
     assert_eq!(db.open().await.customers().count().await, Ok(9970));
 }
 
@@ -102,7 +120,7 @@ async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
 async fn a_second_import_changes_nothing(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 50);
-    for expected in ["50 new, 0 changed, 0 as they were", "0 new, 0 changed, 50 as they were"] {
+    for expected in [" 50 new, 0 changed, 0 as they were", " 0 new, 0 changed, 50 as they were"] {
         let output = run(atelier(&db, &["import", path(folder.path())])).await;
         assert!(output.status.success(), "{}", said(&output));
         assert_eq!(said(&output).matches(expected).count(), 1, "{}", said(&output));
@@ -134,4 +152,123 @@ async fn nothing_to_import_is_said_so(db: TestDatabase) {
     let output = run(atelier(&db, &["import", path(empty.path())])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(said(&output).starts_with("atelier: there is nothing to import"), "{}", said(&output));
+}
+
+async fn a_folder_without_tables_says_what_it_holds(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let import = || run(atelier(&db, &["import", path(folder.path())]));
+    let looked_for = "files called articles, customers and outfits are looked for, each ending in .jsonl, \
+                      .ndjson, .csv or .parquet";
+    let said_of = |holds: &str| {
+        format!("atelier: there is nothing to import in {}: {looked_for}; {holds}\n", path(folder.path()))
+    };
+    assert_eq!(said(&import().await), said_of("it is empty"));
+    for name in ["Articles.csv", "outfits.xlsx", ".hidden", "schema.toml"] {
+        fs::write(
+            folder.path().join(name),
+            "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"b\"]\n",
+        )
+        .unwrap();
+    }
+    assert_eq!(said(&import().await), said_of("it holds Articles.csv, outfits.xlsx"));
+    for number in 0..9 {
+        fs::write(folder.path().join(format!("{number}.txt")), "").unwrap();
+    }
+    assert!(
+        said(&import().await)
+            .ends_with("it holds 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, 5.txt, 6.txt, 7.txt and 3 more\n")
+    );
+    let file = folder.path().join("outfits.xlsx");
+    assert_eq!(
+        said(&run(atelier(&db, &["import", path(&file)])).await),
+        format!(
+            "atelier: {} is a file, not a folder; say what is in it with --articles, --customers or --outfits\n",
+            path(&file)
+        )
+    );
+}
+
+async fn a_table_in_two_files_is_refused(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    fs::write(folder.path().join("articles.csv"), "id,type\n").unwrap();
+    let output = run(atelier(&db, &["import", path(folder.path())])).await;
+    assert_eq!(
+        said(&output),
+        format!(
+            "atelier: {} holds articles more than once: articles.csv, articles.jsonl; leave one there\n",
+            path(folder.path())
+        )
+    );
+}
+
+async fn a_folder_that_lacks_a_table_says_so(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    fs::rename(folder.path().join("outfits.jsonl"), folder.path().join("outfit.jsonl")).unwrap();
+    let output = run(atelier(&db, &["import", path(folder.path())])).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let note = "holds no outfits, ending in .jsonl, .ndjson, .csv or .parquet; not read: outfit.jsonl\n";
+    assert!(said(&output).contains(note), "{}", said(&output));
+}
+
+async fn bad_rows_are_told_before_the_error_that_ends_the_reading(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("customers.csv");
+    fs::write(&file, "id,age\nc-1,old\nc-2,28\nc-3,\"29\nc-4,30\n").unwrap();
+    for flags in [&[][..], &["--skip-bad"]] {
+        let output = run(atelier(&db, &[&["import", "--customers", path(&file)], flags].concat())).await;
+        assert_eq!(output.status.code(), Some(1));
+        let name = path(&file);
+        assert_eq!(
+            said(&output),
+            format!(
+                "{name}, line 2: feature \"age\" takes a finite number, found the text \"old\"\n\
+                 atelier: nothing was imported: {name}: reading stopped at line 4: a quote is opened in this \
+                 row and never closed, which swallows all that follows\n"
+            )
+        );
+    }
+    assert_eq!(db.open().await.customers().count().await, Ok(0));
+}
+
+async fn a_wrong_header_of_the_last_file_is_told_before_anything_is_read(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    fs::remove_file(folder.path().join("outfits.jsonl")).unwrap();
+    fs::write(folder.path().join("outfits.csv"), "customer;articles\n").unwrap();
+    let output = run(atelier(&db, &["import", path(folder.path())])).await;
+    let said = said(&output);
+    assert!(said.starts_with("atelier: "), "{said}");
+    assert!(said.contains("outfits need a column \"customer\", found \"customer;articles\""), "{said}");
+}
+
+async fn without_a_good_row_there_is_none_to_import(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("customers.csv");
+    fs::write(&file, "id,age\nc-1,old\n").unwrap();
+    for flags in [&[][..], &["--skip-bad"]] {
+        let output = run(atelier(&db, &[&["import", "--customers", path(&file)], flags].concat())).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(
+            said(&output).ends_with("nothing was imported. Mend the bad row: there is no good one\n"),
+            "{}",
+            said(&output)
+        );
+    }
+}
+
+async fn a_repeated_outfit_is_a_note(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    let file = folder.path().join("outfits.jsonl");
+    let rows = fs::read_to_string(&file).unwrap();
+    fs::write(&file, rows.repeat(2)).unwrap();
+    let output = run(atelier(&db, &["import", path(folder.path())])).await;
+    let said = said(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("outfits.jsonl: 8 rows read, in "), "{said}");
+    assert!(said.contains("line 4: the same outfit stands in line 1 already, in another split"), "{said}");
+    assert!(said.contains("line 5: the same outfit stands in line 1 already (3 rows in all)\n"), "{said}");
+    assert!(said.ends_with("  outfits: 8 new, 0 changed, 0 as they were\n"), "{said}");
 }

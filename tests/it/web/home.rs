@@ -33,6 +33,12 @@ async fn shows_outfits_in_words(db: TestDatabase) {
     let outfit = Outfit::new(customer.id, ids.to_vec(), None, Features::default()).unwrap();
     service.store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
 
+    // The outfit is found though it is not of one of the first customers.
+    for number in 0..9 {
+        let id = CustomerId::new(format!("c-0{number}")).unwrap();
+        service.store.customers().put(&Customer { id, features: Features::default() }, NOW).await.unwrap();
+    }
+
     let html = service.page("/").await.text().await.unwrap();
     assert!(html.contains("For c-1"), "{html}");
     assert!(html.contains("<li>red coat, &#60;b&#62;Fjell&#60;/b&#62;</li>"), "{html}");

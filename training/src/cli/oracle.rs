@@ -8,8 +8,8 @@ use serde_json::json;
 
 use super::{progress::Progress, tables};
 use crate::{
-    metrics::Summary,
-    oracle::{self, AtSize, Effort},
+    metrics::{Estimate, Summary},
+    oracle::{self, Effort, Unknown},
     synthesise,
     world::VERSION,
 };
@@ -52,8 +52,8 @@ impl Oracle {
         tables::line("customer and occasion", &report.known);
         tables::line("  customers with training outfits", &report.known_seen);
         tables::line("  customers without", &report.known_unseen);
-        mixed("occasion alone", &report.occasion, &report.occasion_with_own);
-        mixed("neither", &report.unknown, &report.unknown_with_own);
+        mixed("occasion alone", &report.occasion);
+        mixed("neither", &report.unknown);
         println!(
             "\nThe first line is exact. Where the customer is unknown, the answer is averaged over contexts \
              drawn from\nthe population; a finite draw misses some that matter, so it overstates the \
@@ -63,8 +63,8 @@ impl Oracle {
         );
         println!(
             "\nworth of customer and occasion together: {}\nworth of the customer, the occasion known:   {}",
-            gap(&report.unknown, &report.unknown_with_own, &report.known),
-            gap(&report.occasion, &report.occasion_with_own, &report.known),
+            worth(&report.unknown, &report.known),
+            worth(&report.occasion, &report.known),
         );
         if let Some(path) = self.json {
             let figures = json!({ "world_version": VERSION, "plan": world.plan(), "report": report });
@@ -75,21 +75,21 @@ impl Oracle {
     }
 }
 
-fn mixed(name: &str, sizes: &[AtSize], with_own: &Summary) {
-    for size in sizes {
+fn mixed(name: &str, unknown: &Unknown) {
+    for size in &unknown.sizes {
         let contexts = format!("{name}, {} contexts ({:.0} count)", size.contexts, size.effective_contexts);
         tables::line(&contexts, &size.answers);
     }
-    tables::line(&format!("{name}, with the slot's own"), with_own);
-    if let Some(limit) = oracle::limit(sizes, with_own) {
-        println!("{:<44} {:>7}  {limit:>7.4}", format!("{name}, estimated limit"), with_own.slots);
+    tables::line(&format!("{name}, with the slot's own"), &unknown.with_own);
+    if let Some(limit) = unknown.limit {
+        println!("{:<44} {:>7}  {limit:>7.4}", format!("{name}, estimated limit"), unknown.with_own.slots);
     }
 }
 
-fn gap(sizes: &[AtSize], with_own: &Summary, known: &Summary) -> String {
-    let known = known.cross_entropy.mean;
-    let most = sizes.last().map_or(f64::NAN, |size| size.answers.cross_entropy.mean) - known;
-    let least = with_own.cross_entropy.mean - known;
-    let about = oracle::limit(sizes, with_own).map_or(f64::NAN, |limit| limit - known);
-    format!("between {least:.2} and {most:.2} nats, about {about:.2}")
+fn worth(unknown: &Unknown, known: &Summary) -> String {
+    let said = |estimate: Estimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.standard_error);
+    let about = unknown
+        .limit
+        .map_or(String::new(), |limit| format!(", about {:.2}", limit - known.cross_entropy.mean));
+    format!("between {} and {} nats{about}", said(unknown.worth_at_least), said(unknown.worth_at_most))
 }

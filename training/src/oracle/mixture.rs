@@ -3,9 +3,9 @@
 
 use rayon::prelude::*;
 
-use super::AtSize;
+use super::{AtSize, Unknown};
 use crate::{
-    metrics::{Summary, Tally, rank},
+    metrics::{Estimate, Summary, Tally, rank},
     number::real,
     world::{Evidence, Occasion, Reading, World},
 };
@@ -44,7 +44,7 @@ pub(super) fn exact(world: &World, question: &Question) -> Answer {
 pub(super) struct Mixed {
     answers: Vec<Vec<Answer>>,
     effective: Vec<f64>,
-    pub(super) with_own: Vec<Answer>,
+    with_own: Vec<Answer>,
 }
 
 impl Mixed {
@@ -62,8 +62,9 @@ impl Mixed {
         self.with_own.extend(other.with_own);
     }
 
-    pub(super) fn at_sizes(&self, sizes: &[usize]) -> Vec<AtSize> {
-        sizes
+    /// These answers beside those of one who knows all, to the same questions in the same order.
+    pub(super) fn against(&self, known: &[Answer], sizes: &[usize]) -> Unknown {
+        let at_sizes: Vec<AtSize> = sizes
             .iter()
             .zip(&self.answers)
             .zip(&self.effective)
@@ -72,8 +73,33 @@ impl Mixed {
                 effective_contexts: effective / real(answers.len().max(1)),
                 answers: tally(answers),
             })
-            .collect()
+            .collect();
+        let worth = |answers: &[Answer]| {
+            Estimate::of(
+                known
+                    .iter()
+                    .zip(answers)
+                    .map(|(with, without)| with.probability.ln() - without.probability.ln()),
+            )
+        };
+        let with_own = tally(&self.with_own);
+        Unknown {
+            limit: limit(&at_sizes, &with_own),
+            sizes: at_sizes,
+            worth_at_most: worth(self.answers.last().map_or(&[], Vec::as_slice)),
+            worth_at_least: worth(&self.with_own),
+            with_own,
+        }
     }
+}
+
+fn limit(sizes: &[AtSize], with_own: &Summary) -> Option<f64> {
+    let [.., first, second, third] = sizes else { return None };
+    let at = |size: &AtSize| size.answers.cross_entropy.mean;
+    let (before, last) = (at(first) - at(second), at(second) - at(third));
+    let ratio = (last / before).clamp(0.3, 0.75);
+    let left = if last > 0.0 && before > 0.0 { last * ratio / (1.0 - ratio) } else { 0.0 };
+    Some((at(third) - left).max(with_own.cross_entropy.mean))
 }
 
 pub(super) fn mix(

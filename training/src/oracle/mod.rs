@@ -13,12 +13,12 @@ use rayon::prelude::*;
 use serde::Serialize;
 
 use crate::{
-    metrics::Summary,
+    metrics::{Estimate, Summary},
     random::{Stream, Table},
     world::{OCCASIONS, World},
 };
 
-use mixture::{Mixed, Question, exact, mix, tally};
+use mixture::{Answer, Mixed, Question, exact, mix, tally};
 
 /// How much to ask.
 #[derive(Debug, Clone, Copy)]
@@ -38,14 +38,25 @@ pub struct Report {
     /// The same, for customers who have training outfits and for those who have none.
     pub known_seen: Summary,
     pub known_unseen: Summary,
-    /// Neither known, by the number of contexts averaged over.
-    pub unknown: Vec<AtSize>,
-    /// Neither known, with the slot's own context added to the largest draw. It errs the other way:
-    /// it understates the cross-entropy.
-    pub unknown_with_own: Summary,
-    /// Occasion known, customer not, by the number of contexts averaged over.
-    pub occasion: Vec<AtSize>,
-    pub occasion_with_own: Summary,
+    /// Neither known.
+    pub unknown: Unknown,
+    /// Occasion known, customer not.
+    pub occasion: Unknown,
+}
+
+/// Answers without the customer.
+#[derive(Debug, Clone, Serialize)]
+pub struct Unknown {
+    /// By the number of contexts averaged over: each overstates the cross-entropy, the last one least.
+    pub sizes: Vec<AtSize>,
+    /// With the slot's own context added to the largest draw: understates the cross-entropy.
+    pub with_own: Summary,
+    /// Where the cross-entropy goes as the draw grows: what was gained over the last doubling, as a share of
+    /// the one before, is taken to go on. Held above `with_own`; none with fewer than three sizes.
+    pub limit: Option<f64>,
+    /// What knowing all is worth in nats, slot by slot: over the largest draw, and over `with_own`.
+    pub worth_at_most: Estimate,
+    pub worth_at_least: Estimate,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -62,18 +73,6 @@ const BATCH: usize = 1024;
 /// How many steps [`consult`] tells of, if there are as many slots as asked for.
 pub fn steps(effort: Effort) -> usize {
     effort.slots.div_ceil(BATCH) * (2 + OCCASIONS.len())
-}
-
-/// Where the cross-entropy goes as the draw of contexts grows: what was gained over the last doubling,
-/// as a share of the one before, is taken to go on; held between the largest draw and the same with the
-/// slot's own context. `None` where there are fewer than three sizes.
-pub fn limit(sizes: &[AtSize], with_own: &Summary) -> Option<f64> {
-    let [.., first, second, third] = sizes else { return None };
-    let at = |size: &AtSize| size.answers.cross_entropy.mean;
-    let (before, last) = (at(first) - at(second), at(second) - at(third));
-    let ratio = (last / before).clamp(0.3, 0.75);
-    let left = if last > 0.0 && before > 0.0 { last * ratio / (1.0 - ratio) } else { 0.0 };
-    Some((at(third) - left).max(with_own.cross_entropy.mean))
 }
 
 /// Asks the oracle. `tell` hears how many steps are done.
@@ -94,17 +93,24 @@ pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Re
     let mut draws = stream(0);
     let everyone: Vec<_> = (0..effort.contexts).map(|_| world.draw_context(&mut draws)).collect();
     let mut known = Vec::with_capacity(questions.len());
+    // In the order in which the mixtures by occasion come.
+    let mut known_by_occasion = Vec::with_capacity(questions.len());
     let mut unknown = Mixed::new(sizes.len());
     let mut by_occasion = Mixed::new(sizes_of_occasion.len());
     for batch in questions.chunks(BATCH) {
         let all: Vec<&Question> = batch.iter().collect();
-        known.extend(batch.par_iter().map(|question| exact(world, question)).collect::<Vec<_>>());
+        let known_of_batch: Vec<Answer> = batch.par_iter().map(|question| exact(world, question)).collect();
+        known.extend(&known_of_batch);
         unknown.extend(mix(world, &all, &everyone, &sizes));
         step();
         let occasions = OCCASIONS.iter().copied().map(Some).chain([None]);
         for (index, occasion) in occasions.enumerate() {
-            let those: Vec<&Question> =
-                batch.iter().filter(|question| question.occasion == occasion).collect();
+            let (those, answers): (Vec<&Question>, Vec<Answer>) = batch
+                .iter()
+                .zip(&known_of_batch)
+                .filter(|(question, _)| question.occasion == occasion)
+                .unzip();
+            known_by_occasion.extend(answers);
             if !those.is_empty() {
                 let mut draws = stream(1 + index);
                 let contexts: Vec<_> = (0..effort.contexts.div_ceil(4))
@@ -122,10 +128,8 @@ pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Re
         known: tally(&known),
         known_seen: where_seen(true),
         known_unseen: where_seen(false),
-        unknown: unknown.at_sizes(&sizes),
-        unknown_with_own: tally(&unknown.with_own),
-        occasion: by_occasion.at_sizes(&sizes_of_occasion),
-        occasion_with_own: tally(&by_occasion.with_own),
+        unknown: unknown.against(&known, &sizes),
+        occasion: by_occasion.against(&known_by_occasion, &sizes_of_occasion),
     }
 }
 
@@ -170,16 +174,27 @@ mod tests {
         let plan = Plan { seed: 2, articles: 400, customers: 300, outfits: 600, validation: 120 };
         let world = World::new(plan).unwrap();
         let report = consult(&world, Effort { slots: 80, contexts: 200 }, &mut |_| {});
-        let unknown: Vec<f64> = report.unknown.iter().map(|size| size.answers.cross_entropy.mean).collect();
-        let (known, with_own) = (report.known.cross_entropy.mean, report.unknown_with_own.cross_entropy.mean);
+        let unknown: Vec<f64> =
+            report.unknown.sizes.iter().map(|size| size.answers.cross_entropy.mean).collect();
+        let (known, with_own) = (report.known.cross_entropy.mean, report.unknown.with_own.cross_entropy.mean);
         assert_eq!(report.known.slots, 80);
         assert_eq!(report.known_seen.slots + report.known_unseen.slots, 80);
-        assert_eq!(report.unknown.iter().map(|size| size.contexts).collect::<Vec<_>>(), [25, 50, 100, 200]);
-        assert_eq!(report.occasion.iter().map(|size| size.contexts).collect::<Vec<_>>(), [6, 12, 25, 50]);
+        assert_eq!(
+            report.unknown.sizes.iter().map(|size| size.contexts).collect::<Vec<_>>(),
+            [25, 50, 100, 200]
+        );
+        assert_eq!(
+            report.occasion.sizes.iter().map(|size| size.contexts).collect::<Vec<_>>(),
+            [6, 12, 25, 50]
+        );
         assert!(known + 0.3 < unknown[3], "{known} {unknown:?}");
         assert!(unknown[3] < unknown[0], "{unknown:?}");
         assert!(known < with_own && with_own < unknown[3], "{known} {with_own} {unknown:?}");
-        let limit = limit(&report.unknown, &report.unknown_with_own).unwrap();
+        let limit = report.unknown.limit.unwrap();
+        assert!((report.unknown.worth_at_most.mean - (unknown[3] - known)).abs() < 1e-9);
+        let (occasion, most) =
+            (report.occasion.sizes[3].answers.cross_entropy.mean, report.occasion.worth_at_most);
+        assert!((most.mean - (occasion - known)).abs() < 1e-9 && most.standard_error > 0.0);
         assert!((with_own..=unknown[3]).contains(&limit), "{limit}");
         assert!(report.known.recall_at_250.mean > 0.95, "400 articles, {:?}", report.known.recall_at_250);
     }
