@@ -28,14 +28,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
+    /// Of values drawn independently.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut moments = Moments::default();
-        let mut count = 0;
+        let mut sizes = Sizes::default();
         for value in values {
-            moments.add(value);
-            count += 1;
+            moments.add(value, 1.0);
+            sizes.add(1.0);
         }
-        moments.estimate(count)
+        moments.estimate(sizes)
     }
 }
 
