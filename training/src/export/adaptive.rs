@@ -77,7 +77,7 @@ impl Drawing<'_> {
         Adaptive { value, steps }
     }
 
-    /// The mean of a column over each outfit's real slots: [batch].
+    /// The mean of a column over each outfit's real slots: one value an outfit.
     fn mean_over_slots(&mut self, column: &str, real: &str) -> String {
         let shape = self.shape(Rows::Slots, &[]);
         let axis = self.graph.list(&[1]);
