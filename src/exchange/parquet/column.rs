@@ -7,11 +7,13 @@ use ::parquet::{
 };
 
 use super::{
-    calendar::{date, moment},
     guard::guarded,
     plan::{Holds, Leaf},
 };
-use crate::exchange::value::{JsonError, Value, parse};
+use crate::{
+    calendar::{date, moment},
+    exchange::value::{JsonError, Value, parse},
+};
 
 /// A row's value in one column, or why it cannot be used.
 pub(super) type Cell = Result<Value<'static>, String>;

@@ -10,7 +10,7 @@ mod mixture;
 use std::collections::HashSet;
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     metrics::Summary,
@@ -31,7 +31,8 @@ pub struct Effort {
 }
 
 /// What the oracle knows of the customer and the occasion.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Report {
     /// Customer and occasion known: exact.
     pub known: Summary,
@@ -48,7 +49,8 @@ pub struct Report {
     pub occasion_with_own: Summary,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AtSize {
     pub contexts: usize,
     /// Contexts that carry the average: the mean over slots of (Σw)²/Σw².
