@@ -3,6 +3,7 @@
 //! ARCHITECTURE.md traces a request and a training run through these modules and says what each must
 //! never know.
 
+pub mod calendar;
 pub mod cli;
 pub mod config;
 pub mod digest;

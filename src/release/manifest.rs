@@ -10,7 +10,7 @@ use super::ReleaseError;
 /// The manifest's file name.
 pub const MANIFEST: &str = "release.json";
 /// Version of the manifest's shape.
-pub(super) const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 1;
 
 /// The methods that Atelier knows, by the names that files, answers and pages use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

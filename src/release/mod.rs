@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-pub use manifest::{DataSource, FileEntry, MANIFEST, Manifest, Method, MethodEntry, UnknownMethod};
+pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, UnknownMethod};
 
 use crate::{
     digest,

@@ -27,6 +27,10 @@ pub(crate) enum Table {
     Order = 9,
     /// Which slots are blank, by epoch and outfit.
     Masks = 10,
+    /// Outfits drawn again, by draw.
+    Bootstrap = 11,
+    /// Customers that a release shows, by customer.
+    Shown = 12,
 }
 
 /// One row's stream of random numbers.
@@ -107,6 +111,17 @@ impl Stream {
             items.swap(last, self.below(last + 1));
         }
     }
+}
+
+/// So many of these numbers, rising: each number draws for itself, so that nothing depends on an order.
+pub(crate) fn choose(seed: u64, table: Table, from: &[u32], count: usize) -> Vec<u32> {
+    let mut drawn = from.to_vec();
+    drawn.sort_by_cached_key(|number| {
+        (Stream::new(seed, table, *number as usize).uniform().to_bits(), *number)
+    });
+    drawn.truncate(count);
+    drawn.sort_unstable();
+    drawn
 }
 
 /// Vigna's `SplitMix64`: spreads neighbouring numbers over all 64 bits.

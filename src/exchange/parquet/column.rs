@@ -8,13 +8,15 @@ use ::parquet::{
 use serde_json::Number;
 
 use super::{
-    calendar::{date, moment},
     guard::guarded,
     plan::{Holds, Leaf},
 };
-use crate::exchange::{
-    json_text::{JsonError, parse},
-    value::Value,
+use crate::{
+    calendar::{date, moment},
+    exchange::{
+        json_text::{JsonError, parse},
+        value::Value,
+    },
 };
 
 /// A row's value in one column, or why it cannot be used.

@@ -1,7 +1,6 @@
 //! Parquet, through the `parquet` crate's columns and without arrow, which would cost the build over a
 //! minute.
 
-mod calendar;
 mod column;
 mod guard;
 mod plan;

@@ -11,10 +11,11 @@ mod profile;
 
 use atelier::domain::{Customer, Features};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     dataset::{Dataset, IndexedOutfit, Part},
-    metrics::{Tally, rank},
+    metrics::{Summary, Tally, rank},
 };
 
 pub use cooccurrence::{Cooccurrence, Pairs};
@@ -64,6 +65,33 @@ impl Types {
     }
 }
 
+/// What one baseline achieves.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    #[serde(rename = "baseline")]
+    pub name: String,
+    #[serde(rename = "answers")]
+    pub summary: Summary,
+}
+
+/// The three baselines that stand beside every method, on the validation split.
+pub fn beside_methods(data: &Dataset) -> Vec<Baseline> {
+    let types = Types::new(data);
+    let popularity = Popularity::fit(data, &types);
+    let told = TypePopularity::fit(data, &types);
+    let pairs = Pairs::count(data);
+    let cooccurrence = Cooccurrence::fit(data, &types, &popularity, &pairs);
+    let baselines: [(&str, &dyn Answers); 3] =
+        [("popularity", &popularity), ("popularity, told the type", &told), ("co-occurrence", &cooccurrence)];
+    baselines
+        .map(|(name, who)| Baseline {
+            name: name.to_owned(),
+            summary: evaluate(data, &types, Part::Validation, who).summary(),
+        })
+        .into()
+}
+
 /// Every slot of every outfit of one part, masked in turn.
 pub fn evaluate(data: &Dataset, types: &Types, part: Part, who: &dyn Answers) -> Tally {
     let outfits: Vec<&IndexedOutfit> = data.of_part(part).collect();
@@ -74,7 +102,7 @@ pub fn evaluate(data: &Dataset, types: &Types, part: Part, who: &dyn Answers) ->
             let mut tally = Tally::default();
             let mut probabilities = vec![0.0; data.vocabulary.len()];
             for outfit in outfits {
-                for slot in 0..outfit.articles.len() {
+                let answers = (0..outfit.articles.len()).map(|slot| {
                     let missing = outfit.articles[slot];
                     let mut visible = outfit.articles.clone();
                     visible.remove(slot);
@@ -86,8 +114,9 @@ pub fn evaluate(data: &Dataset, types: &Types, part: Part, who: &dyn Answers) ->
                     };
                     who.answer(&question, &mut probabilities);
                     let missing = missing as usize;
-                    tally.add(probabilities[missing], rank(&probabilities, missing));
-                }
+                    (probabilities[missing], rank(&probabilities, missing))
+                });
+                tally.add_outfit(answers);
             }
             tally
         })

@@ -60,8 +60,7 @@ impl Baselines {
         }
         println!(
             "\nRanks are over the whole catalogue, ties share their mean rank, and articles already in the \
-             outfit are not\nleft out. In brackets, what was chosen on the development part. Slots of one \
-             outfit are not independent,\nso the standard errors are a little too small."
+             outfit are not\nleft out. In brackets, what was chosen on the development part."
         );
         println!(
             "gender and price band are worth {:.3} nats beside the type alone",

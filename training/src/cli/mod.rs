@@ -2,11 +2,16 @@
 //! terminal.
 
 mod baselines;
+mod evaluate;
+mod export;
 mod fit;
+mod import;
 mod oracle;
 mod progress;
+mod release;
 mod survey;
 mod synthesise;
+mod table;
 mod tables;
 
 use std::process::ExitCode;
@@ -32,6 +37,16 @@ enum Verb {
     Baselines(baselines::Baselines),
     /// Fit a method to a data folder, and keep what it learned in a run's folder.
     Fit(fit::Fit),
+    /// Write a run's best weights as an ONNX file.
+    Export(export::Export),
+    /// Measure exported models on the validation split, through ONNX Runtime.
+    Evaluate(evaluate::Evaluate),
+    /// Put the evaluations of many runs into one table.
+    Table(table::Table),
+    /// Make a release out of runs: what the service serves.
+    Release(release::Release),
+    /// Check your own tables and make a data folder of them.
+    Import(import::Import),
     /// Show a data folder to a person: its marginals, and outfits in words.
     Survey(survey::Survey),
 }
@@ -53,6 +68,11 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Oracle(verb) => verb.run(),
         Verb::Baselines(verb) => verb.run(),
         Verb::Fit(verb) => verb.run(),
+        Verb::Export(verb) => verb.run(),
+        Verb::Evaluate(verb) => verb.run(),
+        Verb::Table(verb) => verb.run(),
+        Verb::Release(verb) => verb.run(),
+        Verb::Import(verb) => verb.run(),
         Verb::Survey(verb) => verb.run(),
     }
 }

@@ -3,7 +3,7 @@
 use atelier::domain::Split;
 
 use super::Outfits;
-use crate::random::{Stream, Table};
+use crate::random::{Table, choose};
 
 /// The three splits, each by rising numbers.
 #[derive(Debug, Default)]
@@ -34,12 +34,7 @@ impl Splits {
             }
         }
         let kept = learnable.len().div_ceil(DEVELOPMENT);
-        // By a draw of each outfit's own, so that no order of threads or of drawing matters.
-        let mut drawn = learnable.clone();
-        let draw = |outfit: &u32| Stream::new(SEED, Table::Development, *outfit as usize).uniform();
-        drawn.sort_by_cached_key(|outfit| (draw(outfit).to_bits(), *outfit));
-        splits.development = drawn[..kept].to_vec();
-        splits.development.sort_unstable();
+        splits.development = choose(SEED, Table::Development, &learnable, kept);
         splits.training = learnable;
         splits.training.retain(|outfit| splits.development.binary_search(outfit).is_err());
         splits

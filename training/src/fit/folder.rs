@@ -4,7 +4,7 @@
 //! killed anywhere leaves the last checkpoint and the numbers that belong to it.
 
 use std::{
-    fs, io,
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -12,7 +12,10 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{EpochRecord, RunConfig, curves, readme};
-use crate::model::{Model, Trainer};
+use crate::{
+    files,
+    model::{Model, Trainer},
+};
 
 /// Where a run lives.
 #[derive(Debug, Clone)]
@@ -100,6 +103,11 @@ impl RunFolder {
         self.0.join(format!("{}.onnx", config.model.method))
     }
 
+    /// Where the evaluation of that file goes.
+    pub fn evaluation(&self) -> PathBuf {
+        self.0.join("evaluation.json")
+    }
+
     /// A new run: the configuration, and what explains it.
     pub(super) fn begin(&self, config: &RunConfig) -> Result<()> {
         fs::create_dir_all(&self.0).with_context(|| format!("cannot make {}", self.0.display()))?;
@@ -157,14 +165,7 @@ impl RunFolder {
         serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Aside first: whoever reads meanwhile sees the old file or the new one.
     fn put(&self, name: &str, content: &[u8]) -> Result<()> {
-        let path = self.0.join(name);
-        let beside = self.0.join(format!(".{name}.partial"));
-        let put = || -> io::Result<()> {
-            fs::write(&beside, content)?;
-            fs::rename(&beside, &path)
-        };
-        put().with_context(|| format!("cannot write {}", path.display()))
+        files::put(&self.0.join(name), content)
     }
 }

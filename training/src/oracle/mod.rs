@@ -10,7 +10,7 @@ mod mixture;
 use std::collections::HashSet;
 
 use rayon::prelude::*;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     metrics::{Estimate, Summary},
@@ -31,7 +31,8 @@ pub struct Effort {
 }
 
 /// What the oracle knows of the customer and the occasion.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Report {
     /// Customer and occasion known: exact.
     pub known: Summary,
@@ -45,7 +46,8 @@ pub struct Report {
 }
 
 /// Answers without the customer.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Unknown {
     /// By the number of contexts averaged over: each overstates the cross-entropy, the last one least.
     pub sizes: Vec<AtSize>,
@@ -59,7 +61,8 @@ pub struct Unknown {
     pub worth_at_least: Estimate,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct AtSize {
     pub contexts: usize,
     /// Contexts that carry the average: the mean over slots of (Σw)²/Σw².

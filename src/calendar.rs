@@ -1,7 +1,15 @@
-//! Days and moments as people write them (ISO 8601): JSON and CSV have no types for them.
+//! Days and moments as people write them (ISO 8601, RFC 3339): JSON and CSV have no types for them.
+
+use std::time::SystemTime;
+
+/// A clock's reading in whole seconds, UTC. A clock set before 1970 reads as 1970.
+pub fn rfc3339(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    moment(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), 1, true)
+}
 
 /// A moment, given in parts of a second since 1970.
-pub(super) fn moment(count: i64, parts: u32, utc: bool) -> String {
+pub(crate) fn moment(count: i64, parts: u32, utc: bool) -> String {
     let seconds = count.div_euclid(parts.into());
     let part = count.rem_euclid(parts.into());
     let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
@@ -13,7 +21,7 @@ pub(super) fn moment(count: i64, parts: u32, utc: bool) -> String {
 }
 
 /// A day, given in days since 1970, by Howard Hinnant's `civil_from_days`.
-pub(super) fn date(days: i64) -> String {
+pub(crate) fn date(days: i64) -> String {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let day_of_era = days.rem_euclid(146_097);
@@ -36,6 +44,16 @@ mod tests {
         {
             assert_eq!(date(days), written);
         }
+    }
+
+    #[test]
+    fn a_clock_reads_in_whole_seconds() {
+        let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1_795_268_096_900);
+        assert_eq!(rfc3339(time), "2026-11-21T13:34:56Z");
+        assert_eq!(
+            rfc3339(SystemTime::UNIX_EPOCH - std::time::Duration::from_secs(9)),
+            "1970-01-01T00:00:00Z"
+        );
     }
 
     #[test]

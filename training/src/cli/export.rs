@@ -1,0 +1,51 @@
+//! `atelier-training export`.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+use crate::{
+    export::{Metadata, Storage, export},
+    fit::RunFolder,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Export {
+    /// A run's folder; the weights of its best epoch are exported.
+    #[arg(long, value_name = "DIR")]
+    run: PathBuf,
+    /// The file; METHOD.onnx in the run's folder if not given.
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// How matrices are stored; computing is float32 either way.
+    #[arg(long, value_enum, default_value_t = Floats::Float32)]
+    storage: Floats,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Floats {
+    Float32,
+    Float16,
+}
+
+impl From<Floats> for Storage {
+    fn from(floats: Floats) -> Self {
+        match floats {
+            Floats::Float32 => Storage::Float32,
+            Floats::Float16 => Storage::Float16,
+        }
+    }
+}
+
+impl Export {
+    pub(super) fn run(self) -> Result<()> {
+        let run = RunFolder::new(self.run);
+        let config = run.config()?;
+        let path = self.out.unwrap_or_else(|| run.onnx(&config));
+        let metadata = Metadata { release: String::new(), storage: self.storage.into() };
+        let parameters = export(&run.best()?, &metadata, &path)?;
+        println!("{}: {parameters} parameters", path.display());
+        Ok(())
+    }
+}

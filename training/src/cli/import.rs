@@ -1,0 +1,98 @@
+//! `atelier-training import`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use atelier::{
+    domain::Schema,
+    exchange::{Files, Report, read_schema, schema_of},
+};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::import::{Import as Plan, Imported};
+
+#[derive(Debug, Args)]
+pub(super) struct Import {
+    /// A folder with articles, customers and outfits (.jsonl, .csv or .parquet), and a schema.toml where
+    /// the schema is not the built-in one.
+    #[arg(value_name = "DIR", required_unless_present = "outfits")]
+    folder: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", conflicts_with = "folder")]
+    articles: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", conflicts_with = "folder")]
+    customers: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", conflicts_with = "folder")]
+    outfits: Option<PathBuf>,
+    /// The feature schema; without it the folder's schema.toml, or else the built-in one.
+    #[arg(long, value_name = "FILE")]
+    schema: Option<PathBuf>,
+    /// The data folder to make.
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Take the good rows though others are bad.
+    #[arg(long)]
+    skip_bad: bool,
+    /// The share of the outfits that is drawn for validation where no row names a split.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
+    validation: f64,
+}
+
+impl Import {
+    pub(super) fn run(self) -> Result<()> {
+        if !(self.validation > 0.0 && self.validation < 1.0) {
+            bail!("--validation is a share between 0 and 1, found {}", self.validation);
+        }
+        let schema = match (&self.schema, &self.folder) {
+            (Some(path), _) => read_schema(path)?,
+            (None, Some(folder)) => schema_of(folder)?,
+            (None, None) => Schema::default_schema(),
+        };
+        let files = match &self.folder {
+            Some(folder) => Files::in_folder(folder)?,
+            None => Files { articles: self.articles, customers: self.customers, outfits: self.outfits },
+        };
+        let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
+            .expect("the template is constant; this is a bug");
+        let bar = ProgressBar::new(1).with_style(style);
+        let mut tell = |table: &'static str, done: u64, total: u64| {
+            bar.set_message(table);
+            bar.set_length(total);
+            bar.set_position(done);
+        };
+        let plan =
+            Plan { files: &files, schema: &schema, skip_bad: self.skip_bad, validation: self.validation };
+        let Imported { report, drawn } = plan.write(&self.out, &mut tell)?;
+        bar.finish_and_clear();
+        show(&report);
+        if report.bad > 0 && !self.skip_bad {
+            bail!(
+                "nothing was imported. Mend the {} bad rows, or import the other {} with --skip-bad",
+                report.bad,
+                report.good
+            );
+        }
+        if drawn > 0 {
+            eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
+        }
+        println!("{}: {} rows, {} bad ones left out", self.out.display(), report.good, report.bad);
+        Ok(())
+    }
+}
+
+/// The first bad rows and the warnings, for a person.
+fn show(report: &Report) {
+    for noted in &report.warnings {
+        eprintln!("note: {noted}");
+    }
+    if report.more_warnings > 0 {
+        eprintln!("note: {} more of the kind", report.more_warnings);
+    }
+    for bad in &report.errors {
+        eprintln!("{bad}");
+    }
+    let shown = u64::try_from(report.errors.len()).expect("at most twenty are kept; this is a bug");
+    if report.bad > shown {
+        eprintln!("… and {} more bad rows", report.bad - shown);
+    }
+}

@@ -1,0 +1,72 @@
+//! `atelier-training table`.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use serde::Deserialize;
+
+use super::evaluate::{read_json, write_json};
+use crate::{
+    baselines::Baseline, evaluate::Evaluation, files, fit::RunFolder, oracle::Report, table::Table as Figures,
+};
+
+#[derive(Debug, Args)]
+pub(super) struct Table {
+    /// Folders of runs that `evaluate` has measured: methods and seeds in any order.
+    #[arg(long, value_name = "DIR", num_args = 1.., required = true)]
+    runs: Vec<PathBuf>,
+    /// What `baselines --json` wrote, or the methods' comparison that `evaluate --out` wrote.
+    #[arg(long, value_name = "FILE")]
+    baselines: Option<PathBuf>,
+    /// What `oracle --json` wrote for the same data.
+    #[arg(long, value_name = "FILE")]
+    oracle: Option<PathBuf>,
+    /// Write the table here as Markdown, too.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write it here as JSON.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+/// The part of the oracle's file that a table needs.
+#[derive(Deserialize)]
+struct OracleFile {
+    report: Report,
+}
+
+/// Either file that holds baselines.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Baselines {
+    Alone(Vec<Baseline>),
+    Compared { baselines: Vec<Baseline> },
+}
+
+impl Table {
+    pub(super) fn run(self) -> Result<()> {
+        let mut evaluations = Vec::new();
+        for run in &self.runs {
+            let path = RunFolder::new(run).evaluation();
+            let evaluation: Evaluation = read_json(&path)
+                .with_context(|| format!("{} has not been measured; run `evaluate` first", run.display()))?;
+            evaluations.push(evaluation);
+        }
+        let baselines = match self.baselines.as_deref().map(read_json).transpose()? {
+            Some(Baselines::Alone(baselines) | Baselines::Compared { baselines }) => baselines,
+            None => Vec::new(),
+        };
+        let oracle: Option<OracleFile> = self.oracle.as_deref().map(read_json).transpose()?;
+        let table = Figures::new(&evaluations, baselines, oracle.as_ref().map(|file| &file.report))?;
+        let text = table.markdown();
+        if let Some(path) = &self.markdown {
+            files::put(path, text.as_bytes())?;
+        }
+        if let Some(path) = &self.json {
+            write_json(path, &table)?;
+        }
+        print!("{text}");
+        Ok(())
+    }
+}

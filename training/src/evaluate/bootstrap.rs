@@ -1,0 +1,182 @@
+//! Whether two methods differ, or only the outfits that happened to be asked about: a paired bootstrap.
+//!
+//! Whole outfits are drawn again, since their slots belong together, and so are the seeds of each
+//! method; every method is judged on the same draw.
+
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::{Answers, Cases};
+use crate::{
+    judge::Verdict,
+    number::real,
+    random::{Stream, Table},
+};
+
+/// What two methods are compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    CrossEntropy,
+    #[serde(rename = "recall_at_1")]
+    RecallAt1,
+    #[serde(rename = "recall_at_5")]
+    RecallAt5,
+    #[serde(rename = "recall_at_250")]
+    RecallAt250,
+    Mrr,
+}
+
+impl Metric {
+    pub const ALL: [Metric; 5] =
+        [Metric::CrossEntropy, Metric::RecallAt1, Metric::RecallAt5, Metric::RecallAt250, Metric::Mrr];
+
+    fn of(self, verdict: &Verdict) -> f64 {
+        let hit = |k: f64| f64::from(u8::from(verdict.rank <= k));
+        match self {
+            Metric::CrossEntropy => verdict.cross_entropy,
+            Metric::RecallAt1 => hit(1.0),
+            Metric::RecallAt5 => hit(5.0),
+            Metric::RecallAt250 => hit(250.0),
+            Metric::Mrr => 1.0 / verdict.rank,
+        }
+    }
+}
+
+/// The first method's figure less the second's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Difference {
+    pub metric: Metric,
+    pub first: String,
+    pub second: String,
+    pub difference: f64,
+    /// 95 of 100 draws lie between these.
+    pub low: f64,
+    pub high: f64,
+    /// Two-sided: how often a draw says the opposite, twice.
+    pub p: f64,
+}
+
+/// How often outfits are drawn.
+pub(super) const DRAWS: usize = 1000;
+/// The draws are the same for every comparison.
+const SEED: u64 = 1;
+
+/// One method's answers, one entry a seed.
+pub(super) type Runs<'a> = (String, Vec<&'a Answers>);
+
+/// Every method against every later one, by every metric.
+pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference> {
+    let sizes: Vec<f64> = cases.by_outfit().map(|outfit| real(outfit.len())).collect();
+    let sums: Vec<Vec<Sums>> = methods
+        .iter()
+        .map(|(_, runs)| runs.iter().map(|answers| Sums::new(cases, answers)).collect())
+        .collect();
+    let once = vec![1.0; sizes.len()];
+    let truth: Vec<Figures> =
+        sums.iter().map(|runs| mean(runs.iter().map(|run| run.means(&once, &sizes)))).collect();
+    let draws: Vec<Vec<Figures>> = (0..DRAWS)
+        .into_par_iter()
+        .map(|draw| {
+            let mut stream = Stream::new(SEED, Table::Bootstrap, draw);
+            let mut times = vec![0.0; sizes.len()];
+            for _ in 0..sizes.len() {
+                times[stream.below(sizes.len())] += 1.0;
+            }
+            let of = |runs: &Vec<Sums>| {
+                let means: Vec<Figures> = runs.iter().map(|run| run.means(&times, &sizes)).collect();
+                mean((0..runs.len()).map(|_| means[stream.below(means.len())]))
+            };
+            sums.iter().map(of).collect()
+        })
+        .collect();
+    let mut differences = Vec::new();
+    for (place, metric) in Metric::ALL.into_iter().enumerate() {
+        for first in 0..methods.len() {
+            for second in first + 1..methods.len() {
+                let of = |figures: &[Figures]| figures[first][place] - figures[second][place];
+                let mut found: Vec<f64> = draws.iter().map(|figures| of(figures)).collect();
+                found.sort_by(f64::total_cmp);
+                let (low, high, p) = interval(&found);
+                differences.push(Difference {
+                    metric,
+                    first: methods[first].0.clone(),
+                    second: methods[second].0.clone(),
+                    difference: of(&truth),
+                    low,
+                    high,
+                    p,
+                });
+            }
+        }
+    }
+    differences
+}
+
+/// One number a metric.
+type Figures = [f64; Metric::ALL.len()];
+
+/// One run's scores, added up outfit by outfit.
+struct Sums(Vec<Figures>);
+
+impl Sums {
+    fn new(cases: &Cases, answers: &Answers) -> Self {
+        let mut rest = answers.verdicts.as_slice();
+        let outfits = cases.by_outfit().map(|outfit| {
+            let (verdicts, others) = rest.split_at(outfit.len());
+            rest = others;
+            Metric::ALL.map(|metric| verdicts.iter().map(|verdict| metric.of(verdict)).sum())
+        });
+        Self(outfits.collect())
+    }
+
+    /// Over slots, each outfit so many times.
+    fn means(&self, times: &[f64], sizes: &[f64]) -> Figures {
+        let mut total = Figures::default();
+        let mut slots = 0.0;
+        for ((sums, times), size) in self.0.iter().zip(times).zip(sizes) {
+            slots += times * size;
+            for (total, sum) in total.iter_mut().zip(sums) {
+                *total += times * sum;
+            }
+        }
+        total.map(|sum| sum / slots)
+    }
+}
+
+fn mean(figures: impl ExactSizeIterator<Item = Figures>) -> Figures {
+    let count = real(figures.len());
+    let mut total = Figures::default();
+    for figures in figures {
+        for (total, figure) in total.iter_mut().zip(figures) {
+            *total += figure / count;
+        }
+    }
+    total
+}
+
+/// Of rising numbers: the middle 95 %, and how unlikely nought is.
+fn interval(drawn: &[f64]) -> (f64, f64, f64) {
+    let tail = drawn.len() / 40;
+    let below = drawn.iter().filter(|value| **value <= 0.0).count();
+    let above = drawn.iter().filter(|value| **value >= 0.0).count();
+    // A finite number of draws never shows that something cannot be.
+    let p = (2.0 * real(below.min(above) + 1) / real(drawn.len() + 1)).min(1.0);
+    (drawn[tail], drawn[drawn.len() - 1 - tail], p)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_the_middle_of_what_was_drawn() {
+        let drawn: Vec<f64> = (0..1000).map(|place| f64::from(place) - 100.5).collect();
+        let (low, high, p) = interval(&drawn);
+        assert!((low - (25.0 - 100.5)).abs() < 1e-12 && (high - (974.0 - 100.5)).abs() < 1e-12);
+        assert!((p - 2.0 * 102.0 / 1001.0).abs() < 1e-12);
+        assert!((interval(&[1.0; 1000]).2 - 2.0 / 1001.0).abs() < 1e-12);
+        assert!((interval(&[0.0; 1000]).2 - 1.0).abs() < 1e-12);
+    }
+}

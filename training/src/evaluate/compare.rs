@@ -1,0 +1,132 @@
+//! Several methods side by side, each with one run or several seeds.
+
+use atelier::release::Method;
+use serde::{Deserialize, Serialize};
+
+use super::{Answers, Cases, Difference, Evaluation, bootstrap};
+use crate::{baselines::Baseline, data::Data, number::real};
+
+/// What is found when methods are asked the same questions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    pub data: String,
+    pub fingerprint: String,
+    pub outfits: usize,
+    pub slots: usize,
+    pub methods: Vec<MethodResult>,
+    pub baselines: Vec<Baseline>,
+    pub differences: Vec<Difference>,
+    /// How often the outfits were drawn for the differences.
+    pub draws: usize,
+}
+
+/// One method over its seeds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MethodResult {
+    pub method: Method,
+    pub parameters: u64,
+    pub runs: usize,
+    pub cross_entropy: Spread,
+    pub recall_at_1: Spread,
+    pub recall_at_5: Spread,
+    pub recall_at_250: Spread,
+    pub mrr: Spread,
+    pub ndcg_at_10: Spread,
+    pub coverage_at_5: Spread,
+    pub calibration_error: Spread,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub steps: Option<Spread>,
+}
+
+/// A figure over seeds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spread {
+    pub mean: f64,
+    /// Over seeds; one seed has none.
+    pub standard_error: Option<f64>,
+}
+
+/// Puts evaluations and the answers behind them side by side; one entry a run, in any order.
+pub fn compare(
+    data: &Data,
+    cases: &Cases,
+    runs: &[(Evaluation, Answers)],
+    baselines: Vec<Baseline>,
+) -> Comparison {
+    let evaluations: Vec<&Evaluation> = runs.iter().map(|(evaluation, _)| evaluation).collect();
+    let methods = MethodResult::of(&evaluations);
+    let answers: Vec<bootstrap::Runs<'_>> = methods
+        .iter()
+        .map(|result| {
+            let its = runs.iter().filter(|(evaluation, _)| evaluation.about.method == result.method);
+            (result.method.to_string(), its.map(|(_, answers)| answers).collect())
+        })
+        .collect();
+    Comparison {
+        data: data.name().to_owned(),
+        fingerprint: data.fingerprint().to_owned(),
+        outfits: data.validation().len(),
+        slots: cases.as_slice().len(),
+        differences: bootstrap::differences(cases, &answers),
+        draws: bootstrap::DRAWS,
+        methods,
+        baselines,
+    }
+}
+
+impl MethodResult {
+    /// One entry a method, in the methods' own order.
+    pub fn of(evaluations: &[&Evaluation]) -> Vec<Self> {
+        Method::ALL.into_iter().filter_map(|method| Self::of_method(method, evaluations)).collect()
+    }
+
+    fn of_method(method: Method, evaluations: &[&Evaluation]) -> Option<Self> {
+        let runs: Vec<&Evaluation> =
+            evaluations.iter().copied().filter(|evaluation| evaluation.about.method == method).collect();
+        let parameters = runs.first()?.about.parameters;
+        let spread = |of: &dyn Fn(&Evaluation) -> f64| {
+            Spread::over(&runs.iter().map(|run| of(run)).collect::<Vec<_>>())
+        };
+        let steps: Option<Vec<f64>> = runs.iter().map(|run| run.steps).collect();
+        Some(Self {
+            method,
+            parameters,
+            runs: runs.len(),
+            cross_entropy: spread(&|run| run.summary.cross_entropy.mean),
+            recall_at_1: spread(&|run| run.summary.recall_at_1.mean),
+            recall_at_5: spread(&|run| run.summary.recall_at_5.mean),
+            recall_at_250: spread(&|run| run.summary.recall_at_250.mean),
+            mrr: spread(&|run| run.summary.mrr.mean),
+            ndcg_at_10: spread(&|run| run.summary.ndcg_at_10.mean),
+            coverage_at_5: spread(&|run| run.coverage_at_5),
+            calibration_error: spread(&|run| run.calibration.expected_error),
+            steps: steps.map(|steps| Spread::over(&steps)),
+        })
+    }
+}
+
+impl Spread {
+    fn over(figures: &[f64]) -> Self {
+        let count = real(figures.len());
+        let mean = figures.iter().sum::<f64>() / count;
+        let squares: f64 = figures.iter().map(|figure| (figure - mean).powi(2)).sum();
+        let standard_error = (figures.len() > 1).then(|| (squares / (count - 1.0) / count).sqrt());
+        Self { mean, standard_error }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_over_seeds() {
+        let three = Spread::over(&[1.0, 2.0, 3.0]);
+        assert!((three.mean - 2.0).abs() < 1e-12);
+        assert!((three.standard_error.unwrap() - (1.0_f64 / 3.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Spread::over(&[4.0]).standard_error, None);
+    }
+}

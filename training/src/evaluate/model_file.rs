@@ -1,0 +1,154 @@
+//! An ONNX file that keeps the contract of a release, open in ONNX Runtime.
+
+use std::path::{Path, PathBuf};
+
+use atelier::{
+    onnx_runtime::OnnxRuntime,
+    release::{Method, UnknownMethod},
+};
+use ort::{
+    session::{Session, SessionInputs},
+    value::Tensor,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{data::Data, evaluate::Case};
+
+/// What a file says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct About {
+    pub method: Method,
+    pub parameters: u64,
+    pub bytes: u64,
+}
+
+/// Why a file cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    #[error("{path}: ONNX Runtime refuses it: {reason}", path = .path.display())]
+    Runtime { path: PathBuf, reason: String },
+    #[error("{path}: its metadata has no {key}; expected what the contract of a release asks for", path = .path.display())]
+    Metadata { path: PathBuf, key: &'static str },
+    #[error("{path}: its metadata says {found:?} for {key}, expected {expected}", path = .path.display())]
+    Value { path: PathBuf, key: &'static str, found: String, expected: &'static str },
+    #[error("{path}: {source}", path = .path.display())]
+    Method { path: PathBuf, source: UnknownMethod },
+    #[error("{path}: its {what} are {found}, expected {expected}", path = .path.display())]
+    Shape { path: PathBuf, what: &'static str, found: String, expected: String },
+}
+
+/// One session. Each thread has its own.
+#[derive(Debug)]
+pub(super) struct ModelFile {
+    path: PathBuf,
+    session: Session,
+    takes_features: bool,
+    gives_steps: bool,
+}
+
+/// One batch's answers.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// Row by row, one logit an article.
+    pub(super) logits: Vec<f32>,
+    pub(super) steps: Vec<f32>,
+}
+
+impl ModelFile {
+    pub(super) fn open(runtime: &OnnxRuntime, path: &Path) -> Result<Self, Refusal> {
+        let session =
+            || Session::builder(runtime.environment())?.with_intra_threads(1)?.commit_from_file(path);
+        let session = session().map_err(|error| refused(path, &error))?;
+        let has = |names: &[ort::value::Outlet], name: &str| names.iter().any(|outlet| outlet.name() == name);
+        let takes_features = has(session.inputs(), "features");
+        let gives_steps = has(session.outputs(), "steps");
+        Ok(Self { path: path.to_owned(), session, takes_features, gives_steps })
+    }
+
+    pub(super) fn about(&self) -> Result<About, Refusal> {
+        let metadata = self.session.metadata().map_err(|error| refused(&self.path, &error))?;
+        let entry = |key: &'static str| {
+            metadata.custom(key).ok_or(Refusal::Metadata { path: self.path.clone(), key })
+        };
+        let method =
+            entry("method")?.parse().map_err(|source| Refusal::Method { path: self.path.clone(), source })?;
+        let parameters = entry("parameters")?;
+        let parameters = parameters.parse().map_err(|_| Refusal::Value {
+            path: self.path.clone(),
+            key: "parameters",
+            found: parameters.clone(),
+            expected: "a whole number",
+        })?;
+        let bytes = std::fs::metadata(&self.path).map_err(|error| refused(&self.path, &error))?.len();
+        Ok(About { method, parameters, bytes })
+    }
+
+    /// Asks about cases of outfits of one length.
+    pub(super) fn ask(&mut self, data: &Data, cases: &[Case]) -> Result<Output, Refusal> {
+        let (articles, blanks) = outfits(data, cases);
+        let slots = articles.len() / cases.len();
+        let tensors = || -> ort::Result<_> {
+            let mut inputs = vec![
+                ("articles", Tensor::from_array(([cases.len(), slots], articles))?),
+                ("blank", Tensor::from_array(([cases.len()], blanks))?),
+            ];
+            if self.takes_features {
+                let (shape, features) = features(data, cases);
+                inputs.push(("features", Tensor::from_array((shape, features))?));
+            }
+            Ok(inputs)
+        };
+        let refuse = |error: ort::Error| refused(&self.path, &error);
+        let inputs = SessionInputs::from(tensors().map_err(refuse)?);
+        let outputs = self.session.run(inputs).map_err(refuse)?;
+        let floats = |name: &'static str, columns: &[usize]| {
+            let (shape, values) = outputs[name].try_extract_tensor::<f32>().map_err(refuse)?;
+            let expected: Vec<i64> = std::iter::once(&cases.len())
+                .chain(columns)
+                .map(|length| i64::try_from(*length).expect("lengths are small; this is a bug"))
+                .collect();
+            if shape[..] != expected[..] {
+                let (found, expected) = (format!("{shape:?}"), format!("{expected:?}"));
+                return Err(Refusal::Shape { path: self.path.clone(), what: name, found, expected });
+            }
+            Ok(values.to_vec())
+        };
+        Ok(Output {
+            logits: floats("logits", &[data.vocabulary().len()])?,
+            steps: if self.gives_steps { floats("steps", &[])? } else { Vec::new() },
+        })
+    }
+}
+
+/// The inputs `articles` and `blank`.
+fn outfits(data: &Data, cases: &[Case]) -> (Vec<i64>, Vec<i64>) {
+    let mut articles = Vec::new();
+    for case in cases {
+        let begin = articles.len();
+        articles.extend(data.outfits().articles(case.outfit).iter().copied().map(i64::from));
+        articles[begin + case.slot as usize] = data.vocabulary().blank().into();
+    }
+    (articles, cases.iter().map(|case| case.slot.into()).collect())
+}
+
+/// The input `features`: each feature's values, and noughts up to the most that one has.
+fn features(data: &Data, cases: &[Case]) -> ([usize; 3], Vec<i64>) {
+    let mut rows = Vec::with_capacity(cases.len());
+    for case in cases {
+        let mut row = Vec::new();
+        data.features_of(case.outfit, &mut row);
+        rows.push(row);
+    }
+    let values = rows.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
+    let mut flat = Vec::new();
+    for given in rows.iter().flatten() {
+        flat.extend(given.iter().copied().map(i64::from));
+        flat.extend(std::iter::repeat_n(0, values - given.len()));
+    }
+    ([cases.len(), data.schema().features().len(), values], flat)
+}
+
+fn refused(path: &Path, reason: &impl ToString) -> Refusal {
+    Refusal::Runtime { path: path.to_owned(), reason: reason.to_string() }
+}

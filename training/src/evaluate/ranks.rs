@@ -1,0 +1,121 @@
+//! Every single answer as one Parquet table: a row a case, two columns a file. Analysts look into it
+//! for the cases where methods differ most.
+
+use std::{fs::File, io, path::Path, sync::Arc};
+
+use anyhow::{Context, Result};
+use parquet::{
+    basic::{Compression, ZstdLevel},
+    data_type::{BoolType, ByteArray, ByteArrayType, DataType, FloatType, Int32Type},
+    errors::ParquetError,
+    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    schema::parser::parse_message_type,
+};
+
+use super::{Answers, Cases};
+use crate::data::Data;
+
+/// One column's name, its Parquet type, and its cells.
+struct Column {
+    name: String,
+    cells: Cells,
+}
+
+enum Cells {
+    Numbers(Vec<i32>),
+    Floats(Vec<f32>),
+    Truths(Vec<bool>),
+    Texts(Vec<ByteArray>),
+}
+
+/// Writes the table. `files` have the names that their columns begin with: `gsu` makes `gsu.rank` (from
+/// 1 up; articles of equal logits share their mean rank) and `gsu.cross_entropy` (in nats).
+///
+/// The other columns: `outfit`, the row of the outfits' file from 0 up; `slot`, its masked place;
+/// `customer`; `seen`, whether the customer has an outfit outside validation; `articles`, the whole
+/// outfit, joined by `|` as in CSV; `article`, the one that was masked; `type`, its type.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write_ranks(path: &Path, data: &Data, cases: &Cases, files: &[(String, &Answers)]) -> Result<()> {
+    let mut columns = what_was_asked(data, cases);
+    for (name, answers) in files {
+        let floats = |of: fn(&crate::judge::Verdict) -> f64| {
+            #[expect(clippy::cast_possible_truncation, reason = "seven digits are enough to look at")]
+            Cells::Floats(answers.verdicts.iter().map(|verdict| of(verdict) as f32).collect())
+        };
+        columns.push(Column { name: format!("{name}.rank"), cells: floats(|verdict| verdict.rank) });
+        columns.push(Column {
+            name: format!("{name}.cross_entropy"),
+            cells: floats(|verdict| verdict.cross_entropy),
+        });
+    }
+    write(path, &columns).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn what_was_asked(data: &Data, cases: &Cases) -> Vec<Column> {
+    let cases = cases.as_slice();
+    let number =
+        |value: u32| i32::try_from(value).expect("outfits are fewer than two billion; this is a bug");
+    let numbers =
+        |of: &dyn Fn(&super::Case) -> u32| Cells::Numbers(cases.iter().map(|c| number(of(c))).collect());
+    let texts = |of: &dyn Fn(&super::Case) -> String| {
+        Cells::Texts(cases.iter().map(|case| ByteArray::from(of(case).into_bytes())).collect())
+    };
+    let customer = |case: &super::Case| data.outfits().customer(case.outfit);
+    let id = |article: u32| {
+        data.vocabulary().article(article).expect("an outfit's articles are known; this is a bug").as_str()
+    };
+    let outfit = |case: &super::Case| {
+        let ids: Vec<&str> =
+            data.outfits().articles(case.outfit).iter().map(|&article| id(article)).collect();
+        ids.join("|")
+    };
+    let columns = [
+        ("outfit", numbers(&|case| case.outfit)),
+        ("slot", numbers(&|case| case.slot)),
+        ("customer", texts(&|case| data.customers()[customer(case) as usize].to_string())),
+        ("seen", Cells::Truths(cases.iter().map(|case| data.seen(customer(case))).collect())),
+        ("articles", texts(&outfit)),
+        ("article", texts(&|case| id(case.target).to_owned())),
+        ("type", texts(&|case| data.types()[data.type_of(case.target)].clone())),
+    ];
+    columns.map(|(name, cells)| Column { name: name.to_owned(), cells }).into()
+}
+
+fn write(path: &Path, columns: &[Column]) -> Result<(), ParquetError> {
+    let fields: Vec<String> = columns
+        .iter()
+        .map(|Column { name, cells }| match cells {
+            Cells::Numbers(_) => format!("required int32 {name};"),
+            Cells::Floats(_) => format!("required float {name};"),
+            Cells::Truths(_) => format!("required boolean {name};"),
+            Cells::Texts(_) => format!("required binary {name} (UTF8);"),
+        })
+        .collect();
+    let schema = parse_message_type(&format!("message ranks {{ {} }}", fields.join(" ")))?;
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
+    let file = File::create(path).map_err(|error: io::Error| ParquetError::External(Box::new(error)))?;
+    let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))?;
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        let mut next = group.next_column()?.expect("as many columns as fields; this is a bug");
+        match &column.cells {
+            Cells::Numbers(cells) => put::<Int32Type>(&mut next, cells),
+            Cells::Floats(cells) => put::<FloatType>(&mut next, cells),
+            Cells::Truths(cells) => put::<BoolType>(&mut next, cells),
+            Cells::Texts(cells) => put::<ByteArrayType>(&mut next, cells),
+        }?;
+        next.close()?;
+    }
+    group.close()?;
+    writer.close()?;
+    Ok(())
+}
+
+fn put<T: DataType>(
+    column: &mut parquet::file::writer::SerializedColumnWriter<'_>,
+    cells: &[T::T],
+) -> Result<usize, ParquetError> {
+    column.typed::<T>().write_batch(cells, None, None)
+}

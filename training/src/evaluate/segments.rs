@@ -1,0 +1,132 @@
+//! Figures for parts of the validation split: by article type, by customer seen or not, by length, by
+//! any feature's value.
+
+use std::collections::BTreeMap;
+
+use atelier::domain::{Feature, Kind};
+use serde::{Deserialize, Serialize};
+
+use super::{Answers, Case, Cases};
+use crate::{
+    data::Data,
+    judge::Verdict,
+    metrics::{Summary, Tally},
+};
+
+/// One part, and how the answers do in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Segment {
+    /// `type` (of the missing article), `customer`, `articles` (of the whole outfit), or a feature's
+    /// name. A set's outfit stands in the part of each of its values.
+    pub by: String,
+    pub value: String,
+    pub summary: Summary,
+}
+
+const TYPE: &str = "type";
+const CUSTOMER: &str = "customer";
+const LENGTH: &str = "articles";
+
+/// Over everything.
+pub(super) fn summary(cases: &Cases, answers: &Answers) -> Summary {
+    let mut tally = Tally::default();
+    each_outfit(cases, answers, |_, verdicts| add(&mut tally, verdicts));
+    tally.summary()
+}
+
+pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Segment> {
+    let mut types = vec![Tally::default(); data.types().len()];
+    let mut seen = [Tally::default(), Tally::default()];
+    let mut lengths = BTreeMap::<usize, Tally>::new();
+    let features = data.schema().features();
+    let mut values: Vec<Vec<Tally>> =
+        features.iter().map(|feature| vec![Tally::default(); feature.rows()]).collect();
+    let mut given = Vec::new();
+    each_outfit(cases, answers, |outfit, verdicts| {
+        for (case, verdict) in outfit.iter().zip(verdicts) {
+            add(&mut types[data.type_of(case.target)], std::slice::from_ref(verdict));
+        }
+        let number = outfit[0].outfit;
+        let customer = data.outfits().customer(number);
+        add(&mut seen[usize::from(data.seen(customer))], verdicts);
+        add(lengths.entry(outfit.len()).or_default(), verdicts);
+        data.features_of(number, &mut given);
+        for (tallies, given) in values.iter_mut().zip(&given) {
+            let not_given: &[u32] = &[0];
+            for &value in if given.is_empty() { not_given } else { given } {
+                add(&mut tallies[value as usize], verdicts);
+            }
+        }
+    });
+    let mut segments = Vec::new();
+    let mut put = |by: &str, value: &str, tally: &Tally| {
+        let summary = tally.summary();
+        if summary.slots > 0 {
+            segments.push(Segment { by: by.to_owned(), value: value.to_owned(), summary });
+        }
+    };
+    put(CUSTOMER, "unseen in training", &seen[0]);
+    put(CUSTOMER, "seen in training", &seen[1]);
+    for (length, tally) in &lengths {
+        put(LENGTH, &length.to_string(), tally);
+    }
+    for (name, tally) in data.types().iter().zip(&types) {
+        put(TYPE, name, tally);
+    }
+    for (feature, tallies) in features.iter().zip(&values) {
+        for (row, tally) in tallies.iter().enumerate() {
+            put(&feature.name, &value_name(feature, row), tally);
+        }
+    }
+    segments
+}
+
+/// Hands over the cases of one outfit after the other, with their answers.
+fn each_outfit(cases: &Cases, answers: &Answers, mut take: impl FnMut(&[Case], &[Verdict])) {
+    let mut rest = answers.verdicts.as_slice();
+    for outfit in cases.by_outfit() {
+        let (verdicts, others) = rest.split_at(outfit.len());
+        rest = others;
+        take(outfit, verdicts);
+    }
+}
+
+fn add(tally: &mut Tally, verdicts: &[Verdict]) {
+    tally.add_outfit(verdicts.iter().map(|verdict| (verdict.probability(), verdict.rank)));
+}
+
+/// A row of a feature's table in words.
+fn value_name(feature: &Feature, row: usize) -> String {
+    let Some(place) = row.checked_sub(1) else { return "not given".to_owned() };
+    match &feature.kind {
+        Kind::Category | Kind::Set => feature.values[place].clone(),
+        Kind::Number { edges, unit } => {
+            let range = match (place.checked_sub(1).map(|below| edges[below]), edges.get(place)) {
+                (None, Some(to)) => format!("under {to}"),
+                (Some(from), Some(to)) => format!("{from} to under {to}"),
+                (Some(from), None) => format!("{from} and over"),
+                (None, None) => unreachable!("a number has an edge; this is a bug"),
+            };
+            if unit.is_empty() { range } else { format!("{range} {unit}") }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use atelier::domain::Schema;
+
+    use super::*;
+
+    #[test]
+    fn rows_of_features_have_words() {
+        let schema = Schema::default_schema();
+        let name = |feature: &str, row| value_name(schema.feature(feature).unwrap(), row);
+        assert_eq!(name("gender", 0), "not given");
+        assert_eq!(name("gender", 2), "male");
+        assert_eq!(name("age", 1), "under 18 years");
+        assert_eq!(name("age", 2), "18 to under 22 years");
+        assert_eq!(name("age", 13), "70 and over years");
+    }
+}

@@ -1,0 +1,222 @@
+//! Another company's data from its files to a release that opens: a schema of six features, sets among
+//! them, articles with attributes of their own, no splits. Through the program and the real ONNX
+//! Runtime.
+
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use atelier::release::{Method, Release};
+use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SCHEMA: &str = r#"
+name = "garden-6"
+[[feature]]
+name = "climate"
+kind = "category"
+values = ["dry", "mild", "wet"]
+[[feature]]
+name = "likes"
+kind = "set"
+values = ["roses", "herbs", "trees", "ponds"]
+[[feature]]
+name = "avoids"
+kind = "set"
+values = ["thorns", "pollen"]
+excludes = "trait"
+[[feature]]
+name = "size"
+kind = "number"
+edges = [20, 100, 500]
+unit = "m²"
+[[feature]]
+name = "budget"
+kind = "category"
+values = ["small", "large"]
+[[feature]]
+name = "month"
+kind = "number"
+edges = [3, 6, 9]
+"#;
+
+/// Narrow and quick.
+const SETTINGS: &str = "[fit]\nbatch = 16\nepochs = 3\nlearning_rate = 0.01\nwarm_up = 0.5\n\
+    [model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\npersonas = 3\n\
+    [task_weights]\nshrub = 2.0\n";
+
+struct Shop(TempDir);
+
+impl Shop {
+    fn new() -> Self {
+        let shop = Self(tempfile::tempdir().unwrap());
+        fs::create_dir(shop.at("theirs")).unwrap();
+        let mut articles = "id,type,latin,price,trait\n".to_owned();
+        for kind in ["shrub", "bulb", "pot", "tool"] {
+            for number in 0..6 {
+                writeln!(articles, "{kind}-{number},{kind},Planta {number},{number}.5,thorns").unwrap();
+            }
+        }
+        let mut customers = String::new();
+        for number in 0..20 {
+            writeln!(
+                customers,
+                "{{\"id\":\"g-{number}\",\"features\":{{\"climate\":\"{}\",\"likes\":[\"roses\",\"ponds\"],\"size\":{}}}}}",
+                ["dry", "mild", "wet"][number % 3],
+                number * 30
+            )
+            .unwrap();
+        }
+        let mut outfits = String::new();
+        for number in 0..120 {
+            let (a, b) = (number % 3, 3 + number % 2);
+            writeln!(
+                outfits,
+                "{{\"customer\":\"g-{}\",\"articles\":[\"shrub-{a}\",\"bulb-{a}\",\"pot-{b}\",\"tool-{b}\"],\
+                 \"features\":{{\"month\":{}}}}}",
+                number % 20,
+                1 + number % 12
+            )
+            .unwrap();
+        }
+        fs::write(shop.at("theirs/articles.csv"), articles).unwrap();
+        fs::write(shop.at("theirs/customers.jsonl"), customers).unwrap();
+        fs::write(shop.at("theirs/outfits.ndjson"), outfits).unwrap();
+        fs::write(shop.at("theirs/schema.toml"), SCHEMA).unwrap();
+        fs::write(shop.at("settings.toml"), SETTINGS).unwrap();
+        shop
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn run(&self, command: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_atelier-training"))
+            .args(command.split(' '))
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    fn told(&self, command: &str) -> String {
+        let output = self.run(command);
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn refused(&self, command: &str) -> String {
+        let output = self.run(command);
+        assert!(!output.status.success(), "{command} should have been refused");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn from_three_files_and_a_schema_to_a_release() {
+    let shop = Shop::new();
+    let told = shop.told("import theirs --out garden");
+    assert_eq!(told, "garden: 164 rows, 0 bad ones left out\n");
+    let outfits = fs::read_to_string(shop.at("garden/outfits.jsonl")).unwrap();
+    assert_eq!(outfits.matches("\"split\":\"validation\"").count(), 6);
+    assert_eq!(outfits.matches("\"split\":\"train\"").count(), 114);
+
+    for (method, seed) in [("none", 1), ("gsu", 1), ("gsu", 2), ("latent-universal", 1)] {
+        let told =
+            shop.told(&format!("fit --method {method} --seed {seed} --data garden --config settings.toml"));
+        assert_eq!(told, format!("runs/garden/{method}-{seed}\n"));
+    }
+    let again = shop.refused("fit --method none --data garden --config settings.toml");
+    assert!(again.contains("runs/garden/none-1 holds a run already"), "{again}");
+    let lines = fs::read_to_string(shop.at("runs/garden/gsu-1/metrics.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+
+    let runs = "runs/garden/none-1 runs/garden/gsu-1 runs/garden/gsu-2 runs/garden/latent-universal-1";
+    let told =
+        shop.told(&format!("evaluate --data garden --runs {runs} --out all.json --ranks ranks.parquet"));
+    assert!(told.contains("6 outfits, every one of their 24 slots"), "{told}");
+    let all = json(&shop.at("all.json"));
+    assert_eq!(all["baselines"].as_array().unwrap().len(), 3);
+    assert_eq!(all["methods"][1]["runs"], 2);
+    assert!(all["methods"][1]["cross_entropy"]["standard_error"].as_f64().unwrap() > 0.0);
+    assert_eq!(all["differences"].as_array().unwrap().len(), 3 * 5);
+    let gsu = json(&shop.at("runs/garden/gsu-1/evaluation.json"));
+    let segments = gsu["segments"].as_array().unwrap();
+    let slots = |by: &str| -> u64 {
+        segments.iter().filter(|s| s["by"] == by).map(|s| s["summary"]["slots"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((slots("type"), slots("customer"), slots("climate"), slots("month")), (24, 24, 24, 24));
+    assert_eq!(slots("likes"), 48, "an outfit stands in the part of each value of a set");
+    assert!(segments.iter().any(|s| s["by"] == "size" && s["value"] == "100 to under 500 m²"));
+    let bins = gsu["calibration"]["bins"].as_array().unwrap();
+    assert_eq!(bins.iter().map(|bin| bin["slots"].as_u64().unwrap()).sum::<u64>(), 24);
+
+    let table = shop.told(&format!("table --runs {runs} --baselines all.json --json table.json"));
+    assert!(table.contains("\n| gsu | 2 | ") && table.contains("| *co-occurrence* |"), "{table}");
+    assert!(table.contains("| gsu | 4.7459 ± 0.0043 | 12.21 ± 0.17 |"), "the paper's own:\n{table}");
+    assert_eq!(json(&shop.at("table.json"))["methods"][0]["parameters"], all["methods"][0]["parameters"]);
+
+    let told = shop.told("export --run runs/garden/gsu-1 --storage float16 --out half.onnx");
+    assert!(told.starts_with("half.onnx: "), "{told}");
+
+    let made = shop
+        .told(&format!("release --name spring --data garden --runs {runs} --storage float16 --customers 3"));
+    assert_eq!(made, "models/spring\n");
+    let release = Release::open(&shop.at("models/spring")).unwrap();
+    assert_eq!(release.schema().context_width(), 6 * 32);
+    assert_eq!(release.articles()[7].attribute("latin"), Some(&Value::from("Planta 1")));
+    let methods: Vec<Method> = release.manifest().methods.iter().map(|entry| entry.method).collect();
+    assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
+    assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
+    assert!(release.manifest().methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
+    assert!(release.manifest().commands.iter().any(|command| command.contains("fit --method gsu --seed")));
+    assert!(release.manifest().commands.last().unwrap().ends_with("--storage float16 --customers 3"));
+    let customers = fs::read_to_string(shop.at("models/spring/customers.jsonl")).unwrap();
+    assert_eq!(customers.lines().count(), 3);
+    let hidden: Vec<_> = fs::read_dir(shop.at("models")).unwrap().collect();
+    assert_eq!(hidden.len(), 1, "nothing half-made is left");
+    let taken = shop.refused(&format!("release --name spring --data garden --runs {runs}"));
+    assert!(taken.contains("models/spring is not empty"), "{taken}");
+
+    let told = shop.told("evaluate --data garden --release models/spring --ranks of-release.parquet");
+    assert!(told.contains("| latent-universal | 1 | "), "{told}");
+    let reader = SerializedFileReader::new(fs::File::open(shop.at("of-release.parquet")).unwrap()).unwrap();
+    let names: Vec<String> =
+        reader.metadata().file_metadata().schema().get_fields().iter().map(|f| f.name().to_owned()).collect();
+    assert_eq!(names[..7], ["outfit", "slot", "customer", "seen", "articles", "article", "type"]);
+    assert_eq!(names[7..9], ["none.rank", "none.cross_entropy"]);
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 24);
+    assert!(rows.iter().all(|row| (1.0..=24.0).contains(&row.get_float(7).unwrap())));
+    let whole = rows[1].get_string(4).unwrap();
+    assert_eq!(whole.split('|').nth(1), Some(rows[1].get_string(5).unwrap().as_str()));
+    let losses: f64 = rows.iter().map(|row| f64::from(row.get_float(8).unwrap())).sum();
+    let stated = release.manifest().methods[0].metrics["cross_entropy"]["mean"].as_f64().unwrap();
+    assert!((losses / 24.0 - stated).abs() < 1e-5, "the release's own figures are those of its files");
+}
+
+#[test]
+fn a_bad_row_brings_nothing_in_unless_it_may_be_left_out() {
+    let shop = Shop::new();
+    let path = shop.at("theirs/outfits.ndjson");
+    let text = fs::read_to_string(&path).unwrap().replacen("shrub-1", "shrub-9", 1);
+    fs::write(&path, text).unwrap();
+    let said = shop.refused("import theirs --out garden");
+    assert!(
+        said.contains("theirs/outfits.ndjson, line 2: article \"shrub-9\" is not in the catalogue"),
+        "{said}"
+    );
+    assert!(said.contains("nothing was imported. Mend the 1 bad rows, or import the other 163"), "{said}");
+    assert!(!shop.at("garden").exists());
+    assert_eq!(shop.told("import theirs --out garden --skip-bad"), "garden: 163 rows, 1 bad ones left out\n");
+    let said = shop.refused("import --outfits theirs/outfits.ndjson --out other");
+    assert!(said.contains("there are no articles: a data folder needs all three tables"), "{said}");
+}
