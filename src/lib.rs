@@ -4,10 +4,13 @@
 //! never know.
 
 pub mod calendar;
+pub mod catalogue;
 pub mod cli;
+pub mod completion;
 pub mod config;
 pub mod digest;
 pub mod domain;
+pub mod engine;
 pub mod exchange;
 pub mod onnx_runtime;
 pub mod release;

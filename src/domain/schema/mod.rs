@@ -127,6 +127,16 @@ pub enum FeatureWarning {
     UnknownValue { feature: String, value: String },
 }
 
+impl FeatureWarning {
+    /// The warning by one word, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownFeature { .. } => "unknown-feature",
+            Self::UnknownValue { .. } => "unknown-value",
+        }
+    }
+}
+
 impl fmt::Display for FeatureWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
