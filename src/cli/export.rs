@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, pin::pin, process::ExitCode};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
+use indicatif::HumanCount;
 
 use super::progress::Progress;
 use crate::{
@@ -91,7 +92,7 @@ impl Export {
         }
         writer.finish()?;
         progress.finish();
-        eprintln!("{}: {written} rows", path.display());
+        eprintln!("{}: {} rows", path.display(), HumanCount(written));
         Ok(())
     }
 }
