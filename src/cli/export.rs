@@ -23,7 +23,8 @@ pub(super) struct Export {
     /// folder's schema.toml, or else the built-in one.
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    #[arg(long, value_enum, default_value = "jsonl")]
+    /// jsonl, csv or parquet.
+    #[arg(long, default_value_t = Format::JsonLines)]
     format: Format,
     /// Write over files of an earlier export.
     #[arg(long)]
