@@ -1,4 +1,4 @@
-//! The database: articles, customers, outfits, feedback, and who may do what.
+//! The database: articles, customers, outfits, completions, feedback, and who may do what.
 //!
 //! Data comes in and goes out as domain types and as the small records defined beside each resource;
 //! what fails is a [`StoreError`]. One resource is one file, and one set of methods:
@@ -15,6 +15,7 @@
 mod address;
 mod articles;
 mod audit;
+mod completions;
 mod connect;
 mod customers;
 mod error;
@@ -28,6 +29,7 @@ mod outfits;
 mod pages;
 mod people;
 mod postgres;
+mod revisions;
 mod search;
 mod sessions;
 mod sqlite;
@@ -45,6 +47,7 @@ use self::connect::{Dialect, IfMissing};
 pub use self::{
     articles::Articles,
     audit::{Actor, Audit, AuditEntry},
+    completions::{Completion, Completions, Suggested},
     customers::Customers,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
@@ -127,6 +130,10 @@ impl Store {
 
     pub fn outfits(&self) -> Outfits<'_> {
         Outfits { store: self }
+    }
+
+    pub fn completions(&self) -> Completions<'_> {
+        Completions { store: self }
     }
 
     pub fn feedback(&self) -> Feedback<'_> {

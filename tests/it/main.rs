@@ -23,6 +23,7 @@ fn main() -> ExitCode {
         cli::serve::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),
+        store::completions::contracts(),
         store::customers::contracts(),
         store::erasing::contracts(),
         store::feedback::contracts(),

@@ -2,6 +2,7 @@
 
 pub mod articles;
 pub mod audit;
+pub mod completions;
 pub mod customers;
 pub mod erasing;
 pub mod feedback;
