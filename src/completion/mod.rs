@@ -12,6 +12,7 @@ mod explain;
 mod joint;
 mod prepare;
 mod score;
+mod ticket;
 
 use std::{
     collections::BTreeMap,
@@ -24,6 +25,7 @@ pub use explain::{Cause, Reason};
 pub use joint::{MAX_SETS, OutfitSet};
 pub use prepare::{Invalid, Warning};
 pub use score::{ArticleScore, OutfitScore};
+pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 
 use prepare::Prepared;
 
