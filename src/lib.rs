@@ -9,6 +9,7 @@ pub mod config;
 pub mod digest;
 pub mod domain;
 pub mod exchange;
+pub mod intake;
 pub mod onnx_runtime;
 pub mod release;
 pub mod store;

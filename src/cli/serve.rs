@@ -81,7 +81,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
     announce(listener.local_addr()?)?;
-    let state = AppState { store: store.clone(), onnx_runtime, release };
+    let state = AppState { store: store.clone(), onnx_runtime, release, limits: config.limits };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;

@@ -3,6 +3,8 @@
 //! `atelier.toml` in the repository's root lists every setting with its default. A variable
 //! `ATELIER__SECTION__KEY` overrides the file, and the flags of `atelier serve` override both.
 
+mod limits;
+
 use std::{
     collections::BTreeMap,
     ffi::OsString,
@@ -13,6 +15,8 @@ use std::{
 use etcetera::{BaseStrategy, choose_base_strategy};
 use serde::Deserialize;
 use toml::{Table, Value};
+
+pub use self::limits::Limits;
 
 /// Read when it is there and no file was named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
@@ -27,6 +31,8 @@ pub struct Config {
     pub database: Database,
     pub models: Models,
     pub cache: Cache,
+    pub feedback: Feedback,
+    pub limits: Limits,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -57,6 +63,20 @@ pub struct Models {
 pub struct Cache {
     /// Where fetched files are kept.
     pub folder: PathBuf,
+}
+
+/// How long what feedback refers to is kept.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Feedback {
+    /// Days after which a completion is forgotten, so that no more feedback can be given on it.
+    pub completion_days: u32,
+}
+
+impl Default for Feedback {
+    fn default() -> Self {
+        Self { completion_days: 90 }
+    }
 }
 
 impl Default for Server {
@@ -120,6 +140,9 @@ pub enum ConfigError {
     Setting { origin: String, reason: String },
     #[error("the variable {0} is not valid UTF-8")]
     Encoding(String),
+    /// Each may be sound by itself.
+    #[error("the settings do not go together: {0}")]
+    Together(String),
 }
 
 /// Settings from above the file, by section and key: where each came from, and its text. No `Debug`: a
@@ -178,6 +201,10 @@ impl Config {
         let mut config = check(&table, &format!("the configuration file {}", path.display()))?;
         for ((section, key), (origin, text)) in overrides.0 {
             (table, config) = with(&table, &section, &key, &origin, &text)?;
+        }
+        config.limits.check().map_err(ConfigError::Together)?;
+        if config.feedback.completion_days == 0 {
+            return Err(ConfigError::Together("feedback.completion_days must be at least 1, found 0".into()));
         }
         Ok(config)
     }
@@ -286,9 +313,30 @@ mod tests {
     }
 
     #[test]
+    fn limits_that_contradict_each_other_are_refused() {
+        let said = |text: &str| Config::read(Some(file(text).path()), Overrides::default());
+        assert!(said("[limits]\nbody_bytes = 2048\nbulk_bytes = 2048").is_ok());
+        for (text, reason) in [
+            ("[limits]\nbody_bytes = 10\n", "limits.body_bytes must be at least 1024, found 10"),
+            (
+                "[limits]\nbulk_bytes = 2000",
+                "limits.bulk_bytes (2000) must not be below limits.body_bytes (1048576)",
+            ),
+            ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
+            ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
+            ("[feedback]\ncompletion_days = 0", "feedback.completion_days must be at least 1, found 0"),
+        ] {
+            let error = said(text).unwrap_err().to_string();
+            assert_eq!(error, format!("the settings do not go together: {reason}"));
+        }
+        let error = said("[limits]\npage = -1").unwrap_err().to_string();
+        assert!(error.contains("invalid value: integer `-1`"), "{error}");
+    }
+
+    #[test]
     fn the_commented_file_says_the_defaults() {
         let mut expected = Config::default();
-        let text = include_str!("../atelier.toml");
+        let text = include_str!("../../atelier.toml");
         let config: Config = toml::from_str(text).unwrap();
         // Two defaults depend on the user's home, so the file shows them in comments only.
         expected.database = config.database.clone();

@@ -1,33 +1,47 @@
 //! For balancers and operators: is the process alive, and is it ready for work?
 
-use axum::{Json, Router, extract::State, routing::get};
+use axum::extract::State;
 use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{AppState, Problem};
+use super::{AppState, Problem, extract::Json};
 
-pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/livez", get(livez)).route("/readyz", get(readyz))
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Alive {
+    #[schema(examples("alive"))]
     status: &'static str,
 }
 
-/// The process answers; nothing else is asked.
+/// Whether the process is alive
+///
+/// It answers; nothing else is asked.
+#[utoipa::path(get, path = "/livez", tag = "service", responses(
+    (status = 200, description = "It is", body = Alive),
+))]
 async fn livez() -> Json<Alive> {
     Json(Alive { status: "alive" })
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
 struct Ready {
+    #[schema(examples("ready"))]
     status: &'static str,
     database: &'static str,
     onnx_runtime: &'static str,
     release: Option<String>,
 }
 
-/// Asks the database something; a service that cannot read its profiles is not ready.
+/// Whether the service is ready for work
+///
+/// Asks the database something: a service that cannot read its profiles is not ready.
+#[utoipa::path(get, path = "/readyz", tag = "service", responses(
+    (status = 200, description = "It is", body = Ready),
+))]
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
     Ok(Json(Ready {

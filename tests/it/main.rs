@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         store::people::contracts(),
         store::sessions::contracts(),
         store::writing::contracts(),
+        web::customers::contracts(),
         web::health::contracts(),
         web::home::contracts(),
         web::problems::contracts(),

@@ -1,5 +1,6 @@
 //! The service over HTTP, on a port and a database of its own.
 
+pub mod customers;
 pub mod health;
 pub mod home;
 pub mod problems;
@@ -7,11 +8,13 @@ pub mod problems;
 use std::{env, path::PathBuf, sync::LazyLock};
 
 use atelier::{
+    config::Limits,
     onnx_runtime::OnnxRuntime,
     store::Store,
     web::{self, AppState},
 };
-use reqwest::{Client, Response};
+use reqwest::{Body, Client, Response};
+use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::harness::TestDatabase;
@@ -36,9 +39,13 @@ pub struct Service {
 
 impl Service {
     pub async fn start(db: &TestDatabase) -> Self {
+        Self::start_with(db, Limits::default()).await
+    }
+
+    pub async fn start_with(db: &TestDatabase, limits: Limits) -> Self {
         let store = db.open().await;
         let onnx_runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
-        let state = AppState { store: store.clone(), onnx_runtime, release: None };
+        let state = AppState { store: store.clone(), onnx_runtime, release: None, limits };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -55,6 +62,28 @@ impl Service {
     pub async fn page(&self, path: &str) -> Response {
         let request = self.http.get(format!("{}{path}", self.url));
         request.header("accept", "text/html,application/xhtml+xml;q=0.9").send().await.unwrap()
+    }
+
+    /// What is there, as JSON.
+    pub async fn json(&self, path: &str) -> Value {
+        let answer = self.get(path).await;
+        let status = answer.status();
+        let text = answer.text().await.unwrap();
+        assert_eq!(status, 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    pub async fn put(&self, path: &str, body: &Value) -> Response {
+        self.http.put(format!("{}{path}", self.url)).json(body).send().await.unwrap()
+    }
+
+    pub async fn delete(&self, path: &str) -> Response {
+        self.http.delete(format!("{}{path}", self.url)).send().await.unwrap()
+    }
+
+    pub async fn post(&self, path: &str, content_type: &str, body: impl Into<Body>) -> Response {
+        let request = self.http.post(format!("{}{path}", self.url)).header("content-type", content_type);
+        request.body(body).send().await.unwrap()
     }
 
     /// Stops it as SIGTERM does, and waits until it is done.
