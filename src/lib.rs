@@ -12,6 +12,7 @@ pub mod digest;
 pub mod domain;
 pub mod engine;
 pub mod exchange;
+pub mod intake;
 pub mod offer;
 pub mod onnx_runtime;
 pub mod release;

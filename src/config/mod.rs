@@ -3,16 +3,24 @@
 //! `atelier.toml` in the repository's root lists every setting with its default. A variable
 //! `ATELIER__SECTION__KEY` overrides the file, and the flags of `atelier serve` override both.
 
+mod limits;
+
 use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs, io,
+    num::NonZero,
     path::{Path, PathBuf},
+    thread,
 };
 
 use etcetera::{BaseStrategy, choose_base_strategy};
 use serde::Deserialize;
 use toml::{Table, Value};
+
+use crate::engine::{self, DeviceChoice};
+
+pub use self::limits::Limits;
 
 /// Read when it is there and no file was named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
@@ -26,7 +34,9 @@ pub struct Config {
     pub server: Server,
     pub database: Database,
     pub models: Models,
+    pub engine: Engine,
     pub cache: Cache,
+    pub limits: Limits,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -52,6 +62,19 @@ pub struct Models {
     pub release: String,
 }
 
+/// How much models take on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Engine {
+    pub device: DeviceChoice,
+    /// Threads a method; 0 is as many as there are cores, up to four.
+    pub workers: usize,
+    /// Most outfits that a model is given at once.
+    pub batch: usize,
+    /// Most outfits that wait for one method.
+    pub queue: usize,
+}
+
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cache {
@@ -59,6 +82,7 @@ pub struct Cache {
     pub folder: PathBuf,
 }
 
+/// How long what feedback refers to is kept.
 impl Default for Server {
     fn default() -> Self {
         Self { address: "127.0.0.1:8080".into() }
@@ -74,6 +98,36 @@ impl Default for Database {
 impl Default for Models {
     fn default() -> Self {
         Self { folder: "models".into(), release: "demo".into() }
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024 }
+    }
+}
+
+impl Engine {
+    /// In the engine's own terms.
+    pub fn settings(&self) -> engine::Settings {
+        /// Beyond that, copies of the models cost more memory than most machines want to give.
+        const MOST_BY_DEFAULT: usize = 4;
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = if self.workers == 0 { cores.min(MOST_BY_DEFAULT) } else { self.workers };
+        engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.batch == 0 || self.queue < self.batch {
+            return Err(format!(
+                "engine.batch ({}) must be at least 1, and engine.queue ({}) not below it",
+                self.batch, self.queue
+            ));
+        }
+        if self.workers > 256 {
+            return Err(format!("engine.workers is at most 256, found {}", self.workers));
+        }
+        Ok(())
     }
 }
 
@@ -120,6 +174,9 @@ pub enum ConfigError {
     Setting { origin: String, reason: String },
     #[error("the variable {0} is not valid UTF-8")]
     Encoding(String),
+    /// Each may be sound by itself.
+    #[error("the settings do not go together: {0}")]
+    Together(String),
 }
 
 /// Settings from above the file, by section and key: where each came from, and its text. No `Debug`: a
@@ -179,6 +236,8 @@ impl Config {
         for ((section, key), (origin, text)) in overrides.0 {
             (table, config) = with(&table, &section, &key, &origin, &text)?;
         }
+        config.engine.check().map_err(ConfigError::Together)?;
+        config.limits.check().map_err(ConfigError::Together)?;
         Ok(config)
     }
 }
@@ -283,6 +342,30 @@ mod tests {
         assert!(error.starts_with("the variable ATELIER__SERVER names no setting"), "{error}");
         let error = Config::read(Some(Path::new("/nowhere.toml")), Overrides::default()).unwrap_err();
         assert!(error.to_string().starts_with("the configuration file /nowhere.toml: No such file"));
+    }
+
+    #[test]
+    fn limits_that_contradict_each_other_are_refused() {
+        let said = |text: &str| Config::read(Some(file(text).path()), Overrides::default());
+        assert!(said("[limits]\nbody_bytes = 2048\nbulk_bytes = 2048").is_ok());
+        for (text, reason) in [
+            ("[limits]\nbody_bytes = 10\n", "limits.body_bytes must be at least 1024, found 10"),
+            (
+                "[limits]\nbulk_bytes = 2000",
+                "limits.bulk_bytes (2000) must not be below limits.body_bytes (1048576)",
+            ),
+            ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
+            ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
+            (
+                "[engine]\nbatch = 2000",
+                "engine.batch (2000) must be at least 1, and engine.queue (1024) not below it",
+            ),
+        ] {
+            let error = said(text).unwrap_err().to_string();
+            assert_eq!(error, format!("the settings do not go together: {reason}"));
+        }
+        let error = said("[limits]\npage = -1").unwrap_err().to_string();
+        assert!(error.contains("invalid value: integer `-1`"), "{error}");
     }
 
     #[test]

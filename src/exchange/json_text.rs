@@ -16,18 +16,31 @@ pub(super) enum JsonError {
 /// Nesting is limited to what `serde_json` takes (128 levels), so no input overflows the stack.
 pub(super) fn parse(text: &str) -> Result<Value<'_>, JsonError> {
     serde_json::from_str(text).map_err(|error| {
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let said = error.to_string();
-        let reason = said.strip_suffix(&place).unwrap_or(&said);
+        let reason = json_reason(&error);
         let at = character(text, error.line(), error.column());
         if error.is_data() {
-            JsonError::Content(reason.to_owned())
+            JsonError::Content(reason)
         } else if error.is_eof() {
-            JsonError::Early(format!("not JSON: it ends too early, after character {at}"))
+            JsonError::Early(format!("{reason}, after character {at}"))
         } else {
-            JsonError::Syntax(format!("{} (character {at})", in_plain_words(reason)))
+            JsonError::Syntax(format!("{reason} (character {at})"))
         }
     })
+}
+
+/// Why a text is not the JSON that it should be, in plain words and without the place: whoever shows it
+/// counts lines, bytes or characters.
+pub fn json_reason(error: &serde_json::Error) -> String {
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let said = error.to_string();
+    let reason = said.strip_suffix(&place).unwrap_or(&said);
+    if error.is_data() {
+        reason.to_owned()
+    } else if error.is_eof() {
+        "not JSON: it ends too early".to_owned()
+    } else {
+        in_plain_words(reason)
+    }
 }
 
 /// `serde_json` counts bytes, people count characters. Its lines and columns begin at 1.

@@ -1,7 +1,8 @@
 //! `/`: what this service holds, and a few outfits of it.
 
 use askama::Template;
-use axum::{Router, extract::State, response::Html, routing::get};
+use axum::{extract::State, response::Html};
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{AppState, Problem};
 use crate::{
@@ -12,8 +13,8 @@ use crate::{
 /// How many outfits are shown.
 const SAMPLE: u32 = 6;
 
-pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/", get(home))
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(home))
 }
 
 #[derive(Template)]
@@ -34,6 +35,10 @@ struct Worn {
     articles: Vec<String>,
 }
 
+/// What this service holds, as a page
+#[utoipa::path(get, path = "/", tag = "documents", responses(
+    (status = 200, description = "The page", body = String, content_type = "text/html"),
+))]
 async fn home(State(state): State<AppState>) -> Result<Html<String>, Problem> {
     let store = &state.store;
     let home = Home {
@@ -41,8 +46,8 @@ async fn home(State(state): State<AppState>) -> Result<Html<String>, Problem> {
         customers: store.customers().count().await?,
         outfits: store.outfits().count().await?,
         database: store.kind(),
-        release: state.release.map(|release| release.manifest().name.clone()),
-        onnx_runtime: state.onnx_runtime.build_info(),
+        release: state.offers.current().map(|offer| offer.name().to_owned()),
+        onnx_runtime: state.offers.engine().onnx_runtime().build_info(),
         sample: sample(store).await?,
     };
     Ok(Html(home.render()?))

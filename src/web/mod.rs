@@ -3,46 +3,91 @@
 //! Handlers are beside their resource, one file each with one `router()`. Knows the store and the
 //! release through their own surfaces; writes no SQL and reads no files.
 
+mod articles;
 mod assets;
+mod bulk;
+mod compare;
+mod complete;
+mod customers;
+mod docs;
+mod extract;
+mod features;
 mod health;
 mod home;
+mod openapi;
+mod outfits;
+mod pages;
 mod problem;
+mod releases;
 mod request_id;
+mod score;
+mod trace_parent;
 
 use std::{future::Future, io, sync::Arc};
 
-use axum::{Router, middleware};
+use axum::{
+    Extension, Router,
+    extract::FromRef,
+    http::{Method, Uri},
+    middleware,
+};
 use tokio::net::TcpListener;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultOnResponse, TraceLayer},
 };
 use tracing::Level;
+use utoipa_axum::router::OpenApiRouter;
 
-use crate::{onnx_runtime::OnnxRuntime, release::Release, store::Store};
+use self::openapi::Documents;
 
-pub use problem::{KINDS, Problem};
+use crate::{
+    completion::Secret,
+    config::Limits,
+    offer::{Offer, Offers},
+    store::Store,
+};
+
+pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
 
 /// What every handler may use. Cheap to clone: all of it is shared.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "it holds a secret")]
 pub struct AppState {
     pub store: Store,
-    pub onnx_runtime: OnnxRuntime,
-    /// None until a release is there: the catalogue can be browsed without one.
-    pub release: Option<Arc<Release>>,
+    pub offers: Arc<Offers>,
+    pub limits: Limits,
+    /// Signs the ids of completions.
+    pub tickets: Secret,
+}
+
+impl AppState {
+    /// What completions are made from, for as long as one request takes.
+    fn offer(&self) -> Result<Arc<Offer>, Problem> {
+        self.offers.current().ok_or_else(|| {
+            let detail = "no release is being served; make one with atelier-training, put it into the models \
+                          folder and activate it";
+            Problem::new(Kind::NoRelease, detail)
+        })
+    }
+}
+
+impl FromRef<AppState> for Limits {
+    fn from_ref(state: &AppState) -> Self {
+        state.limits
+    }
 }
 
 /// The whole application without a listener, so that a test can bind one of its own.
 pub fn app(state: AppState) -> Router {
-    Router::new()
-        .merge(assets::router())
-        .merge(home::router())
-        .merge(health::router())
-        .merge(problem::router())
-        .fallback(async || Problem::NoSuchPage)
-        .method_not_allowed_fallback(async || Problem::MethodNotAllowed)
+    let (router, described) = routes().split_for_parts();
+    let documents = Documents::new(described, state.limits);
+    router
+        .fallback(no_such_page)
+        .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
+        .layer(Extension(documents))
         .layer(CatchPanicLayer::custom(problem::from_panic))
         .layer(middleware::from_fn(problem::render))
         .layer(
@@ -54,6 +99,33 @@ pub fn app(state: AppState) -> Router {
                 .on_failure(()),
         )
         .layer(middleware::from_fn(request_id::assign))
+        .layer(middleware::from_fn(trace_parent::pass_on))
+}
+
+/// Every route with its description: there is no other way in, so none is missing from the document.
+fn routes() -> OpenApiRouter<AppState> {
+    openapi::described()
+        .merge(articles::router())
+        .merge(assets::router())
+        .merge(compare::router())
+        .merge(complete::router())
+        .merge(customers::router())
+        .merge(docs::router())
+        .merge(health::router())
+        .merge(home::router())
+        .merge(openapi::router())
+        .merge(outfits::router())
+        .merge(problem::router())
+        .merge(releases::router())
+        .merge(score::router())
+}
+
+async fn no_such_page(uri: Uri) -> Problem {
+    Problem::new(Kind::NotFound, format!("nothing is at {}", uri.path()))
+}
+
+async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
+    Problem::new(Kind::MethodNotAllowed, format!("{} does not take {method}", uri.path()))
 }
 
 /// Serves until `shutdown` is done, then lets the requests in progress finish.

@@ -1,14 +1,18 @@
 //! Every request has an id: the caller's own where it sent a usable one, else a new one. It is echoed,
 //! stands in every log line of the request, and in every problem.
 
+use std::convert::Infallible;
+
 use axum::{
-    extract::Request,
-    http::{HeaderName, HeaderValue},
+    extract::{FromRequestParts, Request},
+    http::{HeaderName, HeaderValue, request::Parts},
     middleware::Next,
     response::Response,
 };
 use tracing::Span;
 use uuid::Uuid;
+
+use super::trace_parent::TraceParent;
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Room for anybody's ids; a longer one would only fill the log.
@@ -42,5 +46,23 @@ fn usable(value: &HeaderValue) -> bool {
 /// The span of a request's log lines.
 pub(super) fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
-    tracing::info_span!("request", id, method = %request.method(), path = request.uri().path())
+    let span = tracing::info_span!(
+        "request",
+        id,
+        trace_id = tracing::field::Empty,
+        method = %request.method(),
+        path = request.uri().path()
+    );
+    if let Some(parent) = request.extensions().get::<TraceParent>() {
+        span.record("trace_id", parent.trace_id());
+    }
+    span
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().expect("the outer layer sets it; this is a bug"))
+    }
 }

@@ -34,8 +34,12 @@ fn main() -> ExitCode {
         store::sessions::contracts(),
         store::settings::contracts(),
         store::writing::contracts(),
+        web::comparing::contracts(),
+        web::completing::contracts(),
+        web::customers::contracts(),
         web::health::contracts(),
         web::home::contracts(),
         web::problems::contracts(),
+        web::releases::contracts(),
     ])
 }

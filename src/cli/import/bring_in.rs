@@ -13,11 +13,9 @@ use crate::{
     cli::progress::Progress,
     domain::{Article, Customer, Outfit, Schema},
     exchange::{self, Checker, ExchangeError, Files, Report, Rows, Table},
-    store::{self, Counts, Store, StoreError},
+    intake::{self, Intake},
+    store::{self, Counts, Store},
 };
-
-/// Rows that go to the database at once: enough to keep it busy, few enough to stay small in memory.
-const SLICE: usize = 2000;
 
 /// What became of an import.
 #[derive(Debug)]
@@ -141,21 +139,8 @@ async fn table<T: Intake>(
     let started = Instant::now();
     let path = source.path().to_owned();
     let Report { good, bad, .. } = *checker.report();
-    let mut read = checker.check(source);
-    let progress = Progress::new(&path, read.progress().1);
-    let mut counts = Counts::default();
-    let mut slice = Vec::with_capacity(SLICE);
-    loop {
-        slice.clear();
-        for row in read.by_ref().take(SLICE) {
-            slice.push(row?);
-        }
-        if slice.is_empty() {
-            break;
-        }
-        counts += T::put(import, &slice).await?;
-        progress.set(read.progress().0);
-    }
+    let progress = Progress::new(&path, source.progress().1);
+    let counts = intake::table(import, checker, source, |read| progress.set(read)).await?;
     progress.finish();
     let report = checker.report();
     let (good, bad) = (report.good - good, report.bad - bad);
@@ -163,27 +148,4 @@ async fn table<T: Intake>(
     let seconds = started.elapsed().as_secs_f64();
     tell(&format!("{}: {} read{but}, in {seconds:.1} s", path.display(), rows(good + bad)));
     Ok(counts)
-}
-
-/// A table that can be brought in.
-trait Intake: Table {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError>;
-}
-
-impl Intake for Article {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
-        import.articles(rows).await
-    }
-}
-
-impl Intake for Customer {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
-        import.customers(rows).await
-    }
-}
-
-impl Intake for Outfit {
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
-        import.outfits(rows).await
-    }
 }

@@ -58,6 +58,6 @@ async fn request_ids_are_kept_or_made(db: TestDatabase) {
 async fn every_problem_is_explained(db: TestDatabase) {
     let html = Service::start(&db).await.page("/docs/problems").await.text().await.unwrap();
     for kind in atelier::web::KINDS {
-        assert!(html.contains(&format!("<section id=\"{}\">", kind.code)), "{}", kind.code);
+        assert!(html.contains(&format!("<section id=\"{}\">", kind.code())), "{}", kind.code());
     }
 }

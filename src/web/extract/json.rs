@@ -1,0 +1,191 @@
+//! Bodies in JSON, in and out.
+
+use axum::{
+    extract::{FromRef, FromRequest, Request},
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde::{
+    Serialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
+use serde_path_to_error::{Path, Segment};
+
+use super::{Finding, Incoming, Kind, Problem, media_type, step};
+use crate::{config::Limits, exchange::json_reason};
+
+/// A JSON object as a request's body; anything as an answer's.
+#[derive(Debug)]
+pub(in crate::web) struct Json<T>(pub(in crate::web) T);
+
+/// A JSON text as a request's body, for a handler that takes more than one shape: see [`parse`].
+#[derive(Debug)]
+pub(in crate::web) struct JsonText(pub(in crate::web) Vec<u8>);
+
+impl<S, T> FromRequest<S> for Json<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+    Limits: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let JsonText(text) = JsonText::from_request(request, state).await?;
+        parse(&text).map(Self)
+    }
+}
+
+impl<S> FromRequest<S> for JsonText
+where
+    S: Send + Sync,
+    Limits: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        let media_type = media_type(request.headers());
+        if !media_type.as_deref().is_some_and(is_json) {
+            let found = media_type.map_or("none".into(), |found| format!("{found:?}"));
+            let detail = format!("the Content-Type must be application/json, found {found}");
+            return Err(Problem::new(Kind::UnsupportedMediaType, detail));
+        }
+        let limit = Limits::from_ref(state).body_bytes;
+        Incoming::new(request, limit).whole().await.map(Self)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(json) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+            Err(error) => Problem::inside(Kind::Internal, error).into_response(),
+        }
+    }
+}
+
+fn is_json(media_type: &str) -> bool {
+    media_type == "application/json"
+        || media_type.starts_with("application/") && media_type.ends_with("+json")
+}
+
+/// An object from its JSON text: 400 where the text is no JSON, 422 where it is not that object.
+pub(in crate::web) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    match text.trim_ascii_start().first() {
+        None => return Err(Problem::new(Kind::Malformed, "the body is empty; expected a JSON object")),
+        Some(b'{') => {}
+        // serde would take a list for an object whose fields come in order.
+        Some(first) => {
+            serde_json::from_slice::<IgnoredAny>(text).map_err(|error| malformed(&error))?;
+            let detail = format!("expected an object, found {}", kind(*first));
+            return Err(Problem::invalid(vec![Finding::at("", detail)]));
+        }
+    }
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        if error.inner().is_data() {
+            let detail = json_reason(error.inner());
+            Problem::invalid(vec![Finding::at(pointer(error.path()), detail)])
+        } else {
+            malformed(error.inner())
+        }
+    })?;
+    deserializer.end().map_err(|error| malformed(&error))?;
+    Ok(value)
+}
+
+fn malformed(error: &serde_json::Error) -> Problem {
+    let (line, column) = (error.line(), error.column());
+    let detail = format!("the body cannot be read at line {line}, column {column}: {}", json_reason(error));
+    Problem::new(Kind::Malformed, detail)
+}
+
+/// What a JSON value is that begins so.
+fn kind(first: u8) -> &'static str {
+    match first {
+        b'[' => "a list",
+        b'"' => "a text",
+        b't' | b'f' => "true or false",
+        b'n' => "null",
+        _ => "a number",
+    }
+}
+
+fn pointer(path: &Path) -> String {
+    path.iter()
+        .filter_map(|segment| match segment {
+            Segment::Seq { index } => Some(format!("/{index}")),
+            Segment::Map { key } => Some(step(key)),
+            Segment::Enum { .. } | Segment::Unknown => None,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        #[serde(rename = "inner")]
+        _inner: Vec<Inner>,
+    }
+
+    #[derive(Debug, Deserialize)]
+    #[serde(deny_unknown_fields, expecting = "an object with a number \"n\"")]
+    struct Inner {
+        #[serde(rename = "n")]
+        _n: u32,
+    }
+
+    fn said(text: &str) -> (u16, Option<String>, String) {
+        let problem = parse::<Outer>(text.as_bytes()).unwrap_err();
+        let told = problem.told();
+        (told.0.status(), told.2.first().and_then(|finding| finding.pointer.clone()), told.1.to_owned())
+    }
+
+    #[test]
+    fn a_wrong_body_says_where() {
+        let at = |pointer: &str| Some(pointer.to_owned());
+        let (status, place, detail) = said(r#"{"inner": [{"n": 1}, {"n": "x"}]}"#);
+        assert_eq!((status, place), (422, at("/inner/1/n")));
+        assert_eq!(detail, "invalid type: string \"x\", expected u32");
+        let (status, place, detail) = said(r#"{"inner": [], "more": 1}"#);
+        assert_eq!((status, place), (422, at("/more")), "{detail}");
+        assert_eq!(detail, "unknown field `more`, expected `inner`");
+        assert_eq!(said("{}"), (422, at(""), "missing field `inner`".into()));
+        let (status, place, detail) = said(r#"{"inner": [7]}"#);
+        assert_eq!((status, place), (422, at("/inner/0")));
+        assert_eq!(detail, "invalid type: integer `7`, expected an object with a number \"n\"");
+        assert_eq!(said(" [[]]"), (422, at(""), "expected an object, found a list".into()));
+        assert_eq!(said("null").2, "expected an object, found null");
+    }
+
+    #[test]
+    fn what_is_no_json_says_so() {
+        for (text, detail) in [
+            ("", "the body is empty; expected a JSON object"),
+            (
+                "{\"inner\":\n [,]}",
+                "the body cannot be read at line 2, column 3: not JSON: expected a value: a text in double \
+                 quotes, a number, true, false, null, a list or an object",
+            ),
+            (
+                "{\"inner\": []} {}",
+                "the body cannot be read at line 1, column 15: not JSON: something follows after its end",
+            ),
+            (
+                "{\"inner\\ud800\": []}",
+                "the body cannot be read at line 1, column 14: not JSON: a \\u in a text names no whole character",
+            ),
+            ("[1", "the body cannot be read at line 1, column 2: not JSON: it ends too early"),
+        ] {
+            assert_eq!(said(text), (400, None, detail.into()), "{text}");
+        }
+        assert_eq!(said(&"[".repeat(100_000)).0, 400);
+        assert_eq!(said(&format!("{{\"inner\":{}", "[".repeat(100_000))).0, 422, "a list is no object");
+        assert_eq!(said("{\"inner\": [NaN]}").0, 400);
+    }
+}

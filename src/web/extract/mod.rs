@@ -1,0 +1,17 @@
+//! What handlers take out of a request: the body as JSON, a parameter of the path, the query.
+//!
+//! They stand in for axum's extractors of the same names because every rejection must be a [`Problem`] that
+//! says where in the request something is the matter. They know no resource.
+
+mod body;
+mod json;
+mod path;
+mod query;
+
+pub(super) use self::{
+    body::{Incoming, media_type},
+    json::{Json, parse},
+    path::{Path, PathParameter},
+    query::Query,
+};
+use super::problem::{Finding, Kind, Problem, step};

@@ -1,0 +1,177 @@
+//! Features in JSON: how a request's become those of the domain, and back.
+//!
+//! The schema judges them, as it does in a file: a wrong type is an error at its place, what the schema does
+//! not know is kept and warned of.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, LazyLock},
+};
+
+use serde_json::{Map, Value};
+
+use super::{AppState, Finding, problem::step};
+use crate::{
+    domain::{FeatureValue, FeatureWarning, Features, Kind, Schema, json_number},
+    offer::Offer,
+};
+
+/// Features with what is odd about them.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) features: Features,
+    pub(super) warnings: Vec<Finding>,
+}
+
+/// `pointer` is where the features stand in the body, such as `/features`. A null is "not given".
+pub(super) fn read(given: Map<String, Value>, schema: &Schema, pointer: &str) -> Result<Read, Vec<Finding>> {
+    let at = |name: &str| format!("{pointer}{}", step(name));
+    let mut features = Features::default();
+    let mut errors = Vec::new();
+    for (name, value) in given {
+        match feature(&name, value, schema) {
+            Ok(Some(value)) => features.insert(name, value),
+            Ok(None) => {}
+            Err(reason) => errors.push(Finding::at(at(&name), reason)),
+        }
+    }
+    let encoding = schema.encode(&features).map_err(|wrong| {
+        wrong.iter().map(|error| Finding::at(at(&error.feature), error.to_string())).collect::<Vec<_>>()
+    });
+    match encoding {
+        Ok(encoding) if errors.is_empty() => {
+            let warning = |warning: FeatureWarning| {
+                let (FeatureWarning::UnknownFeature { feature }
+                | FeatureWarning::UnknownValue { feature, .. }) = &warning;
+                Finding::at(at(feature), warning.to_string())
+            };
+            Ok(Read { features, warnings: encoding.warnings.into_iter().map(warning).collect() })
+        }
+        Ok(_) => Err(errors),
+        Err(wrong) => {
+            errors.extend(wrong);
+            Err(errors)
+        }
+    }
+}
+
+pub(super) fn write(features: &Features) -> Map<String, Value> {
+    let value = |value: &FeatureValue| match value {
+        FeatureValue::Text(text) => Some(Value::from(text.as_str())),
+        FeatureValue::Number(number) => json_number(*number).map(Value::Number),
+        FeatureValue::Many(words) => Some(Value::from(words.as_slice())),
+    };
+    features.iter().filter_map(|(name, given)| Some((name.to_owned(), value(given)?))).collect()
+}
+
+/// The schema that features are read by: what is served is what they will mean.
+pub(super) enum ServedSchema {
+    Offer(Arc<Offer>),
+    /// There is no release.
+    Default,
+}
+
+impl AppState {
+    pub(super) fn schema(&self) -> ServedSchema {
+        self.offers.current().map_or(ServedSchema::Default, ServedSchema::Offer)
+    }
+}
+
+impl Deref for ServedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        static DEFAULT: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
+        match self {
+            Self::Offer(offer) => offer.serving.release().schema(),
+            Self::Default => &DEFAULT,
+        }
+    }
+}
+
+fn feature(name: &str, value: Value, schema: &Schema) -> Result<Option<FeatureValue>, String> {
+    if name.is_empty() {
+        return Err("a feature needs a name, found an empty one".into());
+    }
+    if name.contains('\0') {
+        return Err("a feature's name cannot hold the character NUL".into());
+    }
+    let known = schema.feature(name);
+    let expected = known.map_or("a text, a number or a list of texts", |feature| feature.expected());
+    let refuse = |found: &str| format!("feature {name:?} takes {expected}, found {found}");
+    let value = match value {
+        Value::Null => return Ok(None),
+        // One value of a set may stand without its list; inside, a set is a list.
+        Value::String(word) if known.is_some_and(|feature| feature.kind == Kind::Set) => {
+            FeatureValue::Many(vec![word])
+        }
+        Value::String(text) => FeatureValue::Text(text),
+        Value::Number(number) => {
+            FeatureValue::Number(number.as_f64().expect("JSON numbers are floats; this is a bug"))
+        }
+        Value::Array(values) => FeatureValue::Many(
+            values
+                .into_iter()
+                .map(|value| match value {
+                    Value::String(word) => Ok(word),
+                    _ => Err(refuse("a list with something else in it")),
+                })
+                .collect::<Result<_, _>>()?,
+        ),
+        Value::Bool(truth) => return Err(refuse(if truth { "true" } else { "false" })),
+        Value::Object(_) => return Err(refuse("an object")),
+    };
+    let holds_nul = match &value {
+        FeatureValue::Text(text) => text.contains('\0'),
+        FeatureValue::Many(words) => words.iter().any(|word| word.contains('\0')),
+        FeatureValue::Number(_) => false,
+    };
+    if holds_nul {
+        return Err(format!("feature {name:?} holds the character NUL (\\u0000): take it out"));
+    }
+    Ok(Some(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read_json(given: Value) -> Result<Read, Vec<Finding>> {
+        let Value::Object(given) = given else { panic!("features are an object") };
+        read(given, &Schema::default_schema(), "/features")
+    }
+
+    #[test]
+    fn what_comes_in_goes_out() {
+        let given = json!({"age": 28, "preferred_colours": "red", "gender": null, "x/y": ["a"]});
+        let Read { features, warnings } = read_json(given).unwrap();
+        let out = write(&features);
+        assert_eq!(Value::Object(out), json!({"age": 28, "preferred_colours": ["red"], "x/y": ["a"]}));
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].pointer.as_deref(), Some("/features/x~1y"));
+        assert_eq!(warnings[0].detail, "the schema has no feature \"x/y\"; models do not see it");
+    }
+
+    #[test]
+    fn every_wrong_type_is_found_at_its_place() {
+        let given =
+            json!({"age": "old", "gender": {"a": 1}, "fit": true, "preferred_colours": [1], "x": "\0"});
+        let found: Vec<(String, String)> = read_json(given)
+            .unwrap_err()
+            .into_iter()
+            .map(|finding| (finding.pointer.unwrap(), finding.detail))
+            .collect();
+        let expected = [
+            ("/features/fit", "feature \"fit\" takes a text, found true"),
+            ("/features/gender", "feature \"gender\" takes a text, found an object"),
+            (
+                "/features/preferred_colours",
+                "feature \"preferred_colours\" takes a list of texts, found a list with something else in it",
+            ),
+            ("/features/x", "feature \"x\" holds the character NUL (\\u0000): take it out"),
+            ("/features/age", "feature \"age\" takes a finite number, found the text \"old\""),
+        ];
+        assert_eq!(found, expected.map(|(place, reason)| (place.to_owned(), reason.to_owned())));
+    }
+}

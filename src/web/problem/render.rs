@@ -1,0 +1,148 @@
+//! The two renderings of a problem, and the page that explains all kinds.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::{
+    extract::Request,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    middleware::Next,
+    response::{Html, IntoResponse, Response},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{Finding, KINDS, Kind, Problem, Told, status};
+use crate::web::{AppState, RequestId};
+
+/// Where each problem is explained: its `type` is this path with its code as the fragment.
+const PAGE: &str = "/docs/problems";
+
+/// A problem as programs read it (RFC 9457).
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Problem)]
+pub struct ProblemBody {
+    /// The page that explains this kind of problem.
+    #[schema(examples("/docs/problems#invalid"))]
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    /// What was found, what was expected, what to do.
+    detail: String,
+    /// What programs tell kinds apart by.
+    #[schema(examples("invalid"))]
+    code: &'static str,
+    /// The request's X-Request-ID, by which the log knows it.
+    request_id: String,
+    /// Each place that something is the matter with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    errors: Vec<Finding>,
+}
+
+impl ProblemBody {
+    pub(super) fn new(told: Told, request: &RequestId) -> Self {
+        let Told { kind, detail, findings, .. } = told;
+        Self {
+            r#type: format!("{PAGE}#{}", kind.code()),
+            title: kind.title(),
+            status: kind.status(),
+            detail,
+            code: kind.code(),
+            request_id: request.as_str().to_owned(),
+            errors: findings,
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage<'a> {
+    kind: Kind,
+    detail: &'a str,
+    request_id: &'a str,
+}
+
+/// Gives every problem its body.
+pub(in crate::web) async fn render(request: Request, next: Next) -> Response {
+    let wants_page = wants_page(request.headers());
+    let id =
+        request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
+    let mut response = next.run(request).await;
+    let Some(told) = response.extensions_mut().remove::<Told>() else { return response };
+
+    let (kind, retry_after) = (told.kind, told.retry_after);
+    let mut rendered = if wants_page {
+        page(&ProblemPage { kind, detail: &told.detail, request_id: id.as_str() })
+    } else {
+        let json =
+            serde_json::to_vec(&ProblemBody::new(told, &id)).expect("a problem is plain JSON; this is a bug");
+        ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
+    };
+    *rendered.status_mut() = status(kind);
+    // Allow of a 405 and the like were set where the problem arose.
+    for (name, value) in response.headers() {
+        if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+            rendered.headers_mut().append(name, value.clone());
+        }
+    }
+    rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+    if let Some(wait) = retry_after {
+        rendered.headers_mut().insert(header::RETRY_AFTER, whole_seconds(wait).into());
+    }
+    rendered
+}
+
+/// Rounded up, so that nobody comes back too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// Browsers name text/html in Accept; programs that take anything get JSON.
+fn wants_page(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("text/html"))
+}
+
+fn page(template: &impl Template) -> Response {
+    match template.render() {
+        Ok(html) => Html(html).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the problem page cannot be rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "docs/problems.html")]
+struct ProblemsPage {
+    kinds: &'static [Kind],
+}
+
+pub(in crate::web) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(problems))
+}
+
+/// What can go wrong with a request, as a page
+#[utoipa::path(get, path = "/docs/problems", tag = "documents", responses(
+    (status = 200, description = "The page", body = String, content_type = "text/html"),
+))]
+async fn problems() -> Result<Html<String>, Problem> {
+    Ok(Html(ProblemsPage { kinds: KINDS }.render()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_rounded_up() {
+        assert_eq!(whole_seconds(Duration::from_millis(1)), 1);
+        assert_eq!(whole_seconds(Duration::from_secs(2)), 2);
+        assert_eq!(whole_seconds(Duration::from_millis(2001)), 3);
+    }
+}

@@ -1,0 +1,175 @@
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::{Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    put_get_and_erase,
+    what_the_schema_makes_of_features,
+    ids_are_any_text,
+    a_list_goes_on_where_it_ended,
+    a_stream_is_brought_in,
+    a_bad_line_refuses_the_stream,
+    a_stream_has_its_own_limit,
+);
+
+async fn put_get_and_erase(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let features = json!({"age": 28.0, "preferred_colours": ["grey", "red"], "country": null});
+    let answer = service.put("/customers/c-1", &json!({"features": features})).await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    let stored = json!({"id": "c-1", "features": {"age": 28, "preferred_colours": ["grey", "red"]}});
+    let expected = json!({"id": "c-1", "features": stored["features"], "warnings": []});
+    assert_eq!(answer.json::<Value>().await.unwrap(), expected);
+    assert_eq!(service.json("/customers/c-1").await, stored);
+    let again = service.put("/customers/c-1", &stored).await;
+    assert_eq!(again.status(), StatusCode::OK, "what a GET answers can be put back");
+
+    assert_eq!(service.delete("/customers/c-1").await.status(), StatusCode::NO_CONTENT);
+    let gone = service.get("/customers/c-1").await;
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    assert_eq!(gone.json::<Value>().await.unwrap()["detail"], "there is no customer \"c-1\"");
+    assert_eq!(service.delete("/customers/c-1").await.status(), StatusCode::NOT_FOUND);
+}
+
+async fn what_the_schema_makes_of_features(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let given = json!({"features": {"gender": "other", "hat size": 57}});
+    let stored: Value = service.put("/customers/c", &given).await.json().await.unwrap();
+    assert_eq!(stored["features"], given["features"], "it is kept");
+    assert_eq!(
+        stored["warnings"],
+        json!([
+            {"pointer": "/features/gender", "detail": "feature \"gender\" has no value \"other\"; models do not see it"},
+            {"pointer": "/features/hat size", "detail": "the schema has no feature \"hat size\"; models do not see it"},
+        ])
+    );
+    let answer = service.put("/customers/c", &json!({"features": {"age": "old", "fit": ["slim"]}})).await;
+    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "invalid");
+    assert_eq!(
+        problem["errors"],
+        json!([
+            {"pointer": "/features/age", "detail": "feature \"age\" takes a finite number, found the text \"old\""},
+            {"pointer": "/features/fit", "detail": "feature \"fit\" takes a text, found a list of 1"},
+        ])
+    );
+    assert_eq!(service.json("/customers/c").await["features"], given["features"], "nothing changed");
+    let other = service.put("/customers/c", &json!({"id": "d", "features": {}})).await;
+    let problem: Value = other.json().await.unwrap();
+    assert_eq!(problem["errors"][0]["pointer"], "/id");
+}
+
+async fn ids_are_any_text(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (path, id) in [
+        ("/customers/a%2Fb%20%C3%A4%3F", "a/b ä?"),
+        ("/customers/%F0%9F%98%80%25", "😀%"),
+        ("/customers/%62ulk", "bulk"),
+    ] {
+        assert_eq!(service.put(path, &json!({"features": {}})).await.status(), StatusCode::CREATED);
+        assert_eq!(service.json(path).await["id"], id);
+        assert_eq!(service.json(&format!("{path}/outfits")).await, json!({"items": [], "next_cursor": null}));
+        assert_eq!(service.delete(path).await.status(), StatusCode::NO_CONTENT);
+    }
+    for (path, status, code) in [
+        ("/customers/%00", 422, "invalid"),
+        ("/customers/%ff", 400, "malformed"),
+        (&format!("/customers/{}", "x".repeat(129)), 422, "invalid"),
+        ("/customers/a/b", 404, "not-found"),
+    ] {
+        let answer = service.get(path).await;
+        assert_eq!(answer.status(), status, "{path}");
+        assert_eq!(answer.json::<Value>().await.unwrap()["code"], code, "{path}");
+    }
+}
+
+async fn a_list_goes_on_where_it_ended(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (id, country) in [("c 1", "CH"), ("c 2", "AT"), ("ä", "CH"), ("b", "CH")] {
+        service.put(&format!("/customers/{id}"), &json!({"features": {"country": country}})).await;
+    }
+    let ids = |page: &Value| {
+        let items = page["items"].as_array().unwrap().iter();
+        items.map(|customer| customer["id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let first = service.json("/customers?n=2").await;
+    assert_eq!((ids(&first), &first["next_cursor"]), (vec!["b".into(), "c 1".into()], &json!("c 1")));
+    let last = service.json("/customers?n=2&cursor=c+1").await;
+    assert_eq!((ids(&last), &last["next_cursor"]), (vec!["c 2".into(), "ä".into()], &Value::Null));
+    assert_eq!(ids(&service.json("/customers?search=ch%201").await), ["c 1"]);
+    for (query, parameter) in
+        [("n=0", "n"), ("n=501", "n"), ("n=x", "n"), ("cursor=%00", "cursor"), ("sort=id", "sort")]
+    {
+        let answer = service.get(&format!("/customers?{query}")).await;
+        assert_eq!(answer.status(), 422, "{query}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["parameter"], parameter, "{problem}");
+    }
+}
+
+const NDJSON: &str = "application/x-ndjson";
+
+async fn a_stream_is_brought_in(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    service.put("/customers/c-1", &json!({"features": {"age": 1}})).await;
+    let line = |n: u32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{},\"x\":1}}}}\n", 20 + n % 50);
+    let lines: String = (0..4500).map(line).collect();
+    let answer = service.post("/customers/bulk", NDJSON, lines.clone()).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let warning = json!({"line": 1, "detail": "the schema has no feature \"x\"; models do not see it (4500 lines in all)"});
+    let brought: Value = answer.json().await.unwrap();
+    assert_eq!(
+        brought,
+        json!({"added": 4499, "changed": 1, "unchanged": 0, "bad": 0, "errors": [], "warnings": [warning]})
+    );
+    let again: Value = service.post("/customers/bulk", NDJSON, lines).await.json().await.unwrap();
+    assert_eq!(again["unchanged"], 4500);
+    assert_eq!(service.store.customers().count().await, Ok(4500));
+}
+
+async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let mut lines = String::from("{\"id\":\"good\",\"features\":{}}\n\n");
+    for _ in 0..25 {
+        lines.push_str("{\"id\":\"c\",\"features\":{\"age\":\"old\"}}\n");
+    }
+    let answer = service.post("/customers/bulk", NDJSON, lines.clone()).await;
+    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(
+        problem["detail"],
+        "nothing was stored: 25 of 26 lines are bad; mend them, or store the 1 good ones with ?skip_bad=true"
+    );
+    assert_eq!(problem["errors"].as_array().unwrap().len(), 20);
+    let first = json!({"line": 3, "detail": "feature \"age\" takes a finite number, found the text \"old\""});
+    assert_eq!(problem["errors"][0], first);
+    assert_eq!(service.store.customers().count().await, Ok(0));
+
+    let answer = service.post("/customers/bulk?skip_bad=true", NDJSON, lines).await;
+    let brought: Value = answer.json().await.unwrap();
+    assert_eq!((&brought["added"], &brought["bad"]), (&json!(1), &json!(25)));
+    let none = service.post("/customers/bulk?skip_bad=true", NDJSON, "nonsense\n").await;
+    assert_eq!(none.status(), StatusCode::UNPROCESSABLE_ENTITY, "there is no good one");
+    let wrong = service.post("/customers/bulk", "application/json", "{}").await;
+    assert_eq!(wrong.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    let now = service.store.customers().list("", None, 9).await.unwrap();
+    assert_eq!(now.len(), 1);
+}
+
+async fn a_stream_has_its_own_limit(db: TestDatabase) {
+    let limits = atelier::config::Limits { body_bytes: 1024, bulk_bytes: 4096, ..Default::default() };
+    let service = Service::start_with(&db, limits).await;
+    let lines = |bytes: usize| format!("{{\"id\":\"c\",\"features\":{{}}}}{}\n", " ".repeat(bytes - 25));
+    let answer = service.post("/customers/bulk", NDJSON, lines(4096)).await;
+    assert_eq!(answer.status(), StatusCode::OK, "{:?}", answer.text().await);
+    let answer = service.post("/customers/bulk", NDJSON, lines(4097)).await;
+    assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(header(&answer, "content-type"), "application/problem+json");
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["detail"], "the body is longer than the 4096 bytes that this path takes");
+    let long = json!({"features": {"country": "x".repeat(10 << 20)}});
+    assert_eq!(service.put("/customers/c", &long).await.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
