@@ -38,9 +38,9 @@ const STEPS: [Step; 4] = [
     },
     Step {
         version: 4,
-        name: "completions",
-        sqlite: include_str!("../../migrations/sqlite/0004_completions.sql"),
-        postgres: include_str!("../../migrations/postgres/0004_completions.sql"),
+        name: "settings",
+        sqlite: include_str!("../../migrations/sqlite/0004_settings.sql"),
+        postgres: include_str!("../../migrations/postgres/0004_settings.sql"),
     },
 ];
 

@@ -1,4 +1,4 @@
-//! The database: articles, customers, outfits, completions, feedback, and who may do what.
+//! The database: articles, customers, outfits, feedback, settings, and who may do what.
 //!
 //! Data comes in and goes out as domain types and as the small records defined beside each resource;
 //! what fails is a [`StoreError`]. One resource is one file, and one set of methods:
@@ -15,7 +15,6 @@
 mod address;
 mod articles;
 mod audit;
-mod completions;
 mod connect;
 mod customers;
 mod error;
@@ -32,6 +31,7 @@ mod postgres;
 mod revisions;
 mod search;
 mod sessions;
+mod settings;
 mod sqlite;
 mod text;
 mod timestamp;
@@ -47,7 +47,6 @@ use self::connect::{Dialect, IfMissing};
 pub use self::{
     articles::Articles,
     audit::{Actor, Audit, AuditEntry},
-    completions::{Completion, Completions, Suggested},
     customers::Customers,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
@@ -57,6 +56,7 @@ pub use self::{
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId, Role},
     sessions::{Session, Sessions},
+    settings::Settings,
     text::{Name, NameError},
     timestamp::Timestamp,
     token::TokenHash,
@@ -132,8 +132,8 @@ impl Store {
         Outfits { store: self }
     }
 
-    pub fn completions(&self) -> Completions<'_> {
-        Completions { store: self }
+    pub fn settings(&self) -> Settings<'_> {
+        Settings { store: self }
     }
 
     pub fn feedback(&self) -> Feedback<'_> {

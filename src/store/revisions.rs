@@ -6,6 +6,8 @@ use super::{Store, StoreError};
 
 /// The catalogue's name in `revisions`.
 pub(super) const ARTICLES: &str = "articles";
+/// That of the settings.
+pub(super) const SETTINGS: &str = "settings";
 
 pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar("select value from revisions where name = $1")

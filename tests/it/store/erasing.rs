@@ -1,6 +1,6 @@
 use std::fs;
 
-use atelier::store::{Actor, Completion, FeedbackEvent, FeedbackKind, Origin, Recorded, Store};
+use atelier::store::{Actor, FeedbackEvent, FeedbackKind, Origin, Recorded, Store};
 use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
@@ -109,17 +109,6 @@ async fn fill(db: &TestDatabase) -> Store {
         let outfit = outfit(customer, ["a", "b", "c", "d"], None);
         store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
         store.feedback().record(&format!("{customer} 1"), &event(customer)).await.unwrap();
-        let completion = Completion {
-            id: format!("k {}", customer == OTHER),
-            release: "demo".into(),
-            method: "gsu".into(),
-            arm: None,
-            customer: Some(customer_id(customer)),
-            outfit: vec![Some(article_id("a")), None],
-            suggestions: vec![],
-            at: NOW,
-        };
-        store.completions().record(&completion).await.unwrap();
     }
     for (about, subject, details) in [
         (Some(ERASED), ERASED, Map::new()),

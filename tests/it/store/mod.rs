@@ -2,7 +2,6 @@
 
 pub mod articles;
 pub mod audit;
-pub mod completions;
 pub mod customers;
 pub mod erasing;
 pub mod feedback;
@@ -12,6 +11,7 @@ pub mod opening;
 pub mod outfits;
 pub mod people;
 pub mod sessions;
+pub mod settings;
 pub mod writing;
 
 use atelier::{
