@@ -6,11 +6,12 @@ use std::{
     net::SocketAddr,
     process::ExitCode,
     sync::Arc,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use sha2::{Digest, Sha256};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -18,9 +19,11 @@ use tokio::{
     task::JoinHandle,
 };
 use tracing_subscriber::EnvFilter;
+use uuid::Uuid;
 
 use super::import::{End, Outcome, bring_in_if_empty};
 use crate::{
+    completion::Secret,
     config::{Config, Models, Overrides},
     exchange::{Files, schema_of},
     onnx_runtime::OnnxRuntime,
@@ -68,6 +71,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let store = Store::open(&config.database.url).await?;
     let release = open_release(&config.models)?.map(Arc::new);
     fill_if_empty(&store, &config.models).await?;
+    let tickets = secret(&store).await?;
     let address = &config.server.address;
     let listener = TcpListener::bind(address)
         .await
@@ -81,7 +85,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
     announce(listener.local_addr()?)?;
-    let state = AppState { store: store.clone(), onnx_runtime, release, limits: config.limits };
+    let state = AppState { store: store.clone(), onnx_runtime, release, limits: config.limits, tickets };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;
@@ -97,6 +101,13 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     store.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
+}
+
+/// What signs the ids of completions: made once a database, so that all replicas share it.
+async fn secret(store: &Store) -> Result<Secret> {
+    let new = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let text = store.settings().get_or_set("tickets", &new, SystemTime::now().into()).await?;
+    Ok(Secret::new(Sha256::digest(text).into()))
 }
 
 /// A database with nothing in it gets what lies beside the release, so that there is something to see.

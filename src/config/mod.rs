@@ -31,7 +31,6 @@ pub struct Config {
     pub database: Database,
     pub models: Models,
     pub cache: Cache,
-    pub feedback: Feedback,
     pub limits: Limits,
 }
 
@@ -63,20 +62,6 @@ pub struct Models {
 pub struct Cache {
     /// Where fetched files are kept.
     pub folder: PathBuf,
-}
-
-/// How long what feedback refers to is kept.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Feedback {
-    /// Days after which a completion is forgotten, so that no more feedback can be given on it.
-    pub completion_days: u32,
-}
-
-impl Default for Feedback {
-    fn default() -> Self {
-        Self { completion_days: 90 }
-    }
 }
 
 impl Default for Server {
@@ -203,9 +188,6 @@ impl Config {
             (table, config) = with(&table, &section, &key, &origin, &text)?;
         }
         config.limits.check().map_err(ConfigError::Together)?;
-        if config.feedback.completion_days == 0 {
-            return Err(ConfigError::Together("feedback.completion_days must be at least 1, found 0".into()));
-        }
         Ok(config)
     }
 }
@@ -324,7 +306,6 @@ mod tests {
             ),
             ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
             ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
-            ("[feedback]\ncompletion_days = 0", "feedback.completion_days must be at least 1, found 0"),
         ] {
             let error = said(text).unwrap_err().to_string();
             assert_eq!(error, format!("the settings do not go together: {reason}"));

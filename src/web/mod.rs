@@ -10,6 +10,7 @@ mod customers;
 mod docs;
 mod extract;
 mod features;
+mod feedback;
 mod health;
 mod home;
 mod openapi;
@@ -17,6 +18,7 @@ mod outfits;
 mod pages;
 mod problem;
 mod request_id;
+mod served;
 mod trace_parent;
 
 use std::{future::Future, io, sync::Arc};
@@ -37,19 +39,22 @@ use utoipa_axum::router::OpenApiRouter;
 
 use self::openapi::Documents;
 
-use crate::{config::Limits, onnx_runtime::OnnxRuntime, release::Release, store::Store};
+use crate::{completion::Secret, config::Limits, onnx_runtime::OnnxRuntime, release::Release, store::Store};
 
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
 
 /// What every handler may use. Cheap to clone: all of it is shared.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
 pub struct AppState {
     pub store: Store,
     pub onnx_runtime: OnnxRuntime,
     /// None until a release is there: the catalogue can be browsed without one.
     pub release: Option<Arc<Release>>,
     pub limits: Limits,
+    /// What signs the ids of completions.
+    pub tickets: Secret,
 }
 
 impl FromRef<AppState> for Limits {
@@ -88,6 +93,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(assets::router())
         .merge(customers::router())
         .merge(docs::router())
+        .merge(feedback::router())
         .merge(health::router())
         .merge(home::router())
         .merge(openapi::router())

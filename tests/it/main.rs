@@ -35,6 +35,7 @@ fn main() -> ExitCode {
         store::settings::contracts(),
         store::writing::contracts(),
         web::customers::contracts(),
+        web::feedback::contracts(),
         web::health::contracts(),
         web::home::contracts(),
         web::problems::contracts(),

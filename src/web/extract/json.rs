@@ -9,6 +9,7 @@ use serde::{
     Serialize,
     de::{DeserializeOwned, IgnoredAny},
 };
+use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::{Finding, Incoming, Kind, Problem, media_type, step};
@@ -92,6 +93,23 @@ pub(in crate::web) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Probl
     })?;
     deserializer.end().map_err(|error| malformed(&error))?;
     Ok(value)
+}
+
+/// A list from its JSON text, each of its items to be read apart by [`from_value`].
+pub(in crate::web) fn parse_list(text: &[u8]) -> Result<Vec<Value>, Problem> {
+    serde_json::from_slice(text).map_err(|error| malformed(&error))
+}
+
+/// An object that was read as JSON before.
+pub(in crate::web) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    if !value.is_object() {
+        let first = value.to_string().into_bytes()[0];
+        let detail = format!("expected an object, found {}", kind(first));
+        return Err(Problem::invalid(vec![Finding::at("", detail)]));
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        Problem::invalid(vec![Finding::at(pointer(error.path()), error.inner().to_string())])
+    })
 }
 
 fn malformed(error: &serde_json::Error) -> Problem {

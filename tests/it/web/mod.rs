@@ -1,6 +1,7 @@
 //! The service over HTTP, on a port and a database of its own.
 
 pub mod customers;
+pub mod feedback;
 pub mod health;
 pub mod home;
 pub mod problems;
@@ -8,6 +9,7 @@ pub mod problems;
 use std::{env, path::PathBuf, sync::LazyLock};
 
 use atelier::{
+    completion::Secret,
     config::Limits,
     onnx_runtime::OnnxRuntime,
     store::Store,
@@ -28,6 +30,9 @@ static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
         .expect("ONNX Runtime loads")
 });
 
+/// What the services of tests sign the ids of completions with.
+pub const SECRET: [u8; 32] = [7; 32];
+
 /// A running service. It stops when it is dropped or told to.
 pub struct Service {
     pub store: Store,
@@ -45,7 +50,13 @@ impl Service {
     pub async fn start_with(db: &TestDatabase, limits: Limits) -> Self {
         let store = db.open().await;
         let onnx_runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
-        let state = AppState { store: store.clone(), onnx_runtime, release: None, limits };
+        let state = AppState {
+            store: store.clone(),
+            onnx_runtime,
+            release: None,
+            limits,
+            tickets: Secret::new(SECRET),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
