@@ -39,5 +39,6 @@ fn main() -> ExitCode {
         web::health::contracts(),
         web::home::contracts(),
         web::problems::contracts(),
+        web::routes::contracts(),
     ])
 }

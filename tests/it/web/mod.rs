@@ -5,6 +5,7 @@ pub mod feedback;
 pub mod health;
 pub mod home;
 pub mod problems;
+pub mod routes;
 
 use std::{env, path::PathBuf, sync::LazyLock};
 
@@ -35,6 +36,7 @@ pub const SECRET: [u8; 32] = [7; 32];
 
 /// A running service. It stops when it is dropped or told to.
 pub struct Service {
+    pub state: AppState,
     pub store: Store,
     pub url: String,
     pub http: Client,
@@ -60,10 +62,10 @@ impl Service {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(web::serve(listener, state, async {
+        let served = tokio::spawn(web::serve(listener, state.clone(), async {
             let _ = stopped.await;
         }));
-        Self { store, url, http: Client::new(), stop, served }
+        Self { state, store, url, http: Client::new(), stop, served }
     }
 
     pub async fn get(&self, path: &str) -> Response {
