@@ -34,10 +34,12 @@ fn main() -> ExitCode {
         store::sessions::contracts(),
         store::settings::contracts(),
         store::writing::contracts(),
+        web::articles::contracts(),
         web::customers::contracts(),
         web::feedback::contracts(),
         web::health::contracts(),
         web::home::contracts(),
+        web::outfits::contracts(),
         web::problems::contracts(),
         web::routes::contracts(),
     ])

@@ -1,9 +1,11 @@
 //! The service over HTTP, on a port and a database of its own.
 
+pub mod articles;
 pub mod customers;
 pub mod feedback;
 pub mod health;
 pub mod home;
+pub mod outfits;
 pub mod problems;
 pub mod routes;
 
