@@ -67,9 +67,9 @@ async fn a_list_finds_words(db: TestDatabase) {
 async fn a_stream_counts_once(db: TestDatabase) {
     let service = Service::start(&db).await;
     let before = service.store.articles().revision().await.unwrap();
-    let lines: String =
+    let lines: Vec<String> =
         (0..4500).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"n\":{n}}}\n")).collect();
-    let answer = service.post("/articles/bulk", "application/x-ndjson; charset=utf-8", lines).await;
+    let answer = service.post("/articles/bulk", "application/x-ndjson; charset=utf-8", lines.concat()).await;
     let brought: Value = answer.json().await.unwrap();
     assert_eq!((&brought["added"], &brought["bad"]), (&json!(4500), &json!(0)));
     assert_eq!(service.store.articles().revision().await, Ok(before + 1), "one import is one change");
