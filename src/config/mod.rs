@@ -82,7 +82,6 @@ pub struct Cache {
     pub folder: PathBuf,
 }
 
-/// How long what feedback refers to is kept.
 impl Default for Server {
     fn default() -> Self {
         Self { address: "127.0.0.1:8080".into() }

@@ -6,12 +6,13 @@ use std::{
 };
 
 use super::{
-    Row, RowError,
+    Row, RowError, Table,
     error::Unit,
     json_text::{JsonError, parse},
     text::{LONGEST, skip_byte_order_mark, stopped},
     value::{Fields, Value},
 };
+use crate::domain::Schema;
 
 #[derive(Debug)]
 pub(super) struct Reader {
@@ -90,4 +91,12 @@ fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
 pub(super) fn write_row(output: &mut impl Write, fields: Fields<'_>) -> io::Result<()> {
     serde_json::to_writer(&mut *output, &Value::Object(fields))?;
     output.write_all(b"\n")
+}
+
+/// One row as its line, for whoever writes no file.
+pub fn json_line<T: Table>(row: &T, schema: &Schema) -> String {
+    let fields = Value::Object(row.to_fields(schema));
+    let mut line = serde_json::to_string(&fields).expect("texts and numbers are JSON; this is a bug");
+    line.push('\n');
+    line
 }

@@ -79,6 +79,7 @@ pub use check::{BadRow, Checked, Checker, Noted, Report, Warning};
 pub use error::{ExchangeError, RowError, Unit};
 pub use folder::{Files, SCHEMA, read_schema, schema_of};
 pub use format::Format;
+pub use json_lines::json_line;
 pub use json_text::json_reason;
 pub use rows::{Row, Rows, read};
 pub use shape::Shape;

@@ -5,7 +5,10 @@ use std::str::FromStr;
 use sha2::{Digest, Sha256};
 use sqlx::AnyConnection;
 
-use super::{Conflict, Store, StoreError, Timestamp, text::short_line};
+use super::{
+    Conflict, Store, StoreError, Timestamp,
+    text::{long_line, short_line},
+};
 use crate::domain::{ArticleId, CustomerId};
 
 /// The feedback events of a [`Store`].
@@ -93,7 +96,7 @@ impl Feedback<'_> {
             "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
              from feedback_events where completion_id = $1 order by at, slot, rank, kind",
         )
-        .bind(short_line("a completion's id", completion_id)?)
+        .bind(completion(completion_id)?)
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()
@@ -113,6 +116,20 @@ impl Feedback<'_> {
         .into_iter()
         .map(parse)
         .collect()
+    }
+
+    /// Up to `n` completions, after the one called `after` (empty: from the first) in the order of their ids,
+    /// of which a known customer accepted or bought something.
+    pub async fn accepted(self, after: &str, n: u32) -> Result<Vec<String>, StoreError> {
+        Ok(sqlx::query_scalar(
+            "select completion_id from feedback_events
+             where completion_id > $1 and customer_id is not null and kind in ('accepted', 'bought')
+             group by completion_id order by completion_id limit $2",
+        )
+        .bind(completion(after)?)
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?)
     }
 
     /// What happened, by release, method and arm.
@@ -144,6 +161,11 @@ impl Feedback<'_> {
     }
 }
 
+/// A completion's id says of itself what was suggested, so it is longer than other texts.
+fn completion(id: &str) -> Result<&str, StoreError> {
+    long_line("a completion's id", id)
+}
+
 /// False if there is an event under that key.
 async fn insert(
     connection: &mut AnyConnection,
@@ -159,7 +181,7 @@ async fn insert(
     )
     .bind(&key_hash[..])
     .bind(event.kind.as_str())
-    .bind(short_line("a completion's id", &event.completion_id)?)
+    .bind(completion(&event.completion_id)?)
     .bind(i64::from(event.slot))
     .bind(event.article.as_str())
     .bind(i64::from(event.rank))

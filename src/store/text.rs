@@ -8,6 +8,8 @@ const NAME_CHARS: usize = 128;
 /// Three such texts fit in one entry of Postgres's indexes (2,704 bytes), and an id with a word before it
 /// in one such text.
 const LINE_CHARS: usize = 200;
+/// One such text fits in one entry of Postgres's indexes.
+const LONG_BYTES: usize = 2400;
 
 /// A person's name, or an API key's label: one line, not empty.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +51,15 @@ pub(super) fn short_line<'a>(what: &'static str, text: &'a str) -> Result<&'a st
         return Ok(text);
     }
     let reason = format!("it takes up to {LINE_CHARS} characters without control characters");
+    Err(StoreError::Unfit { what, reason })
+}
+
+/// As [`short_line`], for a text that has an index of its own.
+pub(super) fn long_line<'a>(what: &'static str, text: &'a str) -> Result<&'a str, StoreError> {
+    if text.len() <= LONG_BYTES && is_line(text, LONG_BYTES) {
+        return Ok(text);
+    }
+    let reason = format!("it takes up to {LONG_BYTES} bytes without control characters");
     Err(StoreError::Unfit { what, reason })
 }
 

@@ -16,6 +16,7 @@ use super::{
     bulk::{self, Brought, BulkQuery},
     extract::{Json, Path, Query},
     features,
+    feedback::FeedbackStored,
     openapi::free_object,
     outfits::OutfitBody,
     pages::{self, Page, PageQuery, SearchQuery},
@@ -29,6 +30,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(list))
         .routes(routes!(get, put, erase))
+        .routes(routes!(export))
         .routes(routes!(outfits))
         .routes(routes!(bring_in))
 }
@@ -158,6 +160,42 @@ pub(super) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Probl
 async fn erase(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<StatusCode, Problem> {
     let erased = state.store.customers().erase(&id).await?;
     if erased { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+}
+
+/// All that is stored about a customer.
+#[derive(Debug, Serialize, ToSchema)]
+struct CustomerExport {
+    customer: CustomerBody,
+    outfits: Vec<OutfitBody>,
+    feedback: Vec<FeedbackStored>,
+}
+
+/// All that is stored about a customer
+///
+/// Profile, outfits and feedback: what somebody is owed who asks what the shop knows about them.
+#[utoipa::path(get, path = "/customers/{id}/export", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    responses(
+        (status = 200, description = "All of it", body = CustomerExport),
+        (status = 404, description = "There is no such customer"),
+    ),
+)]
+async fn export(
+    State(state): State<AppState>,
+    Path(id): Path<CustomerId>,
+) -> Result<Json<CustomerExport>, Problem> {
+    let store = &state.store;
+    let customer = store.customers().get(&id).await?.ok_or_else(|| unknown(&id))?.into();
+    let feedback = store.feedback().of_customer(&id).await?.into_iter().map(FeedbackStored::from).collect();
+    let (mut outfits, page) = (Vec::<OutfitBody>::new(), state.limits.page);
+    let mut after = 0;
+    loop {
+        let found = store.outfits().of_customer(&id, after, page).await?;
+        let Some(last) = found.last() else { break };
+        after = last.seq;
+        outfits.extend(found.into_iter().map(OutfitBody::from));
+    }
+    Ok(Json(CustomerExport { customer, outfits, feedback }))
 }
 
 /// A customer's outfits

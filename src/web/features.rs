@@ -3,18 +3,10 @@
 //! The schema judges them, as it does in a file: a wrong type is an error at its place, what the schema does
 //! not know is kept and warned of.
 
-use std::{
-    ops::Deref,
-    sync::{Arc, LazyLock},
-};
-
 use serde_json::{Map, Value};
 
-use super::{AppState, Finding, problem::step};
-use crate::{
-    domain::{FeatureValue, FeatureWarning, Features, Kind, Schema, json_number},
-    offer::Offer,
-};
+use super::{Finding, problem::step};
+use crate::domain::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, whole_word};
 
 /// Features with what is odd about them.
 #[derive(Debug)]
@@ -64,31 +56,6 @@ pub(super) fn write(features: &Features) -> Map<String, Value> {
     features.iter().filter_map(|(name, given)| Some((name.to_owned(), value(given)?))).collect()
 }
 
-/// The schema that features are read by: what is served is what they will mean.
-pub(super) enum ServedSchema {
-    Offer(Arc<Offer>),
-    /// There is no release.
-    Default,
-}
-
-impl AppState {
-    pub(super) fn schema(&self) -> ServedSchema {
-        self.offers.current().map_or(ServedSchema::Default, ServedSchema::Offer)
-    }
-}
-
-impl Deref for ServedSchema {
-    type Target = Schema;
-
-    fn deref(&self) -> &Schema {
-        static DEFAULT: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
-        match self {
-            Self::Offer(offer) => offer.serving.release().schema(),
-            Self::Default => &DEFAULT,
-        }
-    }
-}
-
 fn feature(name: &str, value: Value, schema: &Schema) -> Result<Option<FeatureValue>, String> {
     if name.is_empty() {
         return Err("a feature needs a name, found an empty one".into());
@@ -99,25 +66,30 @@ fn feature(name: &str, value: Value, schema: &Schema) -> Result<Option<FeatureVa
     let known = schema.feature(name);
     let expected = known.map_or("a text, a number or a list of texts", |feature| feature.expected());
     let refuse = |found: &str| format!("feature {name:?} takes {expected}, found {found}");
+    let kept = |value| match known {
+        Some(feature) => feature.kept(value),
+        None => value,
+    };
     let value = match value {
         Value::Null => return Ok(None),
-        // One value of a set may stand without its list; inside, a set is a list.
-        Value::String(word) if known.is_some_and(|feature| feature.kind == Kind::Set) => {
-            FeatureValue::Many(vec![word])
+        Value::String(text) => kept(FeatureValue::Text(text)),
+        // By its digits, which a float would round where there are many.
+        Value::Number(number) if !number.is_f64() && known.is_some_and(Feature::takes_words) => {
+            kept(FeatureValue::Text(number.to_string()))
         }
-        Value::String(text) => FeatureValue::Text(text),
         Value::Number(number) => {
-            FeatureValue::Number(number.as_f64().expect("JSON numbers are floats; this is a bug"))
+            kept(FeatureValue::Number(number.as_f64().expect("JSON numbers are floats; this is a bug")))
         }
-        Value::Array(values) => FeatureValue::Many(
-            values
-                .into_iter()
-                .map(|value| match value {
-                    Value::String(word) => Ok(word),
-                    _ => Err(refuse("a list with something else in it")),
-                })
-                .collect::<Result<_, _>>()?,
-        ),
+        Value::Array(values) => {
+            let word = |value| match value {
+                Value::String(word) => Some(word),
+                Value::Number(number) if !number.is_f64() => Some(number.to_string()),
+                Value::Number(number) => number.as_f64().and_then(whole_word),
+                _ => None,
+            };
+            let words = values.into_iter().map(word).collect::<Option<_>>();
+            FeatureValue::Many(words.ok_or_else(|| refuse("a list with something else in it"))?)
+        }
         Value::Bool(truth) => return Err(refuse(if truth { "true" } else { "false" })),
         Value::Object(_) => return Err(refuse("an object")),
     };
@@ -144,10 +116,14 @@ mod tests {
 
     #[test]
     fn what_comes_in_goes_out() {
-        let given = json!({"age": 28, "preferred_colours": "red", "gender": null, "x/y": ["a"]});
+        let given =
+            json!({"age": 28, "preferred_colours": "red", "gender": null, "x/y": ["a"], "shoe_size": 38});
         let Read { features, warnings } = read_json(given).unwrap();
         let out = write(&features);
-        assert_eq!(Value::Object(out), json!({"age": 28, "preferred_colours": ["red"], "x/y": ["a"]}));
+        assert_eq!(
+            Value::Object(out),
+            json!({"age": 28, "preferred_colours": ["red"], "shoe_size": "38", "x/y": ["a"]})
+        );
         assert_eq!(warnings.len(), 1);
         assert_eq!(warnings[0].pointer.as_deref(), Some("/features/x~1y"));
         assert_eq!(warnings[0].detail, "the schema has no feature \"x/y\"; models do not see it");
@@ -156,18 +132,18 @@ mod tests {
     #[test]
     fn every_wrong_type_is_found_at_its_place() {
         let given =
-            json!({"age": "old", "gender": {"a": 1}, "fit": true, "preferred_colours": [1], "x": "\0"});
+            json!({"age": "old", "gender": {"a": 1}, "fit": true, "preferred_colours": [true], "x": "\0"});
         let found: Vec<(String, String)> = read_json(given)
             .unwrap_err()
             .into_iter()
             .map(|finding| (finding.pointer.unwrap(), finding.detail))
             .collect();
         let expected = [
-            ("/features/fit", "feature \"fit\" takes a text, found true"),
-            ("/features/gender", "feature \"gender\" takes a text, found an object"),
+            ("/features/fit", "feature \"fit\" takes a text or a whole number, found true"),
+            ("/features/gender", "feature \"gender\" takes a text or a whole number, found an object"),
             (
                 "/features/preferred_colours",
-                "feature \"preferred_colours\" takes a list of texts, found a list with something else in it",
+                "feature \"preferred_colours\" takes a list of texts or whole numbers, found a list with something else in it",
             ),
             ("/features/x", "feature \"x\" holds the character NUL (\\u0000): take it out"),
             ("/features/age", "feature \"age\" takes a finite number, found the text \"old\""),

@@ -12,6 +12,7 @@ mod customers;
 mod docs;
 mod extract;
 mod features;
+mod feedback;
 mod health;
 mod home;
 mod openapi;
@@ -21,6 +22,7 @@ mod problem;
 mod releases;
 mod request_id;
 mod score;
+mod served;
 mod trace_parent;
 
 use std::{future::Future, io, sync::Arc};
@@ -53,7 +55,7 @@ pub use request_id::RequestId;
 
 /// What every handler may use. Cheap to clone: all of it is shared.
 #[derive(Clone)]
-#[expect(missing_debug_implementations, reason = "it holds a secret")]
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
 pub struct AppState {
     pub store: Store,
     pub offers: Arc<Offers>,
@@ -111,6 +113,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(complete::router())
         .merge(customers::router())
         .merge(docs::router())
+        .merge(feedback::router())
         .merge(health::router())
         .merge(home::router())
         .merge(openapi::router())

@@ -20,7 +20,7 @@ pub(super) use self::{
 };
 use super::{
     AppState, Finding, Kind, Problem, ProblemBody, RequestId,
-    extract::{Json, parse},
+    extract::{Json, from_value},
 };
 use crate::completion;
 
@@ -100,10 +100,8 @@ async fn batch(
 }
 
 async fn item_of(state: &AppState, request: &RequestId, item: Value) -> Item {
-    let body = parse::<CompleteBody>(item.to_string().as_bytes());
-    let answered = match body {
+    let answered = match from_value::<CompleteBody>(item) {
         Ok(body) => answer(state, body).await,
-        // It was read once already as a part of the whole: it can only be of the wrong shape.
         Err(problem) => Err(problem),
     };
     match answered {

@@ -5,10 +5,8 @@ use axum::{
     http::header,
     response::{IntoResponse, Response},
 };
-use serde::{
-    Serialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::{Finding, Incoming, Kind, Problem, media_type, step};
@@ -75,23 +73,39 @@ pub(in crate::web) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Probl
         None => return Err(Problem::new(Kind::Malformed, "the body is empty; expected a JSON object")),
         Some(b'{') => {}
         // serde would take a list for an object whose fields come in order.
-        Some(first) => {
-            serde_json::from_slice::<IgnoredAny>(text).map_err(|error| malformed(&error))?;
-            let detail = format!("expected an object, found {}", kind(*first));
-            return Err(Problem::invalid(vec![Finding::at("", detail)]));
-        }
+        Some(_) => return from_value(whole(text)?),
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        if error.inner().is_data() {
-            let detail = json_reason(error.inner());
-            Problem::invalid(vec![Finding::at(pointer(error.path()), detail)])
-        } else {
-            malformed(error.inner())
-        }
+    let value = serde_path_to_error::deserialize(&mut deserializer).or_else(|error| {
+        // A wrong type may end the reading before what is no JSON, and serde_json calls some wrong types
+        // wrong syntax: the text alone decides which of the two it is.
+        whole(text)?;
+        let reason = error.inner();
+        let detail = if reason.is_data() { json_reason(reason) } else { "this has the wrong type".into() };
+        Err(Problem::invalid(vec![Finding::at(pointer(error.path()), detail)]))
     })?;
     deserializer.end().map_err(|error| malformed(&error))?;
     Ok(value)
+}
+
+fn whole(text: &[u8]) -> Result<Value, Problem> {
+    serde_json::from_slice(text).map_err(|error| malformed(&error))
+}
+
+/// A list from its JSON text, each of its items to be read apart by [`from_value`].
+pub(in crate::web) fn parse_list(text: &[u8]) -> Result<Vec<Value>, Problem> {
+    serde_json::from_slice(text).map_err(|error| malformed(&error))
+}
+
+/// An object that was read as JSON before.
+pub(in crate::web) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
+    if !value.is_object() {
+        let detail = format!("expected an object, found {}", kind(&value));
+        return Err(Problem::invalid(vec![Finding::at("", detail)]));
+    }
+    serde_path_to_error::deserialize(value).map_err(|error| {
+        Problem::invalid(vec![Finding::at(pointer(error.path()), error.inner().to_string())])
+    })
 }
 
 fn malformed(error: &serde_json::Error) -> Problem {
@@ -100,14 +114,15 @@ fn malformed(error: &serde_json::Error) -> Problem {
     Problem::new(Kind::Malformed, detail)
 }
 
-/// What a JSON value is that begins so.
-fn kind(first: u8) -> &'static str {
-    match first {
-        b'[' => "a list",
-        b'"' => "a text",
-        b't' | b'f' => "true or false",
-        b'n' => "null",
-        _ => "a number",
+/// What a value is, for messages.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "true or false",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 
@@ -185,7 +200,8 @@ mod tests {
             assert_eq!(said(text), (400, None, detail.into()), "{text}");
         }
         assert_eq!(said(&"[".repeat(100_000)).0, 400);
-        assert_eq!(said(&format!("{{\"inner\":{}", "[".repeat(100_000))).0, 422, "a list is no object");
+        assert_eq!(said(&format!("{{\"inner\":{}", "[".repeat(100_000))).0, 400);
         assert_eq!(said("{\"inner\": [NaN]}").0, 400);
+        assert_eq!(said("{\"inner\": 7, \"more\": \"\\ud800\"}").0, 400, "whatever was wrong before it");
     }
 }

@@ -10,7 +10,7 @@ mod query;
 
 pub(super) use self::{
     body::{Incoming, media_type},
-    json::{Json, parse},
+    json::{Json, JsonText, from_value, parse, parse_list},
     path::{Path, PathParameter},
     query::Query,
 };

@@ -53,7 +53,7 @@ async fn what_the_schema_makes_of_features(db: TestDatabase) {
         problem["errors"],
         json!([
             {"pointer": "/features/age", "detail": "feature \"age\" takes a finite number, found the text \"old\""},
-            {"pointer": "/features/fit", "detail": "feature \"fit\" takes a text, found a list of 1"},
+            {"pointer": "/features/fit", "detail": "feature \"fit\" takes a text or a whole number, found a list of 1"},
         ])
     );
     assert_eq!(service.json("/customers/c").await["features"], given["features"], "nothing changed");

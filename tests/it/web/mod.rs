@@ -1,12 +1,16 @@
 //! The service over HTTP, on a port and a database of its own.
 
+pub mod articles;
 pub mod comparing;
 pub mod completing;
 pub mod customers;
+pub mod feedback;
 pub mod health;
 pub mod home;
+pub mod outfits;
 pub mod problems;
 pub mod releases;
+pub mod routes;
 
 use std::{
     env,
@@ -52,9 +56,12 @@ fn engine() -> Engine {
     let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
     Engine::new(ONNX_RUNTIME.clone(), settings)
 }
+/// What the services of tests sign the ids of completions with.
+pub const SECRET: [u8; 32] = [7; 32];
 
 /// A running service. It stops when it is dropped or told to.
 pub struct Service {
+    pub state: AppState,
     pub store: Store,
     pub offers: Arc<Offers>,
     pub url: String,
@@ -86,15 +93,15 @@ impl Service {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
         let offers = Arc::new(Offers::new(engine, store.clone(), models));
-        let tickets = Secret::new([7; 32]);
+        let tickets = Secret::new(SECRET);
         let state = AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
-        let served = tokio::spawn(web::serve(listener, state, async {
+        let served = tokio::spawn(web::serve(listener, state.clone(), async {
             let _ = stopped.await;
         }));
-        Self { store, offers, url, http: Client::new(), stop, served }
+        Self { state, store, offers, url, http: Client::new(), stop, served }
     }
 
     pub async fn bring_in_demo(&self) {

@@ -1,0 +1,39 @@
+//! The release that is served, for those who need its schema or vocabulary and no model.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, LazyLock},
+};
+
+use super::AppState;
+use crate::{domain::Schema, offer::Offer};
+
+/// The schema that features are read by: what is served is what they will mean.
+pub(super) enum ServedSchema {
+    Offer(Arc<Offer>),
+    /// There is no release.
+    Default,
+}
+
+impl AppState {
+    pub(super) fn schema(&self) -> ServedSchema {
+        self.offers.current().map_or(ServedSchema::Default, ServedSchema::Offer)
+    }
+
+    /// What is on offer from the release of that name, while it is the one that is served.
+    pub(super) fn served(&self, name: &str) -> Option<Arc<Offer>> {
+        self.offers.current().filter(|offer| offer.name() == name)
+    }
+}
+
+impl Deref for ServedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        static DEFAULT: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
+        match self {
+            Self::Offer(offer) => offer.serving.release().schema(),
+            Self::Default => &DEFAULT,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+use reqwest::StatusCode;
+use serde_json::{Value, json};
+
+use super::Service;
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    put_get_and_delete,
+    what_cannot_be_an_article_is_said_where,
+    a_list_finds_words,
+    a_stream_counts_once
+);
+
+async fn put_get_and_delete(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let before = service.store.articles().revision().await.unwrap();
+    let coat = json!({"type": "coat", "colour": "red", "price": 79.0, "in_stock": true, "image": null,
+                      "material": ["wool", {"lining": 1.50}]});
+    let answer = service.put("/articles/a%2F1", &coat).await;
+    assert_eq!(answer.status(), StatusCode::CREATED);
+    let stored = json!({"id": "a/1", "type": "coat", "colour": "red", "price": 79, "in_stock": true,
+                        "material": ["wool", {"lining": 1.5}]});
+    assert_eq!(answer.json::<Value>().await.unwrap(), stored);
+    assert_eq!(service.json("/articles/a%2F1").await, stored);
+    assert_eq!(service.put("/articles/a%2F1", &stored).await.status(), StatusCode::OK);
+    assert_eq!(service.store.articles().revision().await, Ok(before + 1), "the same again is no change");
+    assert_eq!(service.delete("/articles/a%2F1").await.status(), StatusCode::NO_CONTENT);
+    assert_eq!(service.delete("/articles/a%2F1").await.status(), StatusCode::NOT_FOUND);
+    let gone: Value = service.get("/articles/a%2F1").await.json().await.unwrap();
+    assert_eq!(gone["detail"], "there is no article \"a/1\" in the catalogue");
+    assert_eq!(service.store.articles().revision().await, Ok(before + 2));
+}
+
+async fn what_cannot_be_an_article_is_said_where(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (body, pointer) in [
+        (json!({}), ""),
+        (json!({"type": 7}), "/type"),
+        (json!({"type": ""}), "/type"),
+        (json!({"type": "a|b"}), "/type"),
+        (json!({"type": "coat", "id": "other"}), "/id"),
+        (json!({"type": "coat", "id": 7}), "/id"),
+        (json!({"type": "coat", "": 7}), "/"),
+        (json!({"type": "coat", "a/b": ["\u{0}"]}), "/a~1b"),
+        (json!({"type": "coat", "a": {"\u{0}": 1}}), "/a"),
+    ] {
+        let answer = service.put("/articles/a", &body).await;
+        assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+    assert_eq!(service.store.articles().count().await, Ok(0));
+}
+
+async fn a_list_finds_words(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (id, colour) in [("a", "red"), ("b", "blue"), ("c", "Red")] {
+        service.put(&format!("/articles/{id}"), &json!({"type": "coat", "colour": colour})).await;
+    }
+    let page = service.json("/articles?search=RED+coat&n=1").await;
+    assert_eq!(page, json!({"items": [{"id": "a", "type": "coat", "colour": "red"}], "next_cursor": "a"}));
+    let page = service.json("/articles?search=RED+coat&n=1&cursor=a").await;
+    assert_eq!(page["items"][0]["id"], "c");
+    assert_eq!(page["next_cursor"], Value::Null);
+}
+
+async fn a_stream_counts_once(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let before = service.store.articles().revision().await.unwrap();
+    let lines: Vec<String> =
+        (0..4500).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"n\":{n}}}\n")).collect();
+    let answer = service.post("/articles/bulk", "application/x-ndjson; charset=utf-8", lines.concat()).await;
+    let brought: Value = answer.json().await.unwrap();
+    assert_eq!((&brought["added"], &brought["bad"]), (&json!(4500), &json!(0)));
+    assert_eq!(service.store.articles().revision().await, Ok(before + 1), "one import is one change");
+    let bad = service
+        .post("/articles/bulk", "application/x-ndjson", "{\"id\":\"new\",\"type\":\"hat\"}\n{\"id\":\"b\"}")
+        .await;
+    let problem: Value = bad.json().await.unwrap();
+    assert_eq!(problem["errors"], json!([{"line": 2, "detail": "field \"type\" is missing"}]));
+    assert_eq!(service.get("/articles/new").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(service.store.articles().revision().await, Ok(before + 1), "nothing was stored");
+}

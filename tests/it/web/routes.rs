@@ -1,0 +1,324 @@
+//! Every route there is, taken from the service itself: a route that is added is walked without a word here.
+
+use std::collections::BTreeSet;
+
+use atelier::config::Limits;
+use reqwest::{Method, Response};
+use serde_json::{Map, Value};
+
+use super::{Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    the_document_has_every_route_and_no_other,
+    whatever_is_wrong_is_a_problem,
+    bodies_that_are_wrong_are_problems,
+    paths_and_queries_that_are_wrong_are_problems,
+    the_docs_page_shows_every_operation,
+    traces_go_on,
+);
+
+/// An operation of the document.
+struct Operation {
+    method: Method,
+    path: String,
+    about: Value,
+}
+
+impl Operation {
+    /// The media type of its body, if it takes one.
+    fn body(&self) -> Option<&str> {
+        let content = self.about["requestBody"]["content"].as_object()?;
+        content.keys().next().map(String::as_str)
+    }
+
+    fn is_json(&self) -> bool {
+        self.body() == Some("application/json")
+    }
+
+    fn parameters(&self, place: &str) -> impl Iterator<Item = &Value> {
+        let all = self.about["parameters"].as_array().into_iter().flatten();
+        all.filter(move |parameter| parameter["in"] == place)
+    }
+
+    fn has_path_parameter(&self) -> bool {
+        self.path.contains('{')
+    }
+
+    /// Its path with this in the place of each parameter.
+    fn with(&self, text: &str) -> String {
+        let parts = self.path.split('/').map(|part| if part.starts_with('{') { text } else { part });
+        parts.collect::<Vec<_>>().join("/")
+    }
+}
+
+async fn document(service: &Service) -> (Value, Vec<Operation>) {
+    let document = service.json("/openapi.json").await;
+    let mut operations = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, about) in item.as_object().unwrap() {
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            operations.push(Operation { method, path: path.clone(), about: about.clone() });
+        }
+    }
+    assert!(operations.len() >= 20, "the document is whole");
+    (document, operations)
+}
+
+/// Small limits, so that what is too large is quickly sent.
+async fn start(db: &TestDatabase) -> Service {
+    Service::start_with(db, Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 16, ..Limits::default() }).await
+}
+
+async fn send(service: &Service, method: &Method, path: &str, body: Option<(&str, Vec<u8>)>) -> Response {
+    let mut request = service.http.request(method.clone(), format!("{}{path}", service.url));
+    if let Some((content_type, body)) = body {
+        request = request.header("content-type", content_type).body(body);
+    }
+    request.send().await.unwrap()
+}
+
+/// The answer is a whole problem (RFC 9457), of a status that the document lists for the operation.
+async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case: &str) -> Value {
+    let case = format!("{} {}: {case}", operation.method, operation.path);
+    let status = answer.status().as_u16();
+    let content_type = header(&answer, "content-type").to_owned();
+    let id = header(&answer, "x-request-id").to_owned();
+    let text = answer.text().await.unwrap();
+    assert!(statuses.contains(&status), "{case}: {status} instead of {statuses:?}: {text}");
+    assert_eq!(content_type, "application/problem+json", "{case}: {text}");
+    let problem: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(problem["status"], status, "{case}");
+    assert_eq!(problem["request_id"], id, "{case}");
+    let code = problem["code"].as_str().unwrap();
+    assert_eq!(problem["type"], format!("/docs/problems#{code}"), "{case}");
+    let kind = atelier::web::KINDS.iter().find(|kind| kind.code() == code).expect("the code is in the table");
+    assert_eq!((problem["title"].as_str(), kind.status()), (Some(kind.title()), status), "{case}");
+    assert!(!problem["detail"].as_str().unwrap().is_empty(), "{case}");
+    for finding in problem["errors"].as_array().into_iter().flatten() {
+        let places = ["pointer", "parameter", "line"].iter().filter(|name| !finding[**name].is_null());
+        assert!(places.count() == 1 && finding["detail"].is_string(), "{case}: {finding}");
+    }
+    if status != 405 {
+        let listed = &operation.about["responses"][status.to_string()];
+        let schema = &listed["content"]["application/problem+json"]["schema"]["$ref"];
+        assert_eq!(schema, "#/components/schemas/Problem", "{case}: {status} is not in the document");
+    }
+    problem
+}
+
+/// The router shows its paths when it is debugged, which is the only way to see them all.
+async fn the_document_has_every_route_and_no_other(db: TestDatabase) {
+    let service = start(&db).await;
+    let (_, operations) = document(&service).await;
+    let shown = format!("{:?}", atelier::web::app(service.state.clone()));
+    let (_, paths) = shown.split_once("paths: {").expect("axum still shows a router's paths");
+    let (paths, _) = paths.split_once('}').map_or((paths, ""), |_| split_map(paths));
+    let routed: BTreeSet<&str> =
+        paths.split('"').skip(1).step_by(2).filter(|path| path.starts_with('/')).collect();
+    let described: BTreeSet<&str> = operations.iter().map(|operation| operation.path.as_str()).collect();
+    assert_eq!(routed, described);
+
+    // And each path takes exactly the methods that are described.
+    for path in described {
+        let mut methods: BTreeSet<&str> =
+            operations.iter().filter(|of| of.path == path).map(|of| of.method.as_str()).collect();
+        if methods.contains("GET") {
+            methods.insert("HEAD");
+        }
+        let one = operations.iter().find(|of| of.path == path).unwrap();
+        let answer = send(&service, &Method::TRACE, &one.with("x"), None).await;
+        let allow = header(&answer, "allow").to_owned();
+        assert_eq!(allow.split(',').map(str::trim).collect::<BTreeSet<_>>(), methods, "{path}");
+        problem(one, answer, &[405], "TRACE").await;
+    }
+}
+
+/// Up to the brace that ends the map: parameters have braces of their own, inside quotes.
+fn split_map(text: &str) -> (&str, &str) {
+    let mut quoted = false;
+    for (place, c) in text.char_indices() {
+        match c {
+            '"' => quoted = !quoted,
+            '}' if !quoted => return text.split_at(place),
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+async fn whatever_is_wrong_is_a_problem(db: TestDatabase) {
+    let service = start(&db).await;
+    let (_, operations) = document(&service).await;
+    for operation in &operations {
+        let answer = send(&service, &Method::PATCH, &operation.with("x"), None).await;
+        let told = problem(operation, answer, &[405], "a wrong method").await;
+        assert_eq!(told["code"], "method-not-allowed");
+        let Some(media_type) = operation.body() else { continue };
+        for wrong in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "nonsense"] {
+            let answer =
+                send(&service, &operation.method, &operation.with("1"), Some((wrong, b"{}".to_vec()))).await;
+            let told = problem(operation, answer, &[415], wrong).await;
+            assert!(told["detail"].as_str().unwrap().contains(media_type), "{told}");
+        }
+        let answer = send(&service, &operation.method, &operation.with("1"), None).await;
+        problem(operation, answer, &[415], "no content type").await;
+        let long = (media_type, vec![b' '; (1 << 16) + 1]);
+        let answer = send(&service, &operation.method, &operation.with("1"), Some(long)).await;
+        problem(operation, answer, &[413], "too long").await;
+        let long = format!("{{\"id\":\"{}\"}}", "x".repeat(10 << 20)).into_bytes();
+        let answer = send(&service, &operation.method, &operation.with("1"), Some((media_type, long))).await;
+        problem(operation, answer, &[413], "a text of 10 MB").await;
+    }
+}
+
+async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
+    let service = start(&db).await;
+    let (document, operations) = document(&service).await;
+    let mut walked = 0;
+    for operation in operations.iter().filter(|operation| operation.is_json()) {
+        let post = async |body: &[u8], statuses: &[u16], case: &str| {
+            let body = Some(("application/json; charset=utf-8", body.to_vec()));
+            let answer = send(&service, &operation.method, &operation.with("1"), body).await;
+            problem(operation, answer, statuses, case).await;
+        };
+        for broken in [
+            "",
+            "{",
+            "{\"a\":}",
+            "{\"a\":NaN}",
+            "{\"a\":\"\\ud800\"}",
+            "{\"a\":1e999}",
+            "{} {}",
+            "\u{feff}{}",
+        ] {
+            post(broken.as_bytes(), &[400], broken).await;
+        }
+        post(b"{\"a\":\"\xff\"}", &[400], "no UTF-8").await;
+        post(b"{\"a\":\"\xed\xa0\x80\"}", &[400], "a surrogate in UTF-8").await;
+        post("[".repeat(60_000).as_bytes(), &[400], "deep lists").await;
+        post("{\"a\":".repeat(10_000).as_bytes(), &[400], "deep objects").await;
+        for wrong in
+            ["null", "true", "7", "\"x\"", "{}", "{\"no such field\":1}", "{\"\\u0000\":\"\\u0000\"}"]
+        {
+            post(wrong.as_bytes(), &[422], wrong).await;
+        }
+        // Each field by itself with a value of every kind, the others as in the example.
+        for (name, _) in fields(&document, operation) {
+            for wrong in [
+                Value::Bool(true),
+                1e300.into(),
+                "\0".into(),
+                "x".repeat(50_000).into(),
+                Value::Array(vec![]),
+            ] {
+                let body = Map::from_iter([(name.clone(), wrong)]);
+                let sent = serde_json::to_vec(&body).unwrap();
+                let sent = Some(("application/json", sent));
+                let answer = send(&service, &operation.method, &operation.with("1"), sent).await;
+                // An optional field may take one of them, where nothing else is needed.
+                assert!(answer.status().as_u16() < 500, "{} {name}", operation.path);
+                if answer.status().is_client_error() {
+                    problem(operation, answer, &[404, 409, 422], &name).await;
+                }
+            }
+        }
+        walked += 1;
+    }
+    assert!(walked >= 4, "{walked} operations take JSON");
+}
+
+/// The fields of an operation's body.
+fn fields(document: &Value, operation: &Operation) -> Vec<(String, Value)> {
+    fn of(document: &Value, schema: &Value) -> Vec<(String, Value)> {
+        if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+            return of(document, &document["components"]["schemas"][name]);
+        }
+        let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|name| schema[*name].as_array()).flatten();
+        let mut found: Vec<_> = parts.flat_map(|part| of(document, part)).collect();
+        let own = schema["properties"].as_object().into_iter().flatten();
+        found.extend(own.map(|(name, about)| (name.clone(), about.clone())));
+        found
+    }
+    of(document, &operation.about["requestBody"]["content"]["application/json"]["schema"])
+}
+
+async fn paths_and_queries_that_are_wrong_are_problems(db: TestDatabase) {
+    let service = start(&db).await;
+    let (_, operations) = document(&service).await;
+    for operation in &operations {
+        let body = operation.body().map(|media_type| (media_type, b"{}".to_vec()));
+        if operation.has_path_parameter() {
+            let long = "x".repeat(5000);
+            for (id, statuses) in [
+                ("%00", &[404, 422][..]),
+                ("a%00b", &[404, 422]),
+                ("%ff", &[400]),
+                ("%ed%a0%80", &[400]),
+                (&long, &[404, 422]),
+                ("%20", &[404, 422]),
+                ("..%2F..%2Fetc%2Fpasswd", &[404, 422]),
+                ("999999999999999999999999", &[404, 422]),
+            ] {
+                let answer = send(&service, &operation.method, &operation.with(id), body.clone()).await;
+                problem(operation, answer, statuses, id).await;
+            }
+            if operation.method == Method::GET || operation.method == Method::DELETE {
+                let answer = send(&service, &operation.method, &operation.with("424242"), None).await;
+                problem(operation, answer, &[404], "an unknown id").await;
+            }
+        }
+        for parameter in operation.parameters("query") {
+            let name = parameter["name"].as_str().unwrap();
+            let types = parameter["schema"]["type"].to_string();
+            let wrong: &[&str] = if types.contains("integer") {
+                &["x", "-1", "0", "1.5", "99999999999", "%00", ""]
+            } else if types.contains("boolean") {
+                &["x", "%00", "2"]
+            } else if name == "cursor" {
+                &["%00", ""]
+            } else {
+                &[]
+            };
+            for value in wrong {
+                let path = format!("{}?{name}={value}", operation.with("1"));
+                let answer = send(&service, &operation.method, &path, body.clone()).await;
+                let told = problem(operation, answer, &[422], &path).await;
+                assert_eq!(told["errors"][0]["parameter"], name, "{told}");
+            }
+            let path = format!("{}?no_such_parameter=1", operation.with("1"));
+            let answer = send(&service, &operation.method, &path, body.clone()).await;
+            problem(operation, answer, &[422], &path).await;
+        }
+    }
+}
+
+async fn the_docs_page_shows_every_operation(db: TestDatabase) {
+    let service = start(&db).await;
+    let (document, operations) = document(&service).await;
+    let page = service.page("/docs").await;
+    assert_eq!(header(&page, "content-type"), "text/html; charset=utf-8");
+    let html = page.text().await.unwrap();
+    for operation in &operations {
+        let shown = format!("<code>{} {}</code>", operation.method, operation.path);
+        assert_eq!(html.matches(&shown).count(), 1, "{shown}");
+    }
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
+        assert!(html.contains(&format!("<section id=\"schema-{name}\">")), "{name}");
+    }
+    assert!(html.contains("<dt><code>bulk_bytes</code></dt><dd>65536</dd>"), "limits are published");
+    assert_eq!(document["x-limits"]["bulk_bytes"], 65536);
+    for link in html.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
+        assert!(html.contains(&format!("id=\"{link}\"")), "the link to {link} leads somewhere");
+    }
+    assert!(!html.contains("<script") && !html.contains("//cdn"), "it needs nothing from elsewhere");
+}
+
+async fn traces_go_on(db: TestDatabase) {
+    let service = start(&db).await;
+    let send =
+        |value: &str| service.http.get(format!("{}/livez", service.url)).header("traceparent", value).send();
+    let sound = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    assert_eq!(header(&send(sound).await.unwrap(), "traceparent"), sound);
+    assert_eq!(header(&send("nonsense").await.unwrap(), "traceparent"), "");
+}
