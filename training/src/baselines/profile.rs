@@ -66,6 +66,11 @@ impl Cells {
         });
         Self { gender, prices, by_gender, by_band }
     }
+
+    /// Whether the schema has a feature `gender` or one called `price…`: else there is nothing to tell by.
+    pub fn tell(&self) -> bool {
+        self.gender.is_some() || self.prices.iter().any(Option::is_some)
+    }
 }
 
 /// The articles of the training outfits, each with the features that its outfit was laid for.
