@@ -178,7 +178,12 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
     assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
     assert!(release.manifest().methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
-    assert!(release.manifest().commands.iter().any(|command| command.contains("fit --method gsu --seed")));
+    let fitted = |command: &String| {
+        command.contains("fit --method gsu --seed")
+            && command.ends_with("config.toml")
+            && command.contains(" --config runs/garden/gsu-")
+    };
+    assert!(release.manifest().commands.iter().any(fitted), "task weights have no flag");
     assert!(release.manifest().commands.last().unwrap().ends_with("--storage float16 --customers 3"));
     let customers = fs::read_to_string(shop.at("models/spring/customers.jsonl")).unwrap();
     assert_eq!(customers.lines().count(), 3);
