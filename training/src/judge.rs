@@ -3,7 +3,7 @@
 //! Training judges the development split by it and evaluation the exported files, so both say the same
 //! of the same numbers. It knows one row; averages are [`crate::metrics`]'.
 
-use crate::engine::Head;
+use crate::engine::{exp, vectorised};
 
 /// Articles put first that are told by name.
 pub(crate) const FIRST: usize = 5;
@@ -29,42 +29,80 @@ impl Verdict {
     }
 }
 
-/// Judges a row, and leaves something else in it.
-pub(crate) fn judge(logits: &mut [f32], target: u32) -> Verdict {
+/// Logits that are looked at together. Most blocks hold none of the highest few, and their maximum says so.
+const BLOCK: usize = 64;
+
+/// Judges a row: one pass for what stands above the target and for each block's highest, one for the sum.
+pub(crate) fn judge(logits: &[f32], target: u32) -> Verdict {
     let own = logits[target as usize];
-    let (above, equal) = compared(logits, own);
-    let first = first(logits);
+    let mut tops = vec![f32::NEG_INFINITY; logits.len().div_ceil(BLOCK)];
+    let (above, equal) = compared(logits, own, &mut tops);
+    let first = first(logits, &tops);
     let highest = logits[first[0] as usize];
-    let cross_entropy = f64::from(Head::loss(logits, &[target], &[1.0])[0]);
-    let confidence = (f64::from(highest) - f64::from(own) - cross_entropy).exp();
+    let total = f64::from(total(logits, highest));
     let rank = 1.0 + f64::from(above) + f64::from(equal.saturating_sub(1)) / 2.0;
-    Verdict { cross_entropy, rank, first, confidence }
+    let cross_entropy = total.ln() + f64::from(highest) - f64::from(own);
+    Verdict { cross_entropy, rank, first, confidence: total.recip() }
 }
 
-/// How many are above, and how many equal. A plain loop, for the compiler to widen.
-fn compared(logits: &[f32], own: f32) -> (u32, u32) {
-    let (mut above, mut equal) = (0, 0);
-    for logit in logits {
-        above += u32::from(*logit > own);
-        #[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
-        {
-            equal += u32::from(*logit == own);
+vectorised! {
+    /// How many are above, how many equal, and the highest of each block.
+    #[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
+    fn compared<'a>(logits: &'a [f32], own: f32, tops: &'a mut [f32]) -> (u32, u32) {
+        // Lanes, because floats are not compared in another order unless told to.
+        let (mut above, mut equal) = ([0_u32; 16], [0_u32; 16]);
+        for (block, top) in logits.chunks(BLOCK).zip(tops) {
+            let mut most = [f32::NEG_INFINITY; 16];
+            let chunks = block.chunks_exact(16);
+            for &logit in chunks.remainder() {
+                above[0] += u32::from(logit > own);
+                equal[0] += u32::from(logit == own);
+                most[0] = most[0].max(logit);
+            }
+            for chunk in chunks {
+                for lane in 0..16 {
+                    above[lane] += u32::from(chunk[lane] > own);
+                    equal[lane] += u32::from(chunk[lane] == own);
+                    most[lane] = if chunk[lane] > most[lane] { chunk[lane] } else { most[lane] };
+                }
+            }
+            *top = most.into_iter().fold(f32::NEG_INFINITY, f32::max);
         }
+        (above.iter().sum(), equal.iter().sum())
     }
-    (above, equal)
+}
+
+vectorised! {
+    /// The sum of the exponentials, each as a share of the highest one.
+    fn total<'a>(logits: &'a [f32], highest: f32) -> f32 {
+        let mut lanes = [0.0_f32; 16];
+        let chunks = logits.chunks_exact(16);
+        let rest: f32 = chunks.remainder().iter().map(|logit| exp(*logit - highest)).sum();
+        for chunk in chunks {
+            for lane in 0..16 {
+                lanes[lane] += exp(chunk[lane] - highest);
+            }
+        }
+        lanes.iter().sum::<f32>() + rest
+    }
 }
 
 /// The highest few; of equals the one that comes first.
-fn first(logits: &[f32]) -> [u32; FIRST] {
+fn first(logits: &[f32], tops: &[f32]) -> [u32; FIRST] {
     let mut places = [u32::MAX; FIRST];
     let mut values = [f32::NEG_INFINITY; FIRST];
-    for (place, &logit) in (0..).zip(logits) {
-        if logit > values[FIRST - 1] {
-            let at = values.partition_point(|value| *value >= logit);
-            values[at..].rotate_right(1);
-            places[at..].rotate_right(1);
-            values[at] = logit;
-            places[at] = place;
+    for (place, (block, top)) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK).zip(tops)) {
+        if *top <= values[FIRST - 1] {
+            continue;
+        }
+        for (place, &logit) in (place..).zip(block) {
+            if logit > values[FIRST - 1] {
+                let at = values.partition_point(|value| *value >= logit);
+                values[at..].rotate_right(1);
+                places[at..].rotate_right(1);
+                values[at] = logit;
+                places[at] = place;
+            }
         }
     }
     places
@@ -81,7 +119,7 @@ mod tests {
         let total: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
         let scores = logits.map(f64::from);
         for target in 0..7 {
-            let verdict = judge(&mut logits.clone(), target);
+            let verdict = judge(&logits, target);
             let probability = scores[target as usize].exp() / total;
             assert!((verdict.probability() - probability).abs() < 1e-6);
             assert!((verdict.rank - metrics::rank(&scores, target as usize)).abs() < 1e-12);
@@ -92,8 +130,25 @@ mod tests {
 
     #[test]
     fn a_catalogue_may_be_smaller_than_the_list() {
-        let verdict = judge(&mut [1.0, 2.0], 0);
+        let verdict = judge(&[1.0, 2.0], 0);
         assert_eq!(verdict.first, [1, 0, u32::MAX, u32::MAX, u32::MAX]);
         assert!((verdict.rank - 2.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_whole_catalogue_is_judged_as_one_article_after_the_other() {
+        // Twenty different logits, so that ties stand everywhere and at every block's border.
+        let logits: Vec<f32> = (0..1013_u16).map(|place| f32::from(place * 37 % 20) / 4.0).collect();
+        let scores: Vec<f64> = logits.iter().copied().map(f64::from).collect();
+        let total: f64 = scores.iter().map(|score| score.exp()).sum();
+        let mut order: Vec<u32> = (0..1013).collect();
+        order.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+        for target in [0, 15, 16, 63, 64, 1008, 1012] {
+            let verdict = judge(&logits, target);
+            let place = target as usize;
+            assert!((verdict.rank - metrics::rank(&scores, place)).abs() < 1e-12);
+            assert!((verdict.cross_entropy - (total.ln() - scores[place])).abs() < 1e-5);
+            assert_eq!(verdict.first, order[..FIRST]);
+        }
     }
 }

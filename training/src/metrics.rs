@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::vectorised;
+
 /// The answers to many blanks, one outfit after the other.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
@@ -127,13 +129,28 @@ impl Tally {
 
 /// The rank of one article among all scores, from 1 up; equals share their mean rank.
 pub fn rank(scores: &[f64], target: usize) -> f64 {
-    let own = scores[target];
-    let (mut above, mut equal) = (0_u32, 0_u32);
-    for score in scores {
-        above += u32::from(*score > own);
-        equal += u32::from(score.total_cmp(&own).is_eq());
+    let (above, equal) = compared(scores, scores[target]);
+    1.0 + real(above) + real(equal - 1) / 2.0
+}
+
+vectorised! {
+    /// How many are above, and how many equal.
+    #[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
+    fn compared<'a>(scores: &'a [f64], own: f64) -> (u64, u64) {
+        let (mut above, mut equal) = ([0; 8], [0; 8]);
+        let chunks = scores.chunks_exact(8);
+        for score in chunks.remainder() {
+            above[0] += u64::from(*score > own);
+            equal[0] += u64::from(*score == own);
+        }
+        for chunk in chunks {
+            for lane in 0..8 {
+                above[lane] += u64::from(chunk[lane] > own);
+                equal[lane] += u64::from(chunk[lane] == own);
+            }
+        }
+        (above.iter().sum(), equal.iter().sum())
     }
-    1.0 + f64::from(above) + f64::from(equal - 1) / 2.0
 }
 
 /// How many slots the outfits have.

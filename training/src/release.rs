@@ -28,7 +28,7 @@ use crate::{
     evaluate::{Answers, Cases, Comparison, Evaluation, ask, compare, write_ranks},
     export::{Metadata, Storage, export},
     files::{self, NewFolder},
-    fit::{RunConfig, RunFolder},
+    fit::{FitConfig, RunConfig, RunFolder},
     random::{Table as Randomness, choose},
 };
 
@@ -196,7 +196,9 @@ impl Plan<'_> {
             metrics: metrics(chosen, evaluation),
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
-        commands.extend(chosen.iter().map(fit_command));
+        for chosen in chosen {
+            commands.push(fit_command(chosen, self.data)?);
+        }
         commands.push(self.command.clone());
         Ok(Manifest {
             format: FORMAT,
@@ -260,11 +262,20 @@ fn world_command(folder: &Path) -> Option<String> {
     Some(format!("{} --out {}", world["command"].as_str()?, folder.display()))
 }
 
-fn fit_command(chosen: &Chosen<'_>) -> String {
-    let RunConfig { data, fit, model, .. } = &chosen.config;
-    format!(
+/// The flags say it all, unless a file of settings was given; then the run's own has them.
+fn fit_command(chosen: &Chosen<'_>, of: &Data) -> Result<String> {
+    let RunConfig { data, fit, model, task_weights, adamw } = &chosen.config;
+    let by_flags = |settings: &mut FitConfig| {
+        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
+    };
+    let plain = RunConfig::new(model.method, of, &data.folder, None, by_flags)?;
+    let same =
+        (&plain.fit, &plain.model, &plain.task_weights, &plain.adamw) == (fit, model, task_weights, adamw);
+    let run = chosen.run.path().display();
+    let settings = if same { String::new() } else { format!(" --config {run}/config.toml") };
+    Ok(format!(
         "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {} --run {}",
+         --warm-up {} --patience {} --run {run}{settings}",
         model.method,
         fit.seed,
         data.folder.display(),
@@ -273,8 +284,7 @@ fn fit_command(chosen: &Chosen<'_>) -> String {
         fit.learning_rate,
         fit.warm_up,
         fit.patience,
-        chosen.run.path().display()
-    )
+    ))
 }
 
 fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {

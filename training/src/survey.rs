@@ -2,7 +2,7 @@
 //! folder and knows nothing of how it was made.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Write,
     path::Path,
 };
@@ -96,7 +96,7 @@ pub fn marginals(data: &Rows) -> String {
             Kind::Category | Kind::Set => spread(&mut text, &title, values.flat_map(words)),
         }
     }
-    for name in ["type", "brand", "colour", "pattern", "material", "style", "fit", "gender"] {
+    for name in word_attributes(data) {
         let in_catalogue = data.articles.iter().flat_map(|article| owned(article, name));
         spread(&mut text, &format!("{name} in the catalogue"), in_catalogue);
         let chosen = data.outfits.iter().flat_map(|outfit| data.articles_of(outfit));
@@ -104,9 +104,15 @@ pub fn marginals(data: &Rows) -> String {
         spread(&mut text, &format!("{name} in outfits"), in_outfits);
     }
     prices(&mut text, data);
+    stock(&mut text, data);
     popularity(&mut text, data);
     text
 }
+
+/// An attribute with more words than this is a name, a link, or a code.
+const MANY: usize = 60;
+/// An attribute that is a range.
+const SIZES: &str = "sizes";
 
 /// Outfits drawn at random.
 pub fn sample(data: &Rows, count: usize, seed: u64) -> Vec<&Outfit> {
@@ -123,17 +129,18 @@ pub fn in_words(data: &Rows, outfit: &Outfit) -> String {
     let about = features(&outfit.features);
     let _ = writeln!(text, "  {}", if about.is_empty() { "(no occasion)" } else { &about });
     for article in data.articles_of(outfit) {
-        let said: Vec<String> = ["name", "colour", "style", "fit", "gender"]
-            .iter()
-            .flat_map(|name| owned(article, name))
-            .collect();
-        let sizes: Vec<&str> = article.words("sizes").collect();
-        let range = match (sizes.first(), sizes.last()) {
-            (Some(first), Some(last)) => format!(", {first}–{last}"),
-            _ => String::new(),
-        };
-        let price = article.price().map_or(String::new(), |price| format!(", {price:.2}"));
-        let _ = writeln!(text, "    {:<14} {}{range}{price}", article.kind(), said.join(", "));
+        let usual = ["name", "colour", "style", "fit", "gender"];
+        let mut said: Vec<String> = usual.iter().flat_map(|name| owned(article, name)).collect();
+        if said.is_empty() {
+            let names = article.attributes().keys().filter(|name| *name != SIZES);
+            said = names.flat_map(|name| owned(article, name)).collect();
+        }
+        let sizes: Vec<&str> = article.words(SIZES).collect();
+        if let (Some(first), Some(last)) = (sizes.first(), sizes.last()) {
+            said.push(format!("{first}–{last}"));
+        }
+        said.extend(article.price().map(|price| format!("{price:.2}")));
+        let _ = writeln!(text, "    {:<14} {}", article.kind(), said.join(", "));
     }
     text
 }
@@ -156,6 +163,18 @@ fn words(value: &FeatureValue) -> Vec<String> {
         FeatureValue::Number(number) => vec![number.to_string()],
         FeatureValue::Many(words) => words.clone(),
     }
+}
+
+/// The attributes whose words are few enough to be counted, after the type.
+fn word_attributes(data: &Rows) -> Vec<&str> {
+    let mut words = BTreeMap::<&str, HashSet<&str>>::new();
+    for article in &data.articles {
+        for name in article.attributes().keys() {
+            words.entry(name).or_default().extend(article.words(name));
+        }
+    }
+    let counted = words.into_iter().filter(|(_, words)| (1..=MANY).contains(&words.len()));
+    std::iter::once("type").chain(counted.map(|(name, _)| name)).collect()
 }
 
 fn owned(article: &Article, name: &str) -> Vec<String> {
@@ -200,14 +219,25 @@ fn prices(text: &mut String, data: &Rows) {
     for article in &data.articles {
         by_type.entry(article.kind()).or_default().extend(article.price());
     }
+    if data.articles.iter().all(|article| article.price().is_none()) {
+        return;
+    }
     let _ = writeln!(text, "prices by type, percentiles 0 | 5 | 25 | 50 | 75 | 95 | 100:");
     for (kind, prices) in by_type {
         let _ = writeln!(text, "  {kind:<15} {}", percentiles(prices));
     }
-    let stock =
-        data.articles.iter().filter(|article| article.attribute("in_stock") == Some(&Value::Bool(true)));
-    let share = 100.0 * real(stock.count()) / real(data.articles.len().max(1));
-    let _ = writeln!(text, "in stock: {share:.1} %");
+}
+
+fn stock(text: &mut String, data: &Rows) {
+    let said: Vec<bool> = data
+        .articles
+        .iter()
+        .filter_map(|article| article.attribute("in_stock").and_then(Value::as_bool))
+        .collect();
+    if !said.is_empty() {
+        let share = 100.0 * real(said.iter().filter(|there| **there).count()) / real(said.len());
+        let _ = writeln!(text, "in stock: {share:.1} %");
+    }
 }
 
 /// How much of all picks the most picked articles have.

@@ -10,6 +10,7 @@ use std::{
 };
 
 use atelier::release::{Method, Release};
+use atelier_training::data::Data;
 use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -177,7 +178,12 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
     assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
     assert!(release.manifest().methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
-    assert!(release.manifest().commands.iter().any(|command| command.contains("fit --method gsu --seed")));
+    let fitted = |command: &String| {
+        command.contains("fit --method gsu --seed")
+            && command.ends_with("config.toml")
+            && command.contains(" --config runs/garden/gsu-")
+    };
+    assert!(release.manifest().commands.iter().any(fitted), "task weights have no flag");
     assert!(release.manifest().commands.last().unwrap().ends_with("--storage float16 --customers 3"));
     let customers = fs::read_to_string(shop.at("models/spring/customers.jsonl")).unwrap();
     assert_eq!(customers.lines().count(), 3);
@@ -219,4 +225,43 @@ fn a_bad_row_brings_nothing_in_unless_it_may_be_left_out() {
     assert_eq!(shop.told("import theirs --out garden --skip-bad"), "garden: 163 rows, 1 bad ones left out\n");
     let said = shop.refused("import --outfits theirs/outfits.ndjson --out other");
     assert!(said.contains("there are no articles: a data folder needs all three tables"), "{said}");
+}
+
+/// docs/training.md begins with these files.
+#[test]
+fn the_guides_furnished_rooms_are_a_data_folder_without_a_bad_row() {
+    let shop = Shop::new();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/rooms.py");
+    let made = Command::new("python3")
+        .arg(script)
+        .args("rooms-theirs --customers 200 --rooms 300 --validation 40".split(' '))
+        .current_dir(shop.0.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert_eq!(
+        shop.told("import rooms-theirs --out rooms"),
+        "rooms: 940 rows, 0 bad ones left out\n",
+        "400 articles, 200 customers, 340 outfits"
+    );
+    let data = Data::load(&shop.at("rooms")).unwrap();
+    assert_eq!(data.schema().context_width(), 6 * 32);
+    assert_eq!((data.vocabulary().len(), data.types().len(), data.validation().len()), (400, 12, 40));
+    assert_eq!(data.vocabulary().article(0).unwrap().as_str(), "möbel-0001");
+    let new = data.validation().iter().filter(|&&outfit| !data.seen(data.outfits().customer(outfit)));
+    assert!((4..25).contains(&new.count()), "some customers have no room in training");
+    let households: Vec<Vec<u32>> = data
+        .training()
+        .iter()
+        .map(|&outfit| {
+            let mut features = Vec::new();
+            data.features_of(outfit, &mut features);
+            features.swap_remove(0)
+        })
+        .collect();
+    assert!(households.iter().filter(|values| !values.is_empty()).count() > 200, "whole numbers are words");
+    let counted = shop.told("baselines --data rooms");
+    assert!(!counted.contains("gender"), "the schema has none:\n{counted}");
+    let survey = shop.told("survey --data rooms --outfits 1");
+    assert!(survey.contains("wood in outfits:\n") && !survey.contains("brand in"), "{survey}");
 }

@@ -33,28 +33,31 @@ impl Answers for Popularity {
 
 /// Pr(article | its type) by the same counts: told the type of the missing article.
 #[derive(Debug)]
-pub struct TypePopularity<'a> {
-    data: &'a Data,
+pub struct TypePopularity {
     within_type: Vec<f64>,
+    pub(super) articles_of_type: Vec<Vec<u32>>,
     pub added: f64,
 }
 
-impl<'a> TypePopularity<'a> {
-    pub fn fit(data: &'a Data) -> Self {
+impl TypePopularity {
+    pub fn fit(data: &Data) -> Self {
         let counts = counts(data);
         choose(data, &ADDED, |added| Self::from_counts(&counts, data, added))
     }
 
-    pub(super) fn from_counts(counts: &[f64], data: &'a Data, added: f64) -> Self {
-        let mut totals = vec![0.0; data.types().len()];
-        for (article, count) in (0..).zip(counts) {
-            totals[data.type_of(article)] += count + added;
+    pub(super) fn from_counts(counts: &[f64], data: &Data, added: f64) -> Self {
+        let mut articles_of_type = vec![Vec::new(); data.types().len()];
+        for article in 0..data.vocabulary().blank() {
+            articles_of_type[data.type_of(article)].push(article);
         }
-        let within_type = (0..)
-            .zip(counts)
-            .map(|(article, count)| (count + added) / totals[data.type_of(article)])
-            .collect();
-        Self { data, within_type, added }
+        let mut within_type = vec![0.0; counts.len()];
+        for articles in &articles_of_type {
+            let total: f64 = articles.iter().map(|article| counts[*article as usize] + added).sum();
+            for article in articles {
+                within_type[*article as usize] = (counts[*article as usize] + added) / total;
+            }
+        }
+        Self { within_type, articles_of_type, added }
     }
 
     pub(super) fn within_type(&self, article: usize) -> f64 {
@@ -62,10 +65,11 @@ impl<'a> TypePopularity<'a> {
     }
 }
 
-impl Answers for TypePopularity<'_> {
+impl Answers for TypePopularity {
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
-        for (article, (out, probability)) in (0..).zip(probabilities.iter_mut().zip(&self.within_type)) {
-            *out = if self.data.type_of(article) == question.told_type { *probability } else { 0.0 };
+        probabilities.fill(0.0);
+        for article in &self.articles_of_type[question.told_type] {
+            probabilities[*article as usize] = self.within_type[*article as usize];
         }
     }
 }

@@ -14,7 +14,7 @@ const STRENGTHS: [f64; 7] = [30.0, 3.0, 10.0, 100.0, 300.0, 1000.0, 3000.0];
 /// type's articles; an unnamed gender or band is a value like any other.
 #[derive(Debug)]
 pub struct ProfilePopularity<'a> {
-    pub(super) base: &'a TypePopularity<'a>,
+    pub(super) base: &'a TypePopularity,
     pub(super) cells: &'a Cells,
     pub strength: f64,
 }
@@ -22,7 +22,6 @@ pub struct ProfilePopularity<'a> {
 /// Counts by type, gender and band.
 #[derive(Debug)]
 pub struct Cells {
-    articles_of_type: Vec<Vec<u32>>,
     /// The place of the feature `gender` in the schema.
     gender: Option<usize>,
     /// For each type, the place of the price feature it looks at.
@@ -55,10 +54,6 @@ impl Counted {
 
 impl Cells {
     pub fn count(data: &Data) -> Self {
-        let mut articles_of_type = vec![Vec::new(); data.types().len()];
-        for article in 0..data.vocabulary().blank() {
-            articles_of_type[data.type_of(article)].push(article);
-        }
         let gender = data.schema().features().iter().position(|feature| feature.name == "gender");
         let prices = telling_prices(data);
         let mut by_gender = HashMap::<_, Counted>::new();
@@ -69,7 +64,12 @@ impl Cells {
             by_gender.entry((kind, gender)).or_default().add(article);
             by_band.entry((kind, gender, band)).or_default().add(article);
         });
-        Self { articles_of_type, gender, prices, by_gender, by_band }
+        Self { gender, prices, by_gender, by_band }
+    }
+
+    /// Whether the schema has a feature `gender` or one called `price…`: else there is nothing to tell by.
+    pub fn tell(&self) -> bool {
+        self.gender.is_some() || self.prices.iter().any(Option::is_some)
     }
 }
 
@@ -117,7 +117,7 @@ fn telling_prices(data: &Data) -> Vec<Option<usize>> {
 }
 
 impl<'a> ProfilePopularity<'a> {
-    pub fn fit(data: &Data, base: &'a TypePopularity<'a>, cells: &'a Cells) -> Self {
+    pub fn fit(data: &Data, base: &'a TypePopularity, cells: &'a Cells) -> Self {
         choose(data, &STRENGTHS, |strength| Self { base, cells, strength })
     }
 }
@@ -130,7 +130,7 @@ impl Answers for ProfilePopularity<'_> {
         let band = value(question.features, self.cells.prices[kind]);
         let by_gender = self.cells.by_gender.get(&(kind, gender));
         let by_band = self.cells.by_band.get(&(kind, gender, band));
-        for article in &self.cells.articles_of_type[kind] {
+        for article in &self.base.articles_of_type[kind] {
             let mut probability = self.base.within_type(*article as usize);
             for counted in [by_gender, by_band].into_iter().flatten() {
                 probability = counted.backed_off(*article, self.strength, probability);

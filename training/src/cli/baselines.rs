@@ -41,12 +41,14 @@ impl Baselines {
         let profile = ProfilePopularity::fit(&data, &told, &cells);
         bar.finish();
 
-        let methods: [(String, &dyn Answers); 4] = [
+        let mut methods: Vec<(String, &dyn Answers)> = vec![
             (format!("popularity (+{})", popularity.added), &popularity),
             (format!("co-occurrence (weight {})", cooccurrence.weight), &cooccurrence),
             (format!("popularity, told the type (+{})", told.added), &told),
-            (format!("the same, gender and price band ({})", profile.strength), &profile),
         ];
+        if cells.tell() {
+            methods.push((format!("the same, gender and price band ({})", profile.strength), &profile));
+        }
         let mut figures: Vec<(String, Summary)> = Vec::with_capacity(methods.len());
         tables::head("validation split, every slot masked in turn");
         for (name, method) in methods {
@@ -58,10 +60,10 @@ impl Baselines {
             "\nRanks are over the whole catalogue, ties share their mean rank, and articles already in the \
              outfit are not\nleft out. In brackets, what was chosen on the development split."
         );
-        println!(
-            "gender and price band are worth {:.3} nats beside the type alone",
-            figures[2].1.cross_entropy.mean - figures[3].1.cross_entropy.mean
-        );
+        if let [_, _, (_, told), (_, profile)] = &figures[..] {
+            let worth = told.cross_entropy.mean - profile.cross_entropy.mean;
+            println!("gender and price band are worth {worth:.3} nats beside the type alone");
+        }
         if let Some(path) = self.json {
             let rows: Vec<_> = figures
                 .iter()

@@ -8,7 +8,7 @@ use atelier::{
     exchange::{Files, Report, read_schema, schema_of},
 };
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanCount, ProgressBar, ProgressStyle};
 
 use crate::import::{Import as Plan, Imported};
 
@@ -68,14 +68,16 @@ impl Import {
         if report.bad > 0 && !self.skip_bad {
             bail!(
                 "nothing was imported. Mend the {} bad rows, or import the other {} with --skip-bad",
-                report.bad,
-                report.good
+                HumanCount(report.bad),
+                HumanCount(report.good)
             );
         }
         if drawn > 0 {
+            let drawn = HumanCount(drawn as u64);
             eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
         }
-        println!("{}: {} rows, {} bad ones left out", self.out.display(), report.good, report.bad);
+        let (good, bad) = (HumanCount(report.good), HumanCount(report.bad));
+        println!("{}: {good} rows, {bad} bad ones left out", self.out.display());
         Ok(())
     }
 }
@@ -86,13 +88,13 @@ fn show(report: &Report) {
         eprintln!("note: {noted}");
     }
     if report.more_warnings > 0 {
-        eprintln!("note: {} more of the kind", report.more_warnings);
+        eprintln!("note: {} more of the kind", HumanCount(report.more_warnings));
     }
     for bad in &report.errors {
         eprintln!("{bad}");
     }
     let shown = u64::try_from(report.errors.len()).expect("at most twenty are kept; this is a bug");
     if report.bad > shown {
-        eprintln!("… and {} more bad rows", report.bad - shown);
+        eprintln!("… and {} more bad rows", HumanCount(report.bad - shown));
     }
 }

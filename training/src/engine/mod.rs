@@ -34,6 +34,6 @@ pub(crate) use head::{Head, HeadGradients};
 pub(crate) use ops::{Activation, Adaptive, Linear, Norm, Ops, Rows};
 pub(crate) use personas::EVIDENCE;
 pub(crate) use shard::{Shard, Tables};
-pub(crate) use simd::{add as add_to, number};
+pub(crate) use simd::{add as add_to, exp, number, vectorised};
 pub(crate) use tape::{Node, Tape};
 pub(crate) use weights::{Gradients, Param, RowGradients, Tensor, Weights};

@@ -23,14 +23,14 @@ macro_rules! vectorised {
     (@output) => { () };
     (@output $out:ty) => { $out };
 }
-pub(super) use vectorised;
+pub(crate) use vectorised;
 
 /// Lanes of the partial sums in [`dot`] and [`sum`]: the widest register there is, and one head's width.
 const LANES: usize = 16;
 
 /// e^x to about one unit in the last place; what is below the smallest normal number becomes it.
 #[inline(always)]
-pub(super) fn exp(x: f32) -> f32 {
+pub(crate) fn exp(x: f32) -> f32 {
     // Adding this pushes the fraction out of the mantissa: rounding without an instruction for it.
     const ROUND: f32 = 12_582_912.0;
     const LN2_HIGH: f32 = 0.693_359_4;

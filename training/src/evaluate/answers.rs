@@ -50,11 +50,9 @@ pub fn ask(
         let mut share = Vec::new();
         while let Some(places) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
             let asked: Vec<_> = places.iter().map(|&place| cases.as_slice()[place]).collect();
-            let mut output = model.ask(data, &asked)?;
-            let rows = output.logits.chunks_exact_mut(data.vocabulary().len());
-            for (at, (row, case)) in rows.zip(&asked).enumerate() {
-                share.push((places[at], judge(row, case.target), output.steps.get(at).copied()));
-            }
+            model.ask(data, &asked, |at, row, steps| {
+                share.push((places[at], judge(row, asked[at].target), steps));
+            })?;
             tell(done.fetch_add(places.len(), Ordering::Relaxed) + places.len());
         }
         Ok(share)

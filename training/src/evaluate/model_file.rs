@@ -47,14 +47,6 @@ pub(super) struct ModelFile {
     gives_steps: bool,
 }
 
-/// One batch's answers.
-#[derive(Debug)]
-pub(super) struct Output {
-    /// Row by row, one logit an article.
-    pub(super) logits: Vec<f32>,
-    pub(super) steps: Vec<f32>,
-}
-
 impl ModelFile {
     pub(super) fn open(runtime: &OnnxRuntime, path: &Path) -> Result<Self, Refusal> {
         let session =
@@ -84,8 +76,14 @@ impl ModelFile {
         Ok(About { method, parameters, bytes })
     }
 
-    /// Asks about cases of outfits of one length.
-    pub(super) fn ask(&mut self, data: &Data, cases: &[Case]) -> Result<Output, Refusal> {
+    /// Asks about cases of outfits of one length. `hear` gets each case's place, its logits, one an article,
+    /// and its steps, if the file gives any.
+    pub(super) fn ask(
+        &mut self,
+        data: &Data,
+        cases: &[Case],
+        mut hear: impl FnMut(usize, &[f32], Option<f32>),
+    ) -> Result<(), Refusal> {
         let (articles, blanks) = outfits(data, cases);
         let slots = articles.len() / cases.len();
         let tensors = || -> ort::Result<_> {
@@ -112,12 +110,15 @@ impl ModelFile {
                 let (found, expected) = (format!("{shape:?}"), format!("{expected:?}"));
                 return Err(Refusal::Shape { path: self.path.clone(), what: name, found, expected });
             }
-            Ok(values.to_vec())
+            Ok(values)
         };
-        Ok(Output {
-            logits: floats("logits", &[data.vocabulary().len()])?,
-            steps: if self.gives_steps { floats("steps", &[])? } else { Vec::new() },
-        })
+        let articles = data.vocabulary().len();
+        let logits = floats("logits", &[articles])?;
+        let steps = if self.gives_steps { floats("steps", &[])? } else { &[] };
+        for (place, row) in logits.chunks_exact(articles).enumerate() {
+            hear(place, row, steps.get(place).copied());
+        }
+        Ok(())
     }
 }
 

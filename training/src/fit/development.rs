@@ -56,8 +56,8 @@ impl Development {
         let articles = model.config().articles;
         let mut tally = Tally::default();
         for batch in &self.0 {
-            let mut logits = model.logits(batch);
-            let rows = logits.par_chunks_mut(articles).zip(batch.targets());
+            let logits = model.logits(batch);
+            let rows = logits.par_chunks(articles).zip(batch.targets());
             let verdicts: Vec<Verdict> = rows.map(|(row, &target)| judge(row, target)).collect();
             // In their order, so that the sums are the same on any number of threads.
             for verdict in verdicts {
