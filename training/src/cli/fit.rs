@@ -16,6 +16,7 @@ use signal_hook::consts::TERM_SIGNALS;
 use crate::{
     data::Data,
     fit::{EpochRecord, Event, FitConfig, Outcome, RunConfig, RunFolder, Watch, fit},
+    model::DeviceKind,
 };
 
 #[derive(Debug, Args)]
@@ -54,6 +55,9 @@ pub(super) struct Fit {
     /// Epochs without a better cross-entropy on the development split before the run ends.
     #[arg(long)]
     patience: Option<u32>,
+    /// cpu, or cuda for an NVIDIA GPU; cpu if not given.
+    #[arg(long)]
+    device: Option<DeviceKind>,
 }
 
 impl Fit {
@@ -115,6 +119,7 @@ impl Fit {
         fit.learning_rate = self.learning_rate.unwrap_or(fit.learning_rate);
         fit.warm_up = self.warm_up.unwrap_or(fit.warm_up);
         fit.patience = self.patience.unwrap_or(fit.patience);
+        fit.device = self.device.unwrap_or(fit.device);
     }
 }
 
@@ -146,7 +151,8 @@ impl Screen {
 
     fn show(&mut self, event: &Event<'_>) {
         match event {
-            Event::Began { epochs, steps_an_epoch, resumed_at } => {
+            Event::Began { device, epochs, steps_an_epoch, resumed_at } => {
+                eprintln!("on {device}");
                 self.steps_an_epoch = *steps_an_epoch;
                 self.began = Instant::now();
                 if *resumed_at > 0 {

@@ -10,7 +10,11 @@ use atelier::release::Method;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::{AdamWConfig, data::Data, model::ModelConfig};
+use crate::{
+    AdamWConfig,
+    data::Data,
+    model::{DeviceKind, ModelConfig},
+};
 
 /// A run's `config.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -51,6 +55,9 @@ pub struct FitConfig {
     pub patience: u32,
     /// How often a second slot of an outfit is blank, too.
     pub second_blank: f64,
+    /// What it computes on. Runs that were begun before there was a choice are the CPU's.
+    #[serde(default)]
+    pub device: DeviceKind,
 }
 
 impl Default for FitConfig {
@@ -63,6 +70,7 @@ impl Default for FitConfig {
             warm_up: 1.0,
             patience: 5,
             second_blank: 0.15,
+            device: DeviceKind::Cpu,
         }
     }
 }

@@ -35,7 +35,7 @@ use self::{
 };
 use crate::{
     data::Data,
-    model::{Loss, Model, Trainer},
+    model::{Learner, Loss, Model, OpenDevice, Trainer},
 };
 
 /// One epoch's figures: a line of `metrics.jsonl`.
@@ -73,7 +73,7 @@ pub struct TrainingLoss {
 /// What happens, as it happens.
 #[derive(Debug)]
 pub enum Event<'a> {
-    Began { epochs: u32, steps_an_epoch: u32, resumed_at: u32 },
+    Began { device: &'a str, epochs: u32, steps_an_epoch: u32, resumed_at: u32 },
     Step { epoch: u32, step: u32, cross_entropy: f64, outfits: usize },
     Asking { epoch: u32 },
     Epoch(&'a EpochRecord),
@@ -120,12 +120,15 @@ pub fn fit(
     if data.training().is_empty() {
         bail!("{} has no outfits to learn from: one in fifty is kept for development", data.name());
     }
+    // Before the folder: a machine without a GPU leaves no run behind.
+    let device = config.fit.device.open()?;
     prepare(config, folder, resume)?;
-    let mut run = Run::new(data, config, folder)?;
+    let mut run = Run::new(data, config, folder, device)?;
     (watch.hear)(Event::Began {
+        device: run.learner.device(),
         epochs: config.fit.epochs,
         steps_an_epoch: run.steps_an_epoch,
-        resumed_at: run.trainer.steps(),
+        resumed_at: run.learner.steps(),
     });
     loop {
         if let Some(outcome) = run.outcome() {
@@ -156,6 +159,14 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
             config.data.fingerprint
         );
     }
+    if found.fit.device != config.fit.device {
+        bail!(
+            "{path} was begun with --device {}, now it is {}: the two round differently, and a run goes on only \
+             to the bits that it would have had without a pause",
+            found.fit.device,
+            config.fit.device
+        );
+    }
     let settings = |config: &RunConfig| {
         (config.fit.clone(), config.task_weights.clone(), config.adamw, config.model.clone())
     };
@@ -176,12 +187,12 @@ struct Run<'a> {
     development: Development,
     schedule: Schedule,
     steps_an_epoch: u32,
-    trainer: Trainer,
+    learner: Box<dyn Learner>,
     state: State,
 }
 
 impl<'a> Run<'a> {
-    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder) -> Result<Self> {
+    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder, device: OpenDevice) -> Result<Self> {
         let fit = &config.fit;
         let steps_an_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
             .expect("an epoch has fewer than four billion steps; this is a bug");
@@ -203,7 +214,7 @@ impl<'a> Run<'a> {
             development: Development::new(data, &config.model),
             schedule: Schedule::new(fit, steps_an_epoch),
             steps_an_epoch,
-            trainer,
+            learner: device.learner(trainer)?,
             state,
         })
     }
@@ -222,37 +233,37 @@ impl<'a> Run<'a> {
 
     /// What is left of an epoch; false if it was stopped half way.
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
-        let epoch = self.trainer.steps() / self.steps_an_epoch;
+        let epoch = self.learner.steps() / self.steps_an_epoch;
         let order = self.masks.order(epoch);
-        let done = (self.trainer.steps() % self.steps_an_epoch) as usize;
+        let done = (self.learner.steps() % self.steps_an_epoch) as usize;
         let before = self.state.running.seconds;
         let began = (watch.clock)();
         let seconds = |watch: &Watch<'_>| before + (watch.clock)() - began;
         for outfits in order.chunks(self.config.fit.batch).skip(done) {
             if watch.stop.load(Ordering::Relaxed) {
                 self.state.running.seconds = seconds(watch);
-                self.folder.save(&self.trainer, &mut self.state)?;
+                self.folder.save(self.learner.trainer()?, &mut self.state)?;
                 return Ok(false);
             }
             let batch = self.masks.batch(&self.config.model, epoch, outfits);
-            let rate = self.schedule.rate(self.trainer.steps());
-            let loss = self.trainer.step(&batch, rate, self.config.fit.seed);
+            let rate = self.schedule.rate(self.learner.steps());
+            let loss = self.learner.step(&batch, rate, self.config.fit.seed)?;
             if !loss.total.is_finite() {
                 bail!(
                     "the loss is {} at step {}: the learning rate {rate} is too high for this data; begin \
                      again with a lower --learning-rate",
                     loss.total,
-                    self.trainer.steps()
+                    self.learner.steps()
                 );
             }
             self.state.running.add(loss, batch.len());
-            let step = self.trainer.steps() - epoch * self.steps_an_epoch;
+            let step = self.learner.steps() - epoch * self.steps_an_epoch;
             let cross_entropy = self.state.running.mean(self.state.running.cross_entropy);
             (watch.hear)(Event::Step { epoch: epoch + 1, step, cross_entropy, outfits: batch.len() });
         }
         (watch.hear)(Event::Asking { epoch: epoch + 1 });
         let learning = seconds(watch);
-        let development = self.development.ask(self.trainer.model());
+        let development = self.development.ask(&*self.learner)?;
         self.close_epoch(epoch + 1, development, learning, seconds(watch))?;
         let record = self.state.epochs.last().expect("one was just added; this is a bug");
         (watch.hear)(Event::Epoch(record));
@@ -265,8 +276,8 @@ impl<'a> Run<'a> {
         let best = development.cross_entropy < so_far.fold(f64::INFINITY, f64::min);
         self.state.epochs.push(EpochRecord {
             epoch,
-            step: self.trainer.steps(),
-            learning_rate: self.schedule.rate(self.trainer.steps() - 1),
+            step: self.learner.steps(),
+            learning_rate: self.schedule.rate(self.learner.steps() - 1),
             training: TrainingLoss {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),
@@ -279,9 +290,9 @@ impl<'a> Run<'a> {
         });
         if best {
             // Before the state: a run killed in between makes the same epoch, and this file, again.
-            self.folder.save_best(self.trainer.model())?;
+            self.folder.save_best(self.learner.trainer()?.model())?;
         }
-        self.folder.save(&self.trainer, &mut self.state)?;
+        self.folder.save(self.learner.trainer()?, &mut self.state)?;
         self.folder.tell(self.config, &self.state.epochs)
     }
 }

@@ -163,6 +163,19 @@ fn a_folder_is_one_runs_and_no_others() {
     config.fit.batch = 16;
     config.data.fingerprint = "another".to_owned();
     assert!(refusal(&config, true).contains("now it is another"));
+    // What a run of a GPU would leave behind, gone on with on the CPU.
+    let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
+    assert!(found.contains("device = \"cpu\"\n"), "{found}");
+    fs::write(folder.path().join("config.toml"), found.replace("\"cpu\"", "\"cuda\"")).unwrap();
+    config.data.fingerprint = folder.config().unwrap().data.fingerprint;
+    let said = refusal(&config, true);
+    assert!(said.contains("was begun with --device cuda, now it is cpu"), "{said}");
+    fs::write(folder.path().join("config.toml"), found.replace("device = \"cpu\"\n", "")).unwrap();
+    assert_eq!(
+        run(&data, &config, &folder, true, u32::MAX),
+        Outcome::Finished,
+        "of before there was a choice"
+    );
     let readme = String::from_utf8(read(&folder, "README.md")).unwrap();
     assert!(readme.starts_with("# Method none, seed 1\n") && readme.contains("--data shop"), "{readme}");
 }

@@ -10,7 +10,7 @@ use crate::engine::{
 
 /// Outfits of a shard: what one thread takes at a time. Fixed, so that results do not depend on the
 /// number of threads.
-const SHARD: usize = 64;
+pub(super) const SHARD: usize = 64;
 /// Outfits whose logits are kept at once.
 const LOGITS_OF: usize = 1024;
 /// Rows of the last dense layer whose gradient one thread computes at a time.
@@ -56,7 +56,7 @@ impl Trainer {
 
     /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
     pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
-        let key = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(self.adamw.steps));
+        let key = step_key(seed, self.adamw.steps);
         let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
         let articles = self.model.structure.tables.articles;
         self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
@@ -228,9 +228,12 @@ impl Model {
     }
 
     fn tape<'a>(&'a self, shard: &'a Shard, dropout: Option<Dropout>) -> Tape<'a> {
+        Tape::new(&self.weights, &self.structure.tables, shard, self.halting(), dropout)
+    }
+
+    pub(super) fn halting(&self) -> Halting {
         let universal = &self.config.universal;
-        let halting = Halting { epsilon: universal.epsilon, most_steps: universal.most_steps };
-        Tape::new(&self.weights, &self.structure.tables, shard, halting, dropout)
+        Halting { epsilon: universal.epsilon, most_steps: universal.most_steps }
     }
 
     fn fill_logits(&self, tape: &Tape<'_>, output: Output<crate::engine::Node>, logits: &mut [f32]) {
@@ -278,8 +281,13 @@ impl Part {
     }
 }
 
+/// What a step's dropout is drawn from.
+pub(super) fn step_key(seed: u64, steps: u32) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(steps))
+}
+
 /// One shard's own key.
-fn mixed(key: u64, from: usize) -> u32 {
+pub(super) fn mixed(key: u64, from: usize) -> u32 {
     let mut mixed = key ^ (from as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (mixed >> 32) as u32

@@ -5,6 +5,8 @@ use rand_pcg::Pcg64;
 use super::*;
 use crate::AdamWConfig;
 
+#[cfg(target_os = "linux")]
+mod device;
 mod gradients;
 
 /// A model small enough for finite differences; every part of it moves something.
