@@ -8,7 +8,7 @@ impl<D: Device> Parameters<D> {
     pub(crate) fn step(&mut self, device: &D, learning: &Learning<D>, gradients: &D::Floats, rate: f32) {
         self.steps += 1;
         let step = numbers(self.config, self.steps, rate, true);
-        let (dense, steps) = (self.layout.dense, self.steps);
+        let dense = self.layout.dense;
         let length = self.layout.total - dense;
         let [beta1, beta2, rate, epsilon, kept, correction] = reals(step);
         let mut arguments = [
@@ -28,8 +28,9 @@ impl<D: Device> Parameters<D> {
         device.launch("adamw", length, &mut arguments);
 
         let rows = &learning.touched_rows;
-        let missed = |row: u32| steps - std::mem::replace(&mut self.touched[row as usize], steps) - 1;
-        let missed = device.indices(&rows.iter().copied().map(missed).collect::<Vec<u32>>());
+        for &row in rows {
+            self.touched[row as usize] = self.steps;
+        }
         let width = self.shape(self.articles)[1];
         let [beta1, beta2, rate, epsilon, kept, correction] = reals(step);
         let table = self.at(self.articles);
@@ -39,7 +40,7 @@ impl<D: Device> Parameters<D> {
             Argument::Out(&mut self.first, table),
             Argument::Out(&mut self.second, table),
             Argument::Indices(&learning.indices, learning.touched),
-            Argument::Indices(&missed, 0),
+            Argument::Indices(&learning.indices, learning.missed),
             Argument::Count(count(rows.len())),
             Argument::size(width),
             beta1,

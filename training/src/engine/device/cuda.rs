@@ -26,7 +26,8 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Cuda {
     stream: Arc<CudaStream>,
-    blas: CudaBlas,
+    /// Nothing once it is dropped.
+    blas: Option<CudaBlas>,
     kernels: HashMap<&'static str, CudaFunction>,
     name: String,
     /// The first thing that went wrong.
@@ -53,7 +54,7 @@ impl Cuda {
         let stream = context.default_stream();
         let blas = CudaBlas::new(Arc::clone(&stream)).map_err(|error| failed("opening cuBLAS", &error))?;
         let name = context.name().map_err(driver("asking the GPU's name"))?;
-        Ok(Self { stream, blas, kernels, name, failure: RefCell::new(None) })
+        Ok(Self { stream, blas: Some(blas), kernels, name, failure: RefCell::new(None) })
     }
 
     fn has_failed(&self) -> bool {
@@ -109,10 +110,10 @@ impl Device for Cuda {
         b: (&Memory<f32>, usize),
         out: (&mut Memory<f32>, usize),
     ) {
-        if let (Some(left), Some(right), Some(into)) = (&a.0.0, &b.0.0, &mut out.0.0)
+        if let (Some(left), Some(right), Some(into), Some(blas)) = (&a.0.0, &b.0.0, &mut out.0.0, &self.blas)
             && !self.has_failed()
         {
-            let result = calls::multiply(&self.blas, product, (left, a.1), (right, b.1), (into, out.1));
+            let result = calls::multiply(blas, product, (left, a.1), (right, b.1), (into, out.1));
             self.keep("a matrix product", result);
         }
     }
@@ -148,6 +149,15 @@ impl Device for Cuda {
         match &*self.failure.borrow() {
             Some(failure) => Err(failure.clone()),
             None => Ok(fetched.unwrap_or_default()),
+        }
+    }
+}
+
+impl Drop for Cuda {
+    /// cudarc panics where a GPU that failed will not close cuBLAS, and would hide what went wrong before.
+    fn drop(&mut self) {
+        if self.has_failed() {
+            std::mem::forget(self.blas.take());
         }
     }
 }

@@ -1,5 +1,5 @@
 //! What learning from a batch needs beside computing it: targets, weights, and which of its rows add to
-//! which rows of the tables.
+//! which rows of the tables. It holds for the next step only: it says how long ago articles last moved.
 //!
 //! A table's row may be touched a thousand times (the blank is in every outfit), and floats are added in a
 //! fixed order here: rows are sorted by where they go, added up in short pieces side by side, then the
@@ -28,9 +28,11 @@ pub(crate) struct Learning<D: Device> {
     pub(super) articles: Sums,
     pub(super) features: Option<Sums>,
     pub(super) personas: Option<Sums>,
-    /// Rows of the article table that the batch touches, rising; they lie at `touched`.
+    /// Rows of the article table that the batch touches, rising.
     pub(super) touched_rows: Vec<u32>,
+    /// Where they lie, and how many steps have passed each by.
     pub(super) touched: usize,
+    pub(super) missed: usize,
 }
 
 impl<D: Device> Learning<D> {
@@ -68,6 +70,8 @@ impl<D: Device> Learning<D> {
         touched_rows.sort_unstable();
         touched_rows.dedup();
         let touched = words.put(touched_rows.iter().copied());
+        let passed = |row: &u32| parameters.steps - parameters.touched[*row as usize];
+        let missed = words.put(touched_rows.iter().map(passed));
         Self {
             indices: device.indices(&words.0),
             targets,
@@ -77,6 +81,7 @@ impl<D: Device> Learning<D> {
             personas,
             touched_rows,
             touched,
+            missed,
         }
     }
 
