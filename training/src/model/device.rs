@@ -3,7 +3,7 @@
 
 use super::{
     Batch, Learner, Loss, Trainer,
-    step::{SHARD, mixed, step_key},
+    step::{SHARD, key, mixed},
 };
 use crate::engine::{
     DeviceError,
@@ -101,7 +101,7 @@ impl<D: Device> Learner for DeviceTrainer<D> {
     }
 
     fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Result<Loss, DeviceError> {
-        let key = step_key(seed, self.steps());
+        let key = key(seed, self.steps());
         let (learned, learning) = self.gradients(batch, Some(key))?;
         self.parameters.step(&self.device, &learning, &learned.gradients, learning_rate);
         self.loss(batch, &learned)

@@ -56,7 +56,7 @@ impl Trainer {
 
     /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
     pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
-        let key = step_key(seed, self.adamw.steps);
+        let key = key(seed, self.adamw.steps);
         let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
         let articles = self.model.structure.tables.articles;
         self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
@@ -281,9 +281,9 @@ impl Part {
     }
 }
 
-/// What a step's dropout is drawn from.
-pub(super) fn step_key(seed: u64, steps: u32) -> u64 {
-    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(steps))
+/// One step's own key.
+pub(super) fn key(seed: u64, step: u32) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(step))
 }
 
 /// One shard's own key.
