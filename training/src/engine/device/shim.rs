@@ -1,8 +1,10 @@
-//! A device for tests: a child process that runs the kernels' own source as C, so that no GPU is needed
-//! and no foreign code runs in the test. `shim.c` says how.
+//! A GPU for tests, played by C programs that run the kernels' own source: as a [`Device`], a child process
+//! under sanitizers that checks what kernels do with memory; and as libraries to be loaded in place of the
+//! driver's, which check how they are called. `shim/*.c` say how.
 
 use std::{
     cell::RefCell,
+    fmt::Write as _,
     fs,
     io::{BufReader, BufWriter, Read, Write},
     path::{Path, PathBuf},
@@ -12,6 +14,7 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use super::{
     Argument, Device, DeviceError, Product,
@@ -56,7 +59,10 @@ impl Drop for Memory {
 
 impl Shim {
     pub(crate) fn new() -> Self {
-        static PROGRAM: LazyLock<PathBuf> = LazyLock::new(build);
+        static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+            let flags = "-fsanitize=address,undefined -fno-sanitize-recover=all";
+            build("pipe", include_str!("shim/pipe.c"), flags)
+        });
         let mut child = Command::new(&*PROGRAM)
             .env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")
             .stdin(Stdio::piped())
@@ -166,6 +172,16 @@ impl Pipe {
     }
 }
 
+/// A folder with a driver, NVRTC and cuBLAS to be loaded in place of NVIDIA's.
+pub(crate) fn libraries() -> TempDir {
+    let library = build("driver", include_str!("shim/driver.c"), "-shared -fPIC");
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["libcuda.so", "libnvrtc.so", "libcublas.so"] {
+        std::os::unix::fs::symlink(&library, folder.path().join(name)).unwrap();
+    }
+    folder
+}
+
 /// The kernels in the order in which the child numbers them.
 fn names() -> Vec<&'static str> {
     let mut names: Vec<&str> = SIGNATURES.keys().copied().collect();
@@ -173,32 +189,32 @@ fn names() -> Vec<&'static str> {
     names
 }
 
-/// Compiles the shim beside the tests, once for each content.
-fn build() -> PathBuf {
-    let dispatch = dispatch();
-    let digest = Sha256::digest([SOURCE, include_str!("shim.c"), &dispatch].concat());
+/// Compiles something beside the tests, once for each content.
+fn build(name: &str, main: &str, flags: &str) -> PathBuf {
+    let (threads, dispatch) = (include_str!("shim/threads.h"), dispatch());
+    let digest = Sha256::digest([SOURCE, threads, main, &dispatch, flags].concat());
     let beside = std::env::current_exe().unwrap().parent().unwrap().to_owned();
-    let program = beside.join(format!("kernel-shim-{}", &hex::encode(digest)[..16]));
-    if !program.exists() {
+    let built = beside.join(format!("shim-{}-{name}", &hex::encode(digest)[..16]));
+    if !built.exists() {
         let folder = tempfile::tempdir().unwrap();
         let file = |name: &str, content: &str| fs::write(folder.path().join(name), content).unwrap();
-        file("shim.c", include_str!("shim.c"));
+        file("main.c", main);
+        file("threads.h", threads);
         file("kernels.inc", SOURCE);
         file("dispatch.inc", &dispatch);
-        compile(folder.path());
-        let partial = beside.join(format!("kernel-shim-{}", std::process::id()));
-        fs::copy(folder.path().join("shim"), &partial).unwrap();
-        fs::rename(partial, &program).unwrap();
+        compile(folder.path(), flags);
+        let partial = beside.join(format!("shim-{}-{name}", std::process::id()));
+        fs::copy(folder.path().join("built"), &partial).unwrap();
+        fs::rename(partial, &built).unwrap();
     }
-    program
+    built
 }
 
-fn compile(folder: &Path) {
-    let words = "-std=gnu11 -O1 -g -Wall -Werror -fsanitize=address,undefined \
-                 -fno-sanitize-recover=all -o shim shim.c -lm";
+fn compile(folder: &Path, flags: &str) {
+    let flags = format!("-std=gnu11 -O1 -g -Wall -Werror {flags} -o built main.c -lm");
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_owned());
     let output =
-        Command::new(&compiler).args(words.split_whitespace()).current_dir(folder).output().unwrap_or_else(
+        Command::new(&compiler).args(flags.split_whitespace()).current_dir(folder).output().unwrap_or_else(
             |error| panic!("{compiler}: {error}; the test needs the C compiler that links Rust"),
         );
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -206,24 +222,28 @@ fn compile(folder: &Path) {
 
 /// C that calls a kernel by its number, and says which kernels have threads that shuffle.
 fn dispatch() -> String {
-    let cases = names().into_iter().enumerate().map(|(place, name)| {
-        let arguments = SIGNATURES[name].iter().enumerate().map(|(at, kind)| match kind {
+    let (mut calls, mut shuffles, mut kinds) = (String::new(), String::new(), String::new());
+    for (place, name) in names().into_iter().enumerate() {
+        let signature = &SIGNATURES[name];
+        let (_, rest) = SOURCE.split_once(&format!("\nKERNEL {name}(")).unwrap();
+        let body = rest.split("\nKERNEL ").next().unwrap();
+        let arguments = signature.iter().enumerate().map(|(at, kind)| match kind {
             Kind::In | Kind::Out | Kind::Indices => format!("arguments[{at}].memory"),
             Kind::Count => format!("arguments[{at}].bits"),
             Kind::Real => format!("real(arguments[{at}].bits)"),
         });
         let arguments: Vec<String> = arguments.collect();
-        format!("    if (kernel == {place}) {name}({});\n", arguments.join(", "))
-    });
-    let cases: String = cases.collect();
-    let shuffles = names().into_iter().map(|name| {
-        let (_, rest) = SOURCE.split_once(&format!("\nKERNEL {name}(")).unwrap();
-        let body = rest.split("\nKERNEL ").next().unwrap();
-        format!("{}, ", u32::from(body.contains("EACH_ROW")))
-    });
-    let shuffles: String = shuffles.collect();
+        writeln!(calls, "    if (kernel == {place}) {name}({});", arguments.join(", ")).unwrap();
+        write!(shuffles, "{}, ", u32::from(body.contains("EACH_ROW"))).unwrap();
+        let is_memory = |kind: &Kind| !matches!(kind, Kind::Count | Kind::Real);
+        let letters: String = signature.iter().map(|kind| if is_memory(kind) { 'm' } else { 'n' }).collect();
+        write!(kinds, "\"{letters}\", ").unwrap();
+    }
     format!(
-        "static const unsigned shuffles[] = {{{shuffles}}};\n\
-         static void dispatch(unsigned kernel, const struct argument *arguments) {{\n{cases}}}\n"
+        "static const char *const names[] __attribute__((unused)) = {{\"{}\"}};\n\
+         static const char *const kinds[] __attribute__((unused)) = {{{kinds}}};\n\
+         static const unsigned shuffles[] = {{{shuffles}}};\n\
+         static void dispatch(unsigned kernel, const struct argument *arguments) {{\n{calls}}}\n",
+        names().join("\", \"")
     )
 }

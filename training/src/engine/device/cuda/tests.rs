@@ -1,4 +1,24 @@
+use std::process::Command;
+
 use super::*;
+
+/// What `just cuda-check` runs on a GPU, rehearsed with a driver that a C library plays: what is passed to it
+/// is what it should be.
+#[test]
+#[cfg(target_os = "linux")]
+fn calls_are_what_a_driver_expects() {
+    let libraries = crate::engine::device::shim::libraries();
+    let test = "model::tests::device::a_gpu_computes_what_the_cpu_does";
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--ignored", "--nocapture"])
+        .env("LD_LIBRARY_PATH", libraries.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("on rehearsal 0\n"), "{said}");
+    assert_eq!(said.matches(": losses, gradients and steps agree\n").count(), 10, "{said}");
+}
 
 /// NVRTC needs no GPU, only its library: `just cuda-kernels`.
 #[test]
@@ -15,5 +35,5 @@ fn kernels_compile_for_gpus() {
     }
     let said =
         calls::compile("KERNEL torn(float *to) { to[0] = nothing; }", "sm_90").unwrap_err().to_string();
-    assert!(said.contains("\\\"nothing\\\" is undefined") || said.contains("nothing"), "{said}");
+    assert!(said.contains("nothing"), "{said}");
 }
