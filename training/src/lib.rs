@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod model;
 mod number;
 pub mod oracle;
+pub mod pair;
 mod random;
 pub mod release;
 pub mod survey;

@@ -25,8 +25,8 @@ use serde_json::{Map, Value, json};
 use crate::{
     baselines::Baseline,
     data::Data,
-    evaluate::{Answers, Cases, Comparison, Evaluation, ask, compare, write_ranks},
-    export::{Metadata, Storage, export},
+    evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
+    export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
     fit::{RunConfig, RunFolder},
     random::{Table as Randomness, choose},
@@ -91,14 +91,24 @@ impl Plan<'_> {
         let place = out.join(self.name);
         let folder = NewFolder::begin(&place)?;
         let cases = Cases::of_validation(self.data);
+        // Counted only where a run learned from pairs.
+        let mut pairs: Option<Option<PairCases>> = None;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for Chosen { run, config, .. } in &chosen {
             let method = config.model.method;
             let path = folder.path().join(file_of(method));
             let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
-            export(&run.best()?, &metadata, &path)?;
+            let model = run.best()?;
+            export(&model, &metadata, &path)?;
             let answers = ask(runtime, &path, self.data, &cases, &|done| tell(method, done))?;
-            results.push((Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed)), answers));
+            let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
+            let path = folder.path().join(pair_file_of(method));
+            if export_pair(&model, &metadata, &path)?.is_some()
+                && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
+            {
+                evaluation.pair = Some(ask_pairs(runtime, &path, self.data, cases)?);
+            }
+            results.push((evaluation, answers));
         }
         let comparison = compare(self.data, &cases, &results, self.baselines.clone());
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
@@ -191,6 +201,7 @@ impl Plan<'_> {
         let methods = chosen.iter().zip(results).map(|(chosen, (evaluation, _))| MethodEntry {
             method: evaluation.about.method,
             file: file_of(evaluation.about.method),
+            pair: chosen.config.model.pair.then(|| pair_file_of(evaluation.about.method)),
             parameters: evaluation.about.parameters,
             metrics: metrics(chosen, evaluation),
         });
@@ -219,6 +230,10 @@ fn file_of(method: Method) -> String {
     format!("{method}.onnx")
 }
 
+fn pair_file_of(method: Method) -> String {
+    format!("{method}.pair.onnx")
+}
+
 fn table_file<T: Table>() -> String {
     format!("{}.{}", T::NAME, Format::JsonLines)
 }
@@ -244,6 +259,14 @@ fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
     if let Some(steps) = evaluation.steps {
         metrics["steps"] = steps.into();
     }
+    if let Some(pair) = &evaluation.pair {
+        metrics["pair"] = json!({
+            "pairs": pair.figures.pairs,
+            "accuracy": pair.figures.accuracy,
+            "auc": pair.figures.auc,
+            "parameters": pair.about.parameters,
+        });
+    }
     let Value::Object(metrics) = metrics else { unreachable!("an object was made; this is a bug") };
     metrics
 }
@@ -256,10 +279,13 @@ fn world_command(folder: &Path) -> Option<String> {
 }
 
 fn fit_command(chosen: &Chosen<'_>) -> String {
-    let RunConfig { data, fit, model, .. } = &chosen.config;
+    let RunConfig { data, fit, model, pair, .. } = &chosen.config;
+    let run = chosen.run.path().display();
+    // What no flag says is in the run's own configuration.
+    let config = if pair.weight > 0.0 { format!(" --config {run}/config.toml") } else { String::new() };
     format!(
         "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {} --run {}",
+         --warm-up {} --patience {} --run {run}{config}",
         model.method,
         fit.seed,
         data.folder.display(),
@@ -268,7 +294,6 @@ fn fit_command(chosen: &Chosen<'_>) -> String {
         fit.learning_rate,
         fit.warm_up,
         fit.patience,
-        chosen.run.path().display()
     )
 }
 

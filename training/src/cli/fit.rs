@@ -199,8 +199,11 @@ impl Screen {
 fn line(record: &EpochRecord) -> String {
     let EpochRecord { epoch, training, development, .. } = record;
     let steps = training.steps.map_or_else(String::new, |steps| format!(", {steps:.2} steps"));
+    let pair = record.pair.map_or_else(String::new, |pair| {
+        format!(", pairs told {:.2} % (AUC {:.4})", 100.0 * pair.accuracy, pair.auc)
+    });
     format!(
-        "epoch {epoch}: training {:.4}, development {:.4}{steps}, recall@5 {:.2} %, {:.0} outfits/s, {:.0} s{}",
+        "epoch {epoch}: training {:.4}, development {:.4}{steps}, recall@5 {:.2} %{pair}, {:.0} outfits/s, {:.0} s{}",
         training.cross_entropy,
         development.cross_entropy,
         100.0 * development.recall_at_5,

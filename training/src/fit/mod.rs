@@ -10,6 +10,7 @@ mod curves;
 mod development;
 mod folder;
 mod masks;
+mod pairs;
 mod readme;
 mod schedule;
 #[cfg(test)]
@@ -23,7 +24,7 @@ use std::{
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-pub use config::{DataConfig, FitConfig, RunConfig};
+pub use config::{DataConfig, FitConfig, PairConfig, RunConfig};
 pub use development::Standing;
 pub use folder::RunFolder;
 
@@ -31,11 +32,13 @@ use self::{
     development::Development,
     folder::{Running, State},
     masks::Masks,
+    pairs::Pairs,
     schedule::Schedule,
 };
 use crate::{
     data::Data,
     model::{Loss, Model, Trainer},
+    pair::PairFigures,
 };
 
 /// One epoch's figures: a line of `metrics.jsonl`.
@@ -52,6 +55,9 @@ pub struct EpochRecord {
     pub training: TrainingLoss,
     /// After it.
     pub development: Standing,
+    /// What is said of the development split's halves after it, where the run learns from pairs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair: Option<PairFigures>,
     /// Whether no epoch before did better on the development split.
     pub best: bool,
     pub seconds: f64,
@@ -68,6 +74,9 @@ pub struct TrainingLoss {
     /// Of a universal trunk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<f64>,
+    /// Over the pairs, where the run learns from pairs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair: Option<f64>,
 }
 
 /// What happens, as it happens.
@@ -157,7 +166,7 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
         );
     }
     let settings = |config: &RunConfig| {
-        (config.fit.clone(), config.task_weights.clone(), config.adamw, config.model.clone())
+        (config.fit.clone(), config.task_weights.clone(), config.pair, config.adamw, config.model.clone())
     };
     if settings(&found) != settings(config) {
         bail!(
@@ -173,6 +182,8 @@ struct Run<'a> {
     config: &'a RunConfig,
     folder: &'a RunFolder,
     masks: Masks<'a>,
+    /// Where the run learns from pairs.
+    pairs: Option<Pairs<'a>>,
     development: Development,
     schedule: Schedule,
     steps_an_epoch: u32,
@@ -200,6 +211,7 @@ impl<'a> Run<'a> {
                 second_blank: fit.second_blank,
                 weights: config.weights(data),
             },
+            pairs: (config.pair.weight > 0.0).then(|| Pairs::new(data, config)),
             development: Development::new(data, &config.model),
             schedule: Schedule::new(fit, steps_an_epoch),
             steps_an_epoch,
@@ -236,7 +248,15 @@ impl<'a> Run<'a> {
             }
             let batch = self.masks.batch(&self.config.model, epoch, outfits);
             let rate = self.schedule.rate(self.trainer.steps());
-            let loss = self.trainer.step(&batch, rate, self.config.fit.seed);
+            let seed = self.config.fit.seed;
+            let (loss, pairs) = match &self.pairs {
+                None => (self.trainer.step(&batch, rate, seed), 0),
+                Some(pairs) => {
+                    let pairs = pairs.batch(epoch, outfits);
+                    let weight = self.config.pair.weight;
+                    (self.trainer.step_with_pairs(&batch, &pairs, weight, rate, seed), pairs.len())
+                }
+            };
             if !loss.total.is_finite() {
                 bail!(
                     "the loss is {} at step {}: the learning rate {rate} is too high for this data; begin \
@@ -245,7 +265,7 @@ impl<'a> Run<'a> {
                     self.trainer.steps()
                 );
             }
-            self.state.running.add(loss, batch.len());
+            self.state.running.add(loss, batch.len(), pairs);
             let step = self.trainer.steps() - epoch * self.steps_an_epoch;
             let cross_entropy = self.state.running.mean(self.state.running.cross_entropy);
             (watch.hear)(Event::Step { epoch: epoch + 1, step, cross_entropy, outfits: batch.len() });
@@ -271,8 +291,10 @@ impl<'a> Run<'a> {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),
                 steps: running.steps.map(|steps| running.mean(steps)),
+                pair: running.pair.map(|pair| pair / real(running.pairs.max(1))),
             },
             development,
+            pair: self.pairs.as_ref().and_then(|pairs| pairs.ask(self.trainer.model())),
             best,
             seconds,
             outfits_per_second: real(running.outfits) / learning.max(1e-9),
@@ -287,12 +309,16 @@ impl<'a> Run<'a> {
 }
 
 impl Running {
-    fn add(&mut self, loss: Loss, outfits: usize) {
+    fn add(&mut self, loss: Loss, outfits: usize, pairs: usize) {
         let count = real(outfits as u64);
         self.outfits += outfits as u64;
         self.cross_entropy += loss.cross_entropy * count;
         self.total += loss.total * count;
         self.steps = loss.steps.map(|steps| self.steps.unwrap_or_default() + steps * count);
+        if let Some(pair) = loss.pair {
+            self.pairs += pairs as u64;
+            self.pair = Some(self.pair.unwrap_or_default() + pair * real(pairs as u64));
+        }
     }
 
     fn mean(&self, sum: f64) -> f64 {

@@ -9,6 +9,7 @@ mod build;
 mod config;
 mod file;
 mod method;
+mod pair;
 mod step;
 mod structure;
 
@@ -16,6 +17,7 @@ pub use batch::{Batch, Example};
 pub use config::{FeatureRows, InitialScales, ModelConfig, UniversalConfig};
 pub use file::FileError;
 pub use method::{Axes, Conditioning, Trunk};
+pub use pair::{PairBatch, PairExample};
 pub use step::{Loss, Trainer};
 pub(crate) use structure::{Output, Structure};
 

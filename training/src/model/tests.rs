@@ -6,6 +6,7 @@ use super::*;
 use crate::AdamWConfig;
 
 mod gradients;
+pub(crate) mod pairs;
 
 /// A model small enough for finite differences; every part of it moves something.
 pub(crate) fn small(method: Method) -> Model {
