@@ -3,6 +3,8 @@
 //! Runs and their data come in; a folder goes out that [`atelier::release::Release`] opens. The figures
 //! in it are those of the very files in it.
 
+mod commands;
+
 use std::{
     collections::{BTreeMap, HashSet},
     fs,
@@ -22,6 +24,7 @@ use atelier::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use self::commands::{fit_command, world_command};
 use crate::{
     baselines::Baseline,
     data::Data,
@@ -206,7 +209,7 @@ impl Plan<'_> {
             metrics: metrics(chosen, evaluation),
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
-        commands.extend(chosen.iter().map(fit_command));
+        commands.extend(chosen.iter().map(|chosen| fit_command(&chosen.config, chosen.run.path())));
         commands.push(self.command.clone());
         Ok(Manifest {
             format: FORMAT,
@@ -269,32 +272,6 @@ fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
     }
     let Value::Object(metrics) = metrics else { unreachable!("an object was made; this is a bug") };
     metrics
-}
-
-/// How the data was made, if the world made it.
-fn world_command(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join("world.json")).ok()?;
-    let world: Value = serde_json::from_str(&text).ok()?;
-    Some(format!("{} --out {}", world["command"].as_str()?, folder.display()))
-}
-
-fn fit_command(chosen: &Chosen<'_>) -> String {
-    let RunConfig { data, fit, model, pair, .. } = &chosen.config;
-    let run = chosen.run.path().display();
-    // What no flag says is in the run's own configuration.
-    let config = if pair.weight > 0.0 { format!(" --config {run}/config.toml") } else { String::new() };
-    format!(
-        "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {} --run {run}{config}",
-        model.method,
-        fit.seed,
-        data.folder.display(),
-        fit.epochs,
-        fit.batch,
-        fit.learning_rate,
-        fit.warm_up,
-        fit.patience,
-    )
 }
 
 fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {

@@ -15,11 +15,9 @@ mod readme;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod watch;
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
@@ -27,6 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use config::{DataConfig, FitConfig, PairConfig, RunConfig};
 pub use development::Standing;
 pub use folder::RunFolder;
+pub use watch::{Event, Outcome, Watch};
 
 use self::{
     development::Development,
@@ -77,41 +76,6 @@ pub struct TrainingLoss {
     /// Over the pairs, where the run learns from pairs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<f64>,
-}
-
-/// What happens, as it happens.
-#[derive(Debug)]
-pub enum Event<'a> {
-    Began { epochs: u32, steps_an_epoch: u32, resumed_at: u32 },
-    Step { epoch: u32, step: u32, cross_entropy: f64, outfits: usize },
-    Asking { epoch: u32 },
-    Epoch(&'a EpochRecord),
-}
-
-/// What a run gets from whoever watches it.
-pub struct Watch<'a> {
-    /// Seconds since some moment.
-    pub clock: &'a dyn Fn() -> f64,
-    /// Set to end the run after the step under way, with a checkpoint.
-    pub stop: &'a AtomicBool,
-    pub hear: &'a mut dyn FnMut(Event<'_>),
-}
-
-impl fmt::Debug for Watch<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("stop", &self.stop).finish_non_exhaustive()
-    }
-}
-
-/// Why a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// All epochs are done.
-    Finished,
-    /// The development split saw nothing better for as long as the patience lasted.
-    Settled,
-    /// Somebody asked it to; it can go on.
-    Stopped,
 }
 
 /// Fits until it is finished, settled or stopped. A run that is in the folder already goes on, if
