@@ -32,8 +32,8 @@ pub(super) struct Fit {
     /// Go on with the run that the folder holds, if it holds one.
     #[arg(long)]
     resume: bool,
-    /// Settings that differ from the built-in ones, task weights among them; another run's config.toml will
-    /// do. Flags win over it.
+    /// Settings that differ from the built-in ones, task weights and the weight of pairs among them;
+    /// another run's config.toml will do. Flags win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Draws the first weights, the order of the outfits, and what is masked.
