@@ -5,7 +5,6 @@
 pub mod baselines;
 pub mod cli;
 pub mod data;
-pub mod dataset;
 mod engine;
 pub mod evaluate;
 pub mod export;

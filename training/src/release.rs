@@ -16,8 +16,8 @@ use anyhow::{Context, Result, bail};
 use atelier::{
     calendar::rfc3339,
     digest,
-    domain::{Article, Customer, Outfit, Split},
-    exchange::{self, Files, Format, SCHEMA, Shape, Table, Writer},
+    domain::{Article, Customer, Outfit, Schema, Split},
+    exchange::{Format, SCHEMA, Shape, Table, Writer},
     onnx_runtime::OnnxRuntime,
     release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
 };
@@ -27,7 +27,7 @@ use serde_json::{Map, Value, json};
 use self::commands::{fit_command, world_command};
 use crate::{
     baselines::Baseline,
-    data::Data,
+    data::{Data, Folder},
     evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
@@ -168,26 +168,27 @@ impl Plan<'_> {
         let theirs: Vec<u32> = theirs.into_iter().collect();
         let shown = choose(1, Randomness::Shown, &theirs, self.customers);
         let ids: HashSet<&str> = shown.iter().map(|&c| data.customers()[c as usize].as_str()).collect();
-        let files = Files::in_folder(self.folder)?;
-        self.copy(files.articles.as_deref(), target, |_: &Article| true)?;
-        self.copy(files.customers.as_deref(), target, |row: &Customer| ids.contains(row.id.as_str()))?;
-        self.copy(files.outfits.as_deref(), target, |row: &Outfit| {
-            row.split == Some(Split::Validation) && ids.contains(row.customer.as_str())
-        })
-    }
-
-    fn copy<T: Table>(&self, from: Option<&Path>, target: &Path, keep: impl Fn(&T) -> bool) -> Result<()> {
-        let from = from.expect("the data was read from there; this is a bug");
+        let mut folder = Folder::open(self.folder)?;
         let schema = self.data.schema();
-        let path = target.join(table_file::<T>());
-        let mut writer = Writer::create(&path, Format::JsonLines, &Shape::<T>::new(schema))?;
-        for row in exchange::read::<T>(from, schema)? {
-            let row = row.with_context(|| from.display().to_string())?.value;
-            if keep(&row) {
-                writer.write(&row)?;
+        let mut articles = new_table::<Article>(target, schema)?;
+        let mut customers = new_table::<Customer>(target, schema)?;
+        let mut outfits = new_table::<Outfit>(target, schema)?;
+        folder.articles(|row| Ok(articles.write(&row)?))?;
+        folder.customers(|row| {
+            if ids.contains(row.id.as_str()) {
+                customers.write(&row)?;
             }
-        }
-        Ok(writer.finish()?)
+            Ok(())
+        })?;
+        folder.outfits(|row| {
+            if row.split == Some(Split::Validation) && ids.contains(row.customer.as_str()) {
+                outfits.write(&row)?;
+            }
+            Ok(())
+        })?;
+        articles.finish()?;
+        customers.finish()?;
+        Ok(outfits.finish()?)
     }
 
     fn manifest(
@@ -235,6 +236,10 @@ fn file_of(method: Method) -> String {
 
 fn pair_file_of(method: Method) -> String {
     format!("{method}.pair.onnx")
+}
+
+fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {
+    Ok(Writer::create(&target.join(table_file::<T>()), Format::JsonLines, &Shape::new(schema))?)
 }
 
 fn table_file<T: Table>() -> String {

@@ -11,7 +11,6 @@ use super::progress::Progress;
 use crate::{
     baselines::beside_methods,
     data::Data,
-    dataset::Dataset,
     evaluate::{Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, pair_table, write_ranks},
     export::{Metadata, Storage, export, export_pair},
     files,
@@ -76,7 +75,7 @@ impl Evaluate {
             results.push((evaluation, answers));
         }
         let bar = Progress::new("baselines", 1);
-        let baselines = beside_methods(&Dataset::read(&self.data, 1)?);
+        let baselines = beside_methods(&data);
         bar.finish();
         let bar = Progress::new("differences", 1);
         let comparison = compare(&data, &cases, &results, baselines.clone());
