@@ -6,12 +6,17 @@
 #![forbid(unsafe_code)]
 
 pub mod calendar;
+pub mod catalogue;
 pub mod cli;
+pub mod completion;
 pub mod config;
 pub mod digest;
 pub mod domain;
+pub mod engine;
 pub mod exchange;
+pub mod offer;
 pub mod onnx_runtime;
 pub mod release;
+pub mod routing;
 pub mod store;
 pub mod web;

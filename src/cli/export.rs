@@ -5,6 +5,7 @@ use std::{fs, path::PathBuf, pin::pin, process::ExitCode};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use futures_util::{Stream, TryStreamExt};
+use indicatif::HumanCount;
 
 use super::progress::Progress;
 use crate::{
@@ -22,7 +23,8 @@ pub(super) struct Export {
     /// folder's schema.toml, or else the built-in one.
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    #[arg(long, value_enum, default_value = "jsonl")]
+    /// jsonl, csv or parquet.
+    #[arg(long, default_value_t = Format::JsonLines)]
     format: Format,
     /// Write over files of an earlier export.
     #[arg(long)]
@@ -91,7 +93,7 @@ impl Export {
         }
         writer.finish()?;
         progress.finish();
-        eprintln!("{}: {written} rows", path.display());
+        eprintln!("{}: {} rows", path.display(), HumanCount(written));
         Ok(())
     }
 }

@@ -19,6 +19,10 @@ impl Features {
         self.0.insert(name.into(), value);
     }
 
+    pub fn remove(&mut self, name: &str) -> Option<FeatureValue> {
+        self.0.remove(name)
+    }
+
     pub fn get(&self, name: &str) -> Option<&FeatureValue> {
         self.0.get(name)
     }

@@ -15,6 +15,12 @@ pub fn json_number(number: f64) -> Option<Number> {
     Number::from_f64(number)
 }
 
+/// The digits of a whole number that stands where words are expected: shops write the shoe size 38 without
+/// quotes. `None` for what is no whole number, or too large to be surely the one that was meant.
+pub fn whole_word(number: f64) -> Option<String> {
+    json_number(number).filter(|number| !number.is_f64()).map(|number| number.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +42,15 @@ mod tests {
         assert!(large.is_f64(), "{large}");
         for no_number in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(json_number(no_number), None);
+        }
+    }
+
+    #[test]
+    fn only_a_whole_number_is_a_word() {
+        let words = [38.0, -1.0, -0.0].map(|number| whole_word(number).unwrap());
+        assert_eq!(words, ["38", "-1", "0"]);
+        for number in [38.5, 1e16, f64::NAN, f64::INFINITY] {
+            assert_eq!(whole_word(number), None);
         }
     }
 }

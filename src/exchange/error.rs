@@ -63,7 +63,7 @@ pub enum ExchangeError {
         "{}: the ending says no known format; expected .jsonl, .ndjson, .csv or .parquet", path.display()
     )]
     Ending { path: PathBuf },
-    #[error("{name:?} is no format; expected jsonl, csv or parquet")]
+    #[error("expected jsonl, csv or parquet, found {name:?}")]
     Format { name: String },
     #[error("cannot read {}: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },

@@ -1,7 +1,7 @@
 //! How the features of a row become those of the domain, and back.
 
 use super::value::{Fields, Value};
-use crate::domain::{FeatureError, FeatureValue, FeatureWarning, Features, Kind, Schema};
+use crate::domain::{Feature, FeatureError, FeatureValue, FeatureWarning, Features, Schema, whole_word};
 
 pub(super) fn read_features(
     value: Value<'_>,
@@ -45,6 +45,10 @@ fn feature_value(
     schema: &Schema,
 ) -> Result<Option<FeatureValue>, FeatureError> {
     let known = schema.feature(name);
+    let kept = |value| match known {
+        Some(feature) => feature.kept(value),
+        None => value,
+    };
     let refuse = |found: String| FeatureError {
         feature: name.to_owned(),
         expected: known.map_or("a text, a number or a list of texts", |feature| feature.expected()),
@@ -52,22 +56,24 @@ fn feature_value(
     };
     match value {
         Value::Null => Ok(None),
-        // One value of a set may stand without its list; inside, a set is a list.
-        Value::Text(text) if known.is_some_and(|feature| feature.kind == Kind::Set) => {
-            Ok(Some(FeatureValue::Many(vec![text.into_owned()])))
+        Value::Text(text) => Ok(Some(kept(FeatureValue::Text(text.into_owned())))),
+        // By its digits, which a float would round where there are many.
+        Value::Number(number) if !number.is_f64() && known.is_some_and(Feature::takes_words) => {
+            Ok(Some(kept(FeatureValue::Text(number.to_string()))))
         }
-        Value::Text(text) => Ok(Some(FeatureValue::Text(text.into_owned()))),
-        Value::Number(number) => Ok(number.as_f64().map(FeatureValue::Number)),
+        Value::Number(number) => Ok(number.as_f64().map(|number| kept(FeatureValue::Number(number)))),
         Value::List(values) => {
-            let word = |value| match value {
+            let word = |value: Value<'_>| match value {
                 Value::Text(text) => Ok(text.into_owned()),
+                Value::Number(number) if !number.is_f64() => Ok(number.to_string()),
+                Value::Number(number) => number
+                    .as_f64()
+                    .and_then(whole_word)
+                    .ok_or_else(|| refuse(format!("a list with the number {number} in it"))),
                 other => Err(refuse(format!("a list with {} in it", other.kind()))),
             };
-            values
-                .into_iter()
-                .map(word)
-                .collect::<Result<_, _>>()
-                .map(|words| Some(FeatureValue::Many(words)))
+            let words = values.into_iter().map(word).collect::<Result<_, _>>()?;
+            Ok(Some(FeatureValue::Many(words)))
         }
         Value::Bool(truth) => Err(refuse(truth.to_string())),
         Value::Object(_) => Err(refuse("an object".into())),
@@ -76,16 +82,18 @@ fn feature_value(
 
 pub(super) fn write_features<'a>(features: &'a Features, schema: &Schema) -> Fields<'a> {
     let written = |(name, value): (&'a str, &'a FeatureValue)| {
-        let value = match value {
-            FeatureValue::Text(text)
-                if schema.feature(name).is_some_and(|feature| feature.kind == Kind::Set) =>
-            {
-                Value::List(vec![Value::text(text)])
-            }
-            FeatureValue::Text(text) => Value::text(text),
+        let known = schema.feature(name).filter(|feature| feature.takes_words());
+        let value = match (value, known) {
+            (FeatureValue::Many(words), _) => Value::List(words.iter().map(Value::text).collect()),
+            (FeatureValue::Text(text), None) => Value::text(text),
             // What is no number to JSON is no number to the encoder either: not given.
-            FeatureValue::Number(number) => Value::from_f64(*number)?,
-            FeatureValue::Many(words) => Value::List(words.iter().map(Value::text).collect()),
+            (FeatureValue::Number(number), None) => Value::from_f64(*number)?,
+            // Kept under another schema: written as this one keeps it.
+            (one, Some(feature)) => match feature.kept(one.clone()) {
+                FeatureValue::Text(text) => Value::text(text),
+                FeatureValue::Many(words) => Value::List(words.into_iter().map(Value::text).collect()),
+                FeatureValue::Number(number) => Value::from_f64(number)?,
+            },
         };
         Some((name.into(), value))
     };

@@ -61,6 +61,12 @@ impl<'a> Value<'a> {
         matches!(self, Self::List(values) if values.iter().all(|value| matches!(value, Self::Text(_))))
     }
 
+    /// Whether it is a list of what a set can hold.
+    pub(super) fn is_words(&self) -> bool {
+        matches!(self, Self::List(values)
+            if values.iter().all(|value| matches!(value, Self::Text(_) | Self::Number(_))))
+    }
+
     /// Whether a text or key in it, however deep, holds the character NUL.
     pub(super) fn holds_nul(&self) -> bool {
         match self {

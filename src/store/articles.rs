@@ -9,7 +9,7 @@ use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 use super::{
     Put, Store, StoreError, Timestamp, json,
     pages::{self, PAGE},
-    search, upsert,
+    revisions, search, upsert,
 };
 use crate::domain::{Article, ArticleId};
 
@@ -53,6 +53,9 @@ impl<'a> Articles<'a> {
         let put =
             upsert::one(&mut transaction, self.store.dialect, ArticleRow { article, millis: now.millis() })
                 .await?;
+        if put != Put::Unchanged {
+            revisions::count(&mut transaction, revisions::ARTICLES).await?;
+        }
         transaction.commit().await?;
         Ok(put)
     }
@@ -65,8 +68,18 @@ impl<'a> Articles<'a> {
             .bind(id.as_str())
             .execute(&mut *transaction)
             .await?;
+        let deleted = deleted.rows_affected() > 0;
+        if deleted {
+            revisions::count(&mut transaction, revisions::ARTICLES).await?;
+        }
         transaction.commit().await?;
-        Ok(deleted.rows_affected() > 0)
+        Ok(deleted)
+    }
+
+    /// A number that grows with every change of the catalogue, whoever makes it. A copy that was begun after
+    /// reading it is up to date for as long as it stays the same.
+    pub async fn revision(self) -> Result<i64, StoreError> {
+        revisions::read(self.store, revisions::ARTICLES).await
     }
 
     /// Up to `n` articles after the one called `after`, in the order of their ids' bytes; those only

@@ -12,7 +12,7 @@ use super::{
     connect::Dialect,
     customers::{CustomerRow, customer_id},
     outfits::OutfitRow,
-    upsert,
+    revisions, upsert,
 };
 use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit};
 
@@ -33,6 +33,8 @@ pub struct Import {
     /// How often each outfit, by its digest, came in this import: a file may hold one more than once, and
     /// is to come back as it was.
     repeated: HashMap<[u8; 32], u32>,
+    /// Whether an article came or changed.
+    articles_changed: bool,
 }
 
 impl Import {
@@ -41,7 +43,13 @@ impl Import {
             Dialect::Sqlite => sqlite(store).await?,
             Dialect::Postgres => postgres(store).await?,
         };
-        Ok(Self { transaction, dialect: store.dialect, millis: now.millis(), repeated: HashMap::new() })
+        Ok(Self {
+            transaction,
+            dialect: store.dialect,
+            millis: now.millis(),
+            repeated: HashMap::new(),
+            articles_changed: false,
+        })
     }
 
     /// Whether there is neither an article nor a customer. No other import can change that until this one
@@ -76,7 +84,9 @@ impl Import {
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
         let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis: self.millis }));
-        upsert::many(&mut self.transaction, self.dialect, rows).await
+        let counts = upsert::many(&mut self.transaction, self.dialect, rows).await?;
+        self.articles_changed |= counts.added + counts.changed > 0;
+        Ok(counts)
     }
 
     pub async fn customers(&mut self, customers: &[Customer]) -> Result<Counts, StoreError> {
@@ -99,7 +109,10 @@ impl Import {
     }
 
     /// Makes all of it visible at once.
-    pub async fn commit(self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), StoreError> {
+        if self.articles_changed {
+            revisions::count(&mut self.transaction, revisions::ARTICLES).await?;
+        }
         Ok(self.transaction.commit().await?)
     }
 }

@@ -17,7 +17,7 @@ struct Step {
 
 /// Listed here rather than by `sqlx::migrate!`, whose crate of macros compiles most of sqlx a second time
 /// for the compiler's own use.
-const STEPS: [Step; 3] = [
+const STEPS: [Step; 4] = [
     Step {
         version: 1,
         name: "access",
@@ -35,6 +35,12 @@ const STEPS: [Step; 3] = [
         name: "feedback",
         sqlite: include_str!("../../migrations/sqlite/0003_feedback.sql"),
         postgres: include_str!("../../migrations/postgres/0003_feedback.sql"),
+    },
+    Step {
+        version: 4,
+        name: "settings",
+        sqlite: include_str!("../../migrations/sqlite/0004_settings.sql"),
+        postgres: include_str!("../../migrations/postgres/0004_settings.sql"),
     },
 ];
 

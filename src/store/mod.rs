@@ -1,4 +1,4 @@
-//! The database: articles, customers, outfits, feedback, and who may do what.
+//! The database: articles, customers, outfits, feedback, settings, and who may do what.
 //!
 //! Data comes in and goes out as domain types and as the small records defined beside each resource;
 //! what fails is a [`StoreError`]. One resource is one file, and one set of methods:
@@ -28,8 +28,10 @@ mod outfits;
 mod pages;
 mod people;
 mod postgres;
+mod revisions;
 mod search;
 mod sessions;
+mod settings;
 mod sqlite;
 mod text;
 mod timestamp;
@@ -54,6 +56,7 @@ pub use self::{
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId, Role},
     sessions::{Session, Sessions},
+    settings::Settings,
     text::{Name, NameError},
     timestamp::Timestamp,
     token::TokenHash,
@@ -127,6 +130,10 @@ impl Store {
 
     pub fn outfits(&self) -> Outfits<'_> {
         Outfits { store: self }
+    }
+
+    pub fn settings(&self) -> Settings<'_> {
+        Settings { store: self }
     }
 
     pub fn feedback(&self) -> Feedback<'_> {

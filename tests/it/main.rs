@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         store::outfits::contracts(),
         store::people::contracts(),
         store::sessions::contracts(),
+        store::settings::contracts(),
         store::writing::contracts(),
         web::health::contracts(),
         web::home::contracts(),

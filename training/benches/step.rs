@@ -36,7 +36,7 @@ fn main() {
     for _ in 0..STEPS {
         let batch = batch(&config, &mut random);
         let start = Instant::now();
-        loss = Some(black_box(learner.step(&batch, 1e-3, 1).expect("the device computes")));
+        loss = Some(black_box(learner.step(&batch, None, 1e-3, 1).expect("the device computes")));
         seconds.push(start.elapsed().as_secs_f64());
     }
     let mut seconds = seconds.split_off(2);

@@ -5,7 +5,6 @@
 pub mod baselines;
 pub mod cli;
 pub mod data;
-pub mod dataset;
 mod engine;
 pub mod evaluate;
 pub mod export;
@@ -17,6 +16,7 @@ pub mod metrics;
 pub mod model;
 mod number;
 pub mod oracle;
+pub mod pair;
 mod random;
 pub mod release;
 pub mod survey;

@@ -3,6 +3,8 @@
 //! Runs and their data come in; a folder goes out that [`atelier::release::Release`] opens. The figures
 //! in it are those of the very files in it.
 
+mod commands;
+
 use std::{
     collections::{BTreeMap, HashSet},
     fs,
@@ -14,19 +16,20 @@ use anyhow::{Context, Result, bail};
 use atelier::{
     calendar::rfc3339,
     digest,
-    domain::{Article, Customer, Outfit, Split},
-    exchange::{self, Files, Format, SCHEMA, Shape, Table, Writer},
+    domain::{Article, Customer, Outfit, Schema, Split},
+    exchange::{Format, SCHEMA, Shape, Table, Writer},
     onnx_runtime::OnnxRuntime,
     release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use self::commands::{fit_command, world_command};
 use crate::{
     baselines::Baseline,
-    data::Data,
-    evaluate::{Answers, Cases, Comparison, Evaluation, ask, compare, write_ranks},
-    export::{Metadata, Storage, export},
+    data::{Data, Folder},
+    evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
+    export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
     fit::{RunConfig, RunFolder},
     random::{Table as Randomness, choose},
@@ -91,14 +94,24 @@ impl Plan<'_> {
         let place = out.join(self.name);
         let folder = NewFolder::begin(&place)?;
         let cases = Cases::of_validation(self.data);
+        // Counted only where a run learned from pairs.
+        let mut pairs: Option<Option<PairCases>> = None;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for Chosen { run, config, .. } in &chosen {
             let method = config.model.method;
             let path = folder.path().join(file_of(method));
             let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
-            export(&run.best()?, &metadata, &path)?;
+            let model = run.best()?;
+            export(&model, &metadata, &path)?;
             let answers = ask(runtime, &path, self.data, &cases, &|done| tell(method, done))?;
-            results.push((Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed)), answers));
+            let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
+            let path = folder.path().join(pair_file_of(method));
+            if export_pair(&model, &metadata, &path)?.is_some()
+                && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
+            {
+                evaluation.pair = Some(ask_pairs(runtime, &path, self.data, cases)?);
+            }
+            results.push((evaluation, answers));
         }
         let comparison = compare(self.data, &cases, &results, self.baselines.clone());
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
@@ -155,26 +168,27 @@ impl Plan<'_> {
         let theirs: Vec<u32> = theirs.into_iter().collect();
         let shown = choose(1, Randomness::Shown, &theirs, self.customers);
         let ids: HashSet<&str> = shown.iter().map(|&c| data.customers()[c as usize].as_str()).collect();
-        let files = Files::in_folder(self.folder)?;
-        self.copy(files.articles.as_deref(), target, |_: &Article| true)?;
-        self.copy(files.customers.as_deref(), target, |row: &Customer| ids.contains(row.id.as_str()))?;
-        self.copy(files.outfits.as_deref(), target, |row: &Outfit| {
-            row.split == Some(Split::Validation) && ids.contains(row.customer.as_str())
-        })
-    }
-
-    fn copy<T: Table>(&self, from: Option<&Path>, target: &Path, keep: impl Fn(&T) -> bool) -> Result<()> {
-        let from = from.expect("the data was read from there; this is a bug");
+        let mut folder = Folder::open(self.folder)?;
         let schema = self.data.schema();
-        let path = target.join(table_file::<T>());
-        let mut writer = Writer::create(&path, Format::JsonLines, &Shape::<T>::new(schema))?;
-        for row in exchange::read::<T>(from, schema)? {
-            let row = row.with_context(|| from.display().to_string())?.value;
-            if keep(&row) {
-                writer.write(&row)?;
+        let mut articles = new_table::<Article>(target, schema)?;
+        let mut customers = new_table::<Customer>(target, schema)?;
+        let mut outfits = new_table::<Outfit>(target, schema)?;
+        folder.articles(|row| Ok(articles.write(&row)?))?;
+        folder.customers(|row| {
+            if ids.contains(row.id.as_str()) {
+                customers.write(&row)?;
             }
-        }
-        Ok(writer.finish()?)
+            Ok(())
+        })?;
+        folder.outfits(|row| {
+            if row.split == Some(Split::Validation) && ids.contains(row.customer.as_str()) {
+                outfits.write(&row)?;
+            }
+            Ok(())
+        })?;
+        articles.finish()?;
+        customers.finish()?;
+        Ok(outfits.finish()?)
     }
 
     fn manifest(
@@ -191,11 +205,12 @@ impl Plan<'_> {
         let methods = chosen.iter().zip(results).map(|(chosen, (evaluation, _))| MethodEntry {
             method: evaluation.about.method,
             file: file_of(evaluation.about.method),
+            pair: chosen.config.model.pair.then(|| pair_file_of(evaluation.about.method)),
             parameters: evaluation.about.parameters,
             metrics: metrics(chosen, evaluation),
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
-        commands.extend(chosen.iter().map(fit_command));
+        commands.extend(chosen.iter().map(|chosen| fit_command(&chosen.config, chosen.run.path())));
         commands.push(self.command.clone());
         Ok(Manifest {
             format: FORMAT,
@@ -217,6 +232,14 @@ impl Plan<'_> {
 
 fn file_of(method: Method) -> String {
     format!("{method}.onnx")
+}
+
+fn pair_file_of(method: Method) -> String {
+    format!("{method}.pair.onnx")
+}
+
+fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {
+    Ok(Writer::create(&target.join(table_file::<T>()), Format::JsonLines, &Shape::new(schema))?)
 }
 
 fn table_file<T: Table>() -> String {
@@ -244,32 +267,16 @@ fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
     if let Some(steps) = evaluation.steps {
         metrics["steps"] = steps.into();
     }
+    if let Some(pair) = &evaluation.pair {
+        metrics["pair"] = json!({
+            "pairs": pair.figures.pairs,
+            "accuracy": pair.figures.accuracy,
+            "auc": pair.figures.auc,
+            "parameters": pair.about.parameters,
+        });
+    }
     let Value::Object(metrics) = metrics else { unreachable!("an object was made; this is a bug") };
     metrics
-}
-
-/// How the data was made, if the world made it.
-fn world_command(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join("world.json")).ok()?;
-    let world: Value = serde_json::from_str(&text).ok()?;
-    Some(format!("{} --out {}", world["command"].as_str()?, folder.display()))
-}
-
-fn fit_command(chosen: &Chosen<'_>) -> String {
-    let RunConfig { data, fit, model, .. } = &chosen.config;
-    format!(
-        "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {} --run {}",
-        model.method,
-        fit.seed,
-        data.folder.display(),
-        fit.epochs,
-        fit.batch,
-        fit.learning_rate,
-        fit.warm_up,
-        fit.patience,
-        chosen.run.path().display()
-    )
 }
 
 fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {

@@ -1,19 +1,66 @@
 //! A data folder for a person's eye: how its values are spread, and outfits in words. It reads any
 //! folder and knows nothing of how it was made.
 
-use std::{collections::BTreeMap, fmt::Write};
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write,
+    path::Path,
+};
 
-use atelier::domain::{Article, FeatureValue, Features, Kind};
+use anyhow::Result;
+use atelier::domain::{
+    Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Kind, Outfit, Schema,
+};
 use serde_json::Value;
 
 use crate::{
-    dataset::{Dataset, IndexedOutfit},
+    data::Folder,
     number::real,
     random::{Stream, Table},
 };
 
+/// The rows of a data folder, as their owner wrote them.
+#[derive(Debug)]
+pub struct Rows {
+    schema: Schema,
+    pub articles: Vec<Article>,
+    pub customers: Vec<Customer>,
+    pub outfits: Vec<Outfit>,
+    article_places: HashMap<ArticleId, usize>,
+    customer_places: HashMap<CustomerId, usize>,
+}
+
+impl Rows {
+    /// # Errors
+    /// If a table is missing or a row is bad.
+    pub fn read(path: &Path) -> Result<Self> {
+        let mut folder = Folder::open(path)?;
+        let (mut articles, mut customers, mut outfits) = (Vec::new(), Vec::new(), Vec::new());
+        folder.articles(|article| {
+            articles.push(article);
+            Ok(())
+        })?;
+        folder.customers(|customer| {
+            customers.push(customer);
+            Ok(())
+        })?;
+        folder.outfits(|outfit| {
+            outfits.push(outfit);
+            Ok(())
+        })?;
+        let article_places = articles.iter().map(|article| article.id.clone()).zip(0..).collect();
+        let customer_places = customers.iter().map(|customer| customer.id.clone()).zip(0..).collect();
+        let schema = folder.schema().clone();
+        Ok(Self { schema, articles, customers, outfits, article_places, customer_places })
+    }
+
+    fn articles_of(&self, outfit: &Outfit) -> impl Iterator<Item = &Article> {
+        outfit.articles().iter().map(|id| &self.articles[self.article_places[id]])
+    }
+}
+
 /// Shares of everything that can be counted.
-pub fn marginals(data: &Dataset) -> String {
+pub fn marginals(data: &Rows) -> String {
     let mut text = String::new();
     let _ = writeln!(
         text,
@@ -22,7 +69,7 @@ pub fn marginals(data: &Dataset) -> String {
         data.customers.len(),
         data.outfits.len()
     );
-    let lengths = data.outfits.iter().map(|outfit| outfit.articles.len());
+    let lengths = data.outfits.iter().map(|outfit| outfit.articles().len());
     let mean = real(lengths.clone().sum()) / real(data.outfits.len().max(1));
     spread(&mut text, &format!("articles an outfit (mean {mean:.3})"), lengths.map(|n| n.to_string()));
     for feature in data.schema.features() {
@@ -50,10 +97,10 @@ pub fn marginals(data: &Dataset) -> String {
         }
     }
     for name in ["type", "brand", "colour", "pattern", "material", "style", "fit", "gender"] {
-        let chosen = data.outfits.iter().flat_map(|outfit| &outfit.articles);
         let in_catalogue = data.articles.iter().flat_map(|article| owned(article, name));
         spread(&mut text, &format!("{name} in the catalogue"), in_catalogue);
-        let in_outfits = chosen.flat_map(|index| owned(&data.articles[*index as usize], name));
+        let chosen = data.outfits.iter().flat_map(|outfit| data.articles_of(outfit));
+        let in_outfits = chosen.flat_map(|article| owned(article, name));
         spread(&mut text, &format!("{name} in outfits"), in_outfits);
     }
     prices(&mut text, data);
@@ -62,21 +109,20 @@ pub fn marginals(data: &Dataset) -> String {
 }
 
 /// Outfits drawn at random.
-pub fn sample(data: &Dataset, count: usize, seed: u64) -> Vec<&IndexedOutfit> {
-    let mut all: Vec<&IndexedOutfit> = data.outfits.iter().collect();
+pub fn sample(data: &Rows, count: usize, seed: u64) -> Vec<&Outfit> {
+    let mut all: Vec<&Outfit> = data.outfits.iter().collect();
     Stream::new(seed, Table::Slots, 1).shuffle(&mut all);
     all.truncate(count);
     all
 }
 
 /// An outfit and its customer, one article a line.
-pub fn in_words(data: &Dataset, outfit: &IndexedOutfit) -> String {
-    let customer = &data.customers[outfit.customer as usize];
+pub fn in_words(data: &Rows, outfit: &Outfit) -> String {
+    let customer = &data.customers[data.customer_places[&outfit.customer]];
     let mut text = format!("\n{}: {}\n", customer.id, features(&customer.features));
     let about = features(&outfit.features);
     let _ = writeln!(text, "  {}", if about.is_empty() { "(no occasion)" } else { &about });
-    for index in &outfit.articles {
-        let article = &data.articles[*index as usize];
+    for article in data.articles_of(outfit) {
         let said: Vec<String> = ["name", "colour", "style", "fit", "gender"]
             .iter()
             .flat_map(|name| owned(article, name))
@@ -149,7 +195,7 @@ fn percentiles(mut numbers: Vec<f64>) -> String {
     [0, 5, 25, 50, 75, 95, 100].map(at).join(" | ")
 }
 
-fn prices(text: &mut String, data: &Dataset) {
+fn prices(text: &mut String, data: &Rows) {
     let mut by_type = BTreeMap::<&str, Vec<f64>>::new();
     for article in &data.articles {
         by_type.entry(article.kind()).or_default().extend(article.price());
@@ -165,10 +211,10 @@ fn prices(text: &mut String, data: &Dataset) {
 }
 
 /// How much of all picks the most picked articles have.
-fn popularity(text: &mut String, data: &Dataset) {
+fn popularity(text: &mut String, data: &Rows) {
     let mut counts = vec![0_usize; data.articles.len()];
-    for article in data.outfits.iter().flat_map(|outfit| &outfit.articles) {
-        counts[*article as usize] += 1;
+    for id in data.outfits.iter().flat_map(Outfit::articles) {
+        counts[data.article_places[id]] += 1;
     }
     counts.sort_unstable_by_key(|count| std::cmp::Reverse(*count));
     let total = real(counts.iter().sum::<usize>().max(1));

@@ -210,7 +210,7 @@ fn put_in_place(partial: tempfile::TempDir, out: &Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dataset::{Dataset, Part};
+    use crate::{data::Data, survey::Rows};
 
     const PLAN: Plan = Plan { seed: 4, articles: 120, customers: 60, outfits: 150, validation: 20 };
 
@@ -241,15 +241,16 @@ mod tests {
         let read = |format: Format| {
             let out = home.path().join(format.extension());
             make(&out, PLAN, format, false).unwrap();
-            Dataset::read(&out, 1).unwrap()
+            (Rows::read(&out).unwrap(), Data::load(&out).unwrap())
         };
-        let lines = read(Format::JsonLines);
-        assert_eq!(lines.outfits.iter().filter(|outfit| outfit.part == Part::Validation).count(), 20);
+        let (rows, data) = read(Format::JsonLines);
+        assert_eq!((rows.articles.len(), data.validation().len()), (120, 20));
         for format in [Format::Csv, Format::Parquet] {
-            let other = read(format);
-            assert_eq!(lines.articles, other.articles);
-            assert_eq!(lines.customers, other.customers);
-            assert_eq!(lines.outfits, other.outfits);
+            let (other, others) = read(format);
+            assert_eq!(rows.articles, other.articles);
+            assert_eq!(rows.customers, other.customers);
+            assert_eq!(rows.outfits, other.outfits);
+            assert_eq!(data.fingerprint(), others.fingerprint());
         }
     }
 

@@ -12,7 +12,7 @@ use std::{collections::HashMap, fmt};
 
 pub use file::SchemaError;
 
-use super::{Article, FeatureValue, Features};
+use super::{Article, FeatureValue, Features, whole_word};
 
 /// How wide each feature's embedding is: the context is this times the number of features, 736 for
 /// the default schema's 23, as in the paper.
@@ -54,12 +54,31 @@ impl Feature {
         }
     }
 
+    pub(crate) fn takes_words(&self) -> bool {
+        matches!(self.kind, Kind::Category | Kind::Set)
+    }
+
     /// What a value must be, in words.
     pub(crate) fn expected(&self) -> &'static str {
         match self.kind {
-            Kind::Category => "a text",
-            Kind::Set => "a list of texts",
+            Kind::Category => "a text or a whole number",
+            Kind::Set => "a list of texts or whole numbers",
             Kind::Number { .. } => "a finite number",
+        }
+    }
+
+    /// The value in the form that files and requests are brought to, so that all of them are kept alike:
+    /// one word of a set is a set, and a whole number where words are expected is the word that it is.
+    pub fn kept(&self, value: FeatureValue) -> FeatureValue {
+        let word = match (&self.kind, &value) {
+            (Kind::Category | Kind::Set, FeatureValue::Number(number)) => whole_word(*number),
+            (Kind::Set, FeatureValue::Text(word)) => Some(word.clone()),
+            _ => None,
+        };
+        match word {
+            Some(word) if self.kind == Kind::Set => FeatureValue::Many(vec![word]),
+            Some(word) => FeatureValue::Text(word),
+            None => value,
         }
     }
 
@@ -77,8 +96,14 @@ impl Feature {
             }
             found
         };
+        let refuse =
+            || FeatureError { feature: self.name.clone(), expected: self.expected(), found: describe(value) };
         match (&self.kind, value) {
             (Kind::Category | Kind::Set, FeatureValue::Text(word)) => Ok(known(word).into_iter().collect()),
+            (Kind::Category | Kind::Set, FeatureValue::Number(number)) => {
+                let word = whole_word(*number).ok_or_else(refuse)?;
+                Ok(known(&word).into_iter().collect())
+            }
             (Kind::Set, FeatureValue::Many(words)) => {
                 let mut indices: Vec<u32> = words.iter().filter_map(known).collect();
                 // A set: neither order nor repetition may move the average.
@@ -93,11 +118,7 @@ impl Feature {
                         .expect("fewer than four billion buckets, checked when read; this is a bug"),
                 ])
             }
-            _ => Err(FeatureError {
-                feature: self.name.clone(),
-                expected: self.expected(),
-                found: describe(value),
-            }),
+            _ => Err(refuse()),
         }
     }
 }
@@ -125,6 +146,16 @@ pub struct FeatureError {
 pub enum FeatureWarning {
     UnknownFeature { feature: String },
     UnknownValue { feature: String, value: String },
+}
+
+impl FeatureWarning {
+    /// The warning by one word, for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::UnknownFeature { .. } => "unknown-feature",
+            Self::UnknownValue { .. } => "unknown-value",
+        }
+    }
 }
 
 impl fmt::Display for FeatureWarning {
@@ -211,7 +242,8 @@ impl Schema {
             let ruled_out = |word: &str| match features.get(&feature.name) {
                 Some(FeatureValue::Text(text)) => text == word,
                 Some(FeatureValue::Many(words)) => words.iter().any(|w| w == word),
-                Some(FeatureValue::Number(_)) | None => false,
+                Some(FeatureValue::Number(number)) => whole_word(*number).is_some_and(|w| w == word),
+                None => false,
             };
             article.words(attribute).any(ruled_out)
         })

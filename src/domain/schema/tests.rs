@@ -84,7 +84,7 @@ fn a_wrong_type_is_an_error_and_all_are_told_at_once() {
     let schema = Schema::parse(SMALL).unwrap();
     let given = profile(&[
         ("gender", many(&["male"])),
-        ("colours", FeatureValue::Number(3.0)),
+        ("colours", FeatureValue::Number(3.5)),
         ("age", FeatureValue::Number(f64::NAN)),
     ]);
     let errors = schema.encode(&given).unwrap_err();
@@ -93,10 +93,39 @@ fn a_wrong_type_is_an_error_and_all_are_told_at_once() {
         said,
         [
             "feature \"age\" takes a finite number, found the number NaN",
-            "feature \"colours\" takes a list of texts, found the number 3",
-            "feature \"gender\" takes a text, found a list of 1",
+            "feature \"colours\" takes a list of texts or whole numbers, found the number 3.5",
+            "feature \"gender\" takes a text or a whole number, found a list of 1",
         ]
     );
+}
+
+#[test]
+fn a_whole_number_is_a_word_where_words_are_expected() {
+    let schema = Schema::parse(
+        "name = \"shoes\"\n[[feature]]\nname = \"size\"\nkind = \"category\"\nvalues = [\"37\", \"38\"]\n\
+         [[feature]]\nname = \"floors\"\nkind = \"set\"\nvalues = [\"0\", \"-1\"]\nexcludes = \"floor\"",
+    )
+    .unwrap();
+    let encode = |name: &str, value| schema.encode(&profile(&[(name, value)])).unwrap();
+    assert_eq!(encode("size", FeatureValue::Number(38.0)), encode("size", text("38")));
+    assert_eq!(encode("size", text("38")).indices, [vec![2], vec![]]);
+    assert_eq!(encode("floors", FeatureValue::Number(-1.0)).indices, [vec![], vec![2]]);
+    assert_eq!(encode("floors", FeatureValue::Number(-0.0)).indices, [vec![], vec![1]]);
+    let unknown = encode("size", FeatureValue::Number(99.0)).warnings;
+    assert_eq!(unknown[0].to_string(), "feature \"size\" has no value \"99\"; models do not see it");
+    for (name, number, kept) in [
+        ("size", 38.0, text("38")),
+        ("size", 38.5, FeatureValue::Number(38.5)),
+        ("floors", 3.0, many(&["3"])),
+    ] {
+        assert_eq!(schema.feature(name).unwrap().kept(FeatureValue::Number(number)), kept);
+    }
+    let half = schema.encode(&profile(&[("size", FeatureValue::Number(38.5))])).unwrap_err();
+    assert_eq!(half[0].to_string(), "feature \"size\" takes a text or a whole number, found the number 38.5");
+    let attributes = json!({"floor": "-1"}).as_object().unwrap().clone();
+    let cellar = Article::new(crate::domain::ArticleId::new("a").unwrap(), "lamp", attributes).unwrap();
+    let never = profile(&[("floors", FeatureValue::Number(-1.0))]);
+    assert!(schema.excluded_by(&never, &cellar).is_some());
 }
 
 #[test]

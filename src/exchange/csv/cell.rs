@@ -68,7 +68,7 @@ impl Reading {
         let text = Value::text(cell);
         Ok(match (self, json) {
             (Self::Attribute, Some(json)) | (_, Some(json @ Value::Text(_))) => json,
-            (Self::Set, Some(json)) if json.is_texts() => json,
+            (Self::Set, Some(json)) if json.is_words() => json,
             (Self::Set, _) => split(cell),
             (Self::Attribute, None) => plain(cell),
             (Self::Feature, json) => {

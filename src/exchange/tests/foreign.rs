@@ -18,7 +18,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// The rows as the canonical JSON Lines of them.
-fn canonical<T: Table>(path: &Path) -> Vec<Json> {
+pub(super) fn canonical<T: Table>(path: &Path) -> Vec<Json> {
     let folder = Folder::new();
     let lines = fs::read_to_string(folder.rows("rows.jsonl", &values::<T>(path))).unwrap();
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()

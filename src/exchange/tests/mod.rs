@@ -6,6 +6,7 @@ mod damage;
 mod foreign;
 mod reading;
 mod round_trip;
+mod words;
 mod writing;
 
 use std::{fs, path::PathBuf, sync::LazyLock};

@@ -68,7 +68,7 @@ fn bad_json_lines_say_what_is_wrong() {
         "c.jsonl",
         [
             r#"{"id":"c","features":{"age":"old","gender":["male"],"country":true}}"#,
-            r#"{"id":"c","features":{"mood":["a",1]}}"#,
+            r#"{"id":"c","features":{"mood":["a",1.5]}}"#,
             r#"{"id":"c","age":28}"#,
             r#"{"id":"c","features":{"mood":"x","gender":"divers"}}"#,
             r#"{"id":"c","features":{"gender":"a\u0000b"}}"#,
@@ -79,10 +79,10 @@ fn bad_json_lines_say_what_is_wrong() {
     assert_eq!(
         said::<Customer>(&customers),
         [
-            "line 1: feature \"country\" takes a text, found true; \
+            "line 1: feature \"country\" takes a text or a whole number, found true; \
              feature \"age\" takes a finite number, found the text \"old\"; \
-             feature \"gender\" takes a text, found a list of 1",
-            "line 2: feature \"mood\" takes a text, a number or a list of texts, found a list with a number in it",
+             feature \"gender\" takes a text or a whole number, found a list of 1",
+            "line 2: feature \"mood\" takes a text, a number or a list of texts, found a list with the number 1.5 in it",
             "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
             "4: feature \"gender\" has no value \"divers\"; models do not see it",
             "4: the schema has no feature \"mood\"; models do not see it",

@@ -16,6 +16,8 @@ contracts!(
     search_ignores_case,
     search_takes_words_in_any_order,
     search_is_literal,
+    the_revision_grows_with_every_change,
+    changes_at_once_wait_for_each_other,
 );
 
 async fn put_then_get(db: TestDatabase) {
@@ -156,4 +158,56 @@ async fn search_is_literal(db: TestDatabase) {
 
 fn ids(articles: &[Article]) -> Vec<&str> {
     articles.iter().map(|article| article.id.as_str()).collect()
+}
+
+async fn the_revision_grows_with_every_change(db: TestDatabase) {
+    let store = db.open().await;
+    let articles = store.articles();
+    let mut revisions = vec![articles.revision().await.unwrap()];
+    let mut changed = async |change: bool| {
+        let revision = articles.revision().await.unwrap();
+        assert_eq!(revision > *revisions.last().unwrap(), change, "{revisions:?} then {revision}");
+        revisions.push(revision);
+    };
+    articles.put(&coat("a"), NOW).await.unwrap();
+    changed(true).await;
+    articles.put(&coat("a"), LATER).await.unwrap();
+    changed(false).await;
+    articles.put(&article("a", "hat", json!({})), NOW).await.unwrap();
+    changed(true).await;
+    articles.delete(&article_id("b")).await.unwrap();
+    changed(false).await;
+    articles.delete(&article_id("a")).await.unwrap();
+    changed(true).await;
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&[coat("b"), coat("c")]).await.unwrap();
+    changed(false).await;
+    import.articles(&[coat("d")]).await.unwrap();
+    import.commit().await.unwrap();
+    changed(true).await;
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&[coat("b")]).await.unwrap();
+    import.commit().await.unwrap();
+    changed(false).await;
+}
+
+/// Every writer counts the change last, so none waits for another one's rows while it holds the count.
+async fn changes_at_once_wait_for_each_other(db: TestDatabase) {
+    let store = db.open().await;
+    let before = store.articles().revision().await.unwrap();
+    let put = |n: u32| {
+        let store = store.clone();
+        async move {
+            for id in ["a", "b", "c"] {
+                let changed = article(id, "coat", json!({"n": n}));
+                store.articles().put(&changed, NOW).await.unwrap();
+            }
+            let mut import = store.import(NOW).await.unwrap();
+            let rows = ["c", "a", "b"].map(|id| article(id, "hat", json!({"n": n})));
+            import.articles(&rows).await.unwrap();
+            import.commit().await.unwrap();
+        }
+    };
+    tokio::join!(put(1), put(2), put(3), put(4));
+    assert!(store.articles().revision().await.unwrap() >= before + 8);
 }

@@ -11,6 +11,7 @@ pub mod opening;
 pub mod outfits;
 pub mod people;
 pub mod sessions;
+pub mod settings;
 pub mod writing;
 
 use atelier::{

@@ -1,6 +1,7 @@
 //! What stood beside the visible articles before: item co-occurrence.
 
-use super::{Answers, Dataset, Part, Popularity, Question, Types, choose};
+use super::{Answers, Popularity, Question, choose};
+use crate::data::Data;
 
 /// The weight of co-occurrence against popularity, to choose from.
 const WEIGHTS: [f64; 10] = [0.5, 0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9, 0.95];
@@ -21,16 +22,17 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Counts pairs in the training outfits, the development part aside.
-    pub fn count(data: &Dataset) -> Self {
+    /// Counts pairs in the training outfits, the development split aside.
+    pub fn count(data: &Data) -> Self {
         let mut pairs: Vec<(u32, u32)> = Vec::new();
-        for outfit in data.of_part(Part::Train) {
-            for a in &outfit.articles {
-                pairs.extend(outfit.articles.iter().filter(|b| *b != a).map(|b| (*a, *b)));
+        for &outfit in data.training() {
+            let articles = data.outfits().articles(outfit);
+            for a in articles {
+                pairs.extend(articles.iter().filter(|b| *b != a).map(|b| (*a, *b)));
             }
         }
         pairs.sort_unstable();
-        let mut starts = vec![0; data.vocabulary.len() + 1];
+        let mut starts = vec![0; data.vocabulary().len() + 1];
         let mut others = Vec::new();
         for beside in pairs.chunk_by(|x, y| x.0 == y.0) {
             let total = crate::number::real(beside.len());
@@ -52,8 +54,8 @@ impl Pairs {
 }
 
 impl<'a> Cooccurrence<'a> {
-    pub fn fit(data: &Dataset, types: &Types, popularity: &'a Popularity, pairs: &'a Pairs) -> Self {
-        choose(data, types, &WEIGHTS, |weight| Self { popularity, pairs, weight })
+    pub fn fit(data: &Data, popularity: &'a Popularity, pairs: &'a Pairs) -> Self {
+        choose(data, &WEIGHTS, |weight| Self { popularity, pairs, weight })
     }
 }
 

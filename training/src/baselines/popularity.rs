@@ -1,6 +1,7 @@
 //! The most sought after first, over all or within the type of the missing article.
 
-use super::{Answers, Dataset, Question, Types, choose, counts};
+use super::{Answers, Question, choose, counts};
+use crate::data::Data;
 
 /// What is added to every count, to choose from.
 const ADDED: [f64; 6] = [0.5, 0.05, 0.1, 0.2, 1.0, 2.0];
@@ -13,9 +14,9 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    pub fn fit(data: &Dataset, types: &Types) -> Self {
+    pub fn fit(data: &Data) -> Self {
         let counts = counts(data);
-        choose(data, types, &ADDED, |added| Self::from_counts(&counts, added))
+        choose(data, &ADDED, |added| Self::from_counts(&counts, added))
     }
 
     pub(super) fn from_counts(counts: &[f64], added: f64) -> Self {
@@ -32,29 +33,28 @@ impl Answers for Popularity {
 
 /// Pr(article | its type) by the same counts: told the type of the missing article.
 #[derive(Debug)]
-pub struct TypePopularity {
+pub struct TypePopularity<'a> {
+    data: &'a Data,
     within_type: Vec<f64>,
-    of_article: Vec<u32>,
     pub added: f64,
 }
 
-impl TypePopularity {
-    pub fn fit(data: &Dataset, types: &Types) -> Self {
+impl<'a> TypePopularity<'a> {
+    pub fn fit(data: &'a Data) -> Self {
         let counts = counts(data);
-        choose(data, types, &ADDED, |added| Self::from_counts(&counts, types, added))
+        choose(data, &ADDED, |added| Self::from_counts(&counts, data, added))
     }
 
-    pub(super) fn from_counts(counts: &[f64], types: &Types, added: f64) -> Self {
-        let mut totals = vec![0.0; types.names.len()];
-        for (count, kind) in counts.iter().zip(&types.of_article) {
-            totals[*kind as usize] += count + added;
+    pub(super) fn from_counts(counts: &[f64], data: &'a Data, added: f64) -> Self {
+        let mut totals = vec![0.0; data.types().len()];
+        for (article, count) in (0..).zip(counts) {
+            totals[data.type_of(article)] += count + added;
         }
-        let within_type = counts
-            .iter()
-            .zip(&types.of_article)
-            .map(|(count, kind)| (count + added) / totals[*kind as usize])
+        let within_type = (0..)
+            .zip(counts)
+            .map(|(article, count)| (count + added) / totals[data.type_of(article)])
             .collect();
-        Self { within_type, of_article: types.of_article.clone(), added }
+        Self { data, within_type, added }
     }
 
     pub(super) fn within_type(&self, article: usize) -> f64 {
@@ -62,12 +62,10 @@ impl TypePopularity {
     }
 }
 
-impl Answers for TypePopularity {
+impl Answers for TypePopularity<'_> {
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
-        for ((out, probability), kind) in
-            probabilities.iter_mut().zip(&self.within_type).zip(&self.of_article)
-        {
-            *out = if *kind == question.told_type { *probability } else { 0.0 };
+        for (article, (out, probability)) in (0..).zip(probabilities.iter_mut().zip(&self.within_type)) {
+            *out = if self.data.type_of(article) == question.told_type { *probability } else { 0.0 };
         }
     }
 }

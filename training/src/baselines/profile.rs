@@ -3,9 +3,8 @@
 
 use std::collections::HashMap;
 
-use atelier::domain::{Customer, FeatureValue};
-
-use super::{Answers, Dataset, IndexedOutfit, Part, Question, TypePopularity, Types, choose};
+use super::{Answers, Question, TypePopularity, choose};
+use crate::data::Data;
 
 /// How many imagined observations the coarser estimate is worth, to choose from.
 const STRENGTHS: [f64; 7] = [30.0, 3.0, 10.0, 100.0, 300.0, 1000.0, 3000.0];
@@ -15,7 +14,7 @@ const STRENGTHS: [f64; 7] = [30.0, 3.0, 10.0, 100.0, 300.0, 1000.0, 3000.0];
 /// type's articles; an unnamed gender or band is a value like any other.
 #[derive(Debug)]
 pub struct ProfilePopularity<'a> {
-    pub(super) base: &'a TypePopularity,
+    pub(super) base: &'a TypePopularity<'a>,
     pub(super) cells: &'a Cells,
     pub strength: f64,
 }
@@ -24,14 +23,16 @@ pub struct ProfilePopularity<'a> {
 #[derive(Debug)]
 pub struct Cells {
     articles_of_type: Vec<Vec<u32>>,
-    /// For each type, the price feature it looks at.
-    pub(super) prices: Vec<Option<String>>,
-    by_gender: HashMap<(u32, Word), Counted>,
-    by_band: HashMap<(u32, Word, Word), Counted>,
+    /// The place of the feature `gender` in the schema.
+    gender: Option<usize>,
+    /// For each type, the place of the price feature it looks at.
+    pub(super) prices: Vec<Option<usize>>,
+    by_gender: HashMap<(usize, Value), Counted>,
+    by_band: HashMap<(usize, Value, Value), Counted>,
 }
 
-/// A feature's word, or that it was not given.
-type Word = Option<String>;
+/// A feature's one value, or that none was given.
+type Value = Option<u32>;
 
 #[derive(Debug, Default)]
 struct Counted {
@@ -53,66 +54,62 @@ impl Counted {
 }
 
 impl Cells {
-    pub fn count(data: &Dataset, types: &Types) -> Self {
-        let mut articles_of_type = vec![Vec::new(); types.names.len()];
-        for (article, kind) in (0..).zip(&types.of_article) {
-            articles_of_type[*kind as usize].push(article);
+    pub fn count(data: &Data) -> Self {
+        let mut articles_of_type = vec![Vec::new(); data.types().len()];
+        for article in 0..data.vocabulary().blank() {
+            articles_of_type[data.type_of(article)].push(article);
         }
-        let prices = telling_prices(data, types);
+        let gender = data.schema().features().iter().position(|feature| feature.name == "gender");
+        let prices = telling_prices(data);
         let mut by_gender = HashMap::<_, Counted>::new();
         let mut by_band = HashMap::<_, Counted>::new();
-        for (outfit, article) in trained(data) {
-            let customer = &data.customers[outfit.customer as usize];
-            let kind = types.of_article[article as usize];
-            let gender = word(customer, "gender");
-            let band = prices[kind as usize].as_deref().and_then(|feature| word(customer, feature));
-            by_gender.entry((kind, gender.clone())).or_default().add(article);
+        each_trained(data, |features, article| {
+            let kind = data.type_of(article);
+            let (gender, band) = (value(features, gender), value(features, prices[kind]));
+            by_gender.entry((kind, gender)).or_default().add(article);
             by_band.entry((kind, gender, band)).or_default().add(article);
-        }
-        Self { articles_of_type, prices, by_gender, by_band }
+        });
+        Self { articles_of_type, gender, prices, by_gender, by_band }
     }
 }
 
-fn trained(data: &Dataset) -> impl Iterator<Item = (&IndexedOutfit, u32)> {
-    data.of_part(Part::Train).flat_map(|outfit| outfit.articles.iter().map(move |article| (outfit, *article)))
+/// The articles of the training outfits, each with the features that its outfit was laid for.
+fn each_trained(data: &Data, mut take: impl FnMut(&[Vec<u32>], u32)) {
+    let mut features = Vec::new();
+    for &outfit in data.training() {
+        data.features_of(outfit, &mut features);
+        data.outfits().articles(outfit).iter().for_each(|&article| take(&features, article));
+    }
 }
 
-fn word(customer: &Customer, feature: &str) -> Word {
-    match customer.features.get(feature) {
-        Some(FeatureValue::Text(word)) => Some(word.clone()),
-        Some(FeatureValue::Number(_) | FeatureValue::Many(_)) | None => None,
-    }
+fn value(features: &[Vec<u32>], feature: Option<usize>) -> Value {
+    feature.and_then(|feature| features[feature].first().copied())
 }
 
 /// For each type, the price feature that has the most information about its articles.
-fn telling_prices(data: &Dataset, types: &Types) -> Vec<Option<String>> {
-    let features: Vec<&str> = data
-        .schema
-        .features()
-        .iter()
-        .map(|feature| feature.name.as_str())
-        .filter(|name| name.starts_with("price"))
-        .collect();
-    let mut best: Vec<(Option<String>, f64)> = vec![(None, f64::NEG_INFINITY); types.names.len()];
-    for feature in features {
-        let mut joint = HashMap::<(u32, Word), f64>::new();
-        let mut bands = HashMap::<(u32, Word), f64>::new();
-        for (outfit, article) in trained(data) {
-            let band = word(&data.customers[outfit.customer as usize], feature);
-            *joint.entry((article, band.clone())).or_default() += 1.0;
-            *bands.entry((types.of_article[article as usize], band)).or_default() += 1.0;
-        }
+fn telling_prices(data: &Data) -> Vec<Option<usize>> {
+    let features = data.schema().features().iter().enumerate();
+    let prices = features.filter(|(_, feature)| feature.name.starts_with("price")).map(|(place, _)| place);
+    let mut best: Vec<(Option<usize>, f64)> = vec![(None, f64::NEG_INFINITY); data.types().len()];
+    for feature in prices.map(Some) {
+        let mut joint = HashMap::<(u32, Value), f64>::new();
+        let mut bands = HashMap::<(usize, Value), f64>::new();
+        each_trained(data, |features, article| {
+            let band = value(features, feature);
+            *joint.entry((article, band)).or_default() += 1.0;
+            *bands.entry((data.type_of(article), band)).or_default() += 1.0;
+        });
         // Up to terms that are the same for all features, the mutual information of article and band.
-        let mut information = vec![0.0; types.names.len()];
+        let mut information = vec![0.0; data.types().len()];
         for ((article, _), n) in &joint {
-            information[types.of_article[*article as usize] as usize] += n * n.ln();
+            information[data.type_of(*article)] += n * n.ln();
         }
         for ((kind, _), n) in &bands {
-            information[*kind as usize] -= n * n.ln();
+            information[*kind] -= n * n.ln();
         }
         for (best, information) in best.iter_mut().zip(information) {
             if information > best.1 {
-                *best = (Some(feature.to_owned()), information);
+                *best = (feature, information);
             }
         }
     }
@@ -120,8 +117,8 @@ fn telling_prices(data: &Dataset, types: &Types) -> Vec<Option<String>> {
 }
 
 impl<'a> ProfilePopularity<'a> {
-    pub fn fit(data: &Dataset, types: &Types, base: &'a TypePopularity, cells: &'a Cells) -> Self {
-        choose(data, types, &STRENGTHS, |strength| Self { base, cells, strength })
+    pub fn fit(data: &Data, base: &'a TypePopularity<'a>, cells: &'a Cells) -> Self {
+        choose(data, &STRENGTHS, |strength| Self { base, cells, strength })
     }
 }
 
@@ -129,12 +126,11 @@ impl Answers for ProfilePopularity<'_> {
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
         probabilities.fill(0.0);
         let kind = question.told_type;
-        let gender = word(question.customer, "gender");
-        let price = self.cells.prices[kind as usize].as_deref();
-        let band = price.and_then(|feature| word(question.customer, feature));
-        let by_gender = self.cells.by_gender.get(&(kind, gender.clone()));
+        let gender = value(question.features, self.cells.gender);
+        let band = value(question.features, self.cells.prices[kind]);
+        let by_gender = self.cells.by_gender.get(&(kind, gender));
         let by_band = self.cells.by_band.get(&(kind, gender, band));
-        for article in &self.cells.articles_of_type[kind as usize] {
+        for article in &self.cells.articles_of_type[kind] {
             let mut probability = self.base.within_type(*article as usize);
             for counted in [by_gender, by_band].into_iter().flatten() {
                 probability = counted.backed_off(*article, self.strength, probability);

@@ -9,9 +9,9 @@ use serde_json::json;
 use super::{progress::Progress, tables};
 use crate::{
     baselines::{
-        Answers, Cells, Cooccurrence, Pairs, Popularity, ProfilePopularity, TypePopularity, Types, evaluate,
+        Answers, Cells, Cooccurrence, Pairs, Popularity, ProfilePopularity, TypePopularity, evaluate,
     },
-    dataset::{Dataset, Part},
+    data::Data,
     metrics::Summary,
 };
 
@@ -20,9 +20,6 @@ pub(super) struct Baselines {
     /// A data folder: a synthetic world or your own tables.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Draws the development part of the training outfits.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Write the figures here as JSON, too.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
@@ -31,18 +28,17 @@ pub(super) struct Baselines {
 impl Baselines {
     pub(super) fn run(self) -> Result<()> {
         let bar = Progress::new("reading", 1);
-        let data = Dataset::read(&self.data, self.seed)?;
+        let data = Data::load(&self.data)?;
         bar.finish();
-        let types = Types::new(&data);
-        let popularity = Popularity::fit(&data, &types);
-        let told = TypePopularity::fit(&data, &types);
+        let popularity = Popularity::fit(&data);
+        let told = TypePopularity::fit(&data);
         let pairs = Pairs::count(&data);
         let bar = Progress::new("co-occurrence, its weight", 1);
-        let cooccurrence = Cooccurrence::fit(&data, &types, &popularity, &pairs);
+        let cooccurrence = Cooccurrence::fit(&data, &popularity, &pairs);
         bar.finish();
         let bar = Progress::new("popularity by profile, its strength", 1);
-        let cells = Cells::count(&data, &types);
-        let profile = ProfilePopularity::fit(&data, &types, &told, &cells);
+        let cells = Cells::count(&data);
+        let profile = ProfilePopularity::fit(&data, &told, &cells);
         bar.finish();
 
         let methods: [(String, &dyn Answers); 4] = [
@@ -54,13 +50,13 @@ impl Baselines {
         let mut figures: Vec<(String, Summary)> = Vec::with_capacity(methods.len());
         tables::head("validation split, every slot masked in turn");
         for (name, method) in methods {
-            let summary = evaluate(&data, &types, Part::Validation, method).summary();
+            let summary = evaluate(&data, data.validation(), method).summary();
             tables::line(&name, &summary);
             figures.push((name, summary));
         }
         println!(
             "\nRanks are over the whole catalogue, ties share their mean rank, and articles already in the \
-             outfit are not\nleft out. In brackets, what was chosen on the development part."
+             outfit are not\nleft out. In brackets, what was chosen on the development split."
         );
         println!(
             "gender and price band are worth {:.3} nats beside the type alone",

@@ -33,8 +33,8 @@ pub(super) struct Fit {
     /// Go on with the run that the folder holds, if it holds one.
     #[arg(long)]
     resume: bool,
-    /// Settings that differ from the built-in ones, task weights among them; another run's config.toml will
-    /// do. Flags win over it.
+    /// Settings that differ from the built-in ones, task weights and the weight of pairs among them;
+    /// another run's config.toml will do. Flags win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Draws the first weights, the order of the outfits, and what is masked.
@@ -205,8 +205,11 @@ impl Screen {
 fn line(record: &EpochRecord) -> String {
     let EpochRecord { epoch, training, development, .. } = record;
     let steps = training.steps.map_or_else(String::new, |steps| format!(", {steps:.2} steps"));
+    let pair = record.pair.map_or_else(String::new, |pair| {
+        format!(", pairs told {:.2} % (AUC {:.4})", 100.0 * pair.accuracy, pair.auc)
+    });
     format!(
-        "epoch {epoch}: training {:.4}, development {:.4}{steps}, recall@5 {:.2} %, {:.0} outfits/s, {:.0} s{}",
+        "epoch {epoch}: training {:.4}, development {:.4}{steps}, recall@5 {:.2} %{pair}, {:.0} outfits/s, {:.0} s{}",
         training.cross_entropy,
         development.cross_entropy,
         100.0 * development.recall_at_5,

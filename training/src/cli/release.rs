@@ -7,7 +7,7 @@ use atelier::release::Method;
 use clap::Args;
 
 use super::{evaluate, export::Floats, progress::Progress};
-use crate::{baselines::beside_methods, data::Data, dataset::Dataset, fit::RunFolder, release::Plan};
+use crate::{baselines::beside_methods, data::Data, fit::RunFolder, release::Plan};
 
 #[derive(Debug, Args)]
 pub(super) struct Release {
@@ -43,7 +43,7 @@ impl Release {
         bar.finish();
         let cases = evaluate::cases(&data)?.as_slice().len();
         let bar = Progress::new("baselines", 1);
-        let baselines = beside_methods(&Dataset::read(&self.data, 1)?);
+        let baselines = beside_methods(&data);
         bar.finish();
         let runs: Vec<RunFolder> = self.runs.iter().map(RunFolder::new).collect();
         let plan = Plan {

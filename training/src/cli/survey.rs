@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use crate::{dataset::Dataset, survey};
+use crate::survey::{self, Rows};
 
 #[derive(Debug, Args)]
 pub(super) struct Survey {
@@ -22,7 +22,7 @@ pub(super) struct Survey {
 
 impl Survey {
     pub(super) fn run(self) -> Result<()> {
-        let data = Dataset::read(&self.data, self.seed)?;
+        let data = Rows::read(&self.data)?;
         print!("{}", survey::marginals(&data));
         for outfit in survey::sample(&data, self.outfits, self.seed) {
             println!("{}", survey::in_words(&data, outfit));

@@ -26,7 +26,8 @@ pub(super) struct Synthesise {
     /// Validation outfits.
     #[arg(long, default_value_t = 17_000)]
     validation: usize,
-    #[arg(long, value_enum, default_value_t = Format::JsonLines)]
+    /// jsonl, csv or parquet.
+    #[arg(long, default_value_t = Format::JsonLines)]
     format: Format,
     /// Replace a world that is there already.
     #[arg(long)]

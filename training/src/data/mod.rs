@@ -1,12 +1,13 @@
-//! A data folder in memory: the three tables as indices that models take.
+//! A data folder: its rows, and the three tables in memory as indices that models and baselines take.
 //!
-//! It comes in through [`Data::load`], which reads and checks the files of a folder, and goes out as
-//! small views: an outfit's articles, its encoded features, the numbers of the outfits of a split.
-//! Profiles become indices through the domain's encoder alone. It must never know a model, a method or
-//! a metric.
+//! [`Folder`] reads and checks the files, row by row. [`Data::load`] makes indices of them, which go out
+//! as small views: an outfit's articles, its encoded features, the numbers of the outfits of a split.
+//! Profiles become indices through the domain's encoder alone. It must never know a model, a method, a
+//! metric, or how the folder was made.
 
 mod features;
 mod fingerprint;
+mod folder;
 mod load;
 mod outfits;
 mod split;
@@ -15,6 +16,7 @@ pub(crate) mod tests;
 
 use atelier::domain::{CustomerId, Schema, Vocabulary};
 
+pub use folder::Folder;
 pub use outfits::Outfits;
 
 /// Articles, customers and outfits by number: the number of their row in the files.

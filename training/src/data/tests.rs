@@ -151,7 +151,9 @@ fn a_folder_that_does_not_fit_is_refused() {
     fs::remove_file(bare.path().join("customers.jsonl")).unwrap();
     let said = Data::load(bare.path()).unwrap_err().to_string();
     assert!(
-        said.contains("has no file of customers; `atelier-training import` makes a whole folder"),
+        said.contains(
+            "has no customers.jsonl, customers.csv or customers.parquet; make a data folder of your own"
+        ),
         "{said}"
     );
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use crate::{
-    AdamWConfig,
+    AdamWConfig, DeviceError,
     data::Data,
     model::{DeviceKind, ModelConfig},
 };
@@ -25,6 +25,9 @@ pub struct RunConfig {
     /// By article type: what the loss of a masked article is multiplied with, 1 where a type is not
     /// named.
     pub task_weights: BTreeMap<String, f32>,
+    /// Whether two halves were one outfit, learned beside the masked articles.
+    #[serde(default)]
+    pub pair: PairConfig,
     pub adamw: AdamWConfig,
     pub model: ModelConfig,
 }
@@ -60,6 +63,14 @@ pub struct FitConfig {
     pub device: DeviceKind,
 }
 
+/// Halves of outfits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairConfig {
+    /// What the pairs' loss is multiplied with; 0, and there are no pairs and no layers for them.
+    pub weight: f32,
+}
+
 impl Default for FitConfig {
     fn default() -> Self {
         Self {
@@ -77,7 +88,7 @@ impl Default for FitConfig {
 
 impl RunConfig {
     /// The settings for this method and data: the built-in ones, changed by a configuration file (any of
-    /// the tables `fit`, `task_weights`, `adamw` and `model`, and in them whatever differs), then by
+    /// the tables `fit`, `task_weights`, `pair`, `adamw` and `model`, and in them whatever differs), then by
     /// `change`, which is where flags go.
     ///
     /// # Errors
@@ -99,6 +110,7 @@ impl RunConfig {
             data: data_config,
             fit: FitConfig::default(),
             task_weights: BTreeMap::new(),
+            pair: PairConfig::default(),
             adamw: AdamWConfig::default(),
             model: built_in.clone(),
         };
@@ -109,6 +121,7 @@ impl RunConfig {
             config.model.articles = built_in.articles;
             config.model.features = built_in.features;
         }
+        config.model.pair = config.pair.weight > 0.0;
         change(&mut config.fit);
         config.check(data)?;
         Ok(config)
@@ -141,6 +154,13 @@ impl RunConfig {
         }
         if !(0.0..=1.0).contains(&second_blank) {
             bail!("second_blank is a share from 0 to 1, found {second_blank}");
+        }
+        let PairConfig { weight } = self.pair;
+        if !(weight >= 0.0 && weight.is_finite()) {
+            bail!("the pairs' weight must be a number from 0 up, found {weight}");
+        }
+        if weight > 0.0 && self.fit.device == DeviceKind::Cuda {
+            return Err(DeviceError::Pairs.into());
         }
         for (name, weight) in &self.task_weights {
             if !data.types().contains(name) {

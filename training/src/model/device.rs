@@ -2,7 +2,7 @@
 //! a batch goes in, the losses come out.
 
 use super::{
-    Batch, Learner, Loss, Trainer,
+    Batch, Learner, Loss, PairBatch, Trainer,
     step::{SHARD, key, mixed},
 };
 use crate::engine::{
@@ -61,6 +61,7 @@ impl<D: Device> DeviceTrainer<D> {
             cross_entropy: mean(losses.iter().copied().map(f64::from).sum()),
             total: mean(weighted.sum()) + ponder,
             steps: model.structure.halting.map(|_| mean(learned.steps)),
+            pair: None,
         })
     }
 
@@ -100,7 +101,16 @@ impl<D: Device> Learner for DeviceTrainer<D> {
         self.parameters.steps()
     }
 
-    fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Result<Loss, DeviceError> {
+    fn step(
+        &mut self,
+        batch: &Batch,
+        pairs: Option<(&PairBatch, f32)>,
+        learning_rate: f32,
+        seed: u64,
+    ) -> Result<Loss, DeviceError> {
+        if pairs.is_some() {
+            return Err(DeviceError::Pairs);
+        }
         let key = key(seed, self.steps());
         let (learned, learning) = self.gradients(batch, Some(key))?;
         self.parameters.step(&self.device, &learning, &learned.gradients, learning_rate);

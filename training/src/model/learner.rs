@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Batch, DeviceTrainer, Loss, Trainer};
+use super::{Batch, DeviceTrainer, Loss, PairBatch, Trainer};
 use crate::engine::{DeviceError, device::Cuda};
 
 /// Where a run computes.
@@ -24,8 +24,15 @@ pub trait Learner {
     /// Steps made so far.
     fn steps(&self) -> u32;
 
-    /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
-    fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Result<Loss, DeviceError>;
+    /// Learns from a batch, and from pairs, whose loss counts as often as the number beside them says.
+    /// Dropout comes from `seed` and the number of the step alone.
+    fn step(
+        &mut self,
+        batch: &Batch,
+        pairs: Option<(&PairBatch, f32)>,
+        learning_rate: f32,
+        seed: u64,
+    ) -> Result<Loss, DeviceError>;
 
     /// What the exported model answers, outfit by outfit: one logit an article.
     fn logits(&self, batch: &Batch) -> Result<Vec<f32>, DeviceError>;
@@ -92,8 +99,17 @@ impl Learner for Trainer {
         self.steps()
     }
 
-    fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Result<Loss, DeviceError> {
-        Ok(self.step(batch, learning_rate, seed))
+    fn step(
+        &mut self,
+        batch: &Batch,
+        pairs: Option<(&PairBatch, f32)>,
+        learning_rate: f32,
+        seed: u64,
+    ) -> Result<Loss, DeviceError> {
+        Ok(match pairs {
+            None => self.step(batch, learning_rate, seed),
+            Some((pairs, weight)) => self.step_with_pairs(batch, pairs, weight, learning_rate, seed),
+        })
     }
 
     fn logits(&self, batch: &Batch) -> Result<Vec<f32>, DeviceError> {

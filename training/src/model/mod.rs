@@ -11,6 +11,7 @@ mod device;
 mod file;
 mod learner;
 mod method;
+mod pair;
 mod step;
 mod structure;
 
@@ -20,6 +21,7 @@ pub(crate) use device::DeviceTrainer;
 pub use file::FileError;
 pub use learner::{DeviceKind, Learner, OpenDevice};
 pub use method::{Axes, Conditioning, Trunk};
+pub use pair::{PairBatch, PairExample};
 pub use step::{Loss, Trainer};
 pub(crate) use structure::{Output, Structure};
 

@@ -25,6 +25,8 @@ pub struct Loss {
     pub total: f64,
     /// Mean steps over slots, then outfits, of a universal trunk.
     pub steps: Option<f64>,
+    /// Mean cross-entropy over the pairs of halves that were judged beside the outfits, in nats.
+    pub pair: Option<f64>,
 }
 
 /// A model, its optimiser, and room for the logits of a batch.
@@ -32,7 +34,7 @@ pub struct Loss {
 pub struct Trainer {
     pub(super) model: Model,
     pub(super) adamw: AdamW,
-    scratch: Vec<f32>,
+    pub(super) scratch: Vec<f32>,
 }
 
 impl Trainer {
@@ -58,9 +60,13 @@ impl Trainer {
     pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
         let key = key(seed, self.adamw.steps);
         let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        let articles = self.model.structure.tables.articles;
-        self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
+        self.learn(&gradients, learning_rate);
         loss
+    }
+
+    pub(super) fn learn(&mut self, gradients: &Gradients, learning_rate: f32) {
+        let articles = self.model.structure.tables.articles;
+        self.adamw.step(&mut self.model.weights, articles, gradients, learning_rate);
     }
 }
 
@@ -141,15 +147,19 @@ impl Model {
                 .collect();
             self.collect(learned, logits, &mut gradients, &mut parts);
         }
-        if let Some(table) = self.structure.head.personas {
-            let width = self.config.personas;
-            let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
-            let into = gradients.of(table, &self.weights);
-            for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
-                add_to(&mut into[row as usize * width..][..width], values);
-            }
-        }
+        self.fold_personas(&mut gradients);
         (self.add_up(&parts, batch.len()), gradients)
+    }
+
+    /// Adds the rows of the personas' table that outfits touched to its dense gradient.
+    pub(super) fn fold_personas(&self, gradients: &mut Gradients) {
+        let Some(table) = self.structure.head.personas else { return };
+        let width = self.config.personas;
+        let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
+        let into = gradients.of(table, &self.weights);
+        for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
+            add_to(&mut into[row as usize * width..][..width], values);
+        }
     }
 
     /// One shard, forwards and backwards; leaves the gradient of its logits in their place.
@@ -227,7 +237,7 @@ impl Model {
         }
     }
 
-    fn tape<'a>(&'a self, shard: &'a Shard, dropout: Option<Dropout>) -> Tape<'a> {
+    pub(super) fn tape<'a>(&'a self, shard: &'a Shard, dropout: Option<Dropout>) -> Tape<'a> {
         Tape::new(&self.weights, &self.structure.tables, shard, self.halting(), dropout)
     }
 
@@ -249,6 +259,7 @@ impl Model {
             cross_entropy: total(|part| part.cross_entropy),
             total: total(|part| part.weighted) + ponder,
             steps: universal.then(|| total(|part| part.steps)),
+            pair: None,
         }
     }
 }

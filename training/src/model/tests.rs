@@ -8,6 +8,7 @@ use crate::AdamWConfig;
 #[cfg(target_os = "linux")]
 mod device;
 mod gradients;
+pub(crate) mod pairs;
 
 /// A model small enough for finite differences; every part of it moves something.
 pub(crate) fn small(method: Method) -> Model {

@@ -126,6 +126,8 @@ pub enum DeviceError {
          or train with --device cpu"
     )]
     TooLarge { what: &'static str, numbers: usize },
+    #[error("a GPU does not learn from pairs: set the pairs' weight to 0, or train with --device cpu")]
+    Pairs,
 }
 
 /// # Errors

@@ -65,7 +65,7 @@ fn same_steps<D: Device>(open: &dyn Fn() -> D, method: Method) {
     let batches: Vec<Batch> = outfits.chunks(8).map(|part| batch(start().model().config(), part)).collect();
     let step = |learner: &mut dyn Learner| {
         let batch = &batches[learner.steps() as usize % batches.len()];
-        learner.step(batch, 1e-2, 29).unwrap()
+        learner.step(batch, None, 1e-2, 29).unwrap()
     };
     let mut cpu = start();
     let mut device = DeviceTrainer::new(open(), start()).unwrap();
@@ -116,7 +116,7 @@ fn a_step_that_kernels_cannot_count_is_refused() {
     let batch = batch(trainer.model().config(), &outfits);
     let mut device = DeviceTrainer::new(Shim::new(), trainer).unwrap();
     device.fetched.model.config.hidden = 1 << 28;
-    let said = device.step(&batch, 1e-3, 1).unwrap_err().to_string();
+    let said = device.step(&batch, None, 1e-3, 1).unwrap_err().to_string();
     assert!(
         said.starts_with("a step needs 11811160064 numbers") && said.contains("smaller --batch"),
         "{said}"

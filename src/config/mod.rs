@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn the_commented_file_says_the_defaults() {
         let mut expected = Config::default();
-        let text = include_str!("../atelier.toml");
+        let text = include_str!("../../atelier.toml");
         let config: Config = toml::from_str(text).unwrap();
         // Two defaults depend on the user's home, so the file shows them in comments only.
         expected.database = config.database.clone();

@@ -1,0 +1,293 @@
+//! Completing outfits: from a customer and an outfit with blanks to articles that belong there.
+//!
+//! A [`Request`] in the shop's own words (ids, features, types) comes in; a [`Completion`] goes out.
+//! Between them the outfit becomes indices, filters become sets, a model is asked, and its answer
+//! becomes articles again. Knows the domain, the catalogue and the engine; must not know HTTP or the
+//! database: whoever calls has read the customer already.
+
+mod admissible;
+mod compare;
+mod diversity;
+mod explain;
+mod joint;
+mod prepare;
+mod score;
+mod ticket;
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+pub use compare::{overlap, rank_biased_overlap};
+pub use explain::{Cause, Reason};
+pub use joint::{MAX_SETS, OutfitSet};
+pub use prepare::{Invalid, Warning};
+pub use score::{ArticleScore, OutfitScore};
+pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
+
+use prepare::Prepared;
+
+use crate::{
+    catalogue::Catalogue,
+    domain::{Article, ArticleId, Features},
+    engine::{Answer, AskError, Question, Serving},
+    release::Method,
+};
+
+/// Most suggestions for one blank.
+pub const MAX_K: usize = 250;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is known of the customer and of the outfit; `stored` are those that came from the profile,
+    /// whose faults are warnings, while those of `given` are the caller's own mistakes.
+    pub stored: Features,
+    pub given: Features,
+    /// None is a blank. Without a blank one more article is asked for.
+    pub outfit: Vec<Option<ArticleId>>,
+    pub method: Method,
+    pub k: usize,
+    pub filters: Filters,
+    /// From 0, the most likely first, to 1, as different from each other as can be.
+    pub diversity: f64,
+    pub lift: bool,
+    pub explain: bool,
+    /// How many whole outfits are wanted with all blanks filled together; none if 0.
+    pub sets: usize,
+    /// Articles whose rank and probability are asked for, whether suggested or not.
+    pub standing_of: Vec<ArticleId>,
+}
+
+/// Who may be suggested.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filters {
+    /// By slot of the request's outfit.
+    pub types: BTreeMap<usize, Vec<String>>,
+    pub exclude: Vec<ArticleId>,
+    pub least_price: Option<f64>,
+    pub most_price: Option<f64>,
+    /// Only what is in stock.
+    pub in_stock: bool,
+    /// The customer's no-go's are hard limits.
+    pub no_gos: bool,
+}
+
+impl Default for Filters {
+    fn default() -> Self {
+        let (types, exclude) = (BTreeMap::new(), Vec::new());
+        Self { types, exclude, least_price: None, most_price: None, in_stock: false, no_gos: true }
+    }
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    pub blanks: Vec<Blank>,
+    pub sets: Vec<OutfitSet>,
+    pub warnings: Vec<Warning>,
+    /// The outfit's mix of personas, where the method has them.
+    pub personas: Option<Vec<f32>>,
+    /// Mean steps, where the method has a universal trunk.
+    pub steps: Option<f32>,
+    /// The outfit by the vocabulary's indices; None where the release does not know the article.
+    pub slots: Vec<Option<u32>>,
+    pub cost: Cost,
+}
+
+/// One blank and who belongs there.
+#[derive(Debug, Clone)]
+pub struct Blank {
+    /// In the request's outfit; one past its end where it had no blank.
+    pub slot: usize,
+    pub suggestions: Vec<Suggestion>,
+    /// How many articles could be suggested.
+    pub admissible: usize,
+    /// In the order of the request's `standing_of`; None where the release does not know the article.
+    pub standings: Vec<Option<Stands>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Suggestion {
+    pub index: u32,
+    pub article: Arc<Article>,
+    /// Over the whole vocabulary.
+    pub probability: f64,
+    /// Of the probability of all that could be suggested.
+    pub share: f64,
+    /// How many times as likely as without knowing the customer.
+    pub lift: Option<f64>,
+    pub reasons: Option<Vec<Reason>>,
+}
+
+/// Where an article stands that was asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stands {
+    pub rank: usize,
+    pub probability: f64,
+    /// Whether it could be suggested at all.
+    pub admissible: bool,
+}
+
+/// What it took, over all passes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    pub queued: Duration,
+    pub inferred: Duration,
+    /// Questions that a model was asked.
+    pub questions: usize,
+    /// The largest run that any of them was part of.
+    pub batch: usize,
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CompletionError {
+    #[error("the request makes no sense in {} places", .0.len())]
+    Invalid(Vec<Invalid>),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+}
+
+/// A release and the catalogue as it sees it: what every completion is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Ground<'a> {
+    pub serving: &'a Serving,
+    pub catalogue: &'a Catalogue,
+}
+
+/// Completes an outfit.
+pub async fn complete(
+    ground: Ground<'_>,
+    request: &Request,
+    deadline: Instant,
+) -> Result<Completion, CompletionError> {
+    let mut prepared = Prepared::new(ground, request)?;
+    let asker = Asker { ground, method: request.method, deadline };
+    let mut cost = Cost::default();
+    let answers = asker.ask(questions(&prepared, request), &mut cost).await?;
+    let (personas, steps) =
+        answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
+    let mut blanks: Vec<Blank> = answers
+        .into_iter()
+        .zip(&prepared.blanks)
+        .map(|(answer, blank)| whole(ground, request, blank, answer))
+        .collect();
+    if request.lift {
+        add_lift(asker, &prepared, &mut blanks, &mut cost).await?;
+    }
+    if request.explain {
+        explain::explain(asker, &prepared, &mut blanks, &mut cost).await?;
+    }
+    let sets = if request.sets > 0 {
+        joint::fill(asker, &prepared, request.sets, &mut cost).await?
+    } else {
+        Vec::new()
+    };
+    let slots = prepared.known.clone();
+    let warnings = std::mem::take(&mut prepared.warnings);
+    Ok(Completion { blanks, sets, warnings, personas, steps, slots, cost })
+}
+
+/// How well an outfit hangs together for a customer.
+pub async fn score(
+    ground: Ground<'_>,
+    request: &Request,
+    deadline: Instant,
+) -> Result<OutfitScore, CompletionError> {
+    let prepared = Prepared::whole(ground, request)?;
+    score::score(Asker { ground, method: request.method, deadline }, prepared).await
+}
+
+/// Asks one method, and keeps account.
+#[derive(Debug, Clone, Copy)]
+struct Asker<'a> {
+    ground: Ground<'a>,
+    method: Method,
+    deadline: Instant,
+}
+
+impl Asker<'_> {
+    async fn ask(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
+        let asked = questions.len();
+        let answered = self.ground.serving.ask(self.method, questions, self.deadline).await?;
+        cost.queued += answered.queued;
+        cost.inferred += answered.inferred;
+        cost.questions += asked;
+        cost.batch = cost.batch.max(answered.batch);
+        Ok(answered.answers)
+    }
+
+    fn of(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+}
+
+fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
+    let of: Vec<u32> = prepared.standing_of.iter().flatten().copied().collect();
+    let question = |blank: &prepare::Blank| Question {
+        slots: prepared.slots.clone(),
+        blank: blank.place,
+        context: prepared.context.clone(),
+        admissible: Some(Arc::clone(&blank.admissible)),
+        k: diversity::pool(request.k, request.diversity),
+        of: of.clone(),
+        ranks: true,
+    };
+    prepared.blanks.iter().map(question).collect()
+}
+
+/// An answer's indices become articles.
+fn whole(ground: Ground<'_>, request: &Request, blank: &prepare::Blank, answer: Answer) -> Blank {
+    let of_admissible = answer.admissible_probability;
+    let suggestions = answer.top.into_iter().map(|candidate| {
+        let article = ground.catalogue.article(candidate.article);
+        Suggestion {
+            index: candidate.article,
+            article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
+            probability: candidate.probability,
+            share: if of_admissible > 0.0 { (candidate.probability / of_admissible).min(1.0) } else { 0.0 },
+            lift: None,
+            reasons: None,
+        }
+    });
+    let suggestions = diversity::choose(suggestions.collect(), request.k, request.diversity);
+    let mut found = answer.of.into_iter();
+    let standings = prepare::indices(ground, &request.standing_of).into_iter().map(|index| {
+        let (index, standing) = (index?, found.next()?);
+        Some(Stands {
+            rank: standing.rank.expect("ranks were asked for; this is a bug"),
+            probability: standing.log_probability.exp(),
+            admissible: blank.admissible.contains(index),
+        })
+    });
+    Blank { slot: blank.slot, standings: standings.collect(), suggestions, admissible: answer.admissible }
+}
+
+/// What knowing the customer changed: the same question to [None].
+async fn add_lift(
+    asker: Asker<'_>,
+    prepared: &Prepared,
+    blanks: &mut [Blank],
+    cost: &mut Cost,
+) -> Result<(), AskError> {
+    let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
+        slots: prepared.slots.clone(),
+        blank: blank.place,
+        context: prepared.context.clone(),
+        admissible: None,
+        k: 0,
+        of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
+        ranks: false,
+    };
+    let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
+    let answers = asker.of(Method::None).ask(questions, cost).await?;
+    for (blank, answer) in blanks.iter_mut().zip(answers) {
+        for (suggestion, standing) in blank.suggestions.iter_mut().zip(answer.of) {
+            suggestion.lift = Some((suggestion.probability.ln() - standing.log_probability).exp());
+        }
+    }
+    Ok(())
+}

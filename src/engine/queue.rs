@@ -1,0 +1,171 @@
+//! What waits for one method: bounded, first come first served.
+
+use std::{
+    collections::VecDeque,
+    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use super::{Answer, Question};
+
+/// Why a question has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AskError {
+    #[error("{waiting} questions wait for this method already, the limit is {limit}")]
+    Full {
+        waiting: usize,
+        limit: usize,
+        /// How long it takes, at the pace of the last runs, until half of those that wait are answered.
+        retry_after: Duration,
+    },
+    #[error("no answer within the deadline: {waited:?} were spent waiting for a free model")]
+    Deadline { waited: Duration },
+    /// The model failed on it. The log has the reason.
+    #[error("the model failed: {0}")]
+    Failed(String),
+    #[error("the release has no method {0}")]
+    NoMethod(crate::release::Method),
+}
+
+/// Questions that belong together, and where their answers go.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) questions: Vec<Question>,
+    pub(super) since: Instant,
+    pub(super) deadline: Instant,
+    pub(super) reply: oneshot::Sender<Result<Reply, AskError>>,
+}
+
+/// Answers, and what it took.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) answers: Vec<Answer>,
+    pub(super) queued: Duration,
+    pub(super) inferred: Duration,
+    /// Questions that were answered in the same run.
+    pub(super) batch: usize,
+}
+
+/// How a method's queue stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueueState {
+    pub waiting: usize,
+    pub limit: usize,
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    /// Guards the line and its count together; held for pushes and pops only, never while a model
+    /// runs.
+    line: Mutex<Line>,
+    /// Told when a job arrives or the queue closes.
+    arrived: Condvar,
+    limit: usize,
+}
+
+#[derive(Debug, Default)]
+struct Line {
+    jobs: VecDeque<Job>,
+    /// Questions in all jobs.
+    waiting: usize,
+    closed: bool,
+    /// Seconds a question, over all workers, smoothed over the last runs.
+    pace: f64,
+}
+
+impl Queue {
+    pub(super) fn new(limit: usize) -> Self {
+        Self { line: Mutex::default(), arrived: Condvar::new(), limit }
+    }
+
+    /// All of these jobs or none.
+    pub(super) fn push(&self, jobs: Vec<Job>) -> Result<(), AskError> {
+        let mut line = self.line();
+        let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
+        // One request may be larger than the limit; alone it is let in, or it would be refused for ever.
+        if line.waiting > 0 && line.waiting + asked > self.limit {
+            let half = count(line.waiting) / 2.0 * line.pace;
+            let retry_after = Duration::from_secs_f64(half.clamp(0.001, 60.0));
+            return Err(AskError::Full { waiting: line.waiting, limit: self.limit, retry_after });
+        }
+        line.waiting += asked;
+        line.jobs.extend(jobs);
+        drop(line);
+        self.arrived.notify_one();
+        Ok(())
+    }
+
+    /// Waits for jobs and takes as many as make up at most `most` questions, leaving out those whose
+    /// callers are gone or whose deadline has passed. None once the queue is closed and empty.
+    pub(super) fn pop(&self, most: usize) -> Option<Vec<Job>> {
+        let mut line = self.line();
+        loop {
+            let mut taken = Vec::new();
+            let mut questions = 0;
+            while let Some(job) = line.jobs.front() {
+                let asked = job.questions.len();
+                if !taken.is_empty() && questions + asked > most {
+                    break;
+                }
+                let job = line.jobs.pop_front().expect("it was looked at; this is a bug");
+                line.waiting -= asked;
+                if let Some(job) = still_wanted(job) {
+                    questions += asked;
+                    taken.push(job);
+                }
+            }
+            if !taken.is_empty() {
+                let more = !line.jobs.is_empty();
+                drop(line);
+                if more {
+                    self.arrived.notify_one();
+                }
+                return Some(taken);
+            }
+            if line.closed {
+                return None;
+            }
+            line = self.arrived.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// A run of so many questions by one of `workers` took so long.
+    pub(super) fn ran(&self, questions: usize, took: Duration, workers: usize) {
+        let pace = took.as_secs_f64() / count(questions) / count(workers);
+        let mut line = self.line();
+        line.pace = if line.pace == 0.0 { pace } else { 0.8 * line.pace + 0.2 * pace };
+    }
+
+    /// Workers answer what waits and end.
+    pub(super) fn close(&self) {
+        self.line().closed = true;
+        self.arrived.notify_all();
+    }
+
+    pub(super) fn state(&self) -> QueueState {
+        QueueState { waiting: self.line().waiting, limit: self.limit }
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn still_wanted(job: Job) -> Option<Job> {
+    if job.reply.is_closed() {
+        return None;
+    }
+    let now = Instant::now();
+    if now >= job.deadline {
+        // Whoever left in this very moment needs no answer.
+        let _ = job.reply.send(Err(AskError::Deadline { waited: now - job.since }));
+        return None;
+    }
+    Some(job)
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}

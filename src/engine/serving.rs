@@ -1,0 +1,191 @@
+//! A release with its models running.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::future::try_join_all;
+use tokio::sync::oneshot;
+
+use super::{
+    Answer, AskError, Device, Question, QueueState, Settings,
+    model::{Expected, Model, ModelError},
+    queue::{Job, Queue},
+    worker,
+};
+use crate::{
+    onnx_runtime::OnnxRuntime,
+    release::{Method, Release, ReleaseError},
+};
+
+/// Why a release cannot be served. What is served goes on being served.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    #[error(transparent)]
+    Release(#[from] ReleaseError),
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    #[error("no thread can be started for a model: {0}")]
+    Thread(#[from] io::Error),
+}
+
+/// A release that answers. Dropping it lets its threads finish what waits, and frees its models.
+#[derive(Debug)]
+pub struct Serving {
+    release: Release,
+    device: Device,
+    /// Why a better device was not taken, in ONNX Runtime's words.
+    device_note: Option<String>,
+    lines: BTreeMap<Method, MethodLine>,
+    batch: usize,
+}
+
+/// One method: where its questions wait.
+#[derive(Debug)]
+struct MethodLine {
+    queue: Arc<Queue>,
+    takes_features: bool,
+}
+
+/// Answers to questions asked together, and what it took.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answered {
+    pub answers: Vec<Answer>,
+    /// The longest that any of them waited for a free model.
+    pub queued: Duration,
+    /// The longest that any of their runs took.
+    pub inferred: Duration,
+    /// The largest run that any of them was part of.
+    pub batch: usize,
+}
+
+impl Serving {
+    pub(super) fn start(
+        runtime: &OnnxRuntime,
+        release: Release,
+        settings: Settings,
+    ) -> Result<Self, LoadError> {
+        let (device, device_note) = try_devices(runtime, &release, settings)?;
+        let mut serving =
+            Self { release, device, device_note, lines: BTreeMap::new(), batch: settings.batch.max(1) };
+        let entries = serving.release.manifest().methods.clone();
+        for entry in &entries {
+            let queue = Arc::new(Queue::new(settings.queue));
+            // In its place before its first thread runs: where a later model fails, dropping what was
+            // begun ends that thread.
+            let line = MethodLine { queue: Arc::clone(&queue), takes_features: false };
+            let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
+            for _ in 0..settings.workers.max(1) {
+                let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
+                line.takes_features = model.takes_features();
+                let queue = Arc::clone(&queue);
+                worker::start(entry.method, model, queue, serving.batch, settings.workers.max(1))?;
+            }
+        }
+        Ok(serving)
+    }
+
+    pub fn release(&self) -> &Release {
+        &self.release
+    }
+
+    pub fn device(&self) -> Device {
+        self.device
+    }
+
+    /// Why it is not CUDA, where that was tried.
+    pub fn device_note(&self) -> Option<&str> {
+        self.device_note.as_deref()
+    }
+
+    /// In the methods' own order.
+    pub fn methods(&self) -> impl Iterator<Item = Method> {
+        self.lines.keys().copied()
+    }
+
+    pub fn has(&self, method: Method) -> bool {
+        self.lines.contains_key(&method)
+    }
+
+    /// Whether the method sees customers at all.
+    pub fn takes_features(&self, method: Method) -> bool {
+        self.lines.get(&method).is_some_and(|line| line.takes_features)
+    }
+
+    pub fn queues(&self) -> impl Iterator<Item = (Method, QueueState)> {
+        self.lines.iter().map(|(method, line)| (*method, line.queue.state()))
+    }
+
+    /// Answers in the order of the questions. Whoever drops the future has left: what still waits is
+    /// skipped.
+    pub async fn ask(
+        &self,
+        method: Method,
+        questions: Vec<Question>,
+        deadline: Instant,
+    ) -> Result<Answered, AskError> {
+        let line = self.lines.get(&method).ok_or(AskError::NoMethod(method))?;
+        let since = Instant::now();
+        let mut jobs = Vec::new();
+        let mut replies = Vec::new();
+        let mut questions = questions.into_iter().peekable();
+        while questions.peek().is_some() {
+            let (reply, answer) = oneshot::channel();
+            jobs.push(Job {
+                questions: questions.by_ref().take(self.batch).collect(),
+                since,
+                deadline,
+                reply,
+            });
+            replies.push(answer);
+        }
+        line.queue.push(jobs)?;
+        let late = || AskError::Deadline { waited: since.elapsed() };
+        let all = try_join_all(replies.into_iter().map(async |reply| {
+            reply.await.unwrap_or_else(|_| Err(AskError::Failed("its thread ended".into())))
+        }));
+        let replies = tokio::time::timeout_at(deadline.into(), all).await.map_err(|_| late())??;
+        let mut whole =
+            Answered { answers: Vec::new(), queued: Duration::ZERO, inferred: Duration::ZERO, batch: 0 };
+        for reply in replies {
+            whole.answers.extend(reply.answers);
+            whole.queued = whole.queued.max(reply.queued);
+            whole.inferred = whole.inferred.max(reply.inferred);
+            whole.batch = whole.batch.max(reply.batch);
+        }
+        Ok(whole)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        for line in self.lines.values() {
+            line.queue.close();
+        }
+    }
+}
+
+/// The first device on which the release's first model really answers.
+fn try_devices(
+    runtime: &OnnxRuntime,
+    release: &Release,
+    settings: Settings,
+) -> Result<(Device, Option<String>), LoadError> {
+    let (&last, better) =
+        settings.device.candidates().split_last().expect("each choice names a device; this is a bug");
+    let mut note = None;
+    for &device in better {
+        let entry =
+            release.manifest().methods.first().expect("a manifest has its default method; this is a bug");
+        match Model::open(runtime, Expected::new(release, entry), device) {
+            Ok(_) => return Ok((device, None)),
+            // Only what the device may have caused is a reason to try another.
+            Err(ModelError::Runtime { reason, .. }) => note = Some(reason),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok((last, note))
+}

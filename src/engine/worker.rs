@@ -1,0 +1,75 @@
+//! An OS thread that owns a session and answers one method's questions.
+
+use std::{sync::Arc, thread, time::Instant};
+
+use super::{
+    AskError, Question,
+    model::Model,
+    queue::{Job, Queue, Reply},
+};
+use crate::release::Method;
+
+/// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not
+/// wait for that.
+pub(super) fn start(
+    method: Method,
+    model: Model,
+    queue: Arc<Queue>,
+    most: usize,
+    workers: usize,
+) -> std::io::Result<()> {
+    let work = move || work(method, model, &queue, most, workers);
+    thread::Builder::new().name(format!("model-{method}")).spawn(work).map(drop)
+}
+
+fn work(method: Method, mut model: Model, queue: &Queue, most: usize, workers: usize) {
+    while let Some(jobs) = queue.pop(most) {
+        let began = Instant::now();
+        let (questions, askers) = apart(jobs);
+        let answered = model.answer(&questions);
+        let took = began.elapsed();
+        queue.ran(questions.len(), took, workers);
+        match answered {
+            Ok(answers) => {
+                let batch = questions.len();
+                let mut answers = answers.into_iter();
+                for asker in askers {
+                    let own = answers.by_ref().take(asker.questions).collect();
+                    let queued = began - asker.since;
+                    asker.tell(Ok(Reply { answers: own, queued, inferred: took, batch }));
+                }
+            }
+            Err(error) => {
+                tracing::error!(%method, %error, questions = questions.len(), "a run failed");
+                for asker in askers {
+                    asker.tell(Err(AskError::Failed(error.to_string())));
+                }
+            }
+        }
+    }
+}
+
+/// Who waits for how many of a run's answers.
+struct Asker {
+    questions: usize,
+    since: Instant,
+    reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>,
+}
+
+impl Asker {
+    fn tell(self, reply: Result<Reply, AskError>) {
+        // A caller that left while the model ran needs no answer.
+        let _ = self.reply.send(reply);
+    }
+}
+
+fn apart(jobs: Vec<Job>) -> (Vec<Question>, Vec<Asker>) {
+    let mut questions = Vec::new();
+    let askers = jobs.into_iter().map(|job| {
+        let asker = Asker { questions: job.questions.len(), since: job.since, reply: job.reply };
+        questions.extend(job.questions);
+        asker
+    });
+    let askers = askers.collect();
+    (questions, askers)
+}

@@ -1,0 +1,195 @@
+//! What is on offer: the release that answers, the catalogue as it sees it, and which method answers where
+//! none is named. The three change together, at once; a request takes one [`Offer`] and keeps it.
+//!
+//! Knows the engine and the store; must not know HTTP.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, PoisonError, RwLock},
+};
+
+use futures_util::TryStreamExt;
+use tokio::{sync::Mutex, task};
+
+use crate::{
+    catalogue::Catalogue,
+    completion::Ground,
+    engine::{Engine, LoadError, Serving},
+    release::MANIFEST,
+    routing::Routing,
+    store::{Store, StoreError, Timestamp},
+};
+
+/// What a request is answered from.
+#[derive(Debug, Clone)]
+pub struct Offer {
+    pub serving: Arc<Serving>,
+    pub catalogue: Arc<Catalogue>,
+    pub routing: Arc<Routing>,
+    /// The state of the tables that catalogue and routing were read at.
+    articles: i64,
+    settings: i64,
+}
+
+impl Offer {
+    pub fn ground(&self) -> Ground<'_> {
+        Ground { serving: &self.serving, catalogue: &self.catalogue }
+    }
+}
+
+/// Why another release is not on offer now. What was goes on being.
+#[derive(Debug, thiserror::Error)]
+pub enum OfferError {
+    #[error("there is no release {name:?} in {folder}", folder = .folder.display())]
+    NoRelease { name: String, folder: PathBuf },
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// The present offer and its changes.
+#[derive(Debug)]
+pub struct Offers {
+    engine: Engine,
+    store: Store,
+    models: PathBuf,
+    /// Held for as long as it takes to clone or replace the pointer.
+    current: RwLock<Option<Arc<Offer>>>,
+    /// One change at a time: each begins from what the one before it left.
+    changing: Mutex<()>,
+}
+
+/// The setting under which the routing is kept, and that of the release.
+const ROUTING: &str = "routing";
+const RELEASE: &str = "release";
+
+impl Offers {
+    /// `models` is the folder of releases.
+    pub fn new(engine: Engine, store: Store, models: PathBuf) -> Self {
+        Self { engine, store, models, current: RwLock::new(None), changing: Mutex::new(()) }
+    }
+
+    pub fn current(&self) -> Option<Arc<Offer>> {
+        self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The names of the releases in the folder, sorted.
+    pub fn releases(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in self.models.read_dir()? {
+            let path = entry?.path();
+            if path.join(MANIFEST).is_file()
+                && let Some(name) = path.file_name().and_then(|name| name.to_str())
+            {
+                names.push(name.to_owned());
+            }
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub fn folder_of(&self, name: &str) -> PathBuf {
+        self.models.join(name)
+    }
+
+    /// Loads a release beside the one that answers, and puts it in its place; every replica follows.
+    pub async fn activate(&self, name: &str, now: Timestamp) -> Result<Arc<Offer>, OfferError> {
+        let offer = self.serve(name).await?;
+        self.store.settings().set(RELEASE, name, now).await?;
+        Ok(offer)
+    }
+
+    /// Loads a release beside the one that answers, and puts it in its place here.
+    pub async fn serve(&self, name: &str) -> Result<Arc<Offer>, OfferError> {
+        let _changing = self.changing.lock().await;
+        self.replace(name).await
+    }
+
+    /// The release that an admin activated last, on any replica.
+    pub async fn activated(&self) -> Result<Option<String>, StoreError> {
+        self.store.settings().get(RELEASE).await
+    }
+
+    /// Sets what answers where no method is named; every replica follows.
+    pub async fn route(&self, routing: &Routing, now: Timestamp) -> Result<(), StoreError> {
+        let text = serde_json::to_string(routing).expect("a routing is plain JSON; this is a bug");
+        self.store.settings().set(ROUTING, &text, now).await?;
+        self.refresh().await
+    }
+
+    /// Reads anew what has changed in the database since the present offer was made: called after a
+    /// change made here, and now and then for those made elsewhere.
+    pub async fn refresh(&self) -> Result<(), StoreError> {
+        let _changing = self.changing.lock().await;
+        let Some(offer) = self.current() else { return Ok(()) };
+        let articles = self.store.articles().revision().await?;
+        let settings = self.store.settings().revision().await?;
+        let mut next = Offer::clone(&offer);
+        if articles != offer.articles {
+            next.catalogue = self.catalogue(&offer.serving).await?;
+            next.articles = articles;
+        }
+        if settings != offer.settings {
+            next.routing = self.routing().await?;
+            next.settings = settings;
+        }
+        if (articles, settings) != (offer.articles, offer.settings) {
+            self.put(next);
+        }
+        Ok(())
+    }
+
+    async fn replace(&self, name: &str) -> Result<Arc<Offer>, OfferError> {
+        let folder = self.folder(name)?;
+        let engine = self.engine.clone();
+        // Reading and warming up takes seconds of a core: not on a thread that answers requests.
+        let load = task::spawn_blocking(move || engine.load(&folder));
+        let serving = Arc::new(load.await.expect("loading does not panic; this is a bug")?);
+        // Before the tables are read: what changes meanwhile is read again by the next refresh.
+        let articles = self.store.articles().revision().await?;
+        let settings = self.store.settings().revision().await?;
+        let catalogue = self.catalogue(&serving).await?;
+        let routing = self.routing().await?;
+        Ok(self.put(Offer { serving, catalogue, routing, articles, settings }))
+    }
+
+    /// A plain name of a folder that holds a release.
+    fn folder(&self, name: &str) -> Result<PathBuf, OfferError> {
+        let folder = self.models.join(name);
+        let plain = Path::new(name).file_name().is_some_and(|only| only == name);
+        if plain && folder.join(MANIFEST).is_file() {
+            return Ok(folder);
+        }
+        Err(OfferError::NoRelease { name: name.to_owned(), folder: self.models.clone() })
+    }
+
+    async fn catalogue(&self, serving: &Serving) -> Result<Arc<Catalogue>, StoreError> {
+        let articles: Vec<_> = self.store.articles().all().try_collect().await?;
+        let release = serving.release();
+        Ok(Arc::new(Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema())))
+    }
+
+    async fn routing(&self) -> Result<Arc<Routing>, StoreError> {
+        let Some(text) = self.store.settings().get(ROUTING).await? else { return Ok(Arc::default()) };
+        let routing = serde_json::from_str(&text).unwrap_or_else(|error| {
+            // Written by another version, perhaps: the default is better than no answers.
+            tracing::error!(%error, "the stored routing is not understood; the release's default answers");
+            Routing::default()
+        });
+        Ok(Arc::new(routing))
+    }
+
+    fn put(&self, offer: Offer) -> Arc<Offer> {
+        let offer = Arc::new(offer);
+        let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&offer));
+        // Outside the lock: the last holder of a release frees its models.
+        drop(old);
+        offer
+    }
+}

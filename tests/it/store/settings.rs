@@ -1,0 +1,34 @@
+use std::collections::HashSet;
+
+use atelier::store::Timestamp;
+use futures_util::future::join_all;
+
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(set_then_get, those_who_start_together_agree);
+
+const NOW: Timestamp = Timestamp::from_millis(1);
+
+async fn set_then_get(db: TestDatabase) {
+    let store = db.open().await;
+    let settings = store.settings();
+    let before = settings.revision().await.unwrap();
+    assert_eq!(settings.get("routing").await, Ok(None));
+    settings.set("routing", "{}", NOW).await.unwrap();
+    settings.set("routing", "{\"a\": \"ä'\"}", NOW).await.unwrap();
+    assert_eq!(settings.get("routing").await, Ok(Some("{\"a\": \"ä'\"}".into())));
+    assert_eq!(settings.revision().await, Ok(before + 2), "whoever keeps a copy sees that it is old");
+    assert_eq!(settings.get_or_set("routing", "other", NOW).await, Ok("{\"a\": \"ä'\"}".into()));
+    assert_eq!(settings.get("release").await, Ok(None));
+}
+
+async fn those_who_start_together_agree(db: TestDatabase) {
+    let stores = [db.open().await, db.open().await];
+    let secrets: Vec<String> = (0..8).map(|number| format!("secret {number}")).collect();
+    let all = secrets.iter().enumerate().map(|(place, secret)| {
+        let store = &stores[place % 2];
+        async move { store.settings().get_or_set("tickets", secret, NOW).await.unwrap() }
+    });
+    let got: HashSet<String> = join_all(all).await.into_iter().collect();
+    assert_eq!(got.len(), 1, "{got:?}");
+}
