@@ -23,6 +23,15 @@ it filter="":
 world:
     cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600
 
+# The GPU's kernels compile: needs libnvrtc on LD_LIBRARY_PATH, but no GPU.
+cuda-kernels:
+    cargo test -p atelier-training --lib -- --ignored --nocapture kernels_compile_for_gpus
+
+# On a machine with a GPU: it computes what the CPU does, for every method, and how fast.
+cuda-check: cuda-kernels
+    cargo test -p atelier-training --lib -- --ignored --nocapture a_gpu_computes_what_the_cpu_does
+    cargo bench -p atelier-training --bench step -- gsu cuda
+
 # What decides whether a change lands.
 ci:
     bash .ci/run

@@ -3,6 +3,8 @@
 //! ARCHITECTURE.md traces a request and a training run through these modules and says what each must
 //! never know.
 
+#![forbid(unsafe_code)]
+
 pub mod calendar;
 pub mod catalogue;
 pub mod cli;

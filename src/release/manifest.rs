@@ -97,6 +97,10 @@ pub struct MethodEntry {
     pub method: Method,
     /// Its ONNX file, one of the release's files.
     pub file: String,
+    /// Its ONNX file that says of two halves if they were one outfit, where it has one: one of the
+    /// release's files, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pair: Option<String>,
     pub parameters: u64,
     /// What was measured of it; free, because evaluations grow.
     #[serde(default)]
@@ -157,7 +161,8 @@ impl Manifest {
         if let Some(name) = self.files.keys().find(|name| !is_plain(name)) {
             return refuse(name, "that is not a plain file name");
         }
-        let named = [&self.schema, &self.articles].into_iter().chain(self.methods.iter().map(|m| &m.file));
+        let of_methods = self.methods.iter().flat_map(|entry| [&entry.file].into_iter().chain(&entry.pair));
+        let named = [&self.schema, &self.articles].into_iter().chain(of_methods);
         for name in named {
             if !self.files.contains_key(name) {
                 return refuse(name, "has no size and SHA-256 under `files`");

@@ -106,6 +106,11 @@ impl Release {
     pub fn model(&self, method: &MethodEntry) -> PathBuf {
         self.folder.join(&method.file)
     }
+
+    /// Where a method's pair file lies, if it has one.
+    pub fn pair(&self, method: &MethodEntry) -> Option<PathBuf> {
+        method.pair.as_ref().map(|file| self.folder.join(file))
+    }
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {

@@ -48,6 +48,33 @@ fn a_sound_release_opens_in_the_order_of_its_vocabulary() {
     assert_eq!(release.articles()[1].kind(), "hat");
     assert_eq!(release.schema().context_width(), 32);
     assert_eq!(release.model(&release.manifest().methods[0]), folder.join("none.onnx"));
+    assert_eq!(release.pair(&release.manifest().methods[0]), None);
+}
+
+#[test]
+fn a_pair_file_is_checked_like_any_other() {
+    let named = |manifest: &mut serde_json::Value| manifest["methods"][0]["pair"] = "none.pair.onnx".into();
+    assert_eq!(
+        refusal(|manifest, _| named(manifest)),
+        "spring/release.json: the manifest names \"none.pair.onnx\" but has no size and SHA-256 under `files`"
+    );
+    let listed = |manifest: &mut serde_json::Value, folder: &Path| {
+        named(manifest);
+        let path = folder.join("none.pair.onnx");
+        fs::write(&path, "halves").unwrap();
+        let sha256 = digest::of_file(&path).unwrap();
+        manifest["files"]["none.pair.onnx"] = json!({"bytes": 6, "sha256": sha256});
+    };
+    let changed = refusal(|manifest, folder| {
+        listed(manifest, folder);
+        fs::write(folder.join("none.pair.onnx"), "others").unwrap();
+    });
+    assert!(changed.starts_with("spring/none.pair.onnx: SHA-256 "), "{changed}");
+    let (_home, folder) = release(|manifest, folder| listed(manifest, folder));
+    let release = Release::open(&folder).unwrap();
+    let entry = &release.manifest().methods[0];
+    assert_eq!(release.pair(entry), Some(folder.join("none.pair.onnx")));
+    assert_eq!(serde_json::to_value(entry).unwrap()["pair"], "none.pair.onnx");
 }
 
 #[test]

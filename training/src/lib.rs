@@ -16,6 +16,7 @@ pub mod metrics;
 pub mod model;
 mod number;
 pub mod oracle;
+pub mod pair;
 mod random;
 pub mod release;
 pub mod survey;
@@ -23,4 +24,4 @@ pub mod synthesise;
 pub mod table;
 pub mod world;
 
-pub use engine::AdamWConfig;
+pub use engine::{AdamWConfig, DeviceError};

@@ -31,6 +31,8 @@ pub(crate) enum Table {
     Bootstrap = 11,
     /// Customers that a release shows, by customer.
     Shown = 12,
+    /// How outfits are taken apart, by epoch and outfit.
+    Pairs = 13,
 }
 
 /// One row's stream of random numbers.

@@ -3,6 +3,8 @@
 //! Runs and their data come in; a folder goes out that [`atelier::release::Release`] opens. The figures
 //! in it are those of the very files in it.
 
+mod commands;
+
 use std::{
     collections::{BTreeMap, HashSet},
     fs,
@@ -22,13 +24,14 @@ use atelier::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use self::commands::{fit_command, world_command};
 use crate::{
     baselines::Baseline,
     data::{Data, Folder},
-    evaluate::{Answers, Cases, Comparison, Evaluation, ask, compare, write_ranks},
-    export::{Metadata, Storage, export},
+    evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
+    export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
-    fit::{FitConfig, RunConfig, RunFolder},
+    fit::{RunConfig, RunFolder},
     random::{Table as Randomness, choose},
 };
 
@@ -91,14 +94,24 @@ impl Plan<'_> {
         let place = out.join(self.name);
         let folder = NewFolder::begin(&place)?;
         let cases = Cases::of_validation(self.data);
+        // Counted only where a run learned from pairs.
+        let mut pairs: Option<Option<PairCases>> = None;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for Chosen { run, config, .. } in &chosen {
             let method = config.model.method;
             let path = folder.path().join(file_of(method));
             let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
-            export(&run.best()?, &metadata, &path)?;
+            let model = run.best()?;
+            export(&model, &metadata, &path)?;
             let answers = ask(runtime, &path, self.data, &cases, &|done| tell(method, done))?;
-            results.push((Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed)), answers));
+            let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
+            let path = folder.path().join(pair_file_of(method));
+            if export_pair(&model, &metadata, &path)?.is_some()
+                && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
+            {
+                evaluation.pair = Some(ask_pairs(runtime, &path, self.data, cases)?);
+            }
+            results.push((evaluation, answers));
         }
         let comparison = compare(self.data, &cases, &results, self.baselines.clone());
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
@@ -192,12 +205,13 @@ impl Plan<'_> {
         let methods = chosen.iter().zip(results).map(|(chosen, (evaluation, _))| MethodEntry {
             method: evaluation.about.method,
             file: file_of(evaluation.about.method),
+            pair: chosen.config.model.pair.then(|| pair_file_of(evaluation.about.method)),
             parameters: evaluation.about.parameters,
             metrics: metrics(chosen, evaluation),
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
-        for chosen in chosen {
-            commands.push(fit_command(chosen, self.data)?);
+        for Chosen { config, run, .. } in chosen {
+            commands.push(fit_command(config, run.path(), self.data)?);
         }
         commands.push(self.command.clone());
         Ok(Manifest {
@@ -220,6 +234,10 @@ impl Plan<'_> {
 
 fn file_of(method: Method) -> String {
     format!("{method}.onnx")
+}
+
+fn pair_file_of(method: Method) -> String {
+    format!("{method}.pair.onnx")
 }
 
 fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {
@@ -251,40 +269,16 @@ fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
     if let Some(steps) = evaluation.steps {
         metrics["steps"] = steps.into();
     }
+    if let Some(pair) = &evaluation.pair {
+        metrics["pair"] = json!({
+            "pairs": pair.figures.pairs,
+            "accuracy": pair.figures.accuracy,
+            "auc": pair.figures.auc,
+            "parameters": pair.about.parameters,
+        });
+    }
     let Value::Object(metrics) = metrics else { unreachable!("an object was made; this is a bug") };
     metrics
-}
-
-/// How the data was made, if the world made it.
-fn world_command(folder: &Path) -> Option<String> {
-    let text = fs::read_to_string(folder.join("world.json")).ok()?;
-    let world: Value = serde_json::from_str(&text).ok()?;
-    Some(format!("{} --out {}", world["command"].as_str()?, folder.display()))
-}
-
-/// The flags say it all, unless a file of settings was given; then the run's own has them.
-fn fit_command(chosen: &Chosen<'_>, of: &Data) -> Result<String> {
-    let RunConfig { data, fit, model, task_weights, adamw } = &chosen.config;
-    let by_flags = |settings: &mut FitConfig| {
-        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
-    };
-    let plain = RunConfig::new(model.method, of, &data.folder, None, by_flags)?;
-    let same =
-        (&plain.fit, &plain.model, &plain.task_weights, &plain.adamw) == (fit, model, task_weights, adamw);
-    let run = chosen.run.path().display();
-    let settings = if same { String::new() } else { format!(" --config {run}/config.toml") };
-    Ok(format!(
-        "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {} --run {run}{settings}",
-        model.method,
-        fit.seed,
-        data.folder.display(),
-        fit.epochs,
-        fit.batch,
-        fit.learning_rate,
-        fit.warm_up,
-        fit.patience,
-    ))
 }
 
 fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {

@@ -11,8 +11,8 @@ use super::progress::Progress;
 use crate::{
     baselines::beside_methods,
     data::Data,
-    evaluate::{Answers, Cases, Evaluation, ask, compare, write_ranks},
-    export::{Metadata, Storage, export},
+    evaluate::{Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, pair_table, write_ranks},
+    export::{Metadata, Storage, export, export_pair},
     files,
     fit::RunFolder,
     table::Table,
@@ -43,6 +43,8 @@ struct Measured {
     /// What its columns and lines are called.
     name: String,
     file: PathBuf,
+    /// What says of two halves if they were one outfit, where there is such a file.
+    pair: Option<PathBuf>,
     seed: Option<u64>,
     run: Option<RunFolder>,
 }
@@ -57,11 +59,16 @@ impl Evaluate {
             Some(folder) => of_release(folder, &data)?,
             None => of_runs(&self.runs, &data)?,
         };
+        let pairs =
+            files.iter().any(|file| file.pair.is_some()).then(|| PairCases::of_validation(&data)).flatten();
         let runtime = runtime()?;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for measured in &files {
             let answers = answers(&runtime, &measured.file, &measured.name, &data, &cases)?;
-            let evaluation = Evaluation::new(&data, &cases, &answers, measured.seed);
+            let mut evaluation = Evaluation::new(&data, &cases, &answers, measured.seed);
+            if let (Some(path), Some(cases)) = (&measured.pair, &pairs) {
+                evaluation.pair = Some(ask_pairs(&runtime, path, &data, cases)?);
+            }
             if let Some(run) = &measured.run {
                 write_json(&run.evaluation(), &evaluation)?;
             }
@@ -82,7 +89,11 @@ impl Evaluate {
             write_ranks(path, &data, &cases, &named)?;
         }
         let evaluations: Vec<Evaluation> = results.into_iter().map(|(evaluation, _)| evaluation).collect();
+        let pairs = pair_table(&evaluations);
         print!("{}", Table::new(&evaluations, baselines, None)?.markdown());
+        if let Some(pairs) = pairs {
+            print!("\n{pairs}");
+        }
         Ok(())
     }
 }
@@ -136,12 +147,15 @@ fn of_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Measured>> {
         }
         let file = run.onnx(config);
         let metadata = Metadata { release: String::new(), storage: Storage::Float32 };
-        export(&run.best()?, &metadata, &file)?;
+        let model = run.best()?;
+        export(&model, &metadata, &file)?;
+        let pair = run.pair_onnx(config);
+        let pair = export_pair(&model, &metadata, &pair)?.map(|_| pair);
         let method = config.model.method;
         let alone = configs.iter().filter(|config| config.model.method == method).count() == 1;
         let seed = config.fit.seed;
         let name = if alone { method.to_string() } else { format!("{method}-{seed}") };
-        files.push(Measured { name, file, seed: Some(seed), run: Some(run) });
+        files.push(Measured { name, file, pair, seed: Some(seed), run: Some(run) });
     }
     Ok(files)
 }
@@ -163,6 +177,7 @@ fn of_release(folder: &Path, data: &Data) -> Result<Vec<Measured>> {
         .map(|entry| Measured {
             name: entry.method.to_string(),
             file: release.model(entry),
+            pair: release.pair(entry),
             seed: None,
             run: None,
         })

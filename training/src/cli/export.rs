@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 
 use crate::{
-    export::{Metadata, Storage, export},
+    export::{Metadata, Storage, export, export_pair},
     fit::RunFolder,
 };
 
@@ -15,7 +15,8 @@ pub(super) struct Export {
     /// A run's folder; the weights of its best epoch are exported.
     #[arg(long, value_name = "DIR")]
     run: PathBuf,
-    /// The file; METHOD.onnx in the run's folder if not given.
+    /// The file; METHOD.onnx in the run's folder if not given. Where the run learned from pairs, a file that
+    /// ends in .pair.onnx goes beside it.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// How matrices are stored; computing is float32 either way.
@@ -44,8 +45,13 @@ impl Export {
         let config = run.config()?;
         let path = self.out.unwrap_or_else(|| run.onnx(&config));
         let metadata = Metadata { release: String::new(), storage: self.storage.into() };
-        let parameters = export(&run.best()?, &metadata, &path)?;
+        let model = run.best()?;
+        let parameters = export(&model, &metadata, &path)?;
         println!("{}: {parameters} parameters", path.display());
+        let pair = path.with_extension("pair.onnx");
+        if let Some(parameters) = export_pair(&model, &metadata, &pair)? {
+            println!("{}: {parameters} parameters", pair.display());
+        }
         Ok(())
     }
 }

@@ -16,6 +16,7 @@ use signal_hook::consts::TERM_SIGNALS;
 use crate::{
     data::Data,
     fit::{EpochRecord, Event, FitConfig, Outcome, RunConfig, RunFolder, Watch, fit},
+    model::DeviceKind,
 };
 
 #[derive(Debug, Args)]
@@ -32,8 +33,8 @@ pub(super) struct Fit {
     /// Go on with the run that the folder holds, if it holds one.
     #[arg(long)]
     resume: bool,
-    /// Settings that differ from the built-in ones, task weights among them; another run's config.toml will
-    /// do. Flags win over it.
+    /// Settings that differ from the built-in ones, task weights and the weight of pairs among them;
+    /// another run's config.toml will do. Flags win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// Draws the first weights, the order of the outfits, and what is masked.
@@ -54,6 +55,9 @@ pub(super) struct Fit {
     /// Epochs without a better cross-entropy on the development split before the run ends.
     #[arg(long)]
     patience: Option<u32>,
+    /// cpu, or cuda for an NVIDIA GPU; cpu if not given.
+    #[arg(long)]
+    device: Option<DeviceKind>,
 }
 
 impl Fit {
@@ -115,6 +119,7 @@ impl Fit {
         fit.learning_rate = self.learning_rate.unwrap_or(fit.learning_rate);
         fit.warm_up = self.warm_up.unwrap_or(fit.warm_up);
         fit.patience = self.patience.unwrap_or(fit.patience);
+        fit.device = self.device.unwrap_or(fit.device);
     }
 }
 
@@ -146,7 +151,8 @@ impl Screen {
 
     fn show(&mut self, event: &Event<'_>) {
         match event {
-            Event::Began { epochs, steps_an_epoch, resumed_at } => {
+            Event::Began { device, epochs, steps_an_epoch, resumed_at } => {
+                eprintln!("on {device}");
                 self.steps_an_epoch = *steps_an_epoch;
                 self.began = Instant::now();
                 if *resumed_at > 0 {
@@ -199,8 +205,11 @@ impl Screen {
 fn line(record: &EpochRecord) -> String {
     let EpochRecord { epoch, training, development, .. } = record;
     let steps = training.steps.map_or_else(String::new, |steps| format!(", {steps:.2} steps"));
+    let pair = record.pair.map_or_else(String::new, |pair| {
+        format!(", pairs told {:.2} % (AUC {:.4})", 100.0 * pair.accuracy, pair.auc)
+    });
     format!(
-        "epoch {epoch}: training {:.4}, development {:.4}{steps}, recall@5 {:.2} %, {:.0} outfits/s, {:.0} s{}",
+        "epoch {epoch}: training {:.4}, development {:.4}{steps}, recall@5 {:.2} %{pair}, {:.0} outfits/s, {:.0} s{}",
         training.cross_entropy,
         development.cross_entropy,
         100.0 * development.recall_at_5,

@@ -40,14 +40,14 @@ pub(crate) struct AdamW {
 
 /// One step's numbers, bias corrections worked in.
 #[derive(Clone, Copy)]
-struct Step {
-    beta1: f32,
-    beta2: f32,
-    rate: f32,
-    epsilon: f32,
+pub(super) struct Step {
+    pub(super) beta1: f32,
+    pub(super) beta2: f32,
+    pub(super) rate: f32,
+    pub(super) epsilon: f32,
     /// What is left of a weight after decay.
-    kept: f32,
-    second_correction: f32,
+    pub(super) kept: f32,
+    pub(super) second_correction: f32,
 }
 
 /// Numbers a thread takes at a time.
@@ -111,7 +111,7 @@ impl AdamW {
 }
 
 #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
-fn numbers(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> Step {
+pub(super) fn numbers(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> Step {
     let AdamWConfig { beta1, beta2, epsilon, weight_decay } = config;
     let correction = |beta: f32| 1.0 - f64::from(beta).powi(steps as i32);
     #[expect(clippy::cast_possible_truncation, reason = "near one")]

@@ -15,8 +15,8 @@ pub(crate) struct Dropout {
 pub(super) struct Mask {
     key: u32,
     /// Below this, dropped; 0 drops nothing.
-    threshold: u32,
-    kept: f32,
+    pub(super) threshold: u32,
+    pub(super) kept: f32,
 }
 
 impl Dropout {

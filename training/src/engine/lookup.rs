@@ -23,7 +23,7 @@ pub(super) fn context(shard: &Shard, weights: &Weights, tables: &Tables) -> Vec<
     let mut value = vec![0.0; shard.outfits() * tables.features.len() * width];
     for (place, to) in value.chunks_exact_mut(width).enumerate() {
         let table = weights.data(tables.features[place % tables.features.len()]);
-        let rows = given(shard, place);
+        let rows = shard.given(place);
         for &row in rows {
             simd::add(to, &table[row as usize * width..][..width]);
         }
@@ -45,7 +45,7 @@ pub(super) fn context_backward(
     let width = tables.feature_width;
     for (place, from) in gradient.chunks_exact(width).enumerate() {
         let into = gradients.of(tables.features[place % tables.features.len()], weights);
-        let rows = given(shard, place);
+        let rows = shard.given(place);
         let part = 1.0 / simd::number(rows.len());
         for &row in rows {
             let into = &mut into[row as usize * width..][..width];
@@ -54,10 +54,4 @@ pub(super) fn context_backward(
             }
         }
     }
-}
-
-/// The rows of one outfit's feature; the row for "not given" where there is none.
-fn given(shard: &Shard, place: usize) -> &[u32] {
-    let rows = &shard.feature_rows[shard.feature_starts[place]..shard.feature_starts[place + 1]];
-    if rows.is_empty() { &[0] } else { rows }
 }

@@ -62,6 +62,12 @@ impl Shard {
         }
     }
 
+    /// The rows of one outfit's feature; the row for "not given" where there is none.
+    pub(super) fn given(&self, place: usize) -> &[u32] {
+        let rows = &self.feature_rows[self.feature_starts[place]..self.feature_starts[place + 1]];
+        if rows.is_empty() { &[0] } else { rows }
+    }
+
     /// For each row of `wide`, the row of `narrow` that serves it.
     pub(super) fn serving(&self, wide: Rows, narrow: Rows) -> Vec<u32> {
         let serve = |outfit: usize| {

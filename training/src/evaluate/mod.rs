@@ -11,6 +11,7 @@ mod calibration;
 mod cases;
 mod compare;
 mod model_file;
+mod pairs;
 mod ranks;
 mod segments;
 
@@ -22,6 +23,7 @@ pub use calibration::{Bin, Calibration};
 pub use cases::{Case, Cases};
 pub use compare::{Comparison, MethodResult, Spread, compare};
 pub use model_file::{About, Refusal};
+pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
 pub use ranks::write_ranks;
 pub use segments::Segment;
 
@@ -46,6 +48,9 @@ pub struct Evaluation {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<f64>,
     pub segments: Vec<Segment>,
+    /// Of the pair file beside it, where there is one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair: Option<PairEvaluation>,
 }
 
 impl Evaluation {
@@ -61,6 +66,7 @@ impl Evaluation {
             calibration: Calibration::new(&answers.verdicts),
             steps: answers.steps,
             segments: segments::segments(data, cases, answers),
+            pair: None,
         }
     }
 }

@@ -49,9 +49,7 @@ pub(super) struct ModelFile {
 
 impl ModelFile {
     pub(super) fn open(runtime: &OnnxRuntime, path: &Path) -> Result<Self, Refusal> {
-        let session =
-            || Session::builder(runtime.environment())?.with_intra_threads(1)?.commit_from_file(path);
-        let session = session().map_err(|error| refused(path, &error))?;
+        let session = open(runtime, path)?;
         let has = |names: &[ort::value::Outlet], name: &str| names.iter().any(|outlet| outlet.name() == name);
         let takes_features = has(session.inputs(), "features");
         let gives_steps = has(session.outputs(), "steps");
@@ -59,21 +57,7 @@ impl ModelFile {
     }
 
     pub(super) fn about(&self) -> Result<About, Refusal> {
-        let metadata = self.session.metadata().map_err(|error| refused(&self.path, &error))?;
-        let entry = |key: &'static str| {
-            metadata.custom(key).ok_or(Refusal::Metadata { path: self.path.clone(), key })
-        };
-        let method =
-            entry("method")?.parse().map_err(|source| Refusal::Method { path: self.path.clone(), source })?;
-        let parameters = entry("parameters")?;
-        let parameters = parameters.parse().map_err(|_| Refusal::Value {
-            path: self.path.clone(),
-            key: "parameters",
-            found: parameters.clone(),
-            expected: "a whole number",
-        })?;
-        let bytes = std::fs::metadata(&self.path).map_err(|error| refused(&self.path, &error))?.len();
-        Ok(About { method, parameters, bytes })
+        about(&self.path, &self.session)
     }
 
     /// Asks about cases of outfits of one length. `hear` gets each case's place, its logits, one an article,
@@ -92,7 +76,7 @@ impl ModelFile {
                 ("blank", Tensor::from_array(([cases.len()], blanks))?),
             ];
             if self.takes_features {
-                let (shape, features) = features(data, cases);
+                let (shape, features) = features(data, cases.iter().map(|case| case.outfit));
                 inputs.push(("features", Tensor::from_array((shape, features))?));
             }
             Ok(inputs)
@@ -122,6 +106,33 @@ impl ModelFile {
     }
 }
 
+/// Opens a file for one thread.
+pub(super) fn open(runtime: &OnnxRuntime, path: &Path) -> Result<Session, Refusal> {
+    let session = || Session::builder(runtime.environment())?.with_intra_threads(1)?.commit_from_file(path);
+    session().map_err(|error| refused(path, &error))
+}
+
+/// Reads what a file says of itself.
+pub(super) fn about(path: &Path, session: &Session) -> Result<About, Refusal> {
+    let method = entry(path, session, "method")?;
+    let method = method.parse().map_err(|source| Refusal::Method { path: path.to_owned(), source })?;
+    let parameters = entry(path, session, "parameters")?;
+    let parameters = parameters.parse().map_err(|_| Refusal::Value {
+        path: path.to_owned(),
+        key: "parameters",
+        found: parameters,
+        expected: "a whole number",
+    })?;
+    let bytes = std::fs::metadata(path).map_err(|error| refused(path, &error))?.len();
+    Ok(About { method, parameters, bytes })
+}
+
+/// One entry of a file's metadata.
+pub(super) fn entry(path: &Path, session: &Session, key: &'static str) -> Result<String, Refusal> {
+    let metadata = session.metadata().map_err(|error| refused(path, &error))?;
+    metadata.custom(key).ok_or(Refusal::Metadata { path: path.to_owned(), key })
+}
+
 /// The inputs `articles` and `blank`.
 fn outfits(data: &Data, cases: &[Case]) -> (Vec<i64>, Vec<i64>) {
     let mut articles = Vec::new();
@@ -134,11 +145,11 @@ fn outfits(data: &Data, cases: &[Case]) -> (Vec<i64>, Vec<i64>) {
 }
 
 /// The input `features`: each feature's values, and noughts up to the most that one has.
-fn features(data: &Data, cases: &[Case]) -> ([usize; 3], Vec<i64>) {
-    let mut rows = Vec::with_capacity(cases.len());
-    for case in cases {
+pub(super) fn features(data: &Data, outfits: impl Iterator<Item = u32>) -> ([usize; 3], Vec<i64>) {
+    let mut rows = Vec::new();
+    for outfit in outfits {
         let mut row = Vec::new();
-        data.features_of(case.outfit, &mut row);
+        data.features_of(outfit, &mut row);
         rows.push(row);
     }
     let values = rows.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
@@ -147,9 +158,9 @@ fn features(data: &Data, cases: &[Case]) -> ([usize; 3], Vec<i64>) {
         flat.extend(given.iter().copied().map(i64::from));
         flat.extend(std::iter::repeat_n(0, values - given.len()));
     }
-    ([cases.len(), data.schema().features().len(), values], flat)
+    ([rows.len(), data.schema().features().len(), values], flat)
 }
 
-fn refused(path: &Path, reason: &impl ToString) -> Refusal {
+pub(super) fn refused(path: &Path, reason: &impl ToString) -> Refusal {
     Refusal::Runtime { path: path.to_owned(), reason: reason.to_string() }
 }

@@ -19,6 +19,8 @@ pub(super) struct Drawing<'a> {
     pub(super) model: &'a Model,
     half: bool,
     pub(super) graph: Graph,
+    /// What the features that are read are called: an input, or what a pair's were turned into.
+    pub(super) features: &'static str,
     pub(super) values: Vec<Drawn>,
 }
 
@@ -33,7 +35,7 @@ const EPSILON: f32 = 1e-5;
 
 impl<'a> Drawing<'a> {
     pub(super) fn new(model: &'a Model, half: bool) -> Self {
-        Self { model, half, graph: Graph::new(), values: Vec::new() }
+        Self { model, half, graph: Graph::new(), features: "features", values: Vec::new() }
     }
 
     pub(super) fn config(&self) -> &'a ModelConfig {
@@ -111,7 +113,7 @@ impl Ops for Drawing<'_> {
     }
 
     fn context(&mut self) -> usize {
-        self.features()
+        self.customer()
     }
 
     fn linear(&mut self, x: usize, layer: &Linear, activation: Activation) -> usize {

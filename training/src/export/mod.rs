@@ -10,6 +10,7 @@ mod adaptive;
 mod draw;
 mod graph;
 mod layout;
+mod pair;
 mod proto;
 mod tables;
 
@@ -56,21 +57,44 @@ pub struct ExportError {
 /// Writes the model, and says how many parameters it has by the paper's count: without the embeddings
 /// of articles and features, the personas, and the last dense layer.
 pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, ExportError> {
-    let graph = draw(model, metadata.storage);
+    write(draw(model, metadata.storage), model, metadata, &[], path)
+}
+
+/// Writes what the model says of two halves, next to what [`export`] writes, and counts its parameters in
+/// the same way; nothing where the model does not judge pairs.
+///
+/// Inputs of the file: `first` and `second`, int64 [batch, slots], and where the method is conditioned
+/// `features`, int64 [batch, features, values]; output: `probability`, float32 [batch], of having been one
+/// outfit. The halves' order does not matter.
+pub fn export_pair(model: &Model, metadata: &Metadata, path: &Path) -> Result<Option<u64>, ExportError> {
+    let Some(graph) = pair::draw(model, metadata.storage) else { return Ok(None) };
+    write(graph, model, metadata, &[("task", "pair")], path).map(Some)
+}
+
+/// Writes a graph with its metadata, and counts its parameters.
+fn write(
+    graph: GraphProto,
+    model: &Model,
+    metadata: &Metadata,
+    more: &[(&str, &str)],
+    path: &Path,
+) -> Result<u64, ExportError> {
     let parameters = parameters(&graph);
     let entry =
         |key: &str, value: &str| StringStringEntryProto { key: key.to_owned(), value: value.to_owned() };
+    let mut metadata_props = vec![
+        entry("method", model.config().method.as_str()),
+        entry("release", &metadata.release),
+        entry("parameters", &parameters.to_string()),
+    ];
+    metadata_props.extend(more.iter().map(|(key, value)| entry(key, value)));
     let file = ModelProto {
         ir_version: IR_VERSION,
         producer_name: "atelier-training".to_owned(),
         producer_version: env!("CARGO_PKG_VERSION").to_owned(),
         graph: Some(graph),
         opset_import: vec![OperatorSetIdProto { domain: String::new(), version: OPSET }],
-        metadata_props: vec![
-            entry("method", model.config().method.as_str()),
-            entry("release", &metadata.release),
-            entry("parameters", &parameters.to_string()),
-        ],
+        metadata_props,
     };
     fs::write(path, file.encode_to_vec()).map_err(|source| ExportError { path: path.to_owned(), source })?;
     Ok(parameters)

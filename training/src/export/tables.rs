@@ -9,7 +9,8 @@ use crate::engine::{EVIDENCE, Param, Rows, number};
 
 impl Drawing<'_> {
     /// The customer's context.
-    pub(super) fn features(&mut self) -> usize {
+    pub(super) fn customer(&mut self) -> usize {
+        let features = self.features;
         let tables = &self.model.structure().tables;
         let weights: Vec<String> = tables.features.iter().map(|&param| self.weight(param)).collect();
         // The tables one below the other, and where each begins: one lookup for all features.
@@ -23,11 +24,11 @@ impl Drawing<'_> {
         let count = size(begins.len());
         let graph = &mut self.graph;
         let begins = graph.ints(&[1, count, 1], &begins);
-        let rows = graph.node("Add", &["features", &begins], vec![]);
+        let rows = graph.node("Add", &[features, &begins], vec![]);
         let rows = graph.node("Gather", &[&all, &rows], vec![]);
         // Noughts are skipped, but where all are noughts each is the row for "not given".
         let nought = graph.ints(&[], &[0]);
-        let given = graph.node("Greater", &["features", &nought], vec![]);
+        let given = graph.node("Greater", &[features, &nought], vec![]);
         let given = graph.node("Cast", &[&given], vec![int("to", DataType::Float as i64)]);
         let any = graph.node("ReduceMax", &[&given], vec![ints("axes", &[2]), int("keepdims", 1)]);
         let one = graph.float(1.0);

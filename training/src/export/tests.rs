@@ -6,7 +6,11 @@ use ort::{session::Session, value::Tensor};
 use super::*;
 use crate::model::{
     Axes, ModelConfig, Trunk,
-    tests::{OwnedExample, batch, examples, small},
+    tests::{
+        OwnedExample, batch, examples,
+        pairs::{OwnedPair, pair_batch, pairs, small_pair},
+        small,
+    },
 };
 
 /// It can be loaded once a process, and is fetched where it is not in the cache.
@@ -191,4 +195,95 @@ fn a_file_that_cannot_be_written_is_named() {
     let said =
         export(&small(Method::None), &metadata, Path::new("/nowhere/none.onnx")).unwrap_err().to_string();
     assert!(said.starts_with("/nowhere/none.onnx: "), "{said}");
+}
+
+/// The pair file in ONNX Runtime.
+fn run_pairs(session: &mut Session, config: &ModelConfig, pairs: &[OwnedPair]) -> Vec<f32> {
+    let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap();
+    let values = pairs.iter().flat_map(|pair| &pair.features).map(Vec::len).max().unwrap().max(1);
+    let half = |of: fn(&OwnedPair) -> &Vec<u32>| {
+        let padded = pairs.iter().flat_map(|pair| {
+            let padding = std::iter::repeat(config.padding());
+            of(pair).iter().copied().chain(padding).take(slots).map(i64::from)
+        });
+        Tensor::from_array(([pairs.len(), slots], padded.collect::<Vec<i64>>())).unwrap()
+    };
+    let mut inputs = vec![("first", half(|pair| &pair.first)), ("second", half(|pair| &pair.second))];
+    if session.inputs().iter().any(|input| input.name() == "features") {
+        let padded = pairs
+            .iter()
+            .flat_map(|pair| &pair.features)
+            .flat_map(|given| given.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values));
+        let shape = [pairs.len(), config.features.len(), values];
+        inputs.push(("features", Tensor::from_array((shape, padded.collect::<Vec<i64>>())).unwrap()));
+    }
+    let outputs = session.run(inputs).unwrap();
+    assert_eq!(outputs.len(), 1);
+    let (shape, probability) = outputs["probability"].try_extract_tensor::<f32>().unwrap();
+    assert_eq!(shape[..], [i64::try_from(pairs.len()).unwrap()]);
+    probability.to_vec()
+}
+
+fn exported_pair(model: &Model, storage: Storage) -> (Session, ModelProto) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.pair.onnx");
+    let metadata = Metadata { release: "test".into(), storage };
+    let parameters = export_pair(model, &metadata, &path).unwrap().expect("it judges pairs");
+    let proto = ModelProto::decode(fs::read(&path).unwrap().as_slice()).unwrap();
+    assert_eq!(crate::export::parameters(proto.graph.as_ref().unwrap()), parameters);
+    (session(&path), proto)
+}
+
+#[test]
+fn onnx_runtime_judges_pairs_as_training_does() {
+    for method in Method::ALL {
+        let model = small_pair(method);
+        let (mut session, _) = exported_pair(&model, Storage::Float32);
+        let mut most = 0.0_f32;
+        for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
+            let mut all = pairs(model.config(), count, padded, seed);
+            let expected = model.pair_probabilities(&pair_batch(model.config(), &all));
+            most = most.max(difference(&run_pairs(&mut session, model.config(), &all), &expected));
+            for pair in &mut all {
+                std::mem::swap(&mut pair.first, &mut pair.second);
+            }
+            most = most.max(difference(&run_pairs(&mut session, model.config(), &all), &expected));
+        }
+        println!("{method}: max |Δ probability| {most:.1e}");
+        assert!(most <= 1e-4, "{method}: {most}");
+    }
+}
+
+/// What judging pairs adds to the papers' counts: a layer over three readings' joint numbers, and one more.
+#[test]
+fn a_pair_file_says_what_it_is_and_leaves_the_methods_own_file_as_it_was() {
+    for (method, own, conditioned, personas) in
+        [(Method::Gsu, 921_856, true, 0), (Method::Latent, 546_432, false, 2)]
+    {
+        let mut config = ModelConfig::new(method, 40, &Schema::default_schema());
+        let without = Model::new(&config, 1);
+        config.pair = true;
+        let model = Model::new(&config, 1);
+        let (_, file) = exported(&model, Storage::Float32);
+        assert_eq!(file, exported(&without, Storage::Float32).1, "{method}");
+        let (mut session, file) = exported_pair(&model, Storage::Float32);
+        let said: HashMap<&str, &str> =
+            file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
+        let expected = own + (4 * 128 + personas) * 128 + 128 + 128 + 1;
+        assert_eq!(said["parameters"], expected.to_string(), "{method}");
+        assert_eq!((said["method"], said["release"], said["task"]), (method.as_str(), "test", "pair"));
+        assert_eq!(session.inputs().iter().any(|input| input.name() == "features"), conditioned);
+        let names: Vec<&str> =
+            file.graph.as_ref().unwrap().initializer.iter().map(|tensor| tensor.name.as_str()).collect();
+        assert!(!names.iter().any(|name| name.starts_with("vocabulary.")), "{names:?}");
+        assert_eq!(names.contains(&"personas.weight"), personas > 0);
+        let all = pairs(&config, 5, true, 9);
+        let expected = model.pair_probabilities(&pair_batch(&config, &all));
+        assert!(difference(&run_pairs(&mut session, &config, &all), &expected) <= 1e-4, "{method}");
+        let (mut half, _) = exported_pair(&model, Storage::Float16);
+        assert!(difference(&run_pairs(&mut half, &config, &all), &expected) < 0.05, "{method}");
+    }
+    let path = Path::new("/nowhere/none.pair.onnx");
+    let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
+    assert_eq!(export_pair(&small(Method::None), &metadata, path).unwrap(), None);
 }

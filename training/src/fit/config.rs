@@ -10,7 +10,11 @@ use atelier::release::Method;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::{AdamWConfig, data::Data, model::ModelConfig};
+use crate::{
+    AdamWConfig, DeviceError,
+    data::Data,
+    model::{DeviceKind, ModelConfig},
+};
 
 /// A run's `config.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +25,9 @@ pub struct RunConfig {
     /// By article type: what the loss of a masked article is multiplied with, 1 where a type is not
     /// named.
     pub task_weights: BTreeMap<String, f32>,
+    /// Whether two halves were one outfit, learned beside the masked articles.
+    #[serde(default)]
+    pub pair: PairConfig,
     pub adamw: AdamWConfig,
     pub model: ModelConfig,
 }
@@ -51,6 +58,17 @@ pub struct FitConfig {
     pub patience: u32,
     /// How often a second slot of an outfit is blank, too.
     pub second_blank: f64,
+    /// What it computes on. Runs that were begun before there was a choice are the CPU's.
+    #[serde(default)]
+    pub device: DeviceKind,
+}
+
+/// Halves of outfits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PairConfig {
+    /// What the pairs' loss is multiplied with; 0, and there are no pairs and no layers for them.
+    pub weight: f32,
 }
 
 impl Default for FitConfig {
@@ -63,13 +81,14 @@ impl Default for FitConfig {
             warm_up: 1.0,
             patience: 5,
             second_blank: 0.15,
+            device: DeviceKind::Cpu,
         }
     }
 }
 
 impl RunConfig {
     /// The settings for this method and data: the built-in ones, changed by a configuration file (any of
-    /// the tables `fit`, `task_weights`, `adamw` and `model`, and in them whatever differs), then by
+    /// the tables `fit`, `task_weights`, `pair`, `adamw` and `model`, and in them whatever differs), then by
     /// `change`, which is where flags go.
     ///
     /// # Errors
@@ -91,6 +110,7 @@ impl RunConfig {
             data: data_config,
             fit: FitConfig::default(),
             task_weights: BTreeMap::new(),
+            pair: PairConfig::default(),
             adamw: AdamWConfig::default(),
             model: built_in.clone(),
         };
@@ -101,6 +121,7 @@ impl RunConfig {
             config.model.articles = built_in.articles;
             config.model.features = built_in.features;
         }
+        config.model.pair = config.pair.weight > 0.0;
         change(&mut config.fit);
         config.check(data)?;
         Ok(config)
@@ -133,6 +154,13 @@ impl RunConfig {
         }
         if !(0.0..=1.0).contains(&second_blank) {
             bail!("second_blank is a share from 0 to 1, found {second_blank}");
+        }
+        let PairConfig { weight } = self.pair;
+        if !(weight >= 0.0 && weight.is_finite()) {
+            bail!("the pairs' weight must be a number from 0 up, found {weight}");
+        }
+        if weight > 0.0 && self.fit.device == DeviceKind::Cuda {
+            return Err(DeviceError::Pairs.into());
         }
         for (name, weight) in &self.task_weights {
             if !data.types().contains(name) {

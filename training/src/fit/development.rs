@@ -5,10 +5,11 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    DeviceError,
     data::Data,
     judge::{Verdict, judge},
     metrics::Tally,
-    model::{Batch, Example, Model, ModelConfig},
+    model::{Batch, Example, Learner, ModelConfig},
 };
 
 /// Questions whose logits are kept at once.
@@ -52,11 +53,11 @@ impl Development {
         Self(batches)
     }
 
-    pub(super) fn ask(&self, model: &Model) -> Standing {
-        let articles = model.config().articles;
+    pub(super) fn ask(&self, learner: &dyn Learner) -> Result<Standing, DeviceError> {
         let mut tally = Tally::default();
         for batch in &self.0 {
-            let logits = model.logits(batch);
+            let logits = learner.logits(batch)?;
+            let articles = logits.len() / batch.len();
             let rows = logits.par_chunks(articles).zip(batch.targets());
             let verdicts: Vec<Verdict> = rows.map(|(row, &target)| judge(row, target)).collect();
             // In their order, so that the sums are the same on any number of threads.
@@ -65,12 +66,12 @@ impl Development {
             }
         }
         let summary = tally.summary();
-        Standing {
+        Ok(Standing {
             cross_entropy: summary.cross_entropy.mean,
             recall_at_1: summary.recall_at_1.mean,
             recall_at_5: summary.recall_at_5.mean,
             recall_at_250: summary.recall_at_250.mean,
             mrr: summary.mrr.mean,
-        }
+        })
     }
 }

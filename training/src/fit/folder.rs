@@ -42,6 +42,11 @@ pub(super) struct Running {
     pub(super) total: f64,
     /// Of a universal trunk.
     pub(super) steps: Option<f64>,
+    /// Pairs, and their cross-entropy, where the run learns from them.
+    #[serde(default)]
+    pub(super) pairs: u64,
+    #[serde(default)]
+    pub(super) pair: Option<f64>,
     pub(super) seconds: f64,
 }
 
@@ -103,7 +108,12 @@ impl RunFolder {
         self.0.join(format!("{}.onnx", config.model.method))
     }
 
-    /// Where the evaluation of that file goes.
+    /// Where what it says of pairs goes, if it does.
+    pub fn pair_onnx(&self, config: &RunConfig) -> PathBuf {
+        self.onnx(config).with_extension("pair.onnx")
+    }
+
+    /// Where the evaluation of both files goes.
     pub fn evaluation(&self) -> PathBuf {
         self.0.join("evaluation.json")
     }

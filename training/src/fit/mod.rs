@@ -10,32 +10,34 @@ mod curves;
 mod development;
 mod folder;
 mod masks;
+mod pairs;
 mod readme;
 mod schedule;
 #[cfg(test)]
 mod tests;
+mod watch;
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicBool, Ordering},
-};
+use std::sync::atomic::Ordering;
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-pub use config::{DataConfig, FitConfig, RunConfig};
+pub use config::{DataConfig, FitConfig, PairConfig, RunConfig};
 pub use development::Standing;
 pub use folder::RunFolder;
+pub use watch::{Event, Outcome, Watch};
 
 use self::{
     development::Development,
     folder::{Running, State},
     masks::Masks,
+    pairs::Pairs,
     schedule::Schedule,
 };
 use crate::{
     data::Data,
-    model::{Loss, Model, Trainer},
+    model::{Learner, Loss, Model, OpenDevice, Trainer},
+    pair::PairFigures,
 };
 
 /// One epoch's figures: a line of `metrics.jsonl`.
@@ -52,6 +54,9 @@ pub struct EpochRecord {
     pub training: TrainingLoss,
     /// After it.
     pub development: Standing,
+    /// What is said of the development split's halves after it, where the run learns from pairs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair: Option<PairFigures>,
     /// Whether no epoch before did better on the development split.
     pub best: bool,
     pub seconds: f64,
@@ -68,41 +73,9 @@ pub struct TrainingLoss {
     /// Of a universal trunk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<f64>,
-}
-
-/// What happens, as it happens.
-#[derive(Debug)]
-pub enum Event<'a> {
-    Began { epochs: u32, steps_an_epoch: u32, resumed_at: u32 },
-    Step { epoch: u32, step: u32, cross_entropy: f64, outfits: usize },
-    Asking { epoch: u32 },
-    Epoch(&'a EpochRecord),
-}
-
-/// What a run gets from whoever watches it.
-pub struct Watch<'a> {
-    /// Seconds since some moment.
-    pub clock: &'a dyn Fn() -> f64,
-    /// Set to end the run after the step under way, with a checkpoint.
-    pub stop: &'a AtomicBool,
-    pub hear: &'a mut dyn FnMut(Event<'_>),
-}
-
-impl fmt::Debug for Watch<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("stop", &self.stop).finish_non_exhaustive()
-    }
-}
-
-/// Why a run ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    /// All epochs are done.
-    Finished,
-    /// The development split saw nothing better for as long as the patience lasted.
-    Settled,
-    /// Somebody asked it to; it can go on.
-    Stopped,
+    /// Over the pairs, where the run learns from pairs.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub pair: Option<f64>,
 }
 
 /// Fits until it is finished, settled or stopped. A run that is in the folder already goes on, if
@@ -120,12 +93,15 @@ pub fn fit(
     if data.training().is_empty() {
         bail!("{} has no outfits to learn from: one in fifty is kept for development", data.name());
     }
+    // Before the folder: a machine without a GPU leaves no run behind.
+    let device = config.fit.device.open()?;
     prepare(config, folder, resume)?;
-    let mut run = Run::new(data, config, folder)?;
+    let mut run = Run::new(data, config, folder, device)?;
     (watch.hear)(Event::Began {
+        device: run.learner.device(),
         epochs: config.fit.epochs,
         steps_an_epoch: run.steps_an_epoch,
-        resumed_at: run.trainer.steps(),
+        resumed_at: run.learner.steps(),
     });
     loop {
         if let Some(outcome) = run.outcome() {
@@ -156,8 +132,16 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
             config.data.fingerprint
         );
     }
+    if found.fit.device != config.fit.device {
+        bail!(
+            "{path} was begun with --device {}, now it is {}: the two round differently, and a run goes on only \
+             to the bits that it would have had without a pause",
+            found.fit.device,
+            config.fit.device
+        );
+    }
     let settings = |config: &RunConfig| {
-        (config.fit.clone(), config.task_weights.clone(), config.adamw, config.model.clone())
+        (config.fit.clone(), config.task_weights.clone(), config.pair, config.adamw, config.model.clone())
     };
     if settings(&found) != settings(config) {
         bail!(
@@ -173,15 +157,17 @@ struct Run<'a> {
     config: &'a RunConfig,
     folder: &'a RunFolder,
     masks: Masks<'a>,
+    /// Where the run learns from pairs.
+    pairs: Option<Pairs<'a>>,
     development: Development,
     schedule: Schedule,
     steps_an_epoch: u32,
-    trainer: Trainer,
+    learner: Box<dyn Learner>,
     state: State,
 }
 
 impl<'a> Run<'a> {
-    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder) -> Result<Self> {
+    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder, device: OpenDevice) -> Result<Self> {
         let fit = &config.fit;
         let steps_an_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
             .expect("an epoch has fewer than four billion steps; this is a bug");
@@ -200,10 +186,11 @@ impl<'a> Run<'a> {
                 second_blank: fit.second_blank,
                 weights: config.weights(data),
             },
+            pairs: (config.pair.weight > 0.0).then(|| Pairs::new(data, config)),
             development: Development::new(data, &config.model),
             schedule: Schedule::new(fit, steps_an_epoch),
             steps_an_epoch,
-            trainer,
+            learner: device.learner(trainer)?,
             state,
         })
     }
@@ -222,37 +209,39 @@ impl<'a> Run<'a> {
 
     /// What is left of an epoch; false if it was stopped half way.
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
-        let epoch = self.trainer.steps() / self.steps_an_epoch;
+        let epoch = self.learner.steps() / self.steps_an_epoch;
         let order = self.masks.order(epoch);
-        let done = (self.trainer.steps() % self.steps_an_epoch) as usize;
+        let done = (self.learner.steps() % self.steps_an_epoch) as usize;
         let before = self.state.running.seconds;
         let began = (watch.clock)();
         let seconds = |watch: &Watch<'_>| before + (watch.clock)() - began;
         for outfits in order.chunks(self.config.fit.batch).skip(done) {
             if watch.stop.load(Ordering::Relaxed) {
                 self.state.running.seconds = seconds(watch);
-                self.folder.save(&self.trainer, &mut self.state)?;
+                self.folder.save(self.learner.trainer()?, &mut self.state)?;
                 return Ok(false);
             }
             let batch = self.masks.batch(&self.config.model, epoch, outfits);
-            let rate = self.schedule.rate(self.trainer.steps());
-            let loss = self.trainer.step(&batch, rate, self.config.fit.seed);
+            let rate = self.schedule.rate(self.learner.steps());
+            let pairs = self.pairs.as_ref().map(|pairs| pairs.batch(epoch, outfits));
+            let weighed = pairs.as_ref().map(|pairs| (pairs, self.config.pair.weight));
+            let loss = self.learner.step(&batch, weighed, rate, self.config.fit.seed)?;
             if !loss.total.is_finite() {
                 bail!(
                     "the loss is {} at step {}: the learning rate {rate} is too high for this data; begin \
                      again with a lower --learning-rate",
                     loss.total,
-                    self.trainer.steps()
+                    self.learner.steps()
                 );
             }
-            self.state.running.add(loss, batch.len());
-            let step = self.trainer.steps() - epoch * self.steps_an_epoch;
+            self.state.running.add(loss, batch.len(), pairs.map_or(0, |pairs| pairs.len()));
+            let step = self.learner.steps() - epoch * self.steps_an_epoch;
             let cross_entropy = self.state.running.mean(self.state.running.cross_entropy);
             (watch.hear)(Event::Step { epoch: epoch + 1, step, cross_entropy, outfits: batch.len() });
         }
         (watch.hear)(Event::Asking { epoch: epoch + 1 });
         let learning = seconds(watch);
-        let development = self.development.ask(self.trainer.model());
+        let development = self.development.ask(&*self.learner)?;
         self.close_epoch(epoch + 1, development, learning, seconds(watch))?;
         let record = self.state.epochs.last().expect("one was just added; this is a bug");
         (watch.hear)(Event::Epoch(record));
@@ -263,36 +252,44 @@ impl<'a> Run<'a> {
         let running = std::mem::take(&mut self.state.running);
         let so_far = self.state.epochs.iter().map(|epoch| epoch.development.cross_entropy);
         let best = development.cross_entropy < so_far.fold(f64::INFINITY, f64::min);
+        let learned = self.learner.trainer()?;
+        let pair = self.pairs.as_ref().and_then(|pairs| pairs.ask(learned.model()));
         self.state.epochs.push(EpochRecord {
             epoch,
-            step: self.trainer.steps(),
-            learning_rate: self.schedule.rate(self.trainer.steps() - 1),
+            step: self.learner.steps(),
+            learning_rate: self.schedule.rate(self.learner.steps() - 1),
             training: TrainingLoss {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),
                 steps: running.steps.map(|steps| running.mean(steps)),
+                pair: running.pair.map(|pair| pair / real(running.pairs.max(1))),
             },
             development,
+            pair,
             best,
             seconds,
             outfits_per_second: real(running.outfits) / learning.max(1e-9),
         });
         if best {
             // Before the state: a run killed in between makes the same epoch, and this file, again.
-            self.folder.save_best(self.trainer.model())?;
+            self.folder.save_best(self.learner.trainer()?.model())?;
         }
-        self.folder.save(&self.trainer, &mut self.state)?;
+        self.folder.save(self.learner.trainer()?, &mut self.state)?;
         self.folder.tell(self.config, &self.state.epochs)
     }
 }
 
 impl Running {
-    fn add(&mut self, loss: Loss, outfits: usize) {
+    fn add(&mut self, loss: Loss, outfits: usize, pairs: usize) {
         let count = real(outfits as u64);
         self.outfits += outfits as u64;
         self.cross_entropy += loss.cross_entropy * count;
         self.total += loss.total * count;
         self.steps = loss.steps.map(|steps| self.steps.unwrap_or_default() + steps * count);
+        if let Some(pair) = loss.pair {
+            self.pairs += pairs as u64;
+            self.pair = Some(self.pair.unwrap_or_default() + pair * real(pairs as u64));
+        }
     }
 
     fn mean(&self, sum: f64) -> f64 {

@@ -10,6 +10,13 @@ pub(super) fn text(config: &RunConfig, folder: &Path) -> String {
     let seed = config.fit.seed;
     let (data, fingerprint) = (config.data.folder.display(), &config.data.fingerprint);
     let run = folder.display();
+    let pair = if config.model.pair {
+        format!(
+            "| `{method}.pair.onnx` | says of two halves if they were one outfit; made with the former |\n"
+        )
+    } else {
+        String::new()
+    };
     format!(
         "# Method {method}, seed {seed}\n\
          \n\
@@ -24,6 +31,7 @@ pub(super) fn text(config: &RunConfig, folder: &Path) -> String {
          | `best.safetensors` | the weights of the epoch with the lowest cross-entropy on the development split |\n\
          | `checkpoint-….safetensors`, `state.json` | the last weights, what the optimiser remembers, and how far the run has come |\n\
          | `{method}.onnx` | the exported model, once `export` or `evaluate` has run |\n\
+         {pair}\
          | `evaluation.json` | what the exported model does on the validation split, once `evaluate` has run |\n\
          \n\
          Go on, if it was stopped (with the same numbers as if it had not been):\n\

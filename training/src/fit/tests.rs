@@ -1,4 +1,4 @@
-use std::{cell::Cell, fs, path::Path};
+use std::{cell::Cell, fs, path::Path, sync::atomic::AtomicBool};
 
 use atelier::release::Method;
 use tempfile::TempDir;
@@ -13,6 +13,12 @@ fn config(data: &Data, method: Method) -> RunConfig {
     })
     .unwrap();
     small_model(&mut config.model);
+    config
+}
+
+fn with_pairs(mut config: RunConfig, weight: f32) -> RunConfig {
+    config.pair.weight = weight;
+    config.model.pair = weight > 0.0;
     config
 }
 
@@ -59,8 +65,8 @@ fn shop() -> (TempDir, Data) {
 #[test]
 fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
     let (_shop, data) = shop();
-    for method in [Method::Gsu, Method::LatentUniversal] {
-        let config = config(&data, method);
+    for (method, pairs) in [(Method::Gsu, 0.0), (Method::LatentUniversal, 0.5)] {
+        let config = with_pairs(config(&data, method), pairs);
         let (_home, whole) = new_folder();
         assert_eq!(run(&data, &config, &whole, false, u32::MAX), Outcome::Finished);
         let (_home, parts) = new_folder();
@@ -82,7 +88,7 @@ fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
 #[test]
 fn the_number_of_threads_changes_no_bit() {
     let (_shop, data) = shop();
-    let config = config(&data, Method::GsxLatent);
+    let config = with_pairs(config(&data, Method::GsxLatent), 0.5);
     let on = |threads: usize| {
         let (home, folder) = new_folder();
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -106,6 +112,28 @@ fn another_seed_is_another_run() {
         folder.epochs().unwrap()[0].training.cross_entropy.to_bits()
     });
     assert_ne!(losses[0], losses[1]);
+}
+
+/// A run without pairs neither has anything of them nor begins with other numbers.
+#[test]
+fn pairs_are_learned_where_the_settings_say_so() {
+    let (_shop, data) = shop();
+    let mut plain = config(&data, Method::Latent);
+    plain.fit.epochs = 1;
+    let (_home, without) = new_folder();
+    run(&data, &plain, &without, false, u32::MAX);
+    let record = &without.epochs().unwrap()[0];
+    assert_eq!((record.pair, record.training.pair), (None, None));
+    assert!(!String::from_utf8(read(&without, "metrics.jsonl")).unwrap().contains("pair"));
+    assert!(!without.best().unwrap().has_pair());
+
+    let (_home, with) = new_folder();
+    run(&data, &with_pairs(plain, 0.5), &with, false, u32::MAX);
+    let record = &with.epochs().unwrap()[0];
+    assert!(record.training.pair.unwrap() > 0.1);
+    assert_eq!(record.pair.unwrap().pairs, 4, "each of the two outfits with its own half and a stranger's");
+    assert!(record.training.total > record.training.cross_entropy);
+    assert!(with.best().unwrap().has_pair());
 }
 
 /// Outfits follow patterns, and customers too: what counting articles cannot see.
@@ -163,6 +191,19 @@ fn a_folder_is_one_runs_and_no_others() {
     config.fit.batch = 16;
     config.data.fingerprint = "another".to_owned();
     assert!(refusal(&config, true).contains("now it is another"));
+    // What a run of a GPU would leave behind, gone on with on the CPU.
+    let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
+    assert!(found.contains("device = \"cpu\"\n"), "{found}");
+    fs::write(folder.path().join("config.toml"), found.replace("\"cpu\"", "\"cuda\"")).unwrap();
+    config.data.fingerprint = folder.config().unwrap().data.fingerprint;
+    let said = refusal(&config, true);
+    assert!(said.contains("was begun with --device cuda, now it is cpu"), "{said}");
+    fs::write(folder.path().join("config.toml"), found.replace("device = \"cpu\"\n", "")).unwrap();
+    assert_eq!(
+        run(&data, &config, &folder, true, u32::MAX),
+        Outcome::Finished,
+        "of before there was a choice"
+    );
     let readme = String::from_utf8(read(&folder, "README.md")).unwrap();
     assert!(readme.starts_with("# Method none, seed 1\n") && readme.contains("--data shop"), "{readme}");
 }
@@ -173,7 +214,7 @@ fn settings_come_from_the_file_and_flags_win() {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(
         file.path(),
-        "[fit]\nepochs = 9\nbatch = 33\n[task_weights]\nshoe = 2.5\n[model]\nwidth = 64\n[model.initial]\nlinear = 0.25\n",
+        "[fit]\nepochs = 9\nbatch = 33\n[task_weights]\nshoe = 2.5\n[pair]\nweight = 0.75\n[model]\nwidth = 64\n[model.initial]\nlinear = 0.25\n",
     )
     .unwrap();
     let read = |change: fn(&mut FitConfig)| {
@@ -183,6 +224,7 @@ fn settings_come_from_the_file_and_flags_win() {
     assert_eq!((config.fit.epochs, config.fit.batch, config.model.width), (9, 44, 64));
     assert!((config.model.initial.linear - 0.25).abs() < 1e-9 && config.model.heads == 8);
     assert_eq!(config.weights(&data), [1.0, 1.0, 1.0, 2.5]);
+    assert!((config.pair.weight - 0.75).abs() < 1e-9 && config.model.pair);
     let text = toml::to_string(&config).unwrap();
     fs::write(file.path(), &text).unwrap();
     assert_eq!(read(|_| {}).unwrap(), config, "a run's own configuration makes the same run");
@@ -197,6 +239,8 @@ fn settings_come_from_the_file_and_flags_win() {
             .contains("\"shoes\", which no article has; the types are bag, coat")
     );
     assert!(said("[fit]\nbatch = 0\n").contains("at least 1"));
+    let said = said("[fit]\ndevice = \"cuda\"\n[pair]\nweight = 0.5\n");
+    assert!(said.contains("a GPU does not learn from pairs"), "{said}");
 }
 
 #[test]

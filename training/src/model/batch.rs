@@ -50,10 +50,17 @@ impl Batch {
     /// blank: whoever encoded it has a bug.
     pub fn push(&mut self, example: Example<'_>) {
         let Example { slots, features, blank, target, weight } = example;
+        assert!(target < self.packed.blank, "the target {target} is no article; this is a bug");
+        self.pack(slots, features, blank);
+        self.targets.push(target);
+        self.weights.push(weight);
+    }
+
+    /// Adds what is read of an outfit, which [`Batch::push`] says the answer to.
+    pub(super) fn pack(&mut self, slots: &[u32], features: &[Vec<u32>], blank: usize) {
         let packed = &mut self.packed;
         assert_eq!(slots[blank], packed.blank, "the slot asked for is blank; this is a bug");
         assert_eq!(features.len(), self.features, "one entry a feature of the schema; this is a bug");
-        assert!(target < packed.blank, "the target {target} is no article; this is a bug");
         for (place, &slot) in slots.iter().enumerate() {
             if place == blank {
                 packed.blanks.push(packed.slots.len());
@@ -68,12 +75,10 @@ impl Batch {
             packed.feature_rows.extend(values.iter().filter(|&&value| value > 0));
             packed.feature_starts.push(packed.feature_rows.len());
         }
-        self.targets.push(target);
-        self.weights.push(weight);
     }
 
     pub fn len(&self) -> usize {
-        self.targets.len()
+        self.packed.outfits()
     }
 
     pub fn is_empty(&self) -> bool {

@@ -5,7 +5,7 @@ use super::{
     structure::{AttentionLayer, Block, Conditioned, Fnn, Structure, Update},
 };
 use crate::{
-    engine::{Head, Linear, Norm, Param, Tables, Tensor, Weights, number},
+    engine::{Head, Linear, Norm, PairHead, Param, Tables, Tensor, Weights, number},
     random::{Stream, Table},
 };
 
@@ -50,7 +50,12 @@ impl Builder<'_> {
         });
         let transform = self.linear("transform", width, width);
         let head = Head { weight, bias, personas };
-        Structure { tables, conditioned, blocks, halting, transform, head }
+        // Last: a model of the same seed begins with the same numbers, whether it judges pairs or not.
+        let pair = config.pair.then(|| PairHead {
+            first: self.linear("pair.first", PairHead::inputs(width, axes.personas), width),
+            second: self.linear("pair.second", width, 1),
+        });
+        Structure { tables, conditioned, blocks, halting, transform, head, pair }
     }
 
     fn features(&mut self) -> Vec<Param> {

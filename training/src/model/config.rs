@@ -26,6 +26,9 @@ pub struct ModelConfig {
     pub universal: UniversalConfig,
     /// Latent personas, where the method has them.
     pub personas: usize,
+    /// Whether it also judges if two halves were one outfit.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pair: bool,
     pub initial: InitialScales,
 }
 
@@ -88,6 +91,7 @@ impl ModelConfig {
                 halting_bias: 1.0,
             },
             personas: 8,
+            pair: false,
             initial: InitialScales {
                 articles: 0.02,
                 features: 1.0,

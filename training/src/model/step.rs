@@ -10,7 +10,7 @@ use crate::engine::{
 
 /// Outfits of a shard: what one thread takes at a time. Fixed, so that results do not depend on the
 /// number of threads.
-const SHARD: usize = 64;
+pub(super) const SHARD: usize = 64;
 /// Outfits whose logits are kept at once.
 const LOGITS_OF: usize = 1024;
 /// Rows of the last dense layer whose gradient one thread computes at a time.
@@ -25,6 +25,8 @@ pub struct Loss {
     pub total: f64,
     /// Mean steps over slots, then outfits, of a universal trunk.
     pub steps: Option<f64>,
+    /// Mean cross-entropy over the pairs of halves that were judged beside the outfits, in nats.
+    pub pair: Option<f64>,
 }
 
 /// A model, its optimiser, and room for the logits of a batch.
@@ -32,7 +34,7 @@ pub struct Loss {
 pub struct Trainer {
     pub(super) model: Model,
     pub(super) adamw: AdamW,
-    scratch: Vec<f32>,
+    pub(super) scratch: Vec<f32>,
 }
 
 impl Trainer {
@@ -56,11 +58,15 @@ impl Trainer {
 
     /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
     pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
-        let key = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(self.adamw.steps));
+        let key = key(seed, self.adamw.steps);
         let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        let articles = self.model.structure.tables.articles;
-        self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
+        self.learn(&gradients, learning_rate);
         loss
+    }
+
+    pub(super) fn learn(&mut self, gradients: &Gradients, learning_rate: f32) {
+        let articles = self.model.structure.tables.articles;
+        self.adamw.step(&mut self.model.weights, articles, gradients, learning_rate);
     }
 }
 
@@ -141,15 +147,19 @@ impl Model {
                 .collect();
             self.collect(learned, logits, &mut gradients, &mut parts);
         }
-        if let Some(table) = self.structure.head.personas {
-            let width = self.config.personas;
-            let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
-            let into = gradients.of(table, &self.weights);
-            for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
-                add_to(&mut into[row as usize * width..][..width], values);
-            }
-        }
+        self.fold_personas(&mut gradients);
         (self.add_up(&parts, batch.len()), gradients)
+    }
+
+    /// Adds the rows of the personas' table that outfits touched to its dense gradient.
+    pub(super) fn fold_personas(&self, gradients: &mut Gradients) {
+        let Some(table) = self.structure.head.personas else { return };
+        let width = self.config.personas;
+        let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
+        let into = gradients.of(table, &self.weights);
+        for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
+            add_to(&mut into[row as usize * width..][..width], values);
+        }
     }
 
     /// One shard, forwards and backwards; leaves the gradient of its logits in their place.
@@ -227,10 +237,13 @@ impl Model {
         }
     }
 
-    fn tape<'a>(&'a self, shard: &'a Shard, dropout: Option<Dropout>) -> Tape<'a> {
+    pub(super) fn tape<'a>(&'a self, shard: &'a Shard, dropout: Option<Dropout>) -> Tape<'a> {
+        Tape::new(&self.weights, &self.structure.tables, shard, self.halting(), dropout)
+    }
+
+    pub(super) fn halting(&self) -> Halting {
         let universal = &self.config.universal;
-        let halting = Halting { epsilon: universal.epsilon, most_steps: universal.most_steps };
-        Tape::new(&self.weights, &self.structure.tables, shard, halting, dropout)
+        Halting { epsilon: universal.epsilon, most_steps: universal.most_steps }
     }
 
     fn fill_logits(&self, tape: &Tape<'_>, output: Output<crate::engine::Node>, logits: &mut [f32]) {
@@ -246,6 +259,7 @@ impl Model {
             cross_entropy: total(|part| part.cross_entropy),
             total: total(|part| part.weighted) + ponder,
             steps: universal.then(|| total(|part| part.steps)),
+            pair: None,
         }
     }
 }
@@ -278,8 +292,13 @@ impl Part {
     }
 }
 
+/// One step's own key.
+pub(super) fn key(seed: u64, step: u32) -> u64 {
+    seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(step))
+}
+
 /// One shard's own key.
-fn mixed(key: u64, from: usize) -> u32 {
+pub(super) fn mixed(key: u64, from: usize) -> u32 {
     let mut mixed = key ^ (from as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (mixed >> 32) as u32

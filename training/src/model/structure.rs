@@ -1,6 +1,6 @@
 //! How a model is put together, said once for training and export alike.
 
-use crate::engine::{Activation, Head, Linear, Norm, Ops, Tables};
+use crate::engine::{Activation, Head, Linear, Norm, Ops, PairHead, Tables};
 
 /// A model's layers, by their weights' places.
 #[derive(Debug, Clone)]
@@ -12,6 +12,8 @@ pub(crate) struct Structure {
     pub(crate) halting: Option<Linear>,
     pub(crate) transform: Linear,
     pub(crate) head: Head,
+    /// Of a model that judges pairs.
+    pub(crate) pair: Option<PairHead>,
 }
 
 /// FNN(x) = W2 max(0, W1 x + b1) + b2

@@ -5,7 +5,10 @@ use rand_pcg::Pcg64;
 use super::*;
 use crate::AdamWConfig;
 
+#[cfg(target_os = "linux")]
+mod device;
 mod gradients;
+pub(crate) mod pairs;
 
 /// A model small enough for finite differences; every part of it moves something.
 pub(crate) fn small(method: Method) -> Model {

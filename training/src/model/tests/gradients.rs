@@ -2,8 +2,11 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 use rayon::prelude::*;
 
-use super::*;
-use crate::engine::number;
+use super::{
+    pairs::{pair_batch, pairs, small_pair},
+    *,
+};
+use crate::engine::{Gradients, PairHead, number};
 
 /// Every tensor's gradient against central differences of the loss, along the gradient itself and along a
 /// random direction.
@@ -14,49 +17,80 @@ fn gradients_are_what_finite_differences_say() {
         let outfits = examples(model.config(), 8, false, 3);
         let batch = batch(model.config(), &outfits);
         let (_, gradients) = model.gradients(&batch, None, &mut Vec::new());
-        let mut dense = gradients.dense.clone();
-        let width = model.config.width;
-        let merged = gradients.articles.merged(width);
-        let articles = model.structure.tables.articles.0;
-        dense[articles] = vec![0.0; model.weights.0[articles].data.len()];
-        for (row, values) in merged.rows.iter().zip(merged.values.chunks_exact(width)) {
-            dense[articles][*row as usize * width..][..width].copy_from_slice(values);
-        }
-        let mut random = Pcg64::seed_from_u64(5);
-        for (place, gradient) in dense.iter().enumerate() {
-            let name = model.weights.0[place].name.clone();
-            assert_eq!(gradient.len(), model.weights.0[place].data.len(), "{method}: {name} has a gradient");
-            let length = gradient.len();
-            let norm = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
-            assert!(norm > 1e-6, "{method}: nothing moves {name}");
-            let along: Vec<f32> = gradient.iter().map(|g| g / norm).collect();
-            let signs = (0..length).map(|_| if random.random_bool(0.5) { 1.0 } else { -1.0 });
-            let across: Vec<f32> = signs.map(|sign: f32| sign / number(length).sqrt()).collect();
-            let directions = [along, across];
-            for direction in directions {
-                let expected: f64 =
-                    gradient.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
-                // A long step sees kinks and curvature, a short one the rounding of float32: one has to agree.
-                let agrees = [3e-3, 3e-4, 1e-4, 3e-5].into_iter().any(|step| {
-                    let found = slope(&mut model, place, &direction, step, &batch);
-                    (found - expected).abs() < 3e-2 * f64::from(norm) + 1e-3
-                });
-                assert!(
-                    agrees,
-                    "{method}: {name}: no difference agrees with the gradient, {expected} of {norm}"
-                );
-            }
-        }
+        check(&mut model, &gradients, &|_| true, &|model| model.loss(&batch).total);
     });
 }
 
-fn slope(model: &mut Model, place: usize, direction: &[f32], step: f32, batch: &Batch) -> f64 {
+/// The last dense layer takes no part in a pair.
+#[test]
+fn gradients_through_pairs_are_what_finite_differences_say() {
+    Method::ALL.into_par_iter().for_each(|method| {
+        let mut model = small_pair(method);
+        let batch = pair_batch(model.config(), &pairs(model.config(), 8, false, 3));
+        let (of_pairs, gradients) = model.pair_gradients(&batch, 0.7, None);
+        let loss = |model: &Model| {
+            let mut tape = model.tape(&batch.readings.packed, None);
+            let read = model.read(&mut tape);
+            let mut judged = model.pair_head().forward(&model.weights, model.readings(&tape, read));
+            let losses = PairHead::loss(&mut judged.logits, &batch.same, 1.0);
+            let ponder = f64::from(model.config.universal.ponder_weight) * tape.ponder() / 3.0;
+            0.7 * (losses.iter().copied().map(f64::from).sum::<f64>() + ponder) / 8.0
+        };
+        assert!((loss(&model) - of_pairs.total).abs() < 1e-6, "{method}: the loss is what is learned from");
+        check(&mut model, &gradients, &|name| !name.starts_with("vocabulary."), &loss);
+    });
+}
+
+fn check(
+    model: &mut Model,
+    gradients: &Gradients,
+    takes_part: &dyn Fn(&str) -> bool,
+    loss: &dyn Fn(&Model) -> f64,
+) {
+    let method = model.config.method;
+    let mut dense = gradients.dense.clone();
+    let width = model.config.width;
+    let merged = gradients.articles.merged(width);
+    let articles = model.structure.tables.articles.0;
+    dense[articles] = vec![0.0; model.weights.0[articles].data.len()];
+    for (row, values) in merged.rows.iter().zip(merged.values.chunks_exact(width)) {
+        dense[articles][*row as usize * width..][..width].copy_from_slice(values);
+    }
+    let mut random = Pcg64::seed_from_u64(5);
+    for (place, gradient) in dense.iter().enumerate() {
+        let name = model.weights.0[place].name.clone();
+        if !takes_part(&name) {
+            assert!(gradient.is_empty(), "{method}: {name} takes no part");
+            continue;
+        }
+        assert_eq!(gradient.len(), model.weights.0[place].data.len(), "{method}: {name} has a gradient");
+        let length = gradient.len();
+        let norm = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
+        assert!(norm > 1e-6, "{method}: nothing moves {name}");
+        let along: Vec<f32> = gradient.iter().map(|g| g / norm).collect();
+        let signs = (0..length).map(|_| if random.random_bool(0.5) { 1.0 } else { -1.0 });
+        let across: Vec<f32> = signs.map(|sign: f32| sign / number(length).sqrt()).collect();
+        let directions = [along, across];
+        for direction in directions {
+            let expected: f64 =
+                gradient.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
+            // A long step sees kinks and curvature, a short one the rounding of float32: one has to agree.
+            let agrees = [3e-3, 3e-4, 1e-4, 3e-5].into_iter().any(|step| {
+                let found = slope(model, place, &direction, step, loss);
+                (found - expected).abs() < 3e-2 * f64::from(norm) + 1e-3
+            });
+            assert!(agrees, "{method}: {name}: no difference agrees with the gradient, {expected} of {norm}");
+        }
+    }
+}
+
+fn slope(model: &mut Model, place: usize, direction: &[f32], step: f32, loss: &dyn Fn(&Model) -> f64) -> f64 {
     let before = model.weights.0[place].data.clone();
     let mut loss = |step: f32| {
         for ((to, from), by) in model.weights.0[place].data.iter_mut().zip(&before).zip(direction) {
             *to = from + step * by;
         }
-        model.loss(batch).total
+        loss(model)
     };
     let slope = (loss(step) - loss(-step)) / f64::from(2.0 * step);
     model.weights.0[place].data = before;

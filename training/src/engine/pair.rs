@@ -1,0 +1,195 @@
+//! Whether two halves were one outfit: what was read of them, joined so that their order cannot matter,
+//! and two dense layers over it.
+//!
+//! Three readings a pair come in, row by row: the first half's, the second's, that of both together; and
+//! their mixtures of personas where the model has them. It knows nothing of how they were read.
+
+use super::{
+    matmul::{self, Matrix},
+    ops::Linear,
+    simd,
+    weights::{Gradients, Weights},
+};
+
+/// Readings of one pair.
+pub(crate) const READINGS: usize = 3;
+/// Added under the root of the personas' distance, whose slope would else be infinite at nought.
+pub(crate) const LEAST: f32 = 1e-12;
+
+/// The layers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PairHead {
+    pub(crate) first: Linear,
+    pub(crate) second: Linear,
+}
+
+/// What was read of some pairs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Readings<'a> {
+    pub(crate) hidden: &'a [f32],
+    pub(crate) width: usize,
+    /// Mixtures, and how many personas one has.
+    pub(crate) personas: Option<(&'a [f32], usize)>,
+}
+
+/// What the forward pass leaves for the backward pass.
+#[derive(Debug)]
+pub(crate) struct Judged {
+    joined: Vec<f32>,
+    hidden: Vec<f32>,
+    /// One a pair; above 0 where the halves were rather one outfit.
+    pub(crate) logits: Vec<f32>,
+}
+
+/// What the pairs' loss means for what was read.
+#[derive(Debug)]
+pub(crate) struct ReadingGradients {
+    pub(crate) hidden: Vec<f32>,
+    pub(crate) personas: Option<Vec<f32>>,
+}
+
+impl PairHead {
+    /// Numbers that the first layer takes in: the halves' sum, distance and product, both together, and of
+    /// personas the distance and the divergence.
+    pub(crate) fn inputs(width: usize, personas: bool) -> usize {
+        4 * width + if personas { 2 } else { 0 }
+    }
+
+    pub(crate) fn forward(&self, weights: &Weights, readings: Readings<'_>) -> Judged {
+        let joined = join(readings);
+        let mut hidden = layer(weights, &self.first, &joined);
+        for value in &mut hidden {
+            *value = value.max(0.0);
+        }
+        let logits = layer(weights, &self.second, &hidden);
+        Judged { joined, hidden, logits }
+    }
+
+    /// The cross-entropies, and in place of the logits their gradient when each pair's loss is multiplied
+    /// by `share`.
+    pub(crate) fn loss(logits: &mut [f32], same: &[bool], share: f32) -> Vec<f32> {
+        let pairs = logits.iter_mut().zip(same);
+        pairs
+            .map(|(logit, &same)| {
+                let z = *logit;
+                let truth = f32::from(u8::from(same));
+                *logit = share * (probability(z) - truth);
+                z.max(0.0) - z * truth + (-z.abs()).exp().ln_1p()
+            })
+            .collect()
+    }
+
+    /// Takes the logits' gradients in their place.
+    pub(crate) fn backward(
+        &self,
+        weights: &Weights,
+        readings: Readings<'_>,
+        judged: &Judged,
+        gradients: &mut Gradients,
+    ) -> ReadingGradients {
+        let mut hidden = layer_back(weights, &self.second, &judged.hidden, &judged.logits, gradients);
+        for (gradient, value) in hidden.iter_mut().zip(&judged.hidden) {
+            if *value <= 0.0 {
+                *gradient = 0.0;
+            }
+        }
+        let joined = layer_back(weights, &self.first, &judged.joined, &hidden, gradients);
+        part(readings, &joined)
+    }
+}
+
+/// How likely a logit says it is.
+pub(crate) fn probability(logit: f32) -> f32 {
+    1.0 / (1.0 + (-logit).exp())
+}
+
+fn join(readings: Readings<'_>) -> Vec<f32> {
+    let Readings { hidden, width, personas } = readings;
+    let mut joined = Vec::new();
+    for (place, row) in hidden.chunks_exact(READINGS * width).enumerate() {
+        let [first, second, both] = [0, 1, 2].map(|reading| &row[reading * width..][..width]);
+        joined.extend(first.iter().zip(second).map(|(a, b)| a + b));
+        joined.extend(first.iter().zip(second).map(|(a, b)| (a - b).abs()));
+        joined.extend(first.iter().zip(second).map(|(a, b)| a * b));
+        joined.extend(both);
+        if let Some((mixtures, count)) = personas {
+            let (p, q) = mixtures_of(mixtures, count, place);
+            let apart = |(p, q): (&f32, &f32)| (p - q) * (p.ln() - q.ln());
+            joined.push(distance(p, q));
+            joined.push(0.5 * p.iter().zip(q).map(apart).sum::<f32>());
+        }
+    }
+    joined
+}
+
+/// From the gradient of what was joined to that of what was read.
+fn part(readings: Readings<'_>, joined: &[f32]) -> ReadingGradients {
+    let Readings { hidden, width, personas } = readings;
+    let inputs = PairHead::inputs(width, personas.is_some());
+    let mut to_hidden = vec![0.0; hidden.len()];
+    let mut to_personas = personas.map(|(mixtures, _)| vec![0.0; mixtures.len()]);
+    for (place, gradient) in joined.chunks_exact(inputs).enumerate() {
+        let begin = place * READINGS * width;
+        for lane in 0..width {
+            let (a, b) = (hidden[begin + lane], hidden[begin + width + lane]);
+            let [sum, apart, product, both] = [0, 1, 2, 3].map(|part| gradient[part * width + lane]);
+            let apart = if a < b { -apart } else { apart };
+            to_hidden[begin + lane] = sum + apart + product * b;
+            to_hidden[begin + width + lane] = sum - apart + product * a;
+            to_hidden[begin + 2 * width + lane] = both;
+        }
+        if let (Some(to), Some((mixtures, count))) = (&mut to_personas, personas) {
+            let (p, q) = mixtures_of(mixtures, count, place);
+            let (by_distance, by_divergence) = (gradient[4 * width], 0.5 * gradient[4 * width + 1]);
+            let length = distance(p, q);
+            let begin = place * READINGS * count;
+            for (lane, (p, q)) in p.iter().zip(q).enumerate() {
+                let along = by_distance * (p - q) / length;
+                let logs = p.ln() - q.ln();
+                to[begin + lane] = along + by_divergence * (logs + (p - q) / p);
+                to[begin + count + lane] = -along - by_divergence * (logs + (p - q) / q);
+            }
+        }
+    }
+    ReadingGradients { hidden: to_hidden, personas: to_personas }
+}
+
+/// The mixtures of a pair's two halves.
+fn mixtures_of(mixtures: &[f32], count: usize, pair: usize) -> (&[f32], &[f32]) {
+    mixtures[pair * READINGS * count..][..2 * count].split_at(count)
+}
+
+fn distance(p: &[f32], q: &[f32]) -> f32 {
+    (p.iter().zip(q).map(|(p, q)| (p - q).powi(2)).sum::<f32>() + LEAST).sqrt()
+}
+
+fn layer(weights: &Weights, layer: &Linear, x: &[f32]) -> Vec<f32> {
+    let weight = weights.tensor(layer.weight);
+    let [from, to] = [weight.shape[0], weight.shape[1]];
+    let mut value = vec![0.0; x.len() / from * to];
+    if let Some(bias) = layer.bias {
+        value.chunks_exact_mut(to).for_each(|row| row.copy_from_slice(weights.data(bias)));
+    }
+    matmul::add(&mut value, Matrix::new(x, from), Matrix::new(&weight.data, to));
+    value
+}
+
+/// Adds a layer's gradients, and gives that of what it took in.
+fn layer_back(
+    weights: &Weights,
+    layer: &Linear,
+    x: &[f32],
+    gradient: &[f32],
+    gradients: &mut Gradients,
+) -> Vec<f32> {
+    let weight = weights.tensor(layer.weight);
+    let [from, to] = [weight.shape[0], weight.shape[1]];
+    let rows = Matrix::new(gradient, to);
+    matmul::add(gradients.of(layer.weight, weights), Matrix::new(x, from).transposed(), rows);
+    if let Some(bias) = layer.bias {
+        simd::add_rows(gradients.of(bias, weights), gradient);
+    }
+    let mut back = vec![0.0; x.len()];
+    matmul::assign(&mut back, rows, Matrix::new(&weight.data, to).transposed());
+    back
+}

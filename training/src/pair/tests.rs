@@ -1,0 +1,88 @@
+use super::*;
+use crate::data::{Data, tests::patterned};
+
+fn types(data: &Data, articles: &[u32]) -> Vec<usize> {
+    let mut types: Vec<usize> = articles.iter().map(|&article| data.type_of(article)).collect();
+    types.sort_unstable();
+    types
+}
+
+#[test]
+fn a_strangers_half_has_the_same_types_and_is_a_strangers() {
+    let home = patterned(200);
+    let data = Data::load(home.path()).unwrap();
+    let halves = Halves::new(&data, data.training());
+    let questions = halves.questions();
+    assert_eq!(questions, halves.questions(), "the same every time");
+    assert_eq!(questions.len(), 2 * data.training().len());
+    for two in questions.chunks_exact(2) {
+        let (own, other) = (&two[0], &two[1]);
+        assert!(own.same && !other.same && own.outfit == other.outfit && own.first == other.first);
+        let mut whole = [own.first.clone(), own.second.clone()].concat();
+        whole.sort_unstable();
+        let mut articles = data.outfits().articles(own.outfit).to_vec();
+        articles.sort_unstable();
+        assert_eq!(whole, articles);
+        assert_eq!(types(&data, &own.second), types(&data, &other.second));
+        assert_ne!(own.second, other.second);
+        assert!(other.second.iter().all(|article| !own.first.contains(article)));
+        let lenders = data.training().iter().filter(|&&lender| {
+            lender != own.outfit
+                && other.second.iter().all(|article| data.outfits().articles(lender).contains(article))
+        });
+        assert!(lenders.count() > 0, "it is some outfit's of the split");
+    }
+}
+
+#[test]
+fn lessons_are_drawn_by_seed_epoch_and_outfit() {
+    let home = patterned(200);
+    let data = Data::load(home.path()).unwrap();
+    let halves = Halves::new(&data, data.training());
+    let lessons = |seed, epoch| -> Vec<Pair> {
+        data.training().iter().map(|&outfit| halves.lesson(seed, epoch, outfit).unwrap()).collect()
+    };
+    let once = lessons(1, 0);
+    assert_eq!(once, lessons(1, 0));
+    assert_ne!(once, lessons(2, 0));
+    assert_ne!(once, lessons(1, 1));
+    let same = once.iter().filter(|pair| pair.same).count();
+    assert!((once.len() * 2 / 5..once.len() * 3 / 5).contains(&same), "{same} of {}", once.len());
+}
+
+#[test]
+fn an_outfit_whose_types_nobody_shares_is_left_out() {
+    let home = patterned(200);
+    let data = Data::load(home.path()).unwrap();
+    assert_eq!(Halves::new(&data, &data.training()[..1]).questions(), []);
+}
+
+#[test]
+fn counting_tells_halves_that_stood_together() {
+    let home = patterned(200);
+    let data = Data::load(home.path()).unwrap();
+    let questions = Halves::new(&data, data.training()).questions();
+    let counted = Cooccurrence::count(&data);
+    let scores: Vec<f64> = questions.iter().map(|pair| counted.score(pair)).collect();
+    let same: Vec<bool> = questions.iter().map(|pair| pair.same).collect();
+    // A pattern's articles stand with no others, so nothing is easier.
+    let figures = PairFigures::new(&scores, &same, PairFigures::best_threshold(&scores, &same));
+    assert!(figures.auc > 0.999 && figures.accuracy > 0.999, "{figures:?}");
+    let turned =
+        |pair: &Pair| Pair { first: pair.second.clone(), second: pair.first.clone(), ..pair.clone() };
+    assert!((counted.score(&questions[0]) - counted.score(&turned(&questions[0]))).abs() < 1e-12);
+}
+
+#[test]
+fn accuracy_and_auc_are_what_they_are_by_hand() {
+    let scores = [0.9, 0.8, 0.8, 0.3, 0.1];
+    let same = [true, false, true, true, false];
+    let figures = PairFigures::new(&scores, &same, 0.5);
+    assert!((figures.accuracy - 3.0 / 5.0).abs() < 1e-12);
+    // Six comparisons: 0.9 wins two, 0.8 one and a half, 0.3 one.
+    assert!((figures.auc - 4.5 / 6.0).abs() < 1e-12);
+    let threshold = PairFigures::best_threshold(&scores, &same);
+    assert!((0.1..0.3).contains(&threshold), "{threshold}");
+    assert!((PairFigures::new(&scores, &same, threshold).accuracy - 4.0 / 5.0).abs() < 1e-12);
+    assert!((PairFigures::new(&[1.0, 1.0], &[true, false], 0.5).auc - 0.5).abs() < 1e-12);
+}

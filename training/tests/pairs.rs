@@ -1,0 +1,137 @@
+//! Halves of outfits through the program: a shop whose outfits are of one colour, from its files to a
+//! release that says which halves belong together.
+
+use std::{fmt::Write, fs, path::Path, process::Command};
+
+use atelier::release::{Method, Release};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SCHEMA: &str =
+    "name = \"one\"\n[[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\", \"male\"]\n";
+/// Narrow and quick.
+const SETTINGS: &str = "[fit]\nbatch = 32\nepochs = 10\nlearning_rate = 0.01\nwarm_up = 0.5\n\
+    [model]\nwidth = 16\nheads = 2\nhidden = 16\nblocks = 1\nfeature_width = 4\npersonas = 3\ndropout = 0.0\n\
+    [model.universal]\nblocks = 1\nmost_steps = 2\n";
+const COLOURS: usize = 6;
+
+/// Four types in six colours, three of each; an outfit has one of each type, in one colour.
+fn shop() -> TempDir {
+    let shop = tempfile::tempdir().unwrap();
+    let kinds = ["hat", "coat", "shoe", "bag"];
+    let mut articles = String::new();
+    for kind in kinds {
+        for colour in 0..COLOURS {
+            for number in 0..3 {
+                writeln!(articles, "{{\"id\":\"{kind}-{colour}-{number}\",\"type\":\"{kind}\"}}").unwrap();
+            }
+        }
+    }
+    let mut outfits = String::new();
+    for place in 0..600_usize {
+        let colour = place % COLOURS;
+        let ids: Vec<String> = kinds
+            .iter()
+            .zip([1, 5, 7, 11])
+            .map(|(kind, step)| format!("\"{kind}-{colour}-{}\"", place / COLOURS * step / 3 % 3))
+            .collect();
+        let split = if place / COLOURS % 6 == 5 { "validation" } else { "train" };
+        writeln!(
+            outfits,
+            "{{\"customer\":\"c-{}\",\"articles\":[{}],\"split\":\"{split}\"}}",
+            place % 2,
+            ids.join(",")
+        )
+        .unwrap();
+    }
+    let customers =
+        "{\"id\":\"c-0\",\"features\":{\"gender\":\"female\"}}\n{\"id\":\"c-1\",\"features\":{}}\n";
+    for (name, text) in [
+        ("shop/schema.toml", SCHEMA),
+        ("shop/articles.jsonl", &articles),
+        ("shop/customers.jsonl", customers),
+        ("shop/outfits.jsonl", &outfits),
+        ("plain.toml", SETTINGS),
+        ("pairs.toml", &format!("{SETTINGS}[pair]\nweight = 2.0\n")),
+        ("wrong.toml", "[pair]\nweight = -1.0\n"),
+    ] {
+        let path = shop.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    shop
+}
+
+fn run(home: &Path, command: &str) -> Result<String, String> {
+    let output = Command::new(env!("CARGO_BIN_EXE_atelier-training"))
+        .args(command.split(' '))
+        .current_dir(home)
+        .output()
+        .unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn halves_that_match_by_colour_are_told_from_the_fit_to_the_release() {
+    let shop = shop();
+    let told = |command: &str| run(shop.path(), command).unwrap_or_else(|said| panic!("{command}: {said}"));
+    let at = |name: &str| shop.path().join(name);
+    for method in ["gsu", "latent-universal"] {
+        told(&format!("fit --method {method} --data shop --config pairs.toml"));
+        let lines = fs::read_to_string(at(&format!("runs/shop/{method}-1/metrics.jsonl"))).unwrap();
+        let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
+        assert!(last["training"]["pair"].as_f64().unwrap() < 0.6, "{method}: {last}");
+        assert_eq!(last["pair"]["pairs"], 22);
+    }
+    told("fit --method none --data shop --config plain.toml --epochs 1");
+    let runs = "runs/shop/gsu-1 runs/shop/latent-universal-1 runs/shop/none-1";
+    let answer = told(&format!("evaluate --data shop --runs {runs}"));
+    assert!(answer.contains("192 pairs of halves") && answer.contains("| latent-universal | "), "{answer}");
+    for method in ["gsu", "latent-universal"] {
+        let pair = &json(&at(&format!("runs/shop/{method}-1/evaluation.json")))["pair"];
+        assert_eq!(pair["figures"]["pairs"], 192);
+        // One stranger's half in six has the colour by chance, and nobody can tell it.
+        let auc = pair["figures"]["auc"].as_f64().unwrap();
+        assert!(auc > 0.8, "{method}: {pair}");
+        assert!(pair["figures"]["accuracy"].as_f64().unwrap() > 0.75, "{method}: {pair}");
+        assert!(pair["cooccurrence"]["auc"].as_f64().unwrap() > 0.8, "{method}: {pair}");
+    }
+    assert!(json(&at("runs/shop/none-1/evaluation.json")).get("pair").is_none());
+    assert!(!at("runs/shop/none-1/none.pair.onnx").exists());
+
+    let answer = told("export --run runs/shop/gsu-1 --out there.onnx");
+    assert!(answer.contains("there.onnx: ") && answer.contains("\nthere.pair.onnx: "), "{answer}");
+    told(&format!("release --name spring --data shop --runs {runs} --customers 1"));
+    let release = Release::open(&at("models/spring")).unwrap();
+    let entries = &release.manifest().methods;
+    let pairs: Vec<(Method, Option<&str>)> =
+        entries.iter().map(|entry| (entry.method, entry.pair.as_deref())).collect();
+    let expected = [
+        (Method::None, None),
+        (Method::Gsu, Some("gsu.pair.onnx")),
+        (Method::LatentUniversal, Some("latent-universal.pair.onnx")),
+    ];
+    assert_eq!(pairs, expected);
+    assert_eq!(
+        entries[1].metrics["pair"]["auc"],
+        json(&at("runs/shop/gsu-1/evaluation.json"))["pair"]["figures"]["auc"]
+    );
+    let commands = &release.manifest().commands;
+    assert!(
+        commands.iter().any(|c| c.contains("gsu") && c.ends_with("--config runs/shop/gsu-1/config.toml"))
+    );
+    let answer = told("evaluate --data shop --release models/spring");
+    assert!(answer.contains("192 pairs of halves"), "{answer}");
+}
+
+#[test]
+fn a_weight_below_nought_is_refused() {
+    let shop = shop();
+    let said = run(shop.path(), "fit --method none --data shop --config wrong.toml").unwrap_err();
+    assert!(said.contains("the pairs' weight must be a number from 0 up, found -1"), "{said}");
+}
