@@ -63,9 +63,9 @@ pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, Ex
 /// Writes what the model says of two halves, next to what [`export`] writes, and counts its parameters in
 /// the same way; nothing where the model does not judge pairs.
 ///
-/// Inputs of the file: `first` and `second`, int64 [batch, slots], and where the method is conditioned
-/// `features`, int64 [batch, features, values]; output: `probability`, float32 [batch], of having been one
-/// outfit. The halves' order does not matter.
+/// Inputs of the file: `first` and `second`, int64 `[batch, slots]`, and where the method is conditioned
+/// `features`, int64 `[batch, features, values]`; output: `probability`, float32 `[batch]`, of having been
+/// one outfit. The halves' order does not matter.
 pub fn export_pair(model: &Model, metadata: &Metadata, path: &Path) -> Result<Option<u64>, ExportError> {
     let Some(graph) = pair::draw(model, metadata.storage) else { return Ok(None) };
     write(graph, model, metadata, &[("task", "pair")], path).map(Some)

@@ -1,8 +1,8 @@
 //! The pair file: whether two halves were one outfit.
 //!
-//! Inputs `first` and `second`, int64 [batch, slots], hold what is in the halves' slots as `articles` does
-//! in a method's own file (articles, blanks, padding anywhere); `features`, int64 [batch, features, values],
-//! is there where the method is conditioned. The output `probability`, float32 [batch], says how likely
+//! Inputs `first` and `second`, int64 `[batch, slots]`, hold what is in the halves' slots as `articles` does
+//! in a method's own file (articles, blanks, padding anywhere); `features`, int64 `[batch, features, values]`,
+//! is there where the method is conditioned. The output `probability`, float32 `[batch]`, says how likely
 //! they were one outfit. The metadata has `method`, `release`, `parameters` and `task`, which is `pair`.
 
 use super::{

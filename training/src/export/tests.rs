@@ -240,16 +240,20 @@ fn onnx_runtime_judges_pairs_as_training_does() {
         let model = small_pair(method);
         let (mut session, _) = exported_pair(&model, Storage::Float32);
         let mut most = 0.0_f32;
+        let (mut low, mut high) = (1.0_f32, 0.0_f32);
         for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
             let mut all = pairs(model.config(), count, padded, seed);
             let expected = model.pair_probabilities(&pair_batch(model.config(), &all));
             most = most.max(difference(&run_pairs(&mut session, model.config(), &all), &expected));
+            low = expected.iter().copied().fold(low, f32::min);
+            high = expected.iter().copied().fold(high, f32::max);
             for pair in &mut all {
                 std::mem::swap(&mut pair.first, &mut pair.second);
             }
             most = most.max(difference(&run_pairs(&mut session, model.config(), &all), &expected));
         }
-        println!("{method}: max |Δ probability| {most:.1e}");
+        println!("{method}: max |Δ probability| {most:.1e}, all of them {low:.2} to {high:.2}");
+        assert!(high - low > 0.04, "{method}: pairs differ");
         assert!(most <= 1e-4, "{method}: {most}");
     }
 }

@@ -1,9 +1,9 @@
 //! Halves of outfits, and whether two of them were one outfit: what is asked, and what the answers are
 //! worth.
 //!
-//! Outfits come in from [`Data`]; [`Halves`] takes them apart and finds strangers' halves of the same
-//! types, [`Cooccurrence`] says what counting would answer, [`PairFigures`] how good any answers are. It
-//! must never know a model, a method or a file.
+//! Outfits come in from [`Data`](crate::data::Data); [`Halves`] takes them apart and finds strangers'
+//! halves of the same types, [`Cooccurrence`] says what counting would answer, [`PairFigures`] how good any
+//! answers are. It must never know a model, a method or a file.
 
 mod cooccurrence;
 mod figures;
