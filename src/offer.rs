@@ -15,9 +15,10 @@ use tokio::{sync::Mutex, task};
 use crate::{
     catalogue::Catalogue,
     completion::Ground,
+    domain::CustomerId,
     engine::{Engine, LoadError, Serving},
     release::MANIFEST,
-    routing::Routing,
+    routing::{Choice, Routing},
     store::{Store, StoreError, Timestamp},
 };
 
@@ -33,6 +34,17 @@ pub struct Offer {
 }
 
 impl Offer {
+    /// The release's name.
+    pub fn name(&self) -> &str {
+        &self.serving.release().manifest().name
+    }
+
+    /// The method that answers where none is named.
+    pub fn choose(&self, customer: Option<&CustomerId>) -> Choice {
+        let default = self.serving.release().manifest().default_method;
+        self.routing.choose(default, |method| self.serving.has(method), customer)
+    }
+
     pub fn ground(&self) -> Ground<'_> {
         Ground { serving: &self.serving, catalogue: &self.catalogue }
     }
@@ -98,17 +110,25 @@ impl Offers {
         self.models.join(name)
     }
 
-    /// Loads a release beside the one that answers, and puts it in its place; every replica follows.
+    /// Loads a release beside the one that answers and puts it in its place; every replica follows.
     pub async fn activate(&self, name: &str, now: Timestamp) -> Result<Arc<Offer>, OfferError> {
-        let offer = self.serve(name).await?;
+        let _changing = self.changing.lock().await;
+        let serving = self.load(name).await?;
         self.store.settings().set(RELEASE, name, now).await?;
-        Ok(offer)
+        Ok(self.take_up(serving).await?)
     }
 
-    /// Loads a release beside the one that answers, and puts it in its place here.
+    /// The same for this process alone.
     pub async fn serve(&self, name: &str) -> Result<Arc<Offer>, OfferError> {
         let _changing = self.changing.lock().await;
-        self.replace(name).await
+        let serving = self.load(name).await?;
+        Ok(self.take_up(serving).await?)
+    }
+
+    /// Serves a release that is loaded already.
+    pub async fn serve_loaded(&self, serving: Arc<Serving>) -> Result<Arc<Offer>, StoreError> {
+        let _changing = self.changing.lock().await;
+        self.take_up(serving).await
     }
 
     /// The release that an admin activated last, on any replica.
@@ -130,27 +150,41 @@ impl Offers {
         let Some(offer) = self.current() else { return Ok(()) };
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
-        let mut next = Offer::clone(&offer);
-        if articles != offer.articles {
-            next.catalogue = self.catalogue(&offer.serving).await?;
-            next.articles = articles;
+        if (articles, settings) == (offer.articles, offer.settings) {
+            return Ok(());
         }
+        let mut next = Offer { articles, settings, ..Offer::clone(&offer) };
         if settings != offer.settings {
             next.routing = self.routing().await?;
-            next.settings = settings;
+            // Another replica's admin may have activated another release.
+            if let Some(name) = self.activated().await?.filter(|name| name != offer.name()) {
+                match self.load(&name).await {
+                    Ok(serving) => {
+                        self.take_up(serving).await?;
+                        return Ok(());
+                    }
+                    Err(error) => {
+                        tracing::error!(release = name, %error, "it was activated elsewhere and cannot be served here");
+                    }
+                }
+            }
         }
-        if (articles, settings) != (offer.articles, offer.settings) {
-            self.put(next);
+        if articles != offer.articles {
+            next.catalogue = self.catalogue(&offer.serving).await?;
         }
+        self.put(next);
         Ok(())
     }
 
-    async fn replace(&self, name: &str) -> Result<Arc<Offer>, OfferError> {
+    async fn load(&self, name: &str) -> Result<Arc<Serving>, OfferError> {
         let folder = self.folder(name)?;
         let engine = self.engine.clone();
         // Reading and warming up takes seconds of a core: not on a thread that answers requests.
         let load = task::spawn_blocking(move || engine.load(&folder));
-        let serving = Arc::new(load.await.expect("loading does not panic; this is a bug")?);
+        Ok(Arc::new(load.await.expect("loading does not panic; this is a bug")?))
+    }
+
+    async fn take_up(&self, serving: Arc<Serving>) -> Result<Arc<Offer>, StoreError> {
         // Before the tables are read: what changes meanwhile is read again by the next refresh.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;

@@ -1,7 +1,6 @@
 //! `atelier serve`: the service.
 
 use std::{
-    fs,
     io::{self, IsTerminal, Write},
     net::SocketAddr,
     process::ExitCode,
@@ -11,7 +10,6 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use sha2::{Digest, Sha256};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -25,9 +23,11 @@ use super::import::{End, Outcome, bring_in_if_empty};
 use crate::{
     completion::Secret,
     config::{Config, Models, Overrides},
+    engine::Engine,
     exchange::{Files, schema_of},
+    offer::{OfferError, Offers},
     onnx_runtime::OnnxRuntime,
-    release::{MANIFEST, Release},
+    release::MANIFEST,
     store::Store,
     web::{self, AppState},
 };
@@ -45,9 +45,12 @@ pub(super) struct Serve {
     /// The folder of releases.
     #[arg(long, value_name = "DIR")]
     models: Option<String>,
-    /// The release to serve.
+    /// The release to serve, unless another was activated.
     #[arg(long, value_name = "NAME")]
     release: Option<String>,
+    /// What models compute on: auto, cpu or cuda.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
 }
 
 impl Serve {
@@ -56,6 +59,7 @@ impl Serve {
             ("server", "address", "--address", &self.address),
             ("models", "folder", "--models", &self.models),
             ("models", "release", "--release", &self.release),
+            ("engine", "device", "--device", &self.device),
         ];
         for (section, key, flag, value) in flags {
             if let Some(value) = value {
@@ -69,23 +73,29 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     start_log();
     let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
-    let release = open_release(&config.models)?.map(Arc::new);
     fill_if_empty(&store, &config.models).await?;
-    let tickets = secret(&store).await?;
+    let tickets = ticket_secret(&store).await?;
+    let engine = Engine::new(onnx_runtime, config.engine.settings());
+    let offers = Arc::new(Offers::new(engine, store.clone(), config.models.folder.clone()));
+    begin(&offers, &config.models).await?;
     let address = &config.server.address;
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; name another address with --address"))?;
+    let offer = offers.current();
     tracing::info!(
         database = store.kind(),
-        onnx_runtime = onnx_runtime.build_info(),
-        release = release.as_ref().map_or("none", |release| release.manifest().name.as_str()),
+        onnx_runtime = offers.engine().onnx_runtime().build_info(),
+        release = offer.as_ref().map_or("none", |offer| offer.name()),
+        device = offer.as_ref().map_or("none", |offer| offer.serving.device().as_str()),
         "ready"
     );
+    drop(offer);
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
     announce(listener.local_addr()?)?;
-    let state = AppState { store: store.clone(), onnx_runtime, release, limits: config.limits, tickets };
+    let following = tokio::spawn(follow(Arc::clone(&offers)));
+    let state = AppState { store: store.clone(), offers, limits: config.limits, tickets };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;
@@ -98,16 +108,10 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
             drain(serving, &mut signals).await?;
         }
     }
+    following.abort();
     store.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
-}
-
-/// What signs the ids of completions: made once a database, so that all replicas share it.
-async fn secret(store: &Store) -> Result<Secret> {
-    let new = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let text = store.settings().get_or_set("tickets", &new, SystemTime::now().into()).await?;
-    Ok(Secret::new(Sha256::digest(text).into()))
 }
 
 /// A database with nothing in it gets what lies beside the release, so that there is something to see.
@@ -137,26 +141,54 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
     }
 }
 
-/// Without the default release the service still browses the catalogue; one that was named and is not
-/// there, or that does not fit, is an error.
-fn open_release(models: &Models) -> Result<Option<Release>> {
-    let folder = models.folder.join(&models.release);
-    let manifest = folder.join(MANIFEST);
-    if !fs::exists(&manifest).with_context(|| manifest.display().to_string())? {
-        if *models != Models::default() {
-            bail!(
-                "there is no release in {}: it lacks {MANIFEST}. See --models and --release",
-                folder.display()
-            );
+/// What signs the ids of completions: made once for a database, so that all replicas and later starts
+/// know each other's.
+async fn ticket_secret(store: &Store) -> Result<Secret> {
+    let drawn = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+    let kept = store.settings().get_or_set("tickets", &hex::encode(drawn), SystemTime::now().into()).await?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(&kept, &mut bytes).context("the setting `tickets` of the database is damaged")?;
+    Ok(Secret::new(bytes))
+}
+
+/// Serves what an admin activated last, or else what the settings name. Without the default release the service
+/// still browses the catalogue; one that was named and is not there, or that does not fit, is an error.
+async fn begin(offers: &Offers, models: &Models) -> Result<()> {
+    if let Some(name) = offers.activated().await?.filter(|name| *name != models.release) {
+        match offers.serve(&name).await {
+            Ok(_) => return Ok(()),
+            Err(error) => tracing::error!(
+                release = name, %error,
+                "it was activated and cannot be served; {} answers instead", models.release
+            ),
         }
-        tracing::warn!(
-            folder = %folder.display(),
-            "there is no release, so no outfit can be completed; make one with atelier-training, or name \
-             another with --models and --release"
-        );
-        return Ok(None);
     }
-    Ok(Some(Release::open(&folder)?))
+    match offers.serve(&models.release).await {
+        Ok(_) => Ok(()),
+        Err(error @ OfferError::NoRelease { .. }) if *models == Models::default() => {
+            tracing::warn!(
+                "{error}, so no outfit can be completed; make one with atelier-training, or name another with \
+                 --models and --release"
+            );
+            Ok(())
+        }
+        Err(error @ OfferError::NoRelease { .. }) => {
+            bail!("{error}: it lacks {MANIFEST}. See --models and --release")
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes up what other replicas changed. Owned by `run`, which ends it.
+async fn follow(offers: Arc<Offers>) {
+    /// Other replicas are at most so far behind.
+    const PAUSE: Duration = Duration::from_secs(1);
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if let Err(error) = offers.refresh().await {
+            tracing::warn!(%error, "changes made elsewhere could not be looked for");
+        }
+    }
 }
 
 /// Text for a person at a terminal, JSON for whatever collects logs elsewhere. `RUST_LOG` refines it.

@@ -1,5 +1,7 @@
 //! What a request may ask for at most. `/openapi.json` and `/docs` publish these.
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 /// The limits of a request.
@@ -16,22 +18,56 @@ pub struct Limits {
     pub page_default: u32,
     /// Events of one request for feedback.
     pub feedback_events: u32,
+    /// Outfits of one batch of completions.
+    pub batch_items: u32,
+    /// Columns of one comparison.
+    pub columns: u32,
+    /// Milliseconds after which a completion that has no answer yet is given up.
+    pub deadline_ms: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { body_bytes: 1 << 20, bulk_bytes: 1 << 30, page: 500, page_default: 50, feedback_events: 1000 }
+        Self {
+            body_bytes: 1 << 20,
+            bulk_bytes: 1 << 30,
+            page: 500,
+            page_default: 50,
+            feedback_events: 1000,
+            batch_items: 256,
+            columns: 16,
+            deadline_ms: 5000,
+        }
     }
 }
 
 impl Limits {
+    /// How long a completion may take.
+    pub fn deadline(self) -> Duration {
+        Duration::from_millis(self.deadline_ms.into())
+    }
+
     /// # Errors
     /// What contradicts what, in words.
     pub(super) fn check(self) -> Result<(), String> {
-        let Self { body_bytes, bulk_bytes, page, page_default, feedback_events } = self;
-        for (name, value) in
-            [("page", page), ("page_default", page_default), ("feedback_events", feedback_events)]
-        {
+        let Self {
+            body_bytes,
+            bulk_bytes,
+            page,
+            page_default,
+            feedback_events,
+            batch_items,
+            columns,
+            deadline_ms,
+        } = self;
+        for (name, value) in [
+            ("page", page),
+            ("page_default", page_default),
+            ("feedback_events", feedback_events),
+            ("batch_items", batch_items),
+            ("columns", columns),
+            ("deadline_ms", deadline_ms),
+        ] {
             if value == 0 {
                 return Err(format!("limits.{name} must be at least 1, found 0"));
             }

@@ -9,12 +9,16 @@ use std::{
     collections::BTreeMap,
     ffi::OsString,
     fs, io,
+    num::NonZero,
     path::{Path, PathBuf},
+    thread,
 };
 
 use etcetera::{BaseStrategy, choose_base_strategy};
 use serde::Deserialize;
 use toml::{Table, Value};
+
+use crate::engine::{self, DeviceChoice};
 
 pub use self::limits::Limits;
 
@@ -30,6 +34,7 @@ pub struct Config {
     pub server: Server,
     pub database: Database,
     pub models: Models,
+    pub engine: Engine,
     pub cache: Cache,
     pub limits: Limits,
 }
@@ -57,6 +62,19 @@ pub struct Models {
     pub release: String,
 }
 
+/// How much models take on.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Engine {
+    pub device: DeviceChoice,
+    /// Threads a method; 0 is as many as there are cores, up to four.
+    pub workers: usize,
+    /// Most outfits that a model is given at once.
+    pub batch: usize,
+    /// Most outfits that wait for one method.
+    pub queue: usize,
+}
+
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cache {
@@ -79,6 +97,36 @@ impl Default for Database {
 impl Default for Models {
     fn default() -> Self {
         Self { folder: "models".into(), release: "demo".into() }
+    }
+}
+
+impl Default for Engine {
+    fn default() -> Self {
+        Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024 }
+    }
+}
+
+impl Engine {
+    /// In the engine's own terms.
+    pub fn settings(&self) -> engine::Settings {
+        /// Beyond that, copies of the models cost more memory than most machines want to give.
+        const MOST_BY_DEFAULT: usize = 4;
+        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let workers = if self.workers == 0 { cores.min(MOST_BY_DEFAULT) } else { self.workers };
+        engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        if self.batch == 0 || self.queue < self.batch {
+            return Err(format!(
+                "engine.batch ({}) must be at least 1, and engine.queue ({}) not below it",
+                self.batch, self.queue
+            ));
+        }
+        if self.workers > 256 {
+            return Err(format!("engine.workers is at most 256, found {}", self.workers));
+        }
+        Ok(())
     }
 }
 
@@ -187,6 +235,7 @@ impl Config {
         for ((section, key), (origin, text)) in overrides.0 {
             (table, config) = with(&table, &section, &key, &origin, &text)?;
         }
+        config.engine.check().map_err(ConfigError::Together)?;
         config.limits.check().map_err(ConfigError::Together)?;
         Ok(config)
     }
@@ -306,6 +355,10 @@ mod tests {
             ),
             ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
             ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
+            (
+                "[engine]\nbatch = 2000",
+                "engine.batch (2000) must be at least 1, and engine.queue (1024) not below it",
+            ),
         ] {
             let error = said(text).unwrap_err().to_string();
             assert_eq!(error, format!("the settings do not go together: {reason}"));

@@ -119,6 +119,21 @@ impl Serving {
         self.lines.iter().map(|(method, line)| (*method, line.queue.state()))
     }
 
+    /// Whether a method answers at all.
+    pub async fn try_out(&self, method: Method, deadline: Instant) -> Result<(), AskError> {
+        let features = self.release.schema().features().len();
+        let question = Question {
+            slots: vec![self.release.vocabulary().blank()],
+            blank: 0,
+            context: vec![Vec::new(); features].into(),
+            admissible: None,
+            k: 1,
+            of: Vec::new(),
+            ranks: false,
+        };
+        self.ask(method, vec![question], deadline).await.map(drop)
+    }
+
     /// Answers in the order of the questions. Whoever drops the future has left: what still waits is
     /// skipped.
     pub async fn ask(

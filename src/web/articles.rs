@@ -29,7 +29,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 }
 
 /// An article: its id, its type, and whatever else the shop says of it.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Article)]
 pub(super) struct ArticleBody {
     #[schema(examples("a-12"))]
@@ -108,6 +108,8 @@ async fn put(
 ) -> Result<(StatusCode, Json<ArticleBody>), Problem> {
     let article = read(id, body)?;
     let put = state.store.articles().put(&article, SystemTime::now().into()).await?;
+    // Whoever changes the catalogue sees it changed in the next completion.
+    state.offers.refresh().await?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(article.into())))
 }
@@ -124,6 +126,7 @@ async fn put(
 )]
 async fn delete(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Result<StatusCode, Problem> {
     let deleted = state.store.articles().delete(&id).await?;
+    state.offers.refresh().await?;
     if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
 }
 
@@ -140,7 +143,9 @@ async fn bring_in(
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<Brought>, Problem> {
-    bulk::bring_in::<Article>(&state, &query, request).await.map(Json)
+    let brought = bulk::bring_in::<Article>(&state, &query, request).await?;
+    state.offers.refresh().await?;
+    Ok(Json(brought))
 }
 
 fn unknown(id: &ArticleId) -> Problem {

@@ -1,11 +1,14 @@
 //! For balancers and operators: is the process alive, and is it ready for work?
 
+use std::time::Instant;
+
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{AppState, Problem, extract::Json};
+use crate::completion::CompletionError;
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz))
@@ -33,21 +36,30 @@ struct Ready {
     status: &'static str,
     database: &'static str,
     onnx_runtime: &'static str,
-    release: Option<String>,
+    release: String,
+    /// What models compute on.
+    device: &'static str,
 }
 
 /// Whether the service is ready for work
 ///
-/// Asks the database something: a service that cannot read its profiles is not ready.
+/// Asks the database something and the default method about an empty outfit: a service that cannot read its
+/// profiles, or whose models do not answer, is not ready.
 #[utoipa::path(get, path = "/readyz", tag = "service", responses(
     (status = 200, description = "It is", body = Ready),
+    (status = 429, description = "Its queue is full"),
+    (status = 504, description = "A model did not answer within the deadline"),
 ))]
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
+    let offer = state.offer()?;
+    let deadline = Instant::now() + state.limits.deadline();
+    offer.serving.try_out(offer.choose(None).method, deadline).await.map_err(CompletionError::from)?;
     Ok(Json(Ready {
         status: "ready",
         database: state.store.kind(),
-        onnx_runtime: state.onnx_runtime.build_info(),
-        release: state.release.map(|release| release.manifest().name.clone()),
+        onnx_runtime: state.offers.engine().onnx_runtime().build_info(),
+        release: offer.name().to_owned(),
+        device: offer.serving.device().as_str(),
     }))
 }

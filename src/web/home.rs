@@ -46,8 +46,8 @@ async fn home(State(state): State<AppState>) -> Result<Html<String>, Problem> {
         customers: store.customers().count().await?,
         outfits: store.outfits().count().await?,
         database: store.kind(),
-        release: state.release.map(|release| release.manifest().name.clone()),
-        onnx_runtime: state.onnx_runtime.build_info(),
+        release: state.offers.current().map(|offer| offer.name().to_owned()),
+        onnx_runtime: state.offers.engine().onnx_runtime().build_info(),
         sample: sample(store).await?,
     };
     Ok(Html(home.render()?))

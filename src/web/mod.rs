@@ -6,6 +6,8 @@
 mod articles;
 mod assets;
 mod bulk;
+mod compare;
+mod complete;
 mod customers;
 mod docs;
 mod extract;
@@ -17,7 +19,9 @@ mod openapi;
 mod outfits;
 mod pages;
 mod problem;
+mod releases;
 mod request_id;
+mod score;
 mod served;
 mod trace_parent;
 
@@ -39,7 +43,12 @@ use utoipa_axum::router::OpenApiRouter;
 
 use self::openapi::Documents;
 
-use crate::{completion::Secret, config::Limits, onnx_runtime::OnnxRuntime, release::Release, store::Store};
+use crate::{
+    completion::Secret,
+    config::Limits,
+    offer::{Offer, Offers},
+    store::Store,
+};
 
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
@@ -49,12 +58,21 @@ pub use request_id::RequestId;
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
 pub struct AppState {
     pub store: Store,
-    pub onnx_runtime: OnnxRuntime,
-    /// None until a release is there: the catalogue can be browsed without one.
-    pub release: Option<Arc<Release>>,
+    pub offers: Arc<Offers>,
     pub limits: Limits,
-    /// What signs the ids of completions.
+    /// Signs the ids of completions.
     pub tickets: Secret,
+}
+
+impl AppState {
+    /// What completions are made from, for as long as one request takes.
+    fn offer(&self) -> Result<Arc<Offer>, Problem> {
+        self.offers.current().ok_or_else(|| {
+            let detail = "no release is being served; make one with atelier-training, put it into the models \
+                          folder and activate it";
+            Problem::new(Kind::NoRelease, detail)
+        })
+    }
 }
 
 impl FromRef<AppState> for Limits {
@@ -91,6 +109,8 @@ fn routes() -> OpenApiRouter<AppState> {
     openapi::described()
         .merge(articles::router())
         .merge(assets::router())
+        .merge(compare::router())
+        .merge(complete::router())
         .merge(customers::router())
         .merge(docs::router())
         .merge(feedback::router())
@@ -99,6 +119,8 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(openapi::router())
         .merge(outfits::router())
         .merge(problem::router())
+        .merge(releases::router())
+        .merge(score::router())
 }
 
 async fn no_such_page(uri: Uri) -> Problem {

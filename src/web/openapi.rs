@@ -28,6 +28,7 @@ use super::{
 use crate::{
     config::Limits,
     domain::{MAX_SLOTS, MIN_ARTICLES},
+    release::Method,
 };
 
 /// The document in its two forms, made once.
@@ -60,6 +61,8 @@ impl Documents {
     ),
     components(schemas(ProblemBody)),
     tags(
+        (name = "completion", description = "Which articles belong in an outfit"),
+        (name = "releases", description = "What answers"),
         (name = "customers", description = "Whom outfits are completed for, and what is known about them"),
         (name = "articles", description = "The catalogue"),
         (name = "outfits", description = "Whole outfits that are kept"),
@@ -182,6 +185,12 @@ pub(super) fn article_ids() -> Schema {
 pub(super) fn free_object() -> Schema {
     let any = openapi::schema::AdditionalProperties::FreeForm(true);
     ObjectBuilder::new().additional_properties(Some(any)).into()
+}
+
+/// The name of a method, in a schema.
+pub(super) fn method_name() -> Schema {
+    let names = Method::ALL.map(Method::as_str);
+    openapi::ObjectBuilder::new().schema_type(openapi::schema::Type::String).enum_values(Some(names)).into()
 }
 
 #[cfg(test)]

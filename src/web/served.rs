@@ -6,23 +6,23 @@ use std::{
 };
 
 use super::AppState;
-use crate::{domain::Schema, release::Release};
+use crate::{domain::Schema, offer::Offer};
 
 /// The schema that features are read by: what is served is what they will mean.
 pub(super) enum ServedSchema {
-    Release(Arc<Release>),
+    Offer(Arc<Offer>),
     /// There is no release.
     Default,
 }
 
 impl AppState {
     pub(super) fn schema(&self) -> ServedSchema {
-        self.release.clone().map_or(ServedSchema::Default, ServedSchema::Release)
+        self.offers.current().map_or(ServedSchema::Default, ServedSchema::Offer)
     }
 
-    /// The release of that name, while it is the one that is served.
-    pub(super) fn served(&self, name: &str) -> Option<Arc<Release>> {
-        self.release.clone().filter(|release| release.manifest().name == name)
+    /// What is on offer, while the release of that name is.
+    pub(super) fn serves(&self, release: &str) -> Option<Arc<Offer>> {
+        self.offers.current().filter(|offer| offer.serving.release().manifest().name == release)
     }
 }
 
@@ -32,7 +32,7 @@ impl Deref for ServedSchema {
     fn deref(&self) -> &Schema {
         static DEFAULT: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
         match self {
-            Self::Release(release) => release.schema(),
+            Self::Offer(offer) => offer.serving.release().schema(),
             Self::Default => &DEFAULT,
         }
     }

@@ -35,12 +35,15 @@ fn main() -> ExitCode {
         store::settings::contracts(),
         store::writing::contracts(),
         web::articles::contracts(),
+        web::comparing::contracts(),
+        web::completing::contracts(),
         web::customers::contracts(),
         web::feedback::contracts(),
         web::health::contracts(),
         web::home::contracts(),
         web::outfits::contracts(),
         web::problems::contracts(),
+        web::releases::contracts(),
         web::routes::contracts(),
     ])
 }

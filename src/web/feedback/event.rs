@@ -79,9 +79,10 @@ impl EventBody {
         };
         let ticket = Ticket::open(&self.completion_id, &state.tickets)
             .map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
-        let served = state.served(&ticket.release);
-        let rank = rank(&ticket, served.as_ref().map(|release| release.vocabulary()), &article, &self)
-            .map_err(|finding| Problem::invalid(vec![finding]))?;
+        let offer = state.serves(&ticket.release);
+        let rank =
+            rank(&ticket, offer.as_ref().map(|offer| offer.serving.release().vocabulary()), &article, &self)
+                .map_err(|finding| Problem::invalid(vec![finding]))?;
         let event = FeedbackEvent {
             kind: self.kind.into(),
             completion_id: self.completion_id,

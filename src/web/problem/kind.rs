@@ -46,6 +46,9 @@ kinds! {
         "The path exists, the HTTP method does not fit it. The Allow header names those that do.";
     Conflict = 409 "conflict", "This contradicts what is there":
         "The request makes sense by itself, but not with what is stored. The detail says with what.";
+    Refused = 409 "release-refused", "This release cannot be served":
+        "A file of it is missing, damaged or does not keep the contract; the detail names it, with what was \
+         found and what was expected. What was served before goes on being served.";
     TooLarge = 413 "too-large", "The request is too large":
         "The body is longer than this path takes. The detail names the limit, /docs lists them all: split the \
          request, or ask whoever runs the service to raise the limit.";
@@ -54,10 +57,19 @@ kinds! {
     Invalid = 422 "invalid", "The request makes no sense":
         "It can be read, but something in it has the wrong type, is out of range or is not known. Each of \
          errors names the place and what is the matter there.";
+    QueueFull = 429 "queue-full", "Too much waits already":
+        "More outfits wait for this method than the service takes on. Try again after the time in Retry-After, \
+         with fewer at once.";
     Internal = 500 "internal", "Something went wrong inside":
         "A mistake in the service or a damaged record. The log names it under the request's id; please report \
          it with that.";
     Unavailable = 503 "unavailable", "The service cannot answer right now":
         "Something that the service needs, such as its database, cannot be reached. Try again after the time \
          in Retry-After; the log names the cause under the request's id.";
+    NoRelease = 503 "no-release", "There is no model to answer":
+        "No release is being served, so the catalogue can be read but nothing completed. Whoever runs the \
+         service activates one.";
+    Deadline = 504 "deadline", "It took too long":
+        "There was no answer within the deadline that /docs names, because too much else was being done. Try \
+         again later, or ask for less at once.";
 }

@@ -114,7 +114,7 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
     let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("there is no release in models/sprng: it lacks release.json"),
+        said(&output).contains("there is no release \"sprng\" in models: it lacks release.json"),
         "{}",
         said(&output)
     );

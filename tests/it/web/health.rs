@@ -6,14 +6,21 @@ use crate::harness::{Kind, TestDatabase, contracts};
 contracts!(alive_and_ready, unready_without_a_database, requests_in_progress_are_finished);
 
 async fn alive_and_ready(db: TestDatabase) {
-    let service = Service::start(&db).await;
+    let service = Service::demo(&db).await;
     let alive: Value = service.get("/livez").await.json().await.unwrap();
     assert_eq!(alive, json!({"status": "alive"}));
     let ready: Value = service.get("/readyz").await.json().await.unwrap();
     assert_eq!(ready["status"], "ready");
     assert_eq!(ready["database"], if db.kind == Kind::Sqlite { "SQLite" } else { "Postgres" });
     assert!(ready["onnx_runtime"].as_str().unwrap().starts_with("ORT Build Info"), "{ready}");
-    assert_eq!(ready["release"], Value::Null);
+    assert_eq!(ready["release"], "demo");
+    assert_eq!(ready["device"], "cpu");
+
+    let without = Service::start(&db).await;
+    let answer = without.get("/readyz").await;
+    assert_eq!(answer.status(), 503, "there is nothing to answer with");
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["code"], "no-release");
 }
 
 async fn unready_without_a_database(db: TestDatabase) {

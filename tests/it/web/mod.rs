@@ -1,21 +1,32 @@
 //! The service over HTTP, on a port and a database of its own.
 
 pub mod articles;
+pub mod comparing;
+pub mod completing;
 pub mod customers;
 pub mod feedback;
 pub mod health;
 pub mod home;
 pub mod outfits;
 pub mod problems;
+pub mod releases;
 pub mod routes;
 
-use std::{env, path::PathBuf, sync::LazyLock};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock},
+};
 
 use atelier::{
     completion::Secret,
     config::Limits,
+    domain::{Article, Customer, Outfit},
+    engine::{DeviceChoice, Engine, Serving, Settings},
+    exchange::{self, Table},
+    offer::Offers,
     onnx_runtime::OnnxRuntime,
-    store::Store,
+    store::{Store, Timestamp},
     web::{self, AppState},
 };
 use reqwest::{Body, Client, Response};
@@ -35,11 +46,24 @@ static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
 
 /// What the services of tests sign the ids of completions with.
 pub const SECRET: [u8; 32] = [7; 32];
+/// Models loaded once for all tests that ask them.
+static DEMO: LazyLock<Arc<Serving>> =
+    LazyLock::new(|| Arc::new(engine().load(&models().join("demo")).expect("the demo release loads")));
+
+pub fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
+}
+
+fn engine() -> Engine {
+    let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
+    Engine::new(ONNX_RUNTIME.clone(), settings)
+}
 
 /// A running service. It stops when it is dropped or told to.
 pub struct Service {
     pub state: AppState,
     pub store: Store,
+    pub offers: Arc<Offers>,
     pub url: String,
     pub http: Client,
     stop: oneshot::Sender<()>,
@@ -52,22 +76,44 @@ impl Service {
     }
 
     pub async fn start_with(db: &TestDatabase, limits: Limits) -> Self {
+        Self::start_in(db, limits, models()).await
+    }
+
+    /// With the demo release, its catalogue, customers and outfits.
+    pub async fn demo(db: &TestDatabase) -> Self {
+        Self::demo_with(db, Limits::default()).await
+    }
+
+    pub async fn demo_with(db: &TestDatabase, limits: Limits) -> Self {
+        let service = Self::start_with(db, limits).await;
+        service.bring_in_demo().await;
+        let serving = tokio::task::spawn_blocking(|| Arc::clone(&DEMO)).await.unwrap();
+        service.offers.serve_loaded(serving).await.unwrap();
+        service
+    }
+
+    /// With a folder of releases, none of them served yet.
+    pub async fn start_in(db: &TestDatabase, limits: Limits, models: PathBuf) -> Self {
         let store = db.open().await;
-        let onnx_runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
-        let state = AppState {
-            store: store.clone(),
-            onnx_runtime,
-            release: None,
-            limits,
-            tickets: Secret::new(SECRET),
-        };
+        let engine = tokio::task::spawn_blocking(engine).await.unwrap();
+        let offers = Arc::new(Offers::new(engine, store.clone(), models));
+        let tickets = Secret::new(SECRET);
+        let state = AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
         let served = tokio::spawn(web::serve(listener, state.clone(), async {
             let _ = stopped.await;
         }));
-        Self { state, store, url, http: Client::new(), stop, served }
+        Self { state, store, offers, url, http: Client::new(), stop, served }
+    }
+
+    pub async fn bring_in_demo(&self) {
+        let mut import = self.store.import(Timestamp::from_millis(1)).await.unwrap();
+        import.articles(&rows::<Article>()).await.unwrap();
+        import.customers(&rows::<Customer>()).await.unwrap();
+        import.outfits(&rows::<Outfit>()).await.unwrap();
+        import.commit().await.unwrap();
     }
 
     pub async fn get(&self, path: &str) -> Response {
@@ -101,6 +147,19 @@ impl Service {
         request.body(body).send().await.unwrap()
     }
 
+    /// A JSON body, and the status and JSON that come back.
+    pub async fn ask(&self, path: &str, body: &Value) -> (u16, Value) {
+        let answer = self.http.post(format!("{}{path}", self.url)).json(body).send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap())
+    }
+
+    /// The same, where all must be well.
+    pub async fn asked(&self, path: &str, body: &Value) -> Value {
+        let (status, answer) = self.ask(path, body).await;
+        assert_eq!(status, 200, "{answer:#}");
+        answer
+    }
+
     /// Stops it as SIGTERM does, and waits until it is done.
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
@@ -110,4 +169,12 @@ impl Service {
 
 pub fn header<'r>(response: &'r Response, name: &str) -> &'r str {
     response.headers().get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+/// A table of the demo release.
+pub fn rows<T: Table>() -> Vec<T> {
+    let demo = models().join("demo");
+    let schema = exchange::schema_of(&demo).unwrap();
+    let path = demo.join(format!("{}.jsonl", T::NAME));
+    exchange::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
 }

@@ -1,0 +1,298 @@
+//! `/compare`: the same question to several methods, or about several customers, side by side.
+
+use std::time::Instant;
+
+use axum::extract::State;
+use futures_util::future::{join_all, try_join_all};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    AppState, Finding, Problem,
+    complete::{
+        Asked, DEFAULT_K, FiltersBody, StandingBody, SuggestionBody, TimingBody, WarningBody, article_id,
+        customer_id, given, method, outfit, profile, suggestions,
+    },
+    extract::Json,
+    openapi::{free_object, method_name},
+};
+use crate::{
+    completion::{self, Blank, Completion, Cost, Request, overlap, rank_biased_overlap},
+    domain::{ArticleId, CustomerId, Features},
+    offer::Offer,
+    release::Method,
+};
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(compare))
+}
+
+/// A question for several columns.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Compare, example = json!({
+    "customer": "c-00017", "outfit": ["a-0003", null, "a-0009", "a-0040"],
+    "methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-0012",
+}))]
+struct CompareBody {
+    /// The customer's id, where methods are compared.
+    customer: Option<String>,
+    /// The customers' ids, where customers are compared: a column each.
+    #[serde(default)]
+    customers: Vec<String>,
+    /// What is known of the customer or the occasion, by name; it wins over the profile, in every column.
+    #[serde(default)]
+    #[schema(schema_with = free_object)]
+    features: Map<String, Value>,
+    /// Article ids, and null for the one blank; without a blank one more article is asked for.
+    #[schema(max_items = 8)]
+    outfit: Vec<Option<String>>,
+    /// A column each; all of the release if neither these nor customers are given. With customers, the one that
+    /// answers.
+    #[serde(default)]
+    methods: Vec<String>,
+    /// Suggestions in each column; 5 if not given.
+    #[schema(minimum = 1, maximum = 250)]
+    k: Option<usize>,
+    #[serde(default)]
+    filters: FiltersBody,
+    /// Say of each suggestion what moved it most.
+    #[serde(default)]
+    explain: bool,
+    /// The article that a stylist put there: its rank is told in each column.
+    true_article: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Comparison)]
+struct ComparisonBody {
+    release: String,
+    device: &'static str,
+    /// The blank's place in the outfit.
+    slot: usize,
+    columns: Vec<ColumnBody>,
+    /// Each two columns, by their places.
+    pairs: Vec<PairBody>,
+    timing: TimingBody,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Column)]
+struct ColumnBody {
+    #[schema(schema_with = method_name)]
+    method: Method,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    customer: Option<String>,
+    /// How many articles the filters let through.
+    admissible: usize,
+    suggestions: Vec<SuggestionBody>,
+    /// Where the true article stands, if the release knows it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    true_article: Option<StandingBody>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    personas: Option<Vec<f32>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    steps: Option<f32>,
+    warnings: Vec<WarningBody>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Pair)]
+struct PairBody {
+    columns: [usize; 2],
+    /// The share of the k suggestions that both have.
+    overlap: f64,
+    /// Rank-biased overlap (p = 0.9): 1 for the same order, 0 for nothing in common.
+    rank_biased_overlap: f64,
+}
+
+/// Compare methods or customers
+///
+/// Columns of suggestions for one blank: one a method for one customer, or one a customer for one method, with
+/// how alike each two columns are.
+#[utoipa::path(post, path = "/compare", tag = "completion", request_body = CompareBody, responses(
+    (status = 200, description = "A column a method or customer", body = ComparisonBody),
+    (status = 429, description = "A method's queue is full"),
+    (status = 504, description = "No answer within the deadline"),
+))]
+async fn compare(
+    State(state): State<AppState>,
+    Json(body): Json<CompareBody>,
+) -> Result<Json<ComparisonBody>, Problem> {
+    let began = Instant::now();
+    let offer = state.offer()?;
+    let columns = body.read(&state, &offer).await?;
+    let deadline = began + state.limits.deadline();
+    let completions = join_all(
+        columns.iter().map(|column| completion::complete(offer.ground(), &column.asked.request, deadline)),
+    );
+    let completions = completions.await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(Json(ComparisonBody::new(&offer, &columns, completions, began)))
+}
+
+/// What is asked for one column.
+#[derive(Debug)]
+struct Column {
+    asked: Asked,
+    customer: Option<CustomerId>,
+}
+
+impl CompareBody {
+    async fn read(self, state: &AppState, offer: &Offer) -> Result<Vec<Column>, Problem> {
+        let mut wrong = Vec::new();
+        let request = self.request(offer, &mut wrong);
+        let methods = self.methods(offer, &mut wrong);
+        let customers = self.customers(&mut wrong);
+        let most = state.limits.columns as usize;
+        for (field, length) in [("/methods", methods.len()), ("/customers", customers.len())] {
+            if length > most {
+                let detail = format!("at most {most} columns are compared at once, found {length}");
+                wrong.push(Finding::at(field, detail));
+            }
+        }
+        if customers.len() > 1 && methods.len() > 1 {
+            let detail = "several customers are compared under one method: name one";
+            wrong.push(Finding::at("/methods", detail));
+        }
+        if !wrong.is_empty() {
+            return Err(Problem::invalid(wrong));
+        }
+        let profiles = try_join_all(customers.iter().enumerate().map(async |(place, (pointer, id))| {
+            let pointer = pointer.map_or_else(|| format!("/customers/{place}"), ToOwned::to_owned);
+            profile(state, id, &pointer).await
+        }));
+        let profiles = profiles.await?;
+        let column = |method: Method, customer: Option<(&CustomerId, &Features)>| {
+            let stored = customer.map(|(_, profile)| profile.clone()).unwrap_or_default();
+            let request = Request { stored, method, ..request.clone() };
+            Column { asked: Asked { request, arm: None }, customer: customer.map(|(id, _)| id.clone()) }
+        };
+        let people: Vec<(&CustomerId, &Features)> =
+            customers.iter().map(|(_, id)| id).zip(&profiles).collect();
+        Ok(if people.len() > 1 {
+            people.iter().map(|person| column(methods[0], Some(*person))).collect()
+        } else {
+            methods.iter().map(|method| column(*method, people.first().copied())).collect()
+        })
+    }
+
+    /// What all columns share.
+    fn request(&self, offer: &Offer, wrong: &mut Vec<Finding>) -> Request {
+        let outfit = outfit(&self.outfit, wrong);
+        if self.outfit.iter().filter(|slot| slot.is_none()).count() > 1 {
+            wrong.push(Finding::at("/outfit", "one blank is compared at a time; this outfit has several"));
+        }
+        let true_article =
+            self.true_article.as_deref().and_then(|id| article_id(id, || "/true_article".into(), wrong));
+        Request {
+            stored: Features::default(),
+            given: given(self.features.clone(), offer, wrong),
+            outfit,
+            method: offer.serving.release().manifest().default_method,
+            k: self.k.unwrap_or(DEFAULT_K),
+            filters: self.filters.clone().read(wrong),
+            diversity: 0.0,
+            lift: false,
+            explain: self.explain,
+            sets: 0,
+            standing_of: true_article.into_iter().collect::<Vec<ArticleId>>(),
+        }
+    }
+
+    fn methods(&self, offer: &Offer, wrong: &mut Vec<Finding>) -> Vec<Method> {
+        if self.methods.is_empty() {
+            return if self.customers.is_empty() {
+                offer.serving.methods().collect()
+            } else {
+                vec![offer.choose(None).method]
+            };
+        }
+        let mut methods = Vec::new();
+        for (place, name) in self.methods.iter().enumerate() {
+            let pointer = format!("/methods/{place}");
+            let Some(found) = method(name, &pointer, wrong) else { continue };
+            if methods.contains(&found) {
+                wrong.push(Finding::at(pointer, format!("the method {found} stands in the list twice")));
+            } else if offer.serving.has(found) {
+                methods.push(found);
+            } else {
+                let has: Vec<&str> = offer.serving.methods().map(Method::as_str).collect();
+                let detail = format!("this release has no method {found}; it has {}", has.join(", "));
+                wrong.push(Finding::at(pointer, detail));
+            }
+        }
+        methods
+    }
+
+    /// With the pointer of each, where it is not its place in `customers`.
+    fn customers(&self, wrong: &mut Vec<Finding>) -> Vec<(Option<&'static str>, CustomerId)> {
+        if self.customer.is_some() && !self.customers.is_empty() {
+            wrong.push(Finding::at("/customers", "give either `customer` or `customers`"));
+        }
+        let one = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", wrong));
+        let mut all: Vec<_> = one.map(|id| (Some("/customer"), id)).into_iter().collect();
+        for (place, id) in self.customers.iter().enumerate() {
+            all.extend(customer_id(id, &format!("/customers/{place}"), wrong).map(|id| (None, id)));
+        }
+        all
+    }
+}
+
+impl ComparisonBody {
+    fn new(offer: &Offer, columns: &[Column], completions: Vec<Completion>, began: Instant) -> Self {
+        let k = columns.first().map_or(0, |column| column.asked.request.k);
+        let mut cost = Cost::default();
+        let mut rankings: Vec<Vec<u32>> = Vec::new();
+        let mut bodies = Vec::new();
+        let mut slot = 0;
+        for (column, completion) in columns.iter().zip(completions) {
+            // Columns wait and run beside each other.
+            cost.queued = cost.queued.max(completion.cost.queued);
+            cost.inferred = cost.inferred.max(completion.cost.inferred);
+            cost.questions += completion.cost.questions;
+            cost.batch = cost.batch.max(completion.cost.batch);
+            let (warnings, personas, steps) = (completion.warnings, completion.personas, completion.steps);
+            let blank = completion.blanks.into_iter().next().expect("there is a blank; this is a bug");
+            slot = blank.slot;
+            rankings.push(blank.suggestions.iter().map(|suggestion| suggestion.index).collect());
+            let warnings = warnings.into_iter().map(WarningBody::from).collect();
+            bodies.push(ColumnBody { personas, steps, warnings, ..ColumnBody::new(column, blank) });
+        }
+        Self {
+            release: offer.serving.release().manifest().name.clone(),
+            device: offer.serving.device().as_str(),
+            slot,
+            columns: bodies,
+            pairs: pairs(&rankings, k),
+            timing: TimingBody::new(cost, began.elapsed()),
+        }
+    }
+}
+
+impl ColumnBody {
+    fn new(column: &Column, blank: Blank) -> Self {
+        Self {
+            method: column.asked.request.method,
+            customer: column.customer.as_ref().map(ToString::to_string),
+            admissible: blank.admissible,
+            true_article: blank.standings.first().copied().flatten().map(StandingBody::from),
+            suggestions: suggestions(blank.suggestions, &column.asked),
+            personas: None,
+            steps: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+fn pairs(rankings: &[Vec<u32>], k: usize) -> Vec<PairBody> {
+    let places = 0..rankings.len();
+    let two = places.clone().flat_map(|one| (one + 1..places.end).map(move |other| [one, other]));
+    let pair = |columns: [usize; 2]| {
+        let [one, other] = columns.map(|place| &rankings[place][..rankings[place].len().min(k)]);
+        let (overlap, rank_biased_overlap) = (overlap(one, other), rank_biased_overlap(one, other));
+        PairBody { columns, overlap, rank_biased_overlap }
+    };
+    two.map(pair).collect()
+}

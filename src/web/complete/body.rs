@@ -1,0 +1,217 @@
+//! What a caller of `/complete` sends, and what it means.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use super::super::{AppState, Finding, Problem, features, openapi::free_object};
+use crate::{
+    completion::{Filters, MAX_SETS, Request},
+    domain::{ArticleId, CustomerId, Features, MAX_SLOTS},
+    offer::Offer,
+    release::Method,
+    routing::Choice,
+};
+
+/// Suggestions where the request does not say how many.
+pub(in crate::web) const DEFAULT_K: usize = 5;
+
+/// An outfit to complete.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Complete, example = json!({
+    "customer": "c-00017", "outfit": ["a-0003", null, "a-0009", "a-0040"], "k": 3,
+    "filters": {"types": {"1": ["coat", "jacket"]}, "price": {"max": 300}},
+}))]
+pub(in crate::web) struct CompleteBody {
+    /// The customer's id; their profile must be stored.
+    pub(in crate::web) customer: Option<String>,
+    /// What is known of the customer or the occasion, by name; it wins over the profile.
+    #[serde(default)]
+    #[schema(schema_with = free_object)]
+    pub(in crate::web) features: Map<String, Value>,
+    /// Article ids, and null for each blank.
+    #[schema(max_items = 8)]
+    pub(in crate::web) outfit: Vec<Option<String>>,
+    /// The method that answers; the service's default, or an experiment's arm, if not given.
+    #[schema(examples("gsu"))]
+    pub(in crate::web) method: Option<String>,
+    /// Suggestions for each blank; 5 if not given.
+    #[schema(minimum = 1, maximum = 250)]
+    pub(in crate::web) k: Option<usize>,
+    #[serde(default)]
+    pub(in crate::web) filters: FiltersBody,
+    /// From 0, the most likely first, to 1, as different from each other as can be.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 1)]
+    pub(in crate::web) diversity: f64,
+    /// Say of each suggestion how many times as likely it is as without knowing the customer.
+    #[serde(default)]
+    pub(in crate::web) lift: bool,
+    /// Say of each suggestion what moved it most.
+    #[serde(default)]
+    pub(in crate::web) explain: bool,
+    /// How many of the most probable outfits are wanted with all blanks filled together; 0 is none.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 16)]
+    pub(in crate::web) sets: usize,
+}
+
+/// Who may be suggested. Filters come before the choice: k suggestions come whenever k exist.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = Filters)]
+pub(in crate::web) struct FiltersBody {
+    /// By a blank's place in the outfit, from 0: the types that may fill it.
+    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    types: BTreeMap<usize, Vec<String>>,
+    /// Article ids that are never suggested.
+    exclude: Vec<String>,
+    price: PriceBody,
+    /// Only what is in stock; an article that does not say counts as in stock.
+    in_stock: bool,
+    /// What the customer never wears is never suggested.
+    no_gos: bool,
+}
+
+/// An article without a price is within no limits.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schema(as = Price)]
+struct PriceBody {
+    min: Option<f64>,
+    max: Option<f64>,
+}
+
+impl Default for FiltersBody {
+    fn default() -> Self {
+        let Filters { in_stock, no_gos, .. } = Filters::default();
+        Self { types: BTreeMap::new(), exclude: Vec::new(), price: PriceBody::default(), in_stock, no_gos }
+    }
+}
+
+/// A request that was read, and what the answer says of it.
+#[derive(Debug)]
+pub(in crate::web) struct Asked {
+    pub(in crate::web) request: Request,
+    pub(in crate::web) arm: Option<String>,
+}
+
+impl CompleteBody {
+    pub(in crate::web) async fn read(self, state: &AppState, offer: &Offer) -> Result<Asked, Problem> {
+        let mut wrong = Vec::new();
+        let customer = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", &mut wrong));
+        let method = self.method.as_deref().and_then(|name| method(name, "/method", &mut wrong));
+        let outfit = outfit(&self.outfit, &mut wrong);
+        let filters = self.filters.read(&mut wrong);
+        if self.sets > MAX_SETS {
+            wrong.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
+        }
+        let given = given(self.features, offer, &mut wrong);
+        if !wrong.is_empty() {
+            return Err(Problem::invalid(wrong));
+        }
+        let stored = match &customer {
+            Some(id) => profile(state, id, "/customer").await?,
+            None => Features::default(),
+        };
+        let Choice { method, arm } = match method {
+            Some(method) => Choice { method, arm: None },
+            None => offer.choose(customer.as_ref()),
+        };
+        let request = Request {
+            stored,
+            given,
+            outfit,
+            method,
+            k: self.k.unwrap_or(DEFAULT_K),
+            filters,
+            diversity: self.diversity,
+            lift: self.lift,
+            explain: self.explain,
+            sets: self.sets,
+            standing_of: Vec::new(),
+        };
+        Ok(Asked { request, arm })
+    }
+}
+
+impl FiltersBody {
+    pub(in crate::web) fn read(self, wrong: &mut Vec<Finding>) -> Filters {
+        let exclude = self
+            .exclude
+            .iter()
+            .enumerate()
+            .filter_map(|(place, id)| article_id(id, || format!("/filters/exclude/{place}"), wrong));
+        Filters {
+            exclude: exclude.collect(),
+            types: self.types,
+            least_price: self.price.min,
+            most_price: self.price.max,
+            in_stock: self.in_stock,
+            no_gos: self.no_gos,
+        }
+    }
+}
+
+pub(in crate::web) fn customer_id(id: &str, pointer: &str, wrong: &mut Vec<Finding>) -> Option<CustomerId> {
+    CustomerId::new(id).map_err(|error| wrong.push(Finding::at(pointer, error.to_string()))).ok()
+}
+
+pub(in crate::web) fn article_id(
+    id: &str,
+    pointer: impl FnOnce() -> String,
+    wrong: &mut Vec<Finding>,
+) -> Option<ArticleId> {
+    ArticleId::new(id).map_err(|error| wrong.push(Finding::at(pointer(), error.to_string()))).ok()
+}
+
+pub(in crate::web) fn method(name: &str, pointer: &str, wrong: &mut Vec<Finding>) -> Option<Method> {
+    let unknown = |error: crate::release::UnknownMethod| wrong.push(Finding::at(pointer, error.to_string()));
+    name.parse().map_err(unknown).ok()
+}
+
+/// Ids alone are judged here; what they stand for is the completion's matter.
+pub(in crate::web) fn outfit(given: &[Option<String>], wrong: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
+    if given.len() > MAX_SLOTS {
+        let detail = format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", given.len());
+        wrong.push(Finding::at("/outfit", detail));
+        return Vec::new();
+    }
+    let slot = |(place, id): (usize, &Option<String>)| {
+        id.as_deref().and_then(|id| article_id(id, || format!("/outfit/{place}"), wrong))
+    };
+    given.iter().enumerate().map(slot).collect()
+}
+
+/// What the schema does not know is kept: the completion warns of it.
+pub(in crate::web) fn given(
+    features: Map<String, Value>,
+    offer: &Offer,
+    wrong: &mut Vec<Finding>,
+) -> Features {
+    match features::read(features, offer.serving.release().schema(), "/features") {
+        Ok(read) => read.features,
+        Err(findings) => {
+            wrong.extend(findings);
+            Features::default()
+        }
+    }
+}
+
+/// A stored customer's features.
+pub(in crate::web) async fn profile(
+    state: &AppState,
+    id: &CustomerId,
+    pointer: &str,
+) -> Result<Features, Problem> {
+    let customer = state.store.customers().get(id).await?;
+    customer.map(|customer| customer.features).ok_or_else(|| {
+        let detail = format!(
+            "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
+        );
+        Problem::invalid(vec![Finding::at(pointer, detail)])
+    })
+}

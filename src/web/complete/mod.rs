@@ -1,0 +1,134 @@
+//! `/complete`: which articles belong in an outfit's blanks, for this customer.
+
+mod answer;
+mod body;
+
+use std::time::{Instant, SystemTime};
+
+use axum::extract::State;
+use futures_util::future::join_all;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+pub(super) use self::{
+    answer::{Answer, StandingBody, SuggestionBody, TimingBody, WarningBody, suggestions},
+    body::{
+        Asked, CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given, method, outfit, profile,
+    },
+};
+use super::{
+    AppState, Finding, Kind, Problem, ProblemBody, RequestId,
+    extract::{Json, parse},
+};
+use crate::completion;
+
+pub(super) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new().routes(routes!(complete)).routes(routes!(batch))
+}
+
+/// Complete an outfit
+///
+/// Says for each blank (`null`) of the outfit which articles a stylist would most likely put there for this
+/// customer. Without a blank one more article is asked for. The customer is named by `customer`, or described by
+/// `features`, or both: features in the request win over those of the profile.
+#[utoipa::path(post, path = "/complete", tag = "completion", request_body = CompleteBody, responses(
+    (status = 200, description = "Suggestions for each blank", body = Answer),
+    (status = 429, description = "The method's queue is full"),
+    (status = 504, description = "No answer within the deadline"),
+))]
+async fn complete(
+    State(state): State<AppState>,
+    Json(body): Json<CompleteBody>,
+) -> Result<Json<Answer>, Problem> {
+    answer(&state, body).await.map(Json)
+}
+
+/// One completion, for every path that makes one.
+pub(super) async fn answer(state: &AppState, body: CompleteBody) -> Result<Answer, Problem> {
+    let began = Instant::now();
+    let offer = state.offer()?;
+    let asked = body.read(state, &offer).await?;
+    let completion =
+        completion::complete(offer.ground(), &asked.request, began + state.limits.deadline()).await?;
+    Ok(Answer::new(state, &offer, &asked, completion, began.elapsed(), SystemTime::now().into()))
+}
+
+/// Several outfits to complete.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+struct BatchBody {
+    /// Each as for `/complete`.
+    #[schema(value_type = Vec<CompleteBody>)]
+    items: Vec<Value>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+struct BatchAnswer {
+    /// In the order of the request.
+    items: Vec<Item>,
+}
+
+/// What `/complete` would have answered, or the problem.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum Item {
+    Answer(Box<Answer>),
+    Problem(ProblemBody),
+}
+
+/// Complete many outfits
+///
+/// Each item has its own answer or problem; one bad item never fails the rest.
+#[utoipa::path(post, path = "/complete/batch", tag = "completion", request_body = BatchBody, responses(
+    (status = 200, description = "An answer or a problem for each item, in their order", body = BatchAnswer),
+))]
+async fn batch(
+    State(state): State<AppState>,
+    request: RequestId,
+    Json(body): Json<BatchBody>,
+) -> Result<Json<BatchAnswer>, Problem> {
+    let (found, most) = (body.items.len(), state.limits.batch_items as usize);
+    if found == 0 || found > most {
+        let detail = format!("a batch has 1 to {most} items, this one has {found}");
+        return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
+    }
+    // Together, so that they fill a model's batches.
+    let items = join_all(body.items.into_iter().map(|item| item_of(&state, &request, item))).await;
+    Ok(Json(BatchAnswer { items }))
+}
+
+async fn item_of(state: &AppState, request: &RequestId, item: Value) -> Item {
+    let body = parse::<CompleteBody>(item.to_string().as_bytes());
+    let answered = match body {
+        Ok(body) => answer(state, body).await,
+        // It was read once already as a part of the whole: it can only be of the wrong shape.
+        Err(problem) => Err(problem),
+    };
+    match answered {
+        Ok(answer) => Item::Answer(Box::new(answer)),
+        Err(problem) => Item::Problem(problem.into_item(request)),
+    }
+}
+
+impl From<completion::CompletionError> for Problem {
+    fn from(error: completion::CompletionError) -> Self {
+        use crate::engine::AskError;
+        match error {
+            completion::CompletionError::Invalid(found) => {
+                let finding = |found: completion::Invalid| Finding::at(found.pointer, found.detail);
+                Self::invalid(found.into_iter().map(finding).collect())
+            }
+            completion::CompletionError::Ask(error @ AskError::Full { retry_after, .. }) => {
+                Self::new(Kind::QueueFull, error.to_string()).retry_after(retry_after)
+            }
+            completion::CompletionError::Ask(error @ AskError::Deadline { .. }) => {
+                Self::new(Kind::Deadline, error.to_string())
+            }
+            completion::CompletionError::Ask(error @ (AskError::Failed(_) | AskError::NoMethod(_))) => {
+                Self::inside(Kind::Internal, error)
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The engine on the demo release, without a service around it: real models in the real ONNX Runtime.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use atelier::{
+    digest,
+    engine::{
+        Answer, AskError, Context, Device, DeviceChoice, Engine, LoadError, Mask, ModelError, Question,
+        Serving, Settings,
+    },
+    onnx_runtime::OnnxRuntime,
+    release::{Manifest, Method, ReleaseError},
+};
+use tempfile::TempDir;
+
+/// It can be loaded once a process, and is fetched where it is not in the cache.
+static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
+    let home = env::var_os("XDG_CACHE_HOME")
+        .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
+        .expect("a test run has a home");
+    OnnxRuntime::load(&PathBuf::from(home).join("atelier"), |notice| println!("{notice}"))
+        .expect("ONNX Runtime loads")
+});
+
+const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
+
+fn demo() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models/demo")
+}
+
+fn engine(settings: Settings) -> Engine {
+    Engine::new(ONNX_RUNTIME.clone(), settings)
+}
+
+fn serving(settings: Settings) -> Serving {
+    engine(settings).load(&demo()).unwrap()
+}
+
+/// So many questions of all lengths, with and without a context, the same every time.
+fn questions(serving: &Serving, count: usize) -> Vec<Question> {
+    let release = serving.release();
+    let articles = release.vocabulary().blank();
+    let mut state = 1_u64;
+    let mut draw = move |below: u32| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        u32::try_from(state >> 33).unwrap() % below
+    };
+    let question = |number: usize| {
+        let length = 1 + number % 8;
+        let blank = number % length;
+        let mut slots: Vec<u32> = (0..length).map(|_| draw(articles)).collect();
+        slots[blank] = articles;
+        let context: Context = release
+            .schema()
+            .features()
+            .iter()
+            .map(|feature| {
+                let rows = u32::try_from(feature.rows()).unwrap() - 1;
+                (0..draw(3)).map(|_| 1 + draw(rows)).collect()
+            })
+            .collect();
+        let of = vec![draw(articles), draw(articles)];
+        Question { slots, blank, context, admissible: None, k: 20, of, ranks: true }
+    };
+    (0..count).map(question).collect()
+}
+
+fn soon() -> Instant {
+    Instant::now() + Duration::from_mins(1)
+}
+
+#[tokio::test]
+async fn batched_answers_equal_single_ones() {
+    let serving = serving(SETTINGS);
+    assert_eq!(serving.device(), Device::Cpu);
+    assert_eq!(serving.methods().collect::<Vec<_>>(), Method::ALL, "the demo release has every method");
+    for method in Method::ALL {
+        let questions = questions(&serving, 64);
+        let together = serving.ask(method, questions.clone(), soon()).await.unwrap();
+        assert_eq!(together.batch, 64);
+        assert_eq!(together.answers.len(), 64);
+        for (question, batched) in questions.into_iter().zip(&together.answers) {
+            let length = question.slots.len();
+            let single = serving.ask(method, vec![question], soon()).await.unwrap();
+            assert_eq!(single.batch, 1);
+            equal(&single.answers[0], batched, &format!("{method}, {length} slots"));
+        }
+    }
+}
+
+fn equal(one: &Answer, other: &Answer, what: &str) {
+    let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{what}: {a} {b}");
+    assert_eq!(one.top.len(), other.top.len(), "{what}");
+    for (a, b) in one.top.iter().zip(&other.top) {
+        // Equal ones may change places within rounding; their probabilities stay.
+        close(a.probability, b.probability);
+    }
+    for (a, b) in one.of.iter().zip(&other.of) {
+        close(a.log_probability, b.log_probability);
+    }
+    for (a, b) in one.personas.iter().flatten().zip(other.personas.iter().flatten()) {
+        close(f64::from(*a), f64::from(*b));
+    }
+    assert_eq!(one.personas.is_some(), other.personas.is_some());
+    for (a, b) in one.steps.iter().zip(&other.steps) {
+        close(f64::from(*a), f64::from(*b));
+    }
+}
+
+#[tokio::test]
+async fn as_many_as_are_asked_for_come_whenever_they_exist() {
+    let serving = serving(SETTINGS);
+    let length = serving.release().vocabulary().len();
+    let mut question = questions(&serving, 6).remove(5);
+    let mut mask = Mask::none(length);
+    for article in (0..250).map(|place| place * 5) {
+        mask.insert(article);
+    }
+    question.k = 250;
+    question.admissible = Some(mask.clone().into());
+    let answer = serving.ask(Method::Gsu, vec![question.clone()], soon()).await.unwrap().answers.remove(0);
+    assert_eq!(answer.top.len(), 250);
+    assert!(answer.top.iter().all(|candidate| mask.contains(candidate.article)));
+    assert!(answer.top.is_sorted_by(|a, b| a.probability >= b.probability));
+    let sum: f64 = answer.top.iter().map(|candidate| candidate.probability).sum();
+    assert!((sum - answer.admissible_probability).abs() < 1e-5, "all of them: {sum}");
+    question.admissible = None;
+    question.k = length;
+    let all = serving.ask(Method::Gsu, vec![question], soon()).await.unwrap().answers.remove(0);
+    let sum: f64 = all.top.iter().map(|candidate| candidate.probability).sum();
+    assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+}
+
+#[tokio::test]
+async fn a_full_queue_refuses_and_says_when_to_come_back() {
+    let serving = serving(Settings { workers: 1, batch: 8, queue: 32, ..SETTINGS });
+    let asked = questions(&serving, 24);
+    let many = (0..20).map(|_| serving.ask(Method::Gsu, asked.clone(), soon()));
+    let answers = futures_util::future::join_all(many).await;
+    let answered = answers.iter().filter(|answer| answer.is_ok()).count();
+    let refused: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
+    assert!(answered >= 1, "{refused:?}");
+    assert!(!refused.is_empty());
+    for error in refused {
+        let AskError::Full { waiting, limit: 32, retry_after } = error else { panic!("{error}") };
+        assert!(
+            *waiting <= 32
+                && *retry_after >= Duration::from_millis(1)
+                && *retry_after < Duration::from_mins(1)
+        );
+    }
+    // Larger than the queue, but alone: it is let in, or it would be refused for ever.
+    let answered = serving.ask(Method::Gsu, questions(&serving, 50), soon()).await.unwrap();
+    assert_eq!(answered.answers.len(), 50);
+    assert!(answered.batch <= 8);
+}
+
+#[tokio::test]
+async fn deadlines_are_kept_and_those_who_left_are_skipped() {
+    let serving = serving(Settings { workers: 1, batch: 1, ..SETTINGS });
+    let error = serving.ask(Method::None, questions(&serving, 1), Instant::now()).await.unwrap_err();
+    assert!(matches!(error, AskError::Deadline { .. }), "{error}");
+    let asked = questions(&serving, 400);
+    let left = tokio::time::timeout(Duration::from_millis(1), serving.ask(Method::Gsx, asked, soon())).await;
+    assert!(left.is_err(), "four hundred runs take longer than a millisecond");
+    // What they left behind is passed over, not computed: this answer is the next but one at most.
+    let answered = serving.ask(Method::Gsx, questions(&serving, 1), soon()).await.unwrap();
+    assert_eq!(answered.answers.len(), 1);
+    let waiting = serving.queues().find(|(method, _)| *method == Method::Gsx).unwrap().1.waiting;
+    assert_eq!(waiting, 0);
+}
+
+/// A copy of the demo release in which a file was changed, its size and digest told as they then are.
+fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("demo");
+    fs::create_dir(&release).unwrap();
+    for entry in fs::read_dir(demo()).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, release.join(path.file_name().unwrap())).unwrap();
+    }
+    let path = release.join(file);
+    let mut bytes = fs::read(&path).unwrap();
+    change(&mut bytes);
+    fs::write(&path, &bytes).unwrap();
+    let manifest_path = release.join("release.json");
+    let mut manifest: Manifest = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
+    if let Some(entry) = manifest.files.get_mut(file) {
+        entry.bytes = bytes.len() as u64;
+        entry.sha256 = digest::of_file(&path).unwrap();
+    }
+    fs::write(manifest_path, serde_json::to_vec(&manifest).unwrap()).unwrap();
+    folder
+}
+
+fn refusal(folder: &TempDir) -> LoadError {
+    engine(SETTINGS).load(&folder.path().join("demo")).unwrap_err()
+}
+
+#[test]
+fn a_file_that_does_not_keep_the_contract_is_refused_with_what_was_found() {
+    let cut = changed("gsu.onnx", |bytes| bytes.truncate(bytes.len() / 2));
+    let error = refusal(&cut);
+    assert!(matches!(error, LoadError::Model(ModelError::Runtime { .. })), "{error}");
+    assert!(error.to_string().contains("gsu.onnx: ONNX Runtime refuses it on cpu: "), "{error}");
+
+    let other = fs::read(demo().join("c.onnx")).unwrap();
+    let error = refusal(&changed("gsu.onnx", |bytes| *bytes = other)).to_string();
+    assert!(error.ends_with("gsu.onnx: `method` of its metadata is \"c\", expected \"gsu\""), "{error}");
+
+    // Two bytes of 0x7e are a float16 that is no number, however they are aligned.
+    let nan = changed("none.onnx", |bytes| {
+        let middle = bytes.len() / 2;
+        bytes[middle..middle + 4000].fill(0x7e);
+    });
+    let error = refusal(&nan).to_string();
+    assert!(
+        error.contains("none.onnx: it answers a trial outfit with logits that are not finite"),
+        "{error}"
+    );
+
+    let fewer = changed("articles.jsonl", |bytes| {
+        let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap();
+        bytes.truncate(last + 1);
+    });
+    let error = refusal(&fewer).to_string();
+    assert!(
+        error.contains("its output `logits` is ") && error.contains("expected f32 [any, 1499]"),
+        "{error}"
+    );
+
+    let missing = changed("release.json", |_| {});
+    fs::remove_file(missing.path().join("demo/latent.onnx")).unwrap();
+    let error = refusal(&missing);
+    assert!(
+        matches!(&error, LoadError::Release(ReleaseError::File { path, .. }) if path.ends_with("latent.onnx"))
+    );
+}
+
+#[test]
+fn cuda_is_refused_or_replaced_where_it_does_not_work() {
+    if Path::new("/dev/nvidiactl").exists() {
+        println!("NOT RUN: this machine has a GPU");
+        return;
+    }
+    let error = engine(Settings { device: DeviceChoice::Cuda, ..SETTINGS }).load(&demo()).unwrap_err();
+    assert!(error.to_string().contains("ONNX Runtime refuses it on cuda: "), "{error}");
+    let serving = engine(Settings { device: DeviceChoice::Auto, ..SETTINGS }).load(&demo()).unwrap();
+    assert_eq!(serving.device(), Device::Cpu);
+    assert!(serving.device_note().is_some(), "it says why");
+}

@@ -1,0 +1,103 @@
+//! `/compare` on the demo release.
+
+use atelier::{
+    domain::{Customer, Outfit},
+    release::Method,
+};
+use serde_json::{Value, json};
+
+use super::{Service, rows};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(all_methods_side_by_side, customers_side_by_side, what_cannot_be_compared);
+
+fn request(outfit: &Outfit) -> Value {
+    let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
+    slots[0] = Value::Null;
+    json!({"customer": outfit.customer.as_str(), "outfit": slots, "true_article": outfit.articles()[0].as_str(), "k": 10})
+}
+
+async fn all_methods_side_by_side(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let outfit = &rows::<Outfit>()[0];
+    let request = request(outfit);
+    let answer = service.asked("/compare", &request).await;
+    let columns = answer["columns"].as_array().unwrap();
+    let methods: Vec<&str> = columns.iter().map(|column| column["method"].as_str().unwrap()).collect();
+    assert_eq!(methods, Method::ALL.map(Method::as_str));
+    assert_eq!(answer["slot"], 0);
+    for column in columns {
+        let mut single = request.clone();
+        single.as_object_mut().unwrap().remove("true_article");
+        single["method"] = column["method"].clone();
+        let single = service.asked("/complete", &single).await;
+        let ids = |suggestions: &Value| {
+            let all = suggestions.as_array().unwrap().iter().map(|s| s["article"]["id"].clone());
+            all.collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&column["suggestions"]), ids(&single["blanks"][0]["suggestions"]));
+        let standing = &column["true_article"];
+        assert!(standing["rank"].as_u64().unwrap() >= 1 && standing["probability"].as_f64().unwrap() > 0.0);
+        let found = ids(&column["suggestions"]).iter().position(|id| *id == request["true_article"]);
+        if standing["admissible"] == true
+            && let Some(place) = found
+        {
+            assert_eq!(standing["rank"], place + 1);
+        }
+        assert_eq!(column["personas"].is_array(), column["method"].as_str().unwrap().contains("latent"));
+        assert_eq!(column["steps"].is_number(), column["method"].as_str().unwrap().contains("universal"));
+    }
+    let pairs = answer["pairs"].as_array().unwrap();
+    assert_eq!(pairs.len(), 45);
+    for pair in pairs {
+        for likeness in ["overlap", "rank_biased_overlap"] {
+            assert!((0.0..=1.0 + 1e-9).contains(&pair[likeness].as_f64().unwrap()), "{pair}");
+        }
+    }
+}
+
+async fn customers_side_by_side(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let outfit = &rows::<Outfit>()[0];
+    let customers: Vec<String> =
+        rows::<Customer>()[..3].iter().map(|customer| customer.id.to_string()).collect();
+    let mut request = request(outfit);
+    request.as_object_mut().unwrap().remove("customer");
+    request["customers"] = json!(customers);
+    request["filters"] = json!({"no_gos": false});
+    for (method, same) in [("none", true), ("gsu", false)] {
+        request["methods"] = json!([method]);
+        let answer = service.asked("/compare", &request).await;
+        let columns = answer["columns"].as_array().unwrap();
+        assert_eq!(columns.iter().map(|column| column["customer"].clone()).collect::<Vec<_>>(), customers);
+        let alike = answer["pairs"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|pair| pair["rank_biased_overlap"].as_f64().unwrap() > 1.0 - 1e-9);
+        assert_eq!(alike, same, "{method}");
+    }
+}
+
+async fn what_cannot_be_compared(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let customer = rows::<Customer>()[0].id.to_string();
+    let cases = [
+        (json!({"outfit": [null, null]}), "/outfit"),
+        (json!({"outfit": [null], "methods": ["gsu", "gsu"]}), "/methods/1"),
+        (json!({"outfit": [null], "methods": ["bert"]}), "/methods/0"),
+        (json!({"outfit": [null], "customers": [customer, "nobody"]}), "/customers/1"),
+        (json!({"outfit": [null], "customer": customer, "customers": [customer]}), "/customers"),
+        (json!({"outfit": [null], "customers": [customer, "x"], "methods": ["gsu", "none"]}), "/methods"),
+        (json!({"outfit": [null], "true_article": ""}), "/true_article"),
+        (json!({"outfit": [null], "k": 0}), "/k"),
+    ];
+    for (request, pointer) in cases {
+        let (status, problem) = service.ask("/compare", &request).await;
+        assert_eq!(
+            (status, &problem["errors"][0]["pointer"]),
+            (422, &json!(pointer)),
+            "{request}: {problem:#}"
+        );
+    }
+}

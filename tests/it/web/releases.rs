@@ -1,0 +1,135 @@
+//! `/releases`, `/methods`, `/routing`.
+
+use std::{
+    fs,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+};
+
+use atelier::{config::Limits, release::Method};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Service, models};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    methods_of_the_release,
+    another_release_takes_over_under_load,
+    routing_decides_where_nothing_is_named
+);
+
+async fn methods_of_the_release(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let methods = service.json("/methods").await;
+    assert_eq!(methods["release"], "demo");
+    let listed = methods["methods"].as_array().unwrap();
+    assert_eq!(listed.len(), Method::ALL.len());
+    let of = |name: &str| listed.iter().find(|method| method["method"] == name).unwrap();
+    assert_eq!((&of("none")["parameters"], &of("gsu")["parameters"]), (&json!(546_432), &json!(921_856)));
+    assert_eq!((&of("none")["personal"], &of("gsu")["personal"]), (&json!(false), &json!(true)));
+    assert!(of("gsu")["metrics"]["recall_at_5"].as_f64().unwrap() > 0.0);
+    let releases = service.json("/releases").await;
+    assert_eq!(releases["active"], "demo");
+    assert_eq!(releases["releases"][0]["articles"], 1500);
+}
+
+/// A folder with the demo release, the same by another name, and one with a cut file.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["demo", "broken"] {
+        copy(&models().join("demo"), &folder.path().join(name));
+    }
+    fs::write(folder.path().join("broken/release.json"), "{\"format\":7}").unwrap();
+    folder
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+async fn another_release_takes_over_under_load(db: TestDatabase) {
+    let folder = folder();
+    let service = Arc::new(Service::start_in(&db, Limits::default(), folder.path().to_owned()).await);
+    service.bring_in_demo().await;
+    let (status, problem) = service.ask("/releases/nowhere/activate", &json!({})).await;
+    assert_eq!((status, &problem["code"]), (404, &json!("not-found")), "{problem}");
+    service.asked("/releases/demo/activate", &json!({})).await;
+
+    let (done, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let callers: Vec<_> = (0..4)
+        .map(|_| {
+            let (service, done, served) = (service.clone(), done.clone(), served.clone());
+            tokio::spawn(async move {
+                while !done.load(Ordering::Relaxed) {
+                    let answer =
+                        service.asked("/complete", &json!({"outfit": [null, null, null, null]})).await;
+                    assert_eq!(answer["release"], "demo");
+                    served.fetch_add(1, Ordering::Relaxed);
+                }
+            })
+        })
+        .collect();
+    for _ in 0..2 {
+        // Itself, loaded anew.
+        service.asked("/releases/demo/activate", &json!({})).await;
+        let (status, problem) = service.ask("/releases/broken/activate", &json!({})).await;
+        assert_eq!((status, &problem["code"]), (409, &json!("release-refused")));
+        assert!(problem["detail"].as_str().unwrap().contains("format 7, expected 1"), "{problem}");
+    }
+    done.store(true, Ordering::Relaxed);
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert!(served.load(Ordering::Relaxed) > 10);
+    let releases = service.json("/releases").await;
+    let names: Vec<&Value> =
+        releases["releases"].as_array().unwrap().iter().map(|release| &release["name"]).collect();
+    assert_eq!(names, ["broken", "demo"]);
+    assert!(releases["releases"][0]["refused"].as_str().unwrap().contains("format 7"));
+    assert_eq!(service.offers.activated().await.unwrap().as_deref(), Some("demo"), "the next start knows");
+}
+
+async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let method = async |customer: Option<&str>| {
+        let answer = service.asked("/complete", &json!({"outfit": [null], "customer": customer})).await;
+        (answer["method"].as_str().unwrap().to_owned(), answer["arm"].clone())
+    };
+    let routing = json!({"default_method": "np", "experiment": null});
+    assert_eq!(service.put("/routing", &routing).await.status(), 200);
+    assert_eq!(method(None).await, ("np".into(), Value::Null));
+    assert_eq!(service.json("/routing").await, routing);
+
+    let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
+    let routing = json!({"default_method": null, "experiment": {"name": "autumn", "arms": arms}});
+    assert_eq!(service.put("/routing", &routing).await.status(), 200);
+    let mut seen = [0, 0];
+    for customer in super::rows::<atelier::domain::Customer>().iter().take(40) {
+        let (name, arm) = method(Some(customer.id.as_str())).await;
+        assert_eq!(arm, format!("autumn/{name}"));
+        assert_eq!(method(Some(customer.id.as_str())).await.0, name, "they stay where they are");
+        seen[usize::from(name == "gsu")] += 1;
+    }
+    assert!(seen.iter().all(|count| *count > 5), "{seen:?}");
+    let named = service.asked("/complete", &json!({"outfit": [null], "method": "c"})).await;
+    assert_eq!((&named["method"], &named["arm"]), (&json!("c"), &Value::Null), "a named method answers");
+
+    for (wrong, pointer) in [
+        (json!({"experiment": {"name": "a b", "arms": arms}}), "/experiment"),
+        (json!({"experiment": {"name": "x", "arms": []}}), "/experiment"),
+        (json!({"default_method": "bert"}), "/default_method"),
+    ] {
+        let answer = service.put("/routing", &wrong).await;
+        assert_eq!(answer.status(), 422);
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+    }
+}
