@@ -10,7 +10,6 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
-use sha2::{Digest, Sha256};
 use tokio::{
     net::TcpListener,
     signal::unix::{Signal, SignalKind, signal},
@@ -75,7 +74,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     fill_if_empty(&store, &config.models).await?;
-    let tickets = secret(&store).await?;
+    let tickets = ticket_secret(&store).await?;
     let engine = Engine::new(onnx_runtime, config.engine.settings());
     let offers = Arc::new(Offers::new(engine, store.clone(), config.models.folder.clone()));
     begin(&offers, &config.models).await?;
@@ -115,13 +114,6 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// What signs the ids of completions: made once a database, so that all replicas share it.
-async fn secret(store: &Store) -> Result<Secret> {
-    let new = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
-    let text = store.settings().get_or_set("tickets", &new, SystemTime::now().into()).await?;
-    Ok(Secret::new(Sha256::digest(text).into()))
-}
-
 /// A database with nothing in it gets what lies beside the release, so that there is something to see.
 /// The demo release brings a few customers and outfits; a shop's own release need not.
 async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
@@ -147,6 +139,16 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
             bail!("{} rows in {} are bad, the first is {first}", report.bad, folder.display())
         }
     }
+}
+
+/// What signs the ids of completions: made once for a database, so that all replicas and later starts
+/// know each other's.
+async fn ticket_secret(store: &Store) -> Result<Secret> {
+    let drawn = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+    let kept = store.settings().get_or_set("tickets", &hex::encode(drawn), SystemTime::now().into()).await?;
+    let mut bytes = [0; 32];
+    hex::decode_to_slice(&kept, &mut bytes).context("the setting `tickets` of the database is damaged")?;
+    Ok(Secret::new(bytes))
 }
 
 /// Serves what an admin activated last, or else what the settings name. Without the default release the service

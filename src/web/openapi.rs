@@ -14,7 +14,10 @@ use axum::{
 use serde_json::{Map, Value, json};
 use utoipa::{
     OpenApi,
-    openapi::{self, schema::Schema},
+    openapi::{
+        self, ObjectBuilder,
+        schema::{Schema, Type},
+    },
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -22,7 +25,11 @@ use super::{
     AppState, docs,
     problem::{KINDS, Kind, ProblemBody},
 };
-use crate::{config::Limits, release::Method};
+use crate::{
+    config::Limits,
+    domain::{MAX_SLOTS, MIN_ARTICLES},
+    release::Method,
+};
 
 /// The document in its two forms, made once.
 #[derive(Clone)]
@@ -90,6 +97,14 @@ fn publish(document: &mut Value, limits: Limits) {
     for operation in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
+            // Everything that is named by text is named by an id.
+            if parameter["in"] == "path"
+                && parameter["name"] == "id"
+                && parameter["schema"]["type"] == "string"
+            {
+                parameter["schema"] =
+                    serde_json::to_value(id_text().build()).expect("a schema is JSON; this is a bug");
+            }
             if parameter["in"] == "query" && parameter["name"] == "n" {
                 parameter["schema"]["maximum"] = limits.page.into();
                 parameter["schema"]["minimum"] = 1.into();
@@ -141,10 +156,35 @@ fn response(kind: Kind) -> Value {
     })
 }
 
+/// What `domain` takes for an id, for programs: 1 to 128 characters, none of them a control character or a
+/// bar, and no space at either end.
+const ID: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F|]([^\\u0000-\\u001F\\u007F-\\u009F|]*[^\\s\\u0000-\\u001F\\u007F-\\u009F|])?$";
+
+/// The shop's own id of an article or customer, in a schema.
+pub(super) fn id_text() -> ObjectBuilder {
+    ObjectBuilder::new()
+        .schema_type(Type::String)
+        .min_length(Some(1))
+        .max_length(Some(128))
+        .pattern(Some(ID))
+        .examples(["c-17"])
+}
+
+/// The articles of a whole outfit, in a schema.
+pub(super) fn article_ids() -> Schema {
+    openapi::ArrayBuilder::new()
+        .items(id_text())
+        .min_items(Some(MIN_ARTICLES))
+        .max_items(Some(MAX_SLOTS))
+        .unique_items(true)
+        .examples([json!(["a-3", "a-12", "a-9", "a-40"])])
+        .into()
+}
+
 /// An object with fields of any name and kind, in a schema.
 pub(super) fn free_object() -> Schema {
     let any = openapi::schema::AdditionalProperties::FreeForm(true);
-    openapi::ObjectBuilder::new().additional_properties(Some(any)).into()
+    ObjectBuilder::new().additional_properties(Some(any)).into()
 }
 
 /// The name of a method, in a schema.

@@ -16,7 +16,7 @@ use super::{
     bulk::{self, Brought, BulkQuery},
     extract::{Json, Path, PathParameter, Query},
     features,
-    openapi::free_object,
+    openapi::{article_ids, free_object, id_text},
 };
 use crate::{
     calendar,
@@ -72,10 +72,10 @@ impl From<OutfitRecord> for OutfitBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = OutfitSave)]
 struct OutfitSave {
-    #[schema(examples("c-17"))]
+    #[schema(schema_with = id_text)]
     customer: String,
     /// Four to eight articles of the catalogue, each once.
-    #[schema(min_items = 4, max_items = 8, example = json!(["a-3", "a-12", "a-9", "a-40"]))]
+    #[schema(schema_with = article_ids)]
     articles: Vec<String>,
     /// What belongs to this outfit rather than to the customer, such as the occasion.
     #[serde(default)]

@@ -12,6 +12,7 @@ use crate::config::Limits;
 #[into_params(parameter_in = Query)]
 pub(super) struct PageQuery {
     /// `next_cursor` of the page before; without it, the first page.
+    #[param(pattern = "^[0-9]{1,18}$")]
     pub(super) cursor: Option<String>,
     /// How many items at most.
     pub(super) n: Option<u32>,
@@ -26,6 +27,7 @@ pub(super) struct SearchQuery {
     #[serde(default)]
     pub(super) search: String,
     /// `next_cursor` of the page before; without it, the first page.
+    #[param(min_length = 1, max_length = 128)]
     pub(super) cursor: Option<String>,
     /// How many items at most.
     pub(super) n: Option<u32>,

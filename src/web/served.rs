@@ -20,9 +20,9 @@ impl AppState {
         self.offers.current().map_or(ServedSchema::Default, ServedSchema::Offer)
     }
 
-    /// What is on offer from the release of that name, while it is the one that is served.
-    pub(super) fn served(&self, name: &str) -> Option<Arc<Offer>> {
-        self.offers.current().filter(|offer| offer.name() == name)
+    /// What is on offer, while the release of that name is.
+    pub(super) fn serves(&self, release: &str) -> Option<Arc<Offer>> {
+        self.offers.current().filter(|offer| offer.serving.release().manifest().name == release)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{
     completion::{REMEMBERED, Ticket},
     domain::{ArticleId, CustomerId, Vocabulary},
     store::{FeedbackEvent, FeedbackKind, Timestamp},
-    web::{AppState, Finding, Kind, Problem},
+    web::{AppState, Finding, Kind, Problem, openapi::id_text},
 };
 
 const MAX_ID: usize = 256;
@@ -27,7 +27,7 @@ pub(super) struct EventBody {
     /// The blank's place in the outfit, from 0.
     #[schema(examples(1))]
     slot: u32,
-    #[schema(examples("a-12"))]
+    #[schema(schema_with = id_text)]
     article: String,
     /// The suggestion's rank, from 1. Needed where the service no longer knows it: beyond the first 20, and
     /// when another release is served by now.
@@ -79,9 +79,9 @@ impl EventBody {
         };
         let ticket = Ticket::open(&self.completion_id, &state.tickets)
             .map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
-        let served = state.served(&ticket.release);
+        let offer = state.serves(&ticket.release);
         let rank =
-            rank(&ticket, served.as_ref().map(|offer| offer.serving.release().vocabulary()), &article, &self)
+            rank(&ticket, offer.as_ref().map(|offer| offer.serving.release().vocabulary()), &article, &self)
                 .map_err(|finding| Problem::invalid(vec![finding]))?;
         let event = FeedbackEvent {
             kind: self.kind.into(),

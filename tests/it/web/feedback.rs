@@ -15,12 +15,12 @@ contracts!(
     counts_have_intervals,
     erasing_forgets_who_it_was,
     long_completion_ids_are_kept,
+    what_a_model_suggested_becomes_training_data,
 );
 
 const JSON: &str = "application/json";
 
-/// No release is served in these tests, so ranks are the caller's to say; that they are looked up where one
-/// is served is tested beside the code.
+/// Of a release that is not served, so ranks are the caller's to say.
 fn completion(method: Method, arm: Option<&str>) -> String {
     let ticket = Ticket {
         release: "spring".into(),
@@ -164,4 +164,50 @@ async fn long_completion_ids_are_kept(db: TestDatabase) {
     let mut body = event("e", "shown");
     body["completion_id"] = ticket.seal(&Secret::new(SECRET)).into();
     assert_eq!(report(&service, &body).await, (200, json!({"id": "e", "recorded": true})));
+}
+
+async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let outfit = service.store.outfits().first(1).await.unwrap().remove(0).outfit;
+    let customer = outfit.customer.as_str();
+    let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
+    slots[1] = Value::Null;
+    let asked = json!({"customer": customer, "outfit": slots, "k": 3});
+    let completed = service.post("/complete", JSON, asked.to_string()).await;
+    let completed: Value = completed.json().await.unwrap();
+    let suggested = &completed["blanks"][0]["suggestions"];
+    let second = suggested[1]["article"]["id"].as_str().unwrap();
+    let event = |id: &str, article: &str| {
+        json!({"id": id, "completion_id": completed["completion_id"], "kind": "accepted", "slot": 1,
+               "article": article, "customer": customer})
+    };
+    let (status, taken) = report(&service, &event("e-1", second)).await;
+    assert_eq!((status, &taken["recorded"]), (200, &json!(true)), "{taken}");
+    let stored = service.store.feedback().of_completion(completed["completion_id"].as_str().unwrap()).await;
+    let stored = stored.unwrap().remove(0);
+    assert_eq!(stored.rank, 2, "it was looked up");
+    assert_eq!(
+        (json!(stored.release), json!(stored.method)),
+        (completed["release"].clone(), completed["method"].clone())
+    );
+
+    let mut wrong = event("e-2", second);
+    wrong["rank"] = json!(1);
+    let (status, problem) = report(&service, &wrong).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/rank")));
+    // It stands in the outfit, so it cannot have been suggested.
+    let (status, problem) = report(&service, &event("e-3", outfit.articles()[0].as_str())).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/article")), "{problem}");
+
+    let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
+    let line: Value = serde_json::from_str(&lines).expect("one line");
+    assert_eq!(line["customer"], customer);
+    let mut expected: Vec<String> = outfit.articles().iter().map(ToString::to_string).collect();
+    second.clone_into(&mut expected[1]);
+    let mut found: Vec<String> = serde_json::from_value(line["articles"].clone()).unwrap();
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected, "the blank is filled with what was accepted");
+    let again = service.post("/outfits/bulk", "application/x-ndjson", lines).await;
+    assert_eq!(again.status(), 200, "what comes out can be brought in");
 }

@@ -44,6 +44,8 @@ static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
         .expect("ONNX Runtime loads")
 });
 
+/// What the services of tests sign the ids of completions with.
+pub const SECRET: [u8; 32] = [7; 32];
 /// Models loaded once for all tests that ask them.
 static DEMO: LazyLock<Arc<Serving>> =
     LazyLock::new(|| Arc::new(engine().load(&models().join("demo")).expect("the demo release loads")));
@@ -56,8 +58,6 @@ fn engine() -> Engine {
     let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
     Engine::new(ONNX_RUNTIME.clone(), settings)
 }
-/// What the services of tests sign the ids of completions with.
-pub const SECRET: [u8; 32] = [7; 32];
 
 /// A running service. It stops when it is dropped or told to.
 pub struct Service {
@@ -81,7 +81,11 @@ impl Service {
 
     /// With the demo release, its catalogue, customers and outfits.
     pub async fn demo(db: &TestDatabase) -> Self {
-        let service = Self::start(db).await;
+        Self::demo_with(db, Limits::default()).await
+    }
+
+    pub async fn demo_with(db: &TestDatabase, limits: Limits) -> Self {
+        let service = Self::start_with(db, limits).await;
         service.bring_in_demo().await;
         let serving = tokio::task::spawn_blocking(|| Arc::clone(&DEMO)).await.unwrap();
         service.offers.serve_loaded(serving).await.unwrap();

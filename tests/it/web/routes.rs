@@ -65,9 +65,10 @@ async fn document(service: &Service) -> (Value, Vec<Operation>) {
     (document, operations)
 }
 
-/// Small limits, so that what is too large is quickly sent.
+/// With a release, so that what needs one is reached; with small limits, so that what is too large is quickly
+/// sent.
 async fn start(db: &TestDatabase) -> Service {
-    Service::start_with(db, Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 16, ..Limits::default() }).await
+    Service::demo_with(db, Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 16, ..Limits::default() }).await
 }
 
 async fn send(service: &Service, method: &Method, path: &str, body: Option<(&str, Vec<u8>)>) -> Response {
@@ -198,10 +199,11 @@ async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
         post(b"{\"a\":\"\xed\xa0\x80\"}", &[400], "a surrogate in UTF-8").await;
         post("[".repeat(60_000).as_bytes(), &[400], "deep lists").await;
         post("{\"a\":".repeat(10_000).as_bytes(), &[400], "deep objects").await;
-        for wrong in
-            ["null", "true", "7", "\"x\"", "{}", "{\"no such field\":1}", "{\"\\u0000\":\"\\u0000\"}"]
-        {
+        for wrong in ["null", "true", "7", "\"x\"", "{\"no such field\":1}", "{\"\\u0000\":\"\\u0000\"}"] {
             post(wrong.as_bytes(), &[422], wrong).await;
+        }
+        if fields(&document, operation).iter().any(|(_, required)| *required) {
+            post(b"{}", &[422], "nothing that is needed").await;
         }
         // Each field by itself with a value of every kind, the others as in the example.
         for (name, _) in fields(&document, operation) {
@@ -228,16 +230,19 @@ async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
     assert!(walked >= 4, "{walked} operations take JSON");
 }
 
-/// The fields of an operation's body.
-fn fields(document: &Value, operation: &Operation) -> Vec<(String, Value)> {
-    fn of(document: &Value, schema: &Value) -> Vec<(String, Value)> {
+/// The fields of an operation's body, and whether each is needed.
+fn fields(document: &Value, operation: &Operation) -> Vec<(String, bool)> {
+    fn of(document: &Value, schema: &Value) -> Vec<(String, bool)> {
         if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
             return of(document, &document["components"]["schemas"][name]);
         }
         let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|name| schema[*name].as_array()).flatten();
         let mut found: Vec<_> = parts.flat_map(|part| of(document, part)).collect();
         let own = schema["properties"].as_object().into_iter().flatten();
-        found.extend(own.map(|(name, about)| (name.clone(), about.clone())));
+        let required = |name: &String| {
+            schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name.as_str()))
+        };
+        found.extend(own.map(|(name, _)| (name.clone(), required(name))));
         found
     }
     of(document, &operation.about["requestBody"]["content"]["application/json"]["schema"])
