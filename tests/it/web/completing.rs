@@ -342,7 +342,7 @@ async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
             "above the most",
         ),
         (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "from 0 up"),
-        (json!({"outfit": "x"}), "/outfit", "expected a list"),
+        (json!({"outfit": "x"}), "/outfit", "expected a sequence"),
         (json!({"outfit": [null], "colour": "red"}), "", "colour"),
         (json!({}), "", "outfit"),
     ];
