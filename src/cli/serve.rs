@@ -29,7 +29,7 @@ use crate::{
     onnx_runtime::OnnxRuntime,
     release::MANIFEST,
     store::Store,
-    web::{self, AppState},
+    web::{self, AppState, Metrics},
 };
 
 /// How long requests in progress may take once the service was told to stop.
@@ -95,7 +95,8 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     announce(listener.local_addr()?)?;
     let following = tokio::spawn(follow(Arc::clone(&offers)));
-    let state = AppState { store: store.clone(), offers, limits: config.limits, tickets };
+    let metrics = Metrics::new(&offers);
+    let state = AppState { store: store.clone(), offers, limits: config.limits, tickets, metrics };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;

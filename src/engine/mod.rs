@@ -15,6 +15,7 @@
 mod choose;
 mod device;
 mod mask;
+mod metrics;
 mod model;
 mod queue;
 mod serving;
@@ -25,6 +26,7 @@ use std::{path::Path, sync::Arc};
 
 pub use device::{Device, DeviceChoice};
 pub use mask::Mask;
+pub use metrics::EngineMetrics;
 pub use model::ModelError;
 pub use queue::{AskError, QueueState};
 pub use serving::{Answered, LoadError, Serving};
@@ -105,15 +107,21 @@ pub struct Settings {
 pub struct Engine {
     onnx_runtime: OnnxRuntime,
     settings: Settings,
+    metrics: EngineMetrics,
 }
 
 impl Engine {
     pub fn new(onnx_runtime: OnnxRuntime, settings: Settings) -> Self {
-        Self { onnx_runtime, settings }
+        Self { onnx_runtime, settings, metrics: EngineMetrics::default() }
     }
 
     pub fn settings(&self) -> Settings {
         self.settings
+    }
+
+    /// What is counted of all releases that this engine loads.
+    pub fn metrics(&self) -> &EngineMetrics {
+        &self.metrics
     }
 
     pub fn onnx_runtime(&self) -> &OnnxRuntime {
@@ -123,6 +131,6 @@ impl Engine {
     /// Reads a release and starts all its methods, warmed up. Takes as long as that takes: not for a
     /// thread that others wait on.
     pub fn load(&self, folder: &Path) -> Result<Serving, LoadError> {
-        Serving::start(&self.onnx_runtime, Release::open(folder)?, self.settings)
+        Serving::start(&self.onnx_runtime, Release::open(folder)?, self.settings, self.metrics.clone())
     }
 }

@@ -11,10 +11,10 @@ use futures_util::future::try_join_all;
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, AskError, Device, Question, QueueState, Settings,
+    Answer, AskError, Device, EngineMetrics, Question, QueueState, Settings,
     model::{Expected, Model, ModelError},
     queue::{Job, Queue},
-    worker,
+    worker::{self, Worker},
 };
 use crate::{
     onnx_runtime::OnnxRuntime,
@@ -41,6 +41,7 @@ pub struct Serving {
     device_note: Option<String>,
     lines: BTreeMap<Method, MethodLine>,
     batch: usize,
+    metrics: EngineMetrics,
 }
 
 /// One method: where its questions wait.
@@ -67,10 +68,11 @@ impl Serving {
         runtime: &OnnxRuntime,
         release: Release,
         settings: Settings,
+        metrics: EngineMetrics,
     ) -> Result<Self, LoadError> {
         let (device, device_note) = try_devices(runtime, &release, settings)?;
-        let mut serving =
-            Self { release, device, device_note, lines: BTreeMap::new(), batch: settings.batch.max(1) };
+        let (lines, batch) = (BTreeMap::new(), settings.batch.max(1));
+        let mut serving = Self { release, device, device_note, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
         for entry in &entries {
             let queue = Arc::new(Queue::new(settings.queue));
@@ -78,11 +80,16 @@ impl Serving {
             // begun ends that thread.
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
+            let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
             for _ in 0..settings.workers.max(1) {
                 let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
                 line.takes_features = model.takes_features();
                 let queue = Arc::clone(&queue);
-                worker::start(entry.method, model, queue, serving.batch, settings.workers.max(1))?;
+                let (most, workers) = (serving.batch, settings.workers.max(1));
+                worker::start(
+                    Worker { method: entry.method, queue, most, workers, counted: counted.clone() },
+                    model,
+                )?;
             }
         }
         Ok(serving)
@@ -137,6 +144,16 @@ impl Serving {
     /// Answers in the order of the questions. Whoever drops the future has left: what still waits is
     /// skipped.
     pub async fn ask(
+        &self,
+        method: Method,
+        questions: Vec<Question>,
+        deadline: Instant,
+    ) -> Result<Answered, AskError> {
+        let answered = self.answer(method, questions, deadline).await;
+        answered.inspect_err(|error| self.metrics.rejected(error))
+    }
+
+    async fn answer(
         &self,
         method: Method,
         questions: Vec<Question>,

@@ -4,6 +4,7 @@ use std::{sync::Arc, thread, time::Instant};
 
 use super::{
     AskError, Question,
+    metrics::MethodMetrics,
     model::Model,
     queue::{Job, Queue, Reply},
 };
@@ -11,38 +12,50 @@ use crate::release::Method;
 
 /// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not
 /// wait for that.
-pub(super) fn start(
-    method: Method,
-    model: Model,
-    queue: Arc<Queue>,
-    most: usize,
-    workers: usize,
-) -> std::io::Result<()> {
-    let work = move || work(method, model, &queue, most, workers);
-    thread::Builder::new().name(format!("model-{method}")).spawn(work).map(drop)
+pub(super) fn start(worker: Worker, model: Model) -> std::io::Result<()> {
+    let name = format!("model-{}", worker.method);
+    thread::Builder::new().name(name).spawn(move || worker.work(model)).map(drop)
 }
 
-fn work(method: Method, mut model: Model, queue: &Queue, most: usize, workers: usize) {
-    while let Some(jobs) = queue.pop(most) {
-        let began = Instant::now();
-        let (questions, askers) = apart(jobs);
-        let answered = model.answer(&questions);
-        let took = began.elapsed();
-        queue.ran(questions.len(), took, workers);
-        match answered {
-            Ok(answers) => {
-                let batch = questions.len();
-                let mut answers = answers.into_iter();
-                for asker in askers {
-                    let own = answers.by_ref().take(asker.questions).collect();
-                    let queued = began - asker.since;
-                    asker.tell(Ok(Reply { answers: own, queued, inferred: took, batch }));
-                }
+/// What a thread knows beside its session.
+#[derive(Debug)]
+pub(super) struct Worker {
+    pub(super) method: Method,
+    pub(super) queue: Arc<Queue>,
+    /// Most questions of one run.
+    pub(super) most: usize,
+    /// How many there are of its kind.
+    pub(super) workers: usize,
+    pub(super) counted: MethodMetrics,
+}
+
+impl Worker {
+    fn work(&self, mut model: Model) {
+        while let Some(jobs) = self.queue.pop(self.most) {
+            let began = Instant::now();
+            let (questions, askers) = apart(jobs);
+            let answered = model.answer(&questions);
+            let took = began.elapsed();
+            self.queue.ran(questions.len(), took, self.workers);
+            self.counted.ran(questions.len(), took);
+            for asker in &askers {
+                self.counted.queued(began - asker.since);
             }
-            Err(error) => {
-                tracing::error!(%method, %error, questions = questions.len(), "a run failed");
-                for asker in askers {
-                    asker.tell(Err(AskError::Failed(error.to_string())));
+            match answered {
+                Ok(answers) => {
+                    let batch = questions.len();
+                    let mut answers = answers.into_iter();
+                    for asker in askers {
+                        let own = answers.by_ref().take(asker.questions).collect();
+                        let queued = began - asker.since;
+                        asker.tell(Ok(Reply { answers: own, queued, inferred: took, batch }));
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(method = %self.method, %error, questions = questions.len(), "a run failed");
+                    for asker in askers {
+                        asker.tell(Err(AskError::Failed(error.to_string())));
+                    }
                 }
             }
         }

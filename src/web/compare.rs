@@ -12,11 +12,12 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     AppState, Finding, Problem,
     complete::{
-        Asked, DEFAULT_K, FiltersBody, StandingBody, SuggestionBody, TimingBody, WarningBody, article_id,
-        customer_id, given, method, outfit, profile, suggestions,
+        Asked, DEFAULT_K, FiltersBody, StandingBody, SuggestionBody, WarningBody, article_id, customer_id,
+        given, method, outfit, profile, suggestions,
     },
     extract::Json,
     openapi::{free_object, method_name},
+    timing::TimingBody,
 };
 use crate::{
     completion::{self, Blank, Completion, Cost, Request, overlap, rank_biased_overlap},
@@ -113,14 +114,15 @@ struct PairBody {
 /// Columns of suggestions for one blank: one a method for one customer, or one a customer for one method, with
 /// how alike each two columns are.
 #[utoipa::path(post, path = "/compare", tag = "completion", request_body = CompareBody, responses(
-    (status = 200, description = "A column a method or customer", body = ComparisonBody),
+    (status = 200, description = "A column a method or customer", body = ComparisonBody,
+        headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
     (status = 429, description = "A method's queue is full"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn compare(
     State(state): State<AppState>,
     Json(body): Json<CompareBody>,
-) -> Result<Json<ComparisonBody>, Problem> {
+) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
     let began = Instant::now();
     let offer = state.offer()?;
     let columns = body.read(&state, &offer).await?;
@@ -129,7 +131,8 @@ async fn compare(
         columns.iter().map(|column| completion::complete(offer.ground(), &column.asked.request, deadline)),
     );
     let completions = completions.await.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(Json(ComparisonBody::new(&offer, &columns, completions, began)))
+    let comparison = ComparisonBody::new(&offer, &columns, completions, began);
+    Ok((comparison.timing, Json(comparison)))
 }
 
 /// What is asked for one column.

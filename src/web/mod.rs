@@ -15,6 +15,7 @@ mod features;
 mod feedback;
 mod health;
 mod home;
+mod metrics;
 mod openapi;
 mod outfits;
 mod pages;
@@ -23,6 +24,7 @@ mod releases;
 mod request_id;
 mod score;
 mod served;
+mod timing;
 mod trace_parent;
 
 use std::{future::Future, io, sync::Arc};
@@ -50,6 +52,7 @@ use crate::{
     store::Store,
 };
 
+pub use metrics::Metrics;
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
 
@@ -62,6 +65,7 @@ pub struct AppState {
     pub limits: Limits,
     /// Signs the ids of completions.
     pub tickets: Secret,
+    pub metrics: Metrics,
 }
 
 impl AppState {
@@ -85,6 +89,7 @@ impl FromRef<AppState> for Limits {
 pub fn app(state: AppState) -> Router {
     let (router, described) = routes().split_for_parts();
     let documents = Documents::new(described, state.limits);
+    let metrics = state.metrics.clone();
     router
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)
@@ -102,6 +107,7 @@ pub fn app(state: AppState) -> Router {
         )
         .layer(middleware::from_fn(request_id::assign))
         .layer(middleware::from_fn(trace_parent::pass_on))
+        .layer(middleware::from_fn_with_state(metrics, metrics::measure))
 }
 
 /// Every route with its description: there is no other way in, so none is missing from the document.
@@ -116,6 +122,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(feedback::router())
         .merge(health::router())
         .merge(home::router())
+        .merge(metrics::router())
         .merge(openapi::router())
         .merge(outfits::router())
         .merge(problem::router())

@@ -11,9 +11,10 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     AppState, Problem,
     articles::ArticleBody,
-    complete::{Asked, CompleteBody, FiltersBody, TimingBody, WarningBody},
+    complete::{Asked, CompleteBody, FiltersBody, WarningBody},
     extract::Json,
     openapi::free_object,
+    timing::TimingBody,
 };
 use crate::completion::{self, ArticleScore, OutfitScore};
 
@@ -77,24 +78,26 @@ struct ArticleScoreBody {
 /// Takes each article away in turn and asks how likely it is to be put back: how well the outfit hangs together
 /// for this customer, and which article fits least.
 #[utoipa::path(post, path = "/score", tag = "completion", request_body = ScoreBody, responses(
-    (status = 200, description = "Each article's likelihood given the others", body = ScoredBody),
+    (status = 200, description = "Each article's likelihood given the others", body = ScoredBody,
+        headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
     (status = 429, description = "The method's queue is full"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn score(
     State(state): State<AppState>,
     Json(body): Json<ScoreBody>,
-) -> Result<Json<ScoredBody>, Problem> {
+) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
     let began = Instant::now();
     let offer = state.offer()?;
     let asked: Asked = body.into_completion().read(&state, &offer).await?;
     let score = completion::score(offer.ground(), &asked.request, began + state.limits.deadline()).await?;
-    Ok(Json(ScoredBody {
+    let scored = ScoredBody {
         release: offer.serving.release().manifest().name.clone(),
         method: asked.request.method.to_string(),
         device: offer.serving.device().as_str(),
         ..ScoredBody::new(score, began)
-    }))
+    };
+    Ok((scored.timing, Json(scored)))
 }
 
 impl ScoreBody {

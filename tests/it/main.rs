@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         web::feedback::contracts(),
         web::health::contracts(),
         web::home::contracts(),
+        web::metrics::contracts(),
         web::outfits::contracts(),
         web::problems::contracts(),
         web::releases::contracts(),

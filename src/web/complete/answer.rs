@@ -6,10 +6,10 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::super::{AppState, articles::ArticleBody, features, openapi::free_object};
+use super::super::{AppState, articles::ArticleBody, features, openapi::free_object, timing::TimingBody};
 use super::body::Asked;
 use crate::{
-    completion::{self, Blank, Cause, Completion, Cost, Stands, Suggestion, Ticket},
+    completion::{self, Blank, Cause, Completion, Stands, Suggestion, Ticket},
     domain::Features,
     offer::Offer,
     store::Timestamp,
@@ -42,7 +42,7 @@ pub(in crate::web) struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<f32>,
     warnings: Vec<WarningBody>,
-    timing: TimingBody,
+    pub(super) timing: TimingBody,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -112,22 +112,6 @@ pub(in crate::web) struct WarningBody {
     #[schema(examples("article-not-in-release"))]
     code: &'static str,
     detail: String,
-}
-
-/// Where the time went, in milliseconds.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Timing)]
-pub(in crate::web) struct TimingBody {
-    /// Waiting for a free model, over all passes.
-    queue_ms: f64,
-    /// In the model, over all passes.
-    inference_ms: f64,
-    /// From reading the request to this answer.
-    total_ms: f64,
-    /// Questions that models were asked for this answer.
-    questions: usize,
-    /// The largest run that any of them shared.
-    batch: usize,
 }
 
 /// Where an article stands that was asked for by name.
@@ -231,18 +215,5 @@ impl From<completion::Warning> for WarningBody {
 impl From<Stands> for StandingBody {
     fn from(stands: Stands) -> Self {
         Self { rank: stands.rank, probability: stands.probability, admissible: stands.admissible }
-    }
-}
-
-impl TimingBody {
-    pub(in crate::web) fn new(cost: Cost, took: Duration) -> Self {
-        let millis = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-        Self {
-            queue_ms: millis(cost.queued),
-            inference_ms: millis(cost.inferred),
-            total_ms: millis(took),
-            questions: cost.questions,
-            batch: cost.batch,
-        }
     }
 }

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(super) use self::{
-    answer::{Answer, StandingBody, SuggestionBody, TimingBody, WarningBody, suggestions},
+    answer::{Answer, StandingBody, SuggestionBody, WarningBody, suggestions},
     body::{
         Asked, CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given, method, outfit, profile,
     },
@@ -21,6 +21,7 @@ pub(super) use self::{
 use super::{
     AppState, Finding, Kind, Problem, ProblemBody, RequestId,
     extract::{Json, from_value},
+    timing::TimingBody,
 };
 use crate::completion;
 
@@ -34,15 +35,17 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 /// customer. Without a blank one more article is asked for. The customer is named by `customer`, or described by
 /// `features`, or both: features in the request win over those of the profile.
 #[utoipa::path(post, path = "/complete", tag = "completion", request_body = CompleteBody, responses(
-    (status = 200, description = "Suggestions for each blank", body = Answer),
+    (status = 200, description = "Suggestions for each blank", body = Answer,
+        headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
     (status = 429, description = "The method's queue is full"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn complete(
     State(state): State<AppState>,
     Json(body): Json<CompleteBody>,
-) -> Result<Json<Answer>, Problem> {
-    answer(&state, body).await.map(Json)
+) -> Result<(TimingBody, Json<Answer>), Problem> {
+    let answer = answer(&state, body).await?;
+    Ok((answer.timing, Json(answer)))
 }
 
 /// One completion, for every path that makes one.

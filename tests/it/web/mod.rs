@@ -7,6 +7,7 @@ pub mod customers;
 pub mod feedback;
 pub mod health;
 pub mod home;
+pub mod metrics;
 pub mod outfits;
 pub mod problems;
 pub mod releases;
@@ -27,7 +28,7 @@ use atelier::{
     offer::Offers,
     onnx_runtime::OnnxRuntime,
     store::{Store, Timestamp},
-    web::{self, AppState},
+    web::{self, AppState, Metrics},
 };
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
@@ -98,7 +99,8 @@ impl Service {
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
         let offers = Arc::new(Offers::new(engine, store.clone(), models));
         let tickets = Secret::new(SECRET);
-        let state = AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets };
+        let metrics = Metrics::new(&offers);
+        let state = AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets, metrics };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();

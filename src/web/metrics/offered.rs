@@ -1,0 +1,42 @@
+//! What is on offer at the moment of asking: the queues and the models.
+
+use std::{fmt, sync::Arc};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+
+use crate::{engine::QueueState, offer::Offers};
+
+#[derive(Debug)]
+pub(super) struct Offered(pub(super) Arc<Offers>);
+
+/// A gauge's name, what it tells, and where it is read.
+type Gauge = (&'static str, &'static str, fn(QueueState) -> usize);
+
+const QUEUE: [Gauge; 2] = [
+    ("queue_size", "Questions that wait for a free model", |state| state.waiting),
+    ("queue_limit", "Most questions that may wait; more are rejected", |state| state.limit),
+];
+
+impl Collector for Offered {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(offer) = self.0.current() else { return Ok(()) };
+        for (name, help, read) in QUEUE {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (method, state) in offer.serving.queues() {
+                let labels = [("method", method.as_str())];
+                ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
+            }
+        }
+        let mut models = encoder.encode_descriptor("model_info", "What answers", None, MetricType::Gauge)?;
+        for method in offer.serving.methods() {
+            let device = offer.serving.device().as_str();
+            let labels = [("release", offer.name()), ("method", method.as_str()), ("device", device)];
+            ConstGauge::new(1_u64).encode(models.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}

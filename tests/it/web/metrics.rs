@@ -1,0 +1,252 @@
+//! `/metrics`, and `Server-Timing`: what is told is what was done.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    time::{Instant, SystemTime},
+};
+
+use atelier::{
+    config::Limits,
+    domain::Outfit,
+    engine::{AskError, Question},
+    release::Method,
+};
+use serde_json::{Value, json};
+
+use super::{Service, header, models, rows};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(counts_what_was_done, nothing_is_counted_before_it_happens, answers_say_where_their_time_went);
+
+/// A scrape: each sample by its name and labels, as they are written.
+struct Scrape {
+    text: String,
+    samples: HashMap<String, f64>,
+}
+
+impl Scrape {
+    async fn of(service: &Service) -> Self {
+        let answer = service.get("/metrics").await;
+        assert_eq!(answer.status(), 200);
+        let content_type = header(&answer, "content-type");
+        assert_eq!(content_type, "application/openmetrics-text; version=1.0.0; charset=utf-8");
+        let text = answer.text().await.unwrap();
+        Self { samples: parse(&text), text }
+    }
+
+    fn value(&self, sample: &str) -> f64 {
+        *self.samples.get(sample).unwrap_or_else(|| panic!("{sample} is missing in\n{}", self.text))
+    }
+
+    #[track_caller]
+    fn has(&self, expected: &[(&str, u32)]) {
+        for &(sample, value) in expected {
+            assert!(
+                (self.value(sample) - f64::from(value)).abs() < 1e-9,
+                "{sample} is {}",
+                self.value(sample)
+            );
+        }
+    }
+}
+
+/// As strict as a Prometheus server: every sample belongs to a family that was described just before it, none
+/// comes twice, buckets add up.
+fn parse(text: &str) -> HashMap<String, f64> {
+    let body = text.strip_suffix("# EOF\n").expect("it ends as OpenMetrics does");
+    let (mut samples, mut families) = (HashMap::new(), HashSet::new());
+    let (mut family, mut kind) = ("", "");
+    let mut buckets: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for line in body.lines() {
+        if let Some(comment) = line.strip_prefix("# ") {
+            let [what, name, rest] = comment.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+            match what {
+                "HELP" => {
+                    assert!(families.insert(name) && !rest.is_empty(), "{line}");
+                    family = name;
+                }
+                "TYPE" => {
+                    assert!(["counter", "gauge", "histogram", "info"].contains(&rest), "{line}");
+                    assert_eq!(name, family);
+                    kind = rest;
+                }
+                "UNIT" => assert!(name == family && name.ends_with(&format!("_{rest}")), "{line}"),
+                _ => panic!("{line}"),
+            }
+            continue;
+        }
+        let (sample, value) = line.rsplit_once(' ').expect(line);
+        let value: f64 = value.parse().expect(line);
+        assert!(value.is_finite() && value >= 0.0, "{line}");
+        let (name, labels) = sample
+            .split_once('{')
+            .map_or((sample, ""), |(name, rest)| (name, rest.strip_suffix('}').expect("braces are closed")));
+        assert!(family.starts_with("atelier_") || family.starts_with("process_"), "{line}");
+        let ending = name.strip_prefix(family).expect("it belongs to the family above");
+        let endings: &[&str] = match kind {
+            "counter" => &["_total"],
+            "histogram" => &["_sum", "_count", "_bucket"],
+            "info" => &["_info"],
+            _ => &[""],
+        };
+        assert!(endings.contains(&ending), "{line}");
+        let mut others = Vec::new();
+        let mut least = None;
+        for (name, value) in pairs(labels) {
+            if name == "le" {
+                least = Some(value.replace("+Inf", "inf").parse::<f64>().expect(line));
+            } else {
+                others.push(format!("{name}=\"{value}\""));
+            }
+        }
+        assert_eq!(least.is_some(), ending == "_bucket", "{line}");
+        if ending == "_bucket" {
+            let series = buckets.entry(format!("{family}{{{}}}", others.join(","))).or_default();
+            assert!(series.last().is_none_or(|before| *before <= value), "buckets are cumulative: {line}");
+            series.push(value);
+        }
+        assert!(samples.insert(sample.to_owned(), value).is_none(), "twice: {line}");
+    }
+    for (series, counts) in buckets {
+        let (family, labels) = series.split_once('{').unwrap();
+        let labels = if labels == "}" { String::new() } else { format!("{{{labels}") };
+        assert_eq!(counts.last(), samples.get(&format!("{family}_count{labels}")), "{series}");
+    }
+    samples
+}
+
+/// `name="value"`, with commas between them; a value ends at a quote that no backslash stands before.
+fn pairs(mut labels: &str) -> Vec<(&str, &str)> {
+    let mut found = Vec::new();
+    while !labels.is_empty() {
+        let (name, rest) = labels.split_once("=\"").expect("a name and a quote");
+        assert!(!name.is_empty() && name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{name}");
+        let bytes = rest.as_bytes();
+        let end = (0..bytes.len()).find(|&at| bytes[at] == b'"' && (at == 0 || bytes[at - 1] != b'\\'));
+        let (value, rest) = rest.split_at(end.expect("a quote that closes"));
+        found.push((name, value));
+        labels = rest[1..].strip_prefix(',').unwrap_or(&rest[1..]);
+    }
+    found
+}
+
+/// With models of its own: those that tests share count elsewhere.
+async fn start(db: &TestDatabase) -> Service {
+    let service = Service::start_in(db, Limits::default(), models()).await;
+    service.bring_in_demo().await;
+    service.offers.serve("demo").await.unwrap();
+    service
+}
+
+fn outfit() -> Vec<String> {
+    rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect()
+}
+
+async fn counts_what_was_done(db: TestDatabase) {
+    let service = start(&db).await;
+    let request = |method: &str| json!({"outfit": [outfit()[0], null, null], "method": method});
+    for _ in 0..3 {
+        service.asked("/complete", &request("gsu")).await;
+    }
+    service.asked("/score", &json!({"outfit": outfit(), "method": "none"})).await;
+    assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
+    assert_eq!(service.get("/customers/somebody-in-particular").await.status(), 404);
+    assert_eq!(service.get("/a/page/of/mine").await.status(), 404);
+    let made_up = reqwest::Method::from_bytes(b"BREW").unwrap();
+    assert_eq!(
+        service.http.request(made_up, format!("{}/livez", service.url)).send().await.unwrap().status(),
+        405
+    );
+
+    // Asked of the engine itself: the deadline has passed before a model could be free.
+    let serving = service.offers.current().unwrap().serving.clone();
+    let question = Question {
+        slots: vec![serving.release().vocabulary().blank()],
+        blank: 0,
+        context: vec![Vec::new(); serving.release().schema().features().len()].into(),
+        admissible: None,
+        k: 1,
+        of: Vec::new(),
+        ranks: false,
+    };
+    let late = serving.ask(Method::Np, vec![question], Instant::now()).await.unwrap_err();
+    assert!(matches!(late, AskError::Deadline { .. }), "{late}");
+
+    let scrape = Scrape::of(&service).await;
+    let scored = u32::try_from(outfit().len()).unwrap();
+    scrape.has(&[
+        (r#"atelier_http_request_duration_seconds_count{method="POST",route="/complete",status="200"}"#, 3),
+        (r#"atelier_http_request_duration_seconds_bucket{le="10.0",method="POST",route="/complete",status="200"}"#, 3),
+        (r#"atelier_http_request_duration_seconds_count{method="POST",route="/complete",status="422"}"#, 1),
+        (r#"atelier_http_request_duration_seconds_count{method="POST",route="/score",status="200"}"#, 1),
+        (r#"atelier_http_request_duration_seconds_count{method="GET",route="/customers/{id}",status="404"}"#, 1),
+        (r#"atelier_http_request_duration_seconds_count{method="GET",route="none",status="404"}"#, 1),
+        (r#"atelier_http_request_duration_seconds_count{method="other",route="/livez",status="405"}"#, 1),
+        // Three requests with two blanks each, and one score, which asks about every article at once.
+        (r#"atelier_queue_duration_seconds_count{method="gsu"}"#, 3),
+        (r#"atelier_inference_duration_seconds_count{method="gsu",release="demo",device="cpu"}"#, 3),
+        (r#"atelier_batch_size_count{method="gsu"}"#, 3),
+        (r#"atelier_batch_size_sum{method="gsu"}"#, 6),
+        (r#"atelier_batch_size_bucket{le="1.0",method="gsu"}"#, 0),
+        (r#"atelier_batch_size_bucket{le="2.0",method="gsu"}"#, 3),
+        (r#"atelier_batch_size_sum{method="none"}"#, scored),
+        (r#"atelier_queue_size{method="gsu"}"#, 0),
+        (r#"atelier_queue_limit{method="gsu"}"#, 1024),
+        (r#"atelier_requests_rejected_total{reason="deadline"}"#, 1),
+        (r#"atelier_requests_rejected_total{reason="queue-full"}"#, 0),
+        (r#"atelier_model_info{release="demo",method="gsu",device="cpu"}"#, 1),
+    ]);
+    for sent in ["somebody-in-particular", "a/page/of/mine", "BREW"] {
+        assert!(!scrape.text.contains(sent), "{sent} is nobody's business");
+    }
+    let inferred =
+        scrape.value(r#"atelier_inference_duration_seconds_sum{method="gsu",release="demo",device="cpu"}"#);
+    assert!(inferred > 0.0 && inferred < 60.0, "{inferred}");
+    assert!(scrape.text.contains(&format!("atelier_build_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"))));
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+    let began = scrape.value("process_start_time_seconds");
+    assert!(began > now - 86_400.0 && began <= now + 1.0, "{began} {now}");
+    assert!(scrape.value("process_resident_memory_bytes") > 1e6);
+    assert!(scrape.value("process_cpu_seconds_total") > 0.0);
+
+    // A swap goes on counting.
+    service.offers.serve("demo").await.unwrap();
+    service.asked("/complete", &request("gsu")).await;
+    Scrape::of(&service).await.has(&[(r#"atelier_batch_size_count{method="gsu"}"#, 4)]);
+}
+
+async fn nothing_is_counted_before_it_happens(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let scrape = Scrape::of(&service).await;
+    assert!(!scrape.text.contains("route="), "the scrape itself is not done yet: {}", scrape.text);
+    assert!(!scrape.text.contains("atelier_model_info"), "no release is served");
+    scrape.has(&[(r#"atelier_requests_rejected_total{reason="queue-full"}"#, 0)]);
+    Scrape::of(&service).await.has(&[(
+        r#"atelier_http_request_duration_seconds_count{method="GET",route="/metrics",status="200"}"#,
+        1,
+    )]);
+}
+
+async fn answers_say_where_their_time_went(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let blanked = json!({"outfit": [outfit()[0], null]});
+    for (path, request) in
+        [("/complete", &blanked), ("/compare", &blanked), ("/score", &json!({"outfit": outfit()}))]
+    {
+        let answer = service.http.post(format!("{}{path}", service.url)).json(request).send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{path}");
+        let told = header(&answer, "server-timing").to_owned();
+        let timing = answer.json::<Value>().await.unwrap()["timing"].take();
+        let of = |name: &str| timing[name].as_f64().unwrap();
+        let expected = format!(
+            "queue;dur={}, inference;dur={}, total;dur={}",
+            of("queue_ms"),
+            of("inference_ms"),
+            of("total_ms")
+        );
+        assert_eq!(told, expected, "{path}");
+        assert!(of("inference_ms") > 0.0 && of("total_ms") >= of("inference_ms"), "{path}: {told}");
+    }
+    let refused = service.post("/complete", "application/json", "{}").await;
+    assert_eq!(header(&refused, "server-timing"), "", "a problem took no model's time");
+}
