@@ -175,6 +175,34 @@ async fn deadlines_are_kept_and_those_who_left_are_skipped() {
     assert_eq!(waiting, 0);
 }
 
+#[tokio::test]
+async fn further_copies_of_a_model_are_opened_when_they_are_needed() {
+    let workers = |serving: &Serving, method: Method| {
+        serving.queues().find(|(found, _)| *found == method).unwrap().1.workers
+    };
+    let folder = changed("gsu.onnx", |_| {});
+    let serving = engine(Settings { batch: 1, ..SETTINGS }).load(&folder.path().join("demo")).unwrap();
+    assert!(serving.methods().all(|method| workers(&serving, method) == 1));
+    let asked = questions(&serving, 100);
+    let alone = serving.ask(Method::Gsu, asked[..1].to_vec(), soon()).await.unwrap();
+    let deadline = soon();
+    while workers(&serving, Method::Gsu) == 1 {
+        serving.ask(Method::Gsu, asked.clone(), deadline).await.unwrap();
+    }
+    let answers = serving.ask(Method::Gsu, asked.clone(), soon()).await.unwrap();
+    assert_eq!(answers.answers[0], alone.answers[0], "copies agree");
+    assert_eq!(workers(&serving, Method::Np), 1, "each method for itself");
+
+    // A file that is not what was loaded is not opened beside it.
+    let path = folder.path().join("demo/c.onnx");
+    fs::copy(folder.path().join("demo/gsu.onnx"), path).unwrap();
+    for _ in 0..5 {
+        let answered = serving.ask(Method::C, asked.clone(), soon()).await.unwrap();
+        assert_eq!(answered.answers.len(), 100);
+    }
+    assert_eq!(workers(&serving, Method::C), 1);
+}
+
 /// A copy of the demo release in which a file was changed, its size and digest told as they then are.
 fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();

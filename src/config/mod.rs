@@ -67,7 +67,7 @@ pub struct Models {
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
     pub device: DeviceChoice,
-    /// Threads a method; 0 is as many as there are cores, up to four.
+    /// Most threads a method; 0 is as many as there are cores, up to four.
     pub workers: usize,
     /// Most outfits that a model is given at once.
     pub batch: usize,

@@ -92,8 +92,9 @@ pub struct Standing {
 /// How much the engine takes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Threads a method, each with a session of its own that computes on that thread alone: two such
-    /// answer more in a second than one session with two threads does.
+    /// Most threads a method, each with a session of its own that computes on that thread alone: two such
+    /// answer more in a second than one session with two threads does. All but the first open their session
+    /// when those before them cannot keep up.
     pub workers: usize,
     /// Most questions that a session is given at once.
     pub batch: usize,

@@ -53,6 +53,8 @@ pub(super) struct Reply {
 pub struct QueueState {
     pub waiting: usize,
     pub limit: usize,
+    /// Threads that take from it.
+    pub workers: usize,
 }
 
 #[derive(Debug)]
@@ -62,6 +64,8 @@ pub(super) struct Queue {
     line: Mutex<Line>,
     /// Told when a job arrives or the queue closes.
     arrived: Condvar,
+    /// Told when a job arrives and no worker waits for one, or the queue closes.
+    overflowed: Condvar,
     limit: usize,
 }
 
@@ -71,13 +75,16 @@ struct Line {
     /// Questions in all jobs.
     waiting: usize,
     closed: bool,
-    /// Seconds a question, over all workers, smoothed over the last runs.
+    /// Threads that take jobs, and those of them that wait for one.
+    workers: usize,
+    idle: usize,
+    /// Seconds a question of one worker, smoothed over the last runs.
     pace: f64,
 }
 
 impl Queue {
     pub(super) fn new(limit: usize) -> Self {
-        Self { line: Mutex::default(), arrived: Condvar::new(), limit }
+        Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit }
     }
 
     /// All of these jobs or none.
@@ -86,15 +93,36 @@ impl Queue {
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
         // One request may be larger than the limit; alone it is let in, or it would be refused for ever.
         if line.waiting > 0 && line.waiting + asked > self.limit {
-            let half = count(line.waiting) / 2.0 * line.pace;
+            let half = count(line.waiting) / 2.0 * line.pace / count(line.workers.max(1));
             let retry_after = Duration::from_secs_f64(half.clamp(0.001, 60.0));
             return Err(AskError::Full { waiting: line.waiting, limit: self.limit, retry_after });
         }
         line.waiting += asked;
         line.jobs.extend(jobs);
+        let overflows = line.idle == 0;
         drop(line);
         self.arrived.notify_one();
+        if overflows {
+            self.overflowed.notify_one();
+        }
         Ok(())
+    }
+
+    /// One more thread takes jobs from now on.
+    pub(super) fn join(&self) {
+        self.line().workers += 1;
+    }
+
+    /// Waits until jobs wait while all workers are busy. False once the queue is closed.
+    pub(super) fn wait_for_overflow(&self) -> bool {
+        let mut line = self.line();
+        while !line.closed {
+            if line.workers > 0 && line.idle == 0 && !line.jobs.is_empty() {
+                return true;
+            }
+            line = self.overflowed.wait(line).unwrap_or_else(PoisonError::into_inner);
+        }
+        false
     }
 
     /// Waits for jobs and takes as many as make up at most `most` questions, leaving out those whose
@@ -127,13 +155,15 @@ impl Queue {
             if line.closed {
                 return None;
             }
+            line.idle += 1;
             line = self.arrived.wait(line).unwrap_or_else(PoisonError::into_inner);
+            line.idle -= 1;
         }
     }
 
-    /// A run of so many questions by one of `workers` took so long.
-    pub(super) fn ran(&self, questions: usize, took: Duration, workers: usize) {
-        let pace = took.as_secs_f64() / count(questions) / count(workers);
+    /// A run of so many questions took so long.
+    pub(super) fn ran(&self, questions: usize, took: Duration) {
+        let pace = took.as_secs_f64() / count(questions);
         let mut line = self.line();
         line.pace = if line.pace == 0.0 { pace } else { 0.8 * line.pace + 0.2 * pace };
     }
@@ -142,10 +172,12 @@ impl Queue {
     pub(super) fn close(&self) {
         self.line().closed = true;
         self.arrived.notify_all();
+        self.overflowed.notify_all();
     }
 
     pub(super) fn state(&self) -> QueueState {
-        QueueState { waiting: self.line().waiting, limit: self.limit }
+        let line = self.line();
+        QueueState { waiting: line.waiting, limit: self.limit, workers: line.workers }
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {

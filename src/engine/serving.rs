@@ -35,7 +35,7 @@ pub enum LoadError {
 /// A release that answers. Dropping it lets its threads finish what waits, and frees its models.
 #[derive(Debug)]
 pub struct Serving {
-    release: Release,
+    release: Arc<Release>,
     device: Device,
     /// Why a better device was not taken, in ONNX Runtime's words.
     device_note: Option<String>,
@@ -72,6 +72,7 @@ impl Serving {
     ) -> Result<Self, LoadError> {
         let (device, device_note) = try_devices(runtime, &release, settings)?;
         let (lines, batch) = (BTreeMap::new(), settings.batch.max(1));
+        let release = Arc::new(release);
         let mut serving = Self { release, device, device_note, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
         for entry in &entries {
@@ -81,15 +82,19 @@ impl Serving {
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
-            for _ in 0..settings.workers.max(1) {
-                let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
-                line.takes_features = model.takes_features();
-                let queue = Arc::clone(&queue);
-                let (most, workers) = (serving.batch, settings.workers.max(1));
-                worker::start(
-                    Worker { method: entry.method, queue, most, workers, counted: counted.clone() },
-                    model,
-                )?;
+            let worker = Worker { method: entry.method, queue, most: serving.batch, counted };
+            let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
+            line.takes_features = model.takes_features();
+            worker::start(worker.clone(), model)?;
+            for _ in 1..settings.workers {
+                let (runtime, release) = (runtime.clone(), Arc::clone(&serving.release));
+                let entry = entry.clone();
+                let open = move || {
+                    // All copies of a model give the same answers, whatever became of its file meanwhile.
+                    release.check_model(&entry)?;
+                    Ok(Model::open(&runtime, Expected::new(&release, &entry), device)?)
+                };
+                worker::start_reserve(worker.clone(), open)?;
             }
         }
         Ok(serving)

@@ -3,29 +3,54 @@
 use std::{sync::Arc, thread, time::Instant};
 
 use super::{
-    AskError, Question,
+    AskError, LoadError, Question,
     metrics::MethodMetrics,
     model::Model,
     queue::{Job, Queue, Reply},
 };
 use crate::release::Method;
 
-/// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not
-/// wait for that.
+/// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not wait for
+/// that.
 pub(super) fn start(worker: Worker, model: Model) -> std::io::Result<()> {
     let name = format!("model-{}", worker.method);
+    // Before the thread runs: what is served has somebody to answer from the first moment.
+    worker.queue.join();
     thread::Builder::new().name(name).spawn(move || worker.work(model)).map(drop)
 }
 
+/// Starts a thread that opens its session when those before it cannot keep up: most methods of most services
+/// never need more than one, and each costs the memory of the whole model.
+pub(super) fn start_reserve(
+    worker: Worker,
+    open: impl FnOnce() -> Result<Model, LoadError> + Send + 'static,
+) -> std::io::Result<()> {
+    let name = format!("model-{}", worker.method);
+    let work = move || {
+        if !worker.queue.wait_for_overflow() {
+            return;
+        }
+        match open() {
+            Ok(model) => {
+                worker.queue.join();
+                worker.work(model);
+            }
+            Err(error) => {
+                let method = worker.method;
+                tracing::error!(%method, %error, "no further copy of a model; those that are open answer alone");
+            }
+        }
+    };
+    thread::Builder::new().name(name).spawn(work).map(drop)
+}
+
 /// What a thread knows beside its session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Worker {
     pub(super) method: Method,
     pub(super) queue: Arc<Queue>,
     /// Most questions of one run.
     pub(super) most: usize,
-    /// How many there are of its kind.
-    pub(super) workers: usize,
     pub(super) counted: MethodMetrics,
 }
 
@@ -36,7 +61,7 @@ impl Worker {
             let (questions, askers) = apart(jobs);
             let answered = model.answer(&questions);
             let took = began.elapsed();
-            self.queue.ran(questions.len(), took, self.workers);
+            self.queue.ran(questions.len(), took);
             self.counted.ran(questions.len(), took);
             for asker in &askers {
                 self.counted.queued(began - asker.since);

@@ -107,6 +107,13 @@ impl Release {
         self.folder.join(&method.file)
     }
 
+    /// Whether a method's model is still the file that the manifest describes: for whoever opens it long after
+    /// the release was read.
+    pub fn check_model(&self, method: &MethodEntry) -> Result<(), ReleaseError> {
+        let entry = self.manifest.files.get(&method.file);
+        check_file(&self.model(method), entry.expect("its entries were checked; this is a bug"))
+    }
+
     /// Where a method's pair file lies, if it has one.
     pub fn pair(&self, method: &MethodEntry) -> Option<PathBuf> {
         method.pair.as_ref().map(|file| self.folder.join(file))

@@ -16,9 +16,10 @@ pub(super) struct Offered(pub(super) Arc<Offers>);
 /// A gauge's name, what it tells, and where it is read.
 type Gauge = (&'static str, &'static str, fn(QueueState) -> usize);
 
-const QUEUE: [Gauge; 2] = [
+const QUEUE: [Gauge; 3] = [
     ("queue_size", "Questions that wait for a free model", |state| state.waiting),
     ("queue_limit", "Most questions that may wait; more are rejected", |state| state.limit),
+    ("workers", "Threads that answer, each with a copy of the model", |state| state.workers),
 ];
 
 impl Collector for Offered {

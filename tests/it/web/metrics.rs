@@ -192,6 +192,7 @@ async fn counts_what_was_done(db: TestDatabase) {
         (r#"atelier_batch_size_sum{method="none"}"#, scored),
         (r#"atelier_queue_size{method="gsu"}"#, 0),
         (r#"atelier_queue_limit{method="gsu"}"#, 1024),
+        (r#"atelier_workers{method="c"}"#, 1),
         (r#"atelier_requests_rejected_total{reason="deadline"}"#, 1),
         (r#"atelier_requests_rejected_total{reason="queue-full"}"#, 0),
         (r#"atelier_model_info{release="demo",method="gsu",device="cpu"}"#, 1),
