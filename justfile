@@ -19,6 +19,10 @@ run *flags:
 it filter="":
     cargo test -p atelier --test it -- {{filter}}
 
+# 10,000 completions from 64 callers of a service that runs; `just load --swap` changes releases meanwhile.
+load *flags:
+    cargo bench --bench load -- {{flags}}
+
 # A small synthetic world in data/small, in seconds.
 world:
     cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600
