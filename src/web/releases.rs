@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     AppState, Finding, Kind, Problem,
-    extract::{Json, Path, PathParameter},
+    extract::{Json, Path, PathParameter, whole},
     openapi::{free_object, method_name},
 };
 use crate::{
@@ -246,6 +246,7 @@ struct ArmBody {
     method: Method,
     /// Of the customers, beside the other arms' shares.
     #[schema(minimum = 1)]
+    #[serde(deserialize_with = "whole")]
     share: u32,
 }
 

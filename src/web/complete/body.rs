@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::super::{AppState, Finding, Problem, features, openapi::free_object};
+use super::super::{
+    AppState, Finding, Problem,
+    extract::{whole, whole_option},
+    features,
+    openapi::free_object,
+};
 use crate::{
     completion::{Filters, MAX_SETS, Request},
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS},
@@ -22,8 +27,8 @@ pub(in crate::web) const DEFAULT_K: usize = 5;
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Complete, example = json!({
-    "customer": "c-00017", "outfit": ["a-0003", null, "a-0009", "a-0040"], "k": 3,
-    "filters": {"types": {"1": ["coat", "jacket"]}, "price": {"max": 300}},
+    "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 3,
+    "filters": {"types": {"1": ["coat", "blazer"]}, "price": {"max": 300}},
 }))]
 pub(in crate::web) struct CompleteBody {
     /// The customer's id; their profile must be stored.
@@ -40,6 +45,7 @@ pub(in crate::web) struct CompleteBody {
     pub(in crate::web) method: Option<String>,
     /// Suggestions for each blank; 5 if not given.
     #[schema(minimum = 1, maximum = 250)]
+    #[serde(default, deserialize_with = "whole_option")]
     pub(in crate::web) k: Option<usize>,
     #[serde(default)]
     pub(in crate::web) filters: FiltersBody,
@@ -54,7 +60,7 @@ pub(in crate::web) struct CompleteBody {
     #[serde(default)]
     pub(in crate::web) explain: bool,
     /// How many of the most probable outfits are wanted with all blanks filled together; 0 is none.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 0, maximum = 16)]
     pub(in crate::web) sets: usize,
 }

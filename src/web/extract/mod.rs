@@ -7,11 +7,13 @@ mod body;
 mod json;
 mod path;
 mod query;
+mod whole;
 
 pub(super) use self::{
     body::{Incoming, media_type},
     json::{Json, JsonText, from_value, parse, parse_list},
     path::{Path, PathParameter},
     query::Query,
+    whole::{whole, whole_option},
 };
 use super::problem::{Finding, Kind, Problem, step};
