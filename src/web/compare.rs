@@ -15,7 +15,7 @@ use super::{
         Asked, DEFAULT_K, FiltersBody, StandingBody, SuggestionBody, TimingBody, WarningBody, article_id,
         customer_id, given, method, outfit, profile, suggestions,
     },
-    extract::{Json, whole_option},
+    extract::{Json, object, whole_option},
     openapi::{free_object, method_name},
 };
 use crate::{
@@ -57,7 +57,7 @@ struct CompareBody {
     #[schema(minimum = 1, maximum = 250)]
     #[serde(default, deserialize_with = "whole_option")]
     k: Option<usize>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     filters: FiltersBody,
     /// Say of each suggestion what moved it most.
     #[serde(default)]

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::super::{
     AppState, Finding, Problem,
-    extract::{whole, whole_option},
+    extract::{object, whole, whole_option},
     features,
     openapi::free_object,
 };
@@ -47,7 +47,7 @@ pub(in crate::web) struct CompleteBody {
     #[schema(minimum = 1, maximum = 250)]
     #[serde(default, deserialize_with = "whole_option")]
     pub(in crate::web) k: Option<usize>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub(in crate::web) filters: FiltersBody,
     /// From 0, the most likely first, to 1, as different from each other as can be.
     #[serde(default)]
@@ -75,6 +75,7 @@ pub(in crate::web) struct FiltersBody {
     types: BTreeMap<usize, Vec<String>>,
     /// Article ids that are never suggested.
     exclude: Vec<String>,
+    #[serde(deserialize_with = "object")]
     price: PriceBody,
     /// Only what is in stock; an article that does not say counts as in stock.
     in_stock: bool,

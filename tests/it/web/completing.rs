@@ -343,6 +343,12 @@ async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
             "above the most",
         ),
         (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "from 0 up"),
+        (json!({"outfit": [null], "filters": []}), "/filters", "sequence, expected an object"),
+        (
+            json!({"outfit": [null], "filters": {"price": [null, null]}}),
+            "/filters/price",
+            "sequence, expected an object",
+        ),
         (json!({"outfit": "x"}), "/outfit", "expected a sequence"),
         (json!({"outfit": [null], "colour": "red"}), "", "colour"),
         (json!({}), "", "outfit"),
