@@ -19,6 +19,10 @@ run *flags:
 it filter="":
     cargo test -p atelier --test it -- {{filter}}
 
+# At least 5,000 made-up requests, held against the service's own document.
+schemathesis *flags:
+    bash tests/schemathesis.sh {{flags}}
+
 # A small synthetic world in data/small, in seconds.
 world:
     cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600
