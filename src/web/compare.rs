@@ -15,7 +15,7 @@ use super::{
         Asked, DEFAULT_K, FiltersBody, StandingBody, SuggestionBody, WarningBody, article_id, customer_id,
         given, method, outfit, profile, suggestions,
     },
-    extract::Json,
+    extract::{Json, object, whole_option},
     openapi::{free_object, method_name},
     timing::TimingBody,
 };
@@ -34,8 +34,8 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Compare, example = json!({
-    "customer": "c-00017", "outfit": ["a-0003", null, "a-0009", "a-0040"],
-    "methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-0012",
+    "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"],
+    "methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-01243",
 }))]
 struct CompareBody {
     /// The customer's id, where methods are compared.
@@ -56,8 +56,9 @@ struct CompareBody {
     methods: Vec<String>,
     /// Suggestions in each column; 5 if not given.
     #[schema(minimum = 1, maximum = 250)]
+    #[serde(default, deserialize_with = "whole_option")]
     k: Option<usize>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     filters: FiltersBody,
     /// Say of each suggestion what moved it most.
     #[serde(default)]

@@ -3,14 +3,18 @@
 use std::fmt::Write;
 
 use askama::Template;
-use axum::{Extension, response::Html};
+use axum::{
+    Extension,
+    http::{HeaderName, header},
+    response::Html,
+};
 use serde_json::{Map, Value};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{AppState, openapi::Documents};
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(docs))
+    OpenApiRouter::new().routes(routes!(docs)).routes(routes!(guide)).routes(routes!(contract))
 }
 
 /// What every route takes and answers, as a page
@@ -19,6 +23,27 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 ))]
 async fn docs(Extension(documents): Extension<Documents>) -> Html<String> {
     Html(documents.page.to_string())
+}
+
+/// A page of the source's `docs`, which the binary carries along.
+type Markdown = ([(HeaderName, &'static str); 1], &'static str);
+
+const MARKDOWN: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
+
+/// How a shop is built on it, with examples for every route
+#[utoipa::path(get, path = "/docs/api.md", tag = "documents", responses(
+    (status = 200, description = "The guide", body = String, content_type = "text/markdown"),
+))]
+async fn guide() -> Markdown {
+    (MARKDOWN, include_str!("../../docs/api.md"))
+}
+
+/// What a model that was made elsewhere must keep to be served
+#[utoipa::path(get, path = "/docs/model-contract.md", tag = "documents", responses(
+    (status = 200, description = "The contract", body = String, content_type = "text/markdown"),
+))]
+async fn contract() -> Markdown {
+    (MARKDOWN, include_str!("../../docs/model-contract.md"))
 }
 
 #[derive(Template)]

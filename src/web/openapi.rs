@@ -94,6 +94,16 @@ async fn document(Extension(documents): Extension<Documents>) -> Response {
 /// Says the limits, where programs and people find them.
 fn publish(document: &mut Value, limits: Limits) {
     document["x-limits"] = serde_json::to_value(limits).expect("numbers are JSON; this is a bug");
+    for (list, most) in [
+        ("BatchBody/properties/items", limits.batch_items),
+        ("Compare/properties/methods", limits.columns),
+        ("Compare/properties/customers", limits.columns),
+        ("Feedback/oneOf/1", limits.feedback_events),
+    ] {
+        let list = document.pointer_mut(&format!("/components/schemas/{list}"));
+        list.expect("the document describes every list that is limited; this is a bug")["maxItems"] =
+            most.into();
+    }
     for operation in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
@@ -203,6 +213,8 @@ mod tests {
         let mut document: Value = serde_json::from_str(&documents.json).unwrap();
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
+        let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
+        assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
         let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
         let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
         assert_eq!(statuses, ["200", "201", "400", "413", "415", "422", "500", "503"]);

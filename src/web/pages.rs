@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Finding, Problem};
+use super::{Finding, Problem, openapi::id_text};
 use crate::config::Limits;
 
 /// Which page is asked for.
@@ -27,7 +27,7 @@ pub(super) struct SearchQuery {
     #[serde(default)]
     pub(super) search: String,
     /// `next_cursor` of the page before; without it, the first page.
-    #[param(min_length = 1, max_length = 128)]
+    #[param(schema_with = id_text)]
     pub(super) cursor: Option<String>,
     /// How many items at most.
     pub(super) n: Option<u32>,

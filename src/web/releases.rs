@@ -11,7 +11,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     AppState, Finding, Kind, Problem,
-    extract::{Json, Path, PathParameter},
+    extract::{Json, Path, PathParameter, object_option, objects, whole},
     openapi::{free_object, method_name},
 };
 use crate::{
@@ -223,7 +223,7 @@ struct RoutingBody {
     #[schema(value_type = Option<String>, examples("gsu"))]
     default_method: Option<Method>,
     /// Traffic of known customers split between methods; null is none.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object_option")]
     experiment: Option<ExperimentBody>,
 }
 
@@ -235,6 +235,7 @@ struct ExperimentBody {
     #[schema(examples("autumn"), max_length = 64)]
     name: String,
     #[schema(min_items = 2, max_items = 10)]
+    #[serde(deserialize_with = "objects")]
     arms: Vec<ArmBody>,
 }
 
@@ -246,6 +247,7 @@ struct ArmBody {
     method: Method,
     /// Of the customers, beside the other arms' shares.
     #[schema(minimum = 1)]
+    #[serde(deserialize_with = "whole")]
     share: u32,
 }
 

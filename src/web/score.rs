@@ -26,7 +26,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Score, example = json!({
-    "customer": "c-00017", "outfit": ["a-0003", "a-0012", "a-0009", "a-0040"],
+    "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", "a-01243", "a-00568", "a-00259"],
 }))]
 struct ScoreBody {
     /// The customer's id; their profile must be stored.

@@ -4,6 +4,7 @@
 //! in it are those of the very files in it.
 
 mod commands;
+mod figures;
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -25,10 +26,11 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use self::commands::{fit_command, world_command};
+use self::figures::Figures;
 use crate::{
     baselines::Baseline,
     data::{Data, Folder},
-    evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
+    evaluate::{Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
     fit::{RunConfig, RunFolder},
@@ -59,15 +61,6 @@ pub struct Plan<'a> {
     /// The command that makes it.
     pub command: String,
     pub created: SystemTime,
-}
-
-/// What `evaluation.json` holds.
-#[derive(Debug, Serialize)]
-struct Figures<'a> {
-    comparison: &'a Comparison,
-    evaluations: Vec<&'a Evaluation>,
-    /// Every setting of the runs that were chosen.
-    configurations: Vec<&'a RunConfig>,
 }
 
 /// A run that was chosen.
@@ -116,8 +109,8 @@ impl Plan<'_> {
         let comparison = compare(self.data, &cases, &results, self.baselines.clone());
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
         let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
-        let figures = Figures { comparison: &comparison, evaluations, configurations };
-        put_json(&folder.path().join(EVALUATION), &figures)?;
+        let figures = Figures { comparison: &comparison, evaluations, configurations }.brief()?;
+        files::put(&folder.path().join(EVALUATION), figures.as_bytes())?;
         let named: Vec<(String, &Answers)> =
             results.iter().map(|(of, answers)| (of.about.method.to_string(), answers)).collect();
         write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;

@@ -6,7 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::super::{AppState, Finding, Problem, features, openapi::free_object};
+use super::super::{
+    AppState, Finding, Problem,
+    extract::{object, whole, whole_option},
+    features,
+    openapi::free_object,
+};
 use crate::{
     completion::{Filters, MAX_SETS, Request},
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS},
@@ -22,8 +27,8 @@ pub(in crate::web) const DEFAULT_K: usize = 5;
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Complete, example = json!({
-    "customer": "c-00017", "outfit": ["a-0003", null, "a-0009", "a-0040"], "k": 3,
-    "filters": {"types": {"1": ["coat", "jacket"]}, "price": {"max": 300}},
+    "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 3,
+    "filters": {"types": {"1": ["coat", "blazer"]}, "price": {"max": 300}},
 }))]
 pub(in crate::web) struct CompleteBody {
     /// The customer's id; their profile must be stored.
@@ -40,8 +45,9 @@ pub(in crate::web) struct CompleteBody {
     pub(in crate::web) method: Option<String>,
     /// Suggestions for each blank; 5 if not given.
     #[schema(minimum = 1, maximum = 250)]
+    #[serde(default, deserialize_with = "whole_option")]
     pub(in crate::web) k: Option<usize>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "object")]
     pub(in crate::web) filters: FiltersBody,
     /// From 0, the most likely first, to 1, as different from each other as can be.
     #[serde(default)]
@@ -54,7 +60,7 @@ pub(in crate::web) struct CompleteBody {
     #[serde(default)]
     pub(in crate::web) explain: bool,
     /// How many of the most probable outfits are wanted with all blanks filled together; 0 is none.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "whole")]
     #[schema(minimum = 0, maximum = 16)]
     pub(in crate::web) sets: usize,
 }
@@ -69,6 +75,7 @@ pub(in crate::web) struct FiltersBody {
     types: BTreeMap<usize, Vec<String>>,
     /// Article ids that are never suggested.
     exclude: Vec<String>,
+    #[serde(deserialize_with = "object")]
     price: PriceBody,
     /// Only what is in stock; an article that does not say counts as in stock.
     in_stock: bool,

@@ -63,7 +63,7 @@ pub(super) async fn answer(state: &AppState, body: CompleteBody) -> Result<Answe
 #[serde(deny_unknown_fields)]
 struct BatchBody {
     /// Each as for `/complete`.
-    #[schema(value_type = Vec<CompleteBody>)]
+    #[schema(value_type = Vec<CompleteBody>, min_items = 1)]
     items: Vec<Value>,
 }
 

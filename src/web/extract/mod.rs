@@ -5,13 +5,17 @@
 
 mod body;
 mod json;
+mod object;
 mod path;
 mod query;
+mod whole;
 
 pub(super) use self::{
     body::{Incoming, media_type},
     json::{Json, JsonText, from_value, parse, parse_list},
+    object::{object, object_option, objects},
     path::{Path, PathParameter},
     query::Query,
+    whole::{whole, whole_option},
 };
 use super::problem::{Finding, Kind, Problem, step};

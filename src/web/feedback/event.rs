@@ -8,7 +8,11 @@ use crate::{
     completion::{REMEMBERED, Ticket},
     domain::{ArticleId, CustomerId, Vocabulary},
     store::{FeedbackEvent, FeedbackKind, Timestamp},
-    web::{AppState, Finding, Kind, Problem, openapi::id_text},
+    web::{
+        AppState, Finding, Kind, Problem,
+        extract::{whole, whole_option},
+        openapi::id_text,
+    },
 };
 
 const MAX_ID: usize = 256;
@@ -26,12 +30,14 @@ pub(super) struct EventBody {
     kind: KindBody,
     /// The blank's place in the outfit, from 0.
     #[schema(examples(1))]
+    #[serde(deserialize_with = "whole")]
     slot: u32,
     #[schema(schema_with = id_text)]
     article: String,
     /// The suggestion's rank, from 1. Needed where the service no longer knows it: beyond the first 20, and
     /// when another release is served by now.
     #[schema(examples(1), minimum = 1)]
+    #[serde(default, deserialize_with = "whole_option")]
     rank: Option<u32>,
     /// Who did it, if the shop wants feedback to be found and erased with the customer.
     #[schema(examples("c-17"))]

@@ -9,12 +9,13 @@
 //! `atelier_test_template_…`: later runs, and other processes of the same run, copy it. No process knows
 //! whether another one is about to, so none removes it; drop it when you like, while no test runs.
 //!
-//! Where Postgres cannot be had, its tests are shown as ignored, each with a line `NOT RUN: …`, and the
+//! Where Postgres, or a tool that a test names, cannot be had, its tests are shown as ignored, each with a line `NOT RUN: …`, and the
 //! last line of the run counts them. `ATELIER_TESTS_MUST_RUN=1` makes them fail instead: continuous
 //! integration sets it. So does nextest, which would take an ignored test for a passed one.
 
 mod database;
 mod postgres;
+pub mod tools;
 
 use std::{
     env, panic,
@@ -38,15 +39,22 @@ const DEADLINE: Duration = Duration::from_mins(2);
 #[derive(Clone, Copy)]
 pub struct Contract {
     pub name: &'static str,
+    /// Whether what it needs beside a database is there, or what is missing.
+    pub needs: fn() -> Result<(), String>,
     pub run: fn(TestDatabase) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// Lists a file's tests: `contracts!(put_then_get, …);`
+/// Lists a file's tests: `contracts!(put_then_get, …);`. Those that need a tool of the machine's say so:
+/// `contracts!(put_then_get needs tools::curl, …);`
 macro_rules! contracts {
-    ($($test:ident),* $(,)?) => {
+    ($($test:ident $(needs $need:path)?),* $(,)?) => {
         pub fn contracts() -> Vec<$crate::harness::Contract> {
             vec![$($crate::harness::Contract {
                 name: concat!(module_path!(), "::", stringify!($test)),
+                needs: || {
+                    $($need()?;)?
+                    Ok(())
+                },
                 run: |db| Box::pin($test(db)),
             }),*]
         }
@@ -73,7 +81,7 @@ fn trial(contract: Contract, kind: Kind, not_run: &NotRun) -> Trial {
     let name = contract.name.strip_prefix("it::").unwrap_or(contract.name);
     let name = format!("{name} [{kind}]");
     let not_run = not_run.clone();
-    Trial::ignorable_test(name.clone(), move || match kind.server() {
+    Trial::ignorable_test(name.clone(), move || match (contract.needs)().and_then(|()| kind.server()) {
         Ok(server) => execute(contract, server),
         Err(reason) => {
             not_run.add(name, reason.clone());

@@ -73,10 +73,11 @@ async fn suggests_for_a_blank(db: TestDatabase) {
     assert!(answer["timing"]["inference_ms"].as_f64().unwrap() > 0.0);
     assert_eq!(answer["timing"]["questions"], 1);
 
-    // The order of the slots says nothing.
+    // The order of the slots says nothing; and 7.0 is a whole number, too.
     let mut reversed: Vec<Value> = blanked(outfit);
     reversed.reverse();
-    let request = json!({"customer": outfit.customer.as_str(), "outfit": reversed, "method": "gsu", "k": 7});
+    let request =
+        json!({"customer": outfit.customer.as_str(), "outfit": reversed, "method": "gsu", "k": 7.0});
     let again = service.asked("/complete", &request).await;
     assert_eq!(ids(&again["blanks"][0]), ids(blank));
 
@@ -315,7 +316,7 @@ async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
         (json!({"outfit": ["a|b", null]}), "/outfit/0", "an id cannot hold"),
         (json!({"outfit": [null], "k": 0}), "/k", "k is from 1 to 250, found 0"),
         (json!({"outfit": [null], "k": 251}), "/k", "found 251"),
-        (json!({"outfit": [null], "k": -1}), "/k", "expected usize"),
+        (json!({"outfit": [null], "k": -1}), "/k", "expected a whole number from 0"),
         (json!({"outfit": [null], "sets": 17}), "/sets", "sets are 0 to 16, found 17"),
         (json!({"outfit": [null], "diversity": 1.5}), "/diversity", "from 0 to 1, found 1.5"),
         (json!({"outfit": [null], "method": "bert"}), "/method", "there is no method \"bert\""),
@@ -342,6 +343,12 @@ async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
             "above the most",
         ),
         (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "from 0 up"),
+        (json!({"outfit": [null], "filters": []}), "/filters", "sequence, expected an object"),
+        (
+            json!({"outfit": [null], "filters": {"price": [null, null]}}),
+            "/filters/price",
+            "sequence, expected an object",
+        ),
         (json!({"outfit": "x"}), "/outfit", "expected a sequence"),
         (json!({"outfit": [null], "colour": "red"}), "", "colour"),
         (json!({}), "", "outfit"),

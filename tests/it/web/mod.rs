@@ -1,10 +1,12 @@
 //! The service over HTTP, on a port and a database of its own.
 
+pub mod api_guide;
 pub mod articles;
 pub mod comparing;
 pub mod completing;
 pub mod customers;
 pub mod feedback;
+pub mod foreign_release;
 pub mod health;
 pub mod home;
 pub mod metrics;

@@ -126,6 +126,8 @@ async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
         (json!({"experiment": {"name": "a b", "arms": arms}}), "/experiment"),
         (json!({"experiment": {"name": "x", "arms": []}}), "/experiment"),
         (json!({"default_method": "bert"}), "/default_method"),
+        (json!({"experiment": ["x", arms]}), "/experiment"),
+        (json!({"experiment": {"name": "x", "arms": [["gsu", 1], ["none", 1]]}}), "/experiment/arms/0"),
     ] {
         let answer = service.put("/routing", &wrong).await;
         assert_eq!(answer.status(), 422);

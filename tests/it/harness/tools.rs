@@ -1,0 +1,93 @@
+//! Programs of the machine's that some tests need: whether they are there, fetched where they can be.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    sync::OnceLock,
+};
+
+use tempfile::TempDir;
+
+/// What the example exporter is tested with.
+const PACKAGES: [&str; 2] = ["numpy==2.4.6", "onnx==1.23.2"];
+
+pub fn curl() -> Result<(), String> {
+    there("curl")
+}
+
+pub fn python() -> Result<(), String> {
+    there("python3")
+}
+
+fn there(program: &str) -> Result<(), String> {
+    let output = Command::new(program).arg("--version").output();
+    match output {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{program}: {}", last_line(&output))),
+        Err(error) => Err(format!("{program}: {error}")),
+    }
+}
+
+/// numpy and onnx for the machine's Python, installed once under the target folder.
+pub fn onnx() -> Result<(), String> {
+    onnx_packages().map(drop)
+}
+
+/// Python with numpy and onnx in its path.
+pub fn python_with_onnx() -> Command {
+    let mut command = Command::new("python3");
+    command.env("PYTHONPATH", onnx_packages().expect("the test said that it needs onnx"));
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command
+}
+
+fn onnx_packages() -> Result<&'static Path, String> {
+    static PACKAGES: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    PACKAGES
+        .get_or_init(|| install().map_err(|reason| format!("numpy and onnx for Python: {reason}")))
+        .as_deref()
+        .map_err(Clone::clone)
+}
+
+/// A wheel is for one version of Python and one machine, so the folder names them.
+fn install() -> Result<PathBuf, String> {
+    const PYTHON: &str =
+        "import sys, sysconfig; print(sys.implementation.cache_tag, sysconfig.get_platform())";
+    let python = run(Command::new("python3").args(["-c", PYTHON]))?;
+    let name = PACKAGES.join("-").replace("==", "-") + "-" + &python.trim().replace(' ', "-");
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    if folder.is_dir() {
+        return Ok(folder);
+    }
+    let failed = |error: std::io::Error| error.to_string();
+    // Other processes of this suite may be at it too: the first that is done names the folder.
+    let work = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).map_err(failed)?;
+    let flags = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-input",
+        "--only-binary=:all:",
+    ];
+    run(Command::new("python3").args(flags).arg("--target").arg(work.path()).args(PACKAGES))?;
+    match fs::rename(work.path(), &folder) {
+        Err(error) if !folder.is_dir() => Err(failed(error)),
+        _ => Ok(folder),
+    }
+}
+
+fn run(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("python3: {error}"))?;
+    if !output.status.success() {
+        return Err(last_line(&output));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn last_line(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing").trim().to_owned()
+}

@@ -1,0 +1,168 @@
+//! docs/api.md: its examples run as they stand there, and answer what it shows.
+
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use super::Service;
+use crate::harness::{TestDatabase, contracts, tools};
+
+contracts!(
+    the_shell_examples_answer_what_is_shown needs tools::curl,
+    the_python_examples_answer_what_is_shown needs tools::python,
+    every_endpoint_has_its_examples,
+);
+
+const GUIDE: &str = include_str!("../../../docs/api.md");
+/// Where the guide says the service is.
+const THERE: &str = "http://127.0.0.1:8080";
+/// Between what two examples print.
+const NEXT: &str = "-- next example --";
+
+/// One step of the guide: what is asked in each language, and the answer that is shown, if one is.
+#[derive(Default)]
+struct Example {
+    sh: String,
+    python: String,
+    shown: Option<Value>,
+}
+
+fn examples() -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    // Every second part is a block, with its language in the first line. The shell begins an example.
+    for block in GUIDE.split("```").skip(1).step_by(2) {
+        let (language, code) = block.split_once('\n').expect("a block has lines");
+        if language == "sh" || examples.is_empty() {
+            examples.push(Example::default());
+        }
+        let example = examples.last_mut().unwrap();
+        match language {
+            "sh" => code.clone_into(&mut example.sh),
+            "python" => code.clone_into(&mut example.python),
+            "json" => example.shown = Some(serde_json::from_str(code).expect(code)),
+            other => panic!("a block of another language: {other}"),
+        }
+    }
+    assert!(examples.len() > 20, "the guide is whole");
+    examples
+}
+
+/// Whether the answer has all that is shown of it: an ellipsis is anything, and ends a list early.
+fn check(shown: &Value, found: &Value, place: &str) {
+    match (shown, found) {
+        (Value::String(text), found) if text == "…" => assert!(!found.is_null(), "{place} is missing"),
+        (Value::Object(shown), Value::Object(found)) => {
+            for (name, value) in shown {
+                let there =
+                    found.get(name).unwrap_or_else(|| panic!("{place}/{name} is missing in {found:?}"));
+                check(value, there, &format!("{place}/{name}"));
+            }
+        }
+        (Value::Array(shown), Value::Array(found)) => {
+            let open = shown.last().is_some_and(|last| last == "…");
+            let shown = if open { &shown[..shown.len() - 1] } else { shown };
+            assert!(
+                if open { shown.len() <= found.len() } else { shown.len() == found.len() },
+                "{place}: {} items, found {found:?}",
+                shown.len()
+            );
+            for (index, (shown, found)) in shown.iter().zip(found).enumerate() {
+                check(shown, found, &format!("{place}/{index}"));
+            }
+        }
+        (shown, found) => assert_eq!(shown, found, "{place}"),
+    }
+}
+
+/// The last line that each example prints is the answer that is shown.
+fn check_all(output: &Output, examples: &[Example]) {
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let printed: Vec<&str> = text.split(NEXT).collect();
+    assert!(output.status.success(), "{errors}\nafter {}", printed.last().unwrap());
+    assert_eq!(printed.len(), examples.len() + 1, "{text}");
+    for (example, printed) in examples.iter().zip(printed) {
+        let Some(shown) = &example.shown else { continue };
+        let mut answers = serde_json::Deserializer::from_str(printed).into_iter::<Value>();
+        let last = answers.by_ref().map(|answer| answer.expect(printed)).last();
+        check(shown, &last.unwrap_or_else(|| panic!("nothing was answered to {}", example.sh)), "");
+    }
+}
+
+async fn run(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+/// All examples of a language as one program, for a service at another address.
+fn program(code: impl Iterator<Item = String>, service: &Service) -> String {
+    code.collect::<Vec<_>>().join("\n").replace(THERE, &service.url)
+}
+
+async fn the_shell_examples_answer_what_is_shown(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let examples = examples();
+    let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
+    let mut command = Command::new("sh");
+    command.args(["-euc", &program(code, &service)]);
+    check_all(&run(command).await, &examples);
+}
+
+async fn the_python_examples_answer_what_is_shown(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let examples = examples();
+    let code = examples.iter().map(|example| format!("{}\nprint('{NEXT}')", example.python));
+    let mut command = Command::new("python3");
+    command.args(["-c", &program(code, &service)]);
+    check_all(&run(command).await, &examples);
+}
+
+/// Whether a path as it is asked for is one of the document's.
+fn is_of(asked: &str, path: &str) -> bool {
+    let asked = asked.split('?').next().unwrap_or_default();
+    let (asked, path): (Vec<&str>, Vec<&str>) = (asked.split('/').collect(), path.split('/').collect());
+    // What is asked for by its own name is not an id of the same spelling.
+    let fits = |(asked, part): (&&str, &&str)| asked == part || (part.starts_with('{') && *asked != "bulk");
+    asked.len() == path.len() && asked.iter().zip(&path).all(fits)
+}
+
+/// The requests of the shell's examples, by method and path.
+fn asked_by_curl() -> Vec<(String, String)> {
+    let code: String = examples().iter().map(|example| example.sh.replace("\\\n", " ")).collect();
+    let request = |command: &str| {
+        let method = command.split_once("-X ").and_then(|(_, rest)| rest.split(' ').next());
+        let sends = command.contains(" -d ") || command.contains("--data-binary");
+        let (_, rest) = command.split_once(THERE)?;
+        let path = rest.split([' ', '\'', '"', '\n', ')']).next()?;
+        Some((method.unwrap_or(if sends { "POST" } else { "GET" }).to_owned(), path.to_owned()))
+    };
+    code.split("curl ").skip(1).map(|command| request(command).expect(command)).collect()
+}
+
+/// The same of Python's: the method is `call`'s first argument, the path its second.
+fn asked_by_python() -> Vec<(String, String)> {
+    let code: String = examples().iter().map(|example| example.python.clone()).collect();
+    let request = |call: &str| {
+        let mut quoted = call.split('"');
+        let method = quoted.next()?.to_owned();
+        let path = quoted.nth(1)?.to_owned();
+        path.starts_with('/').then_some((method, path))
+    };
+    ["call(\"", "send(\""].iter().flat_map(|name| code.split(name).skip(1).filter_map(request)).collect()
+}
+
+async fn every_endpoint_has_its_examples(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let document = service.json("/openapi.json").await;
+    for (language, asked) in [("curl", asked_by_curl()), ("Python", asked_by_python())] {
+        for (path, item) in document["paths"].as_object().unwrap() {
+            // For people alone.
+            if path == "/" || path.starts_with("/static/") {
+                continue;
+            }
+            for method in item.as_object().unwrap().keys() {
+                let found = asked.iter().any(|(by, at)| by.eq_ignore_ascii_case(method) && is_of(at, path));
+                assert!(found, "docs/api.md shows no {method} {path} with {language}");
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! A release that was made elsewhere: `docs/examples/export_release.py`, and what happens to one like it that
+//! does not keep the contract (`docs/model-contract.md`).
+
+use std::{fs, path::Path};
+
+use atelier::config::Limits;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::Service;
+use crate::harness::{TestDatabase, contracts, tools};
+
+contracts!(
+    a_release_made_by_the_example_completes_outfits needs tools::onnx,
+    one_that_breaks_the_contract_is_refused needs tools::onnx,
+);
+
+/// The example's models with something changed, as a release called `changed`.
+const CHANGE: &str = "
+import sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[1])
+import export_release as example
+models = {'none': example.bag_of_articles(personal=False), 'c': example.bag_of_articles(personal=True)}
+changed = models['c']
+";
+
+fn examples() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples"))
+}
+
+async fn python(arguments: Vec<String>) {
+    let run = move || tools::python_with_onnx().args(arguments).output().unwrap();
+    let output = tokio::task::spawn_blocking(run).await.unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The example as somebody runs it at a shell.
+async fn export(models: &TempDir) {
+    let script = examples().join("export_release.py").display().to_string();
+    python(vec![script, models.path().join("example").display().to_string()]).await;
+}
+
+async fn start(db: &TestDatabase, models: &TempDir) -> Service {
+    Service::start_in(db, Limits::default(), models.path().to_owned()).await
+}
+
+async fn a_release_made_by_the_example_completes_outfits(db: TestDatabase) {
+    let models = tempfile::tempdir().unwrap();
+    export(&models).await;
+    let service = start(&db, &models).await;
+    let listed = service.json("/releases").await;
+    assert_eq!(listed["releases"][0]["name"], "example");
+    assert_eq!(listed["releases"][0]["refused"], Value::Null, "{listed}");
+
+    let articles = fs::read(models.path().join("example/articles.jsonl")).unwrap();
+    let brought = service.post("/articles/bulk", "application/x-ndjson", articles).await;
+    assert_eq!(brought.json::<Value>().await.unwrap()["added"], 24);
+    let activated = service.asked("/releases/example/activate", &json!({})).await;
+    assert_eq!((&activated["release"], &activated["default_method"]), (&json!("example"), &json!("c")));
+    let personal: Vec<&Value> =
+        activated["methods"].as_array().unwrap().iter().map(|method| &method["personal"]).collect();
+    assert_eq!(personal, [false, true], "none and c");
+
+    // The same outfit for customers of different tastes: the model's weights say what each would wear.
+    let outfit = json!(["classic-black-shirt", "sporty-blue-trousers", null, "classic-red-shoes"]);
+    for (features, first) in [
+        (json!({"style": "classic", "preferred_colours": ["red"]}), "classic-red-coat"),
+        (json!({"style": "sporty", "preferred_colours": ["blue"]}), "sporty-blue-coat"),
+    ] {
+        let request = json!({"outfit": outfit, "features": features, "k": 2, "lift": true});
+        let answer = service.asked("/complete", &request).await;
+        assert_eq!((&answer["release"], &answer["method"]), (&json!("example"), &json!("c")));
+        let suggestion = &answer["blanks"][0]["suggestions"][0];
+        assert_eq!(suggestion["article"]["id"], first, "{answer:#}");
+        assert!(suggestion["lift"].as_f64().unwrap() > 1.0, "it is because of the customer: {answer:#}");
+        assert_eq!(answer["warnings"], json!([]));
+    }
+    let request = json!({"outfit": outfit, "method": "none", "features": {"style": "sporty"}});
+    let unknowing = service.asked("/complete", &request).await;
+    let suggestion = &unknowing["blanks"][0]["suggestions"][0];
+    assert!(
+        suggestion["article"]["id"].as_str().unwrap().starts_with("classic-"),
+        "as most of the outfit is"
+    );
+}
+
+async fn one_that_breaks_the_contract_is_refused(db: TestDatabase) {
+    let models = tempfile::tempdir().unwrap();
+    export(&models).await;
+    let service = start(&db, &models).await;
+    service.asked("/releases/example/activate", &json!({})).await;
+    let folder = models.path().join("changed");
+    for (change, expected) in [
+        (
+            "changed.graph.output[0].name = changed.graph.node[-1].output[0] = 'scores'",
+            "changed/c.onnx: its output `logits` is missing among scores, expected f32 [any, 24]",
+        ),
+        (
+            "example.helper.set_model_props = lambda model, entries: \
+             [model.metadata_props.add(key=k, value=v) for k, v in entries.items() if k != 'release']",
+            "changed/none.onnx: `release` of its metadata is missing, expected \"changed\"",
+        ),
+        (
+            "changed.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1",
+            "changed/c.onnx: its input `articles` is Tensor<i64>(1, slots), expected i64 [any, any]",
+        ),
+    ] {
+        let script = format!(
+            "{CHANGE}{change}\nexample.write_release(Path(sys.argv[2]), models, 'c', example.SCHEMA, example.ARTICLES)"
+        );
+        let arguments = ["-c", &script, &examples().display().to_string(), &folder.display().to_string()];
+        python(arguments.map(ToOwned::to_owned).into()).await;
+        let (status, problem) = service.ask("/releases/changed/activate", &json!({})).await;
+        assert_eq!((status, &problem["code"]), (409, &json!("release-refused")), "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        // The file; what is wrong of it; what was found; what was expected.
+        assert!(detail.contains(expected), "{detail}");
+        assert_eq!(service.json("/methods").await["release"], "example", "what was served goes on");
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
