@@ -22,6 +22,7 @@ it filter="":
 # 10,000 completions from 64 callers of a service that runs; `just load --swap` changes releases meanwhile.
 load *flags:
     cargo bench --bench load -- {{flags}}
+
 # At least 5,000 made-up requests, held against the service's own document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}
