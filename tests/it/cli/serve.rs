@@ -70,7 +70,7 @@ async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
     let served = Served::start(&db, folder.path()).await;
     assert!(served.get("livez").await.contains("alive"));
     let log = served.stop().await;
-    assert!(log.contains("there is no release, so no outfit can be completed"), "{log}");
+    assert!(log.contains("in models, so no outfit can be completed"), "{log}");
     assert!(log.contains("\"message\":\"stopped\""), "JSON where there is no terminal: {log}");
 }
 
