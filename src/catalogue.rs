@@ -7,7 +7,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use crate::{
-    domain::{Article, ArticleId, FeatureValue, Features, Schema, Vocabulary},
+    domain::{Article, ArticleId, Features, Schema, Vocabulary},
     engine::Mask,
 };
 
@@ -23,7 +23,7 @@ pub struct Catalogue {
     prices: Vec<f64>,
     out_of_stock: Mask,
     /// By attribute and word, for the attributes that the schema's features rule out.
-    words: HashMap<(String, String), Mask>,
+    words: HashMap<String, HashMap<String, Mask>>,
 }
 
 impl Catalogue {
@@ -64,8 +64,8 @@ impl Catalogue {
         }
         for &attribute in attributes {
             for word in article.words(attribute) {
-                let key = (attribute.to_owned(), word.to_owned());
-                self.words.entry(key).or_insert_with(none).insert(index);
+                let words = self.words.entry(attribute.to_owned()).or_default();
+                words.entry(word.to_owned()).or_insert_with(none).insert(index);
             }
         }
         self.articles[index as usize] = Some(Arc::new(article));
@@ -127,17 +127,9 @@ impl Catalogue {
     /// Those that the customer's features rule out: the no-go's.
     pub fn ruled_out(&self, schema: &Schema, features: &Features) -> Mask {
         let mut mask = Mask::none(self.articles.len());
-        for feature in schema.features() {
-            let Some(attribute) = &feature.excludes else { continue };
-            let words = match features.get(&feature.name) {
-                Some(FeatureValue::Text(word)) => std::slice::from_ref(word),
-                Some(FeatureValue::Many(words)) => words,
-                Some(FeatureValue::Number(_)) | None => continue,
-            };
-            for word in words {
-                if let Some(articles) = self.words.get(&(attribute.clone(), word.clone())) {
-                    mask.unite(articles);
-                }
+        for (attribute, word) in schema.ruled_out(features) {
+            if let Some(articles) = self.words.get(attribute).and_then(|words| words.get(&*word)) {
+                mask.unite(articles);
             }
         }
         mask
@@ -159,6 +151,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::domain::FeatureValue;
 
     fn article(id: &str, kind: &str, attributes: Value) -> Article {
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };

@@ -8,11 +8,11 @@ mod file;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::HashMap, fmt};
+use std::{borrow::Cow, collections::HashMap, fmt};
 
 pub use file::SchemaError;
 
-use super::{Article, FeatureValue, Features, whole_word};
+use super::{FeatureValue, Features, whole_word};
 
 /// How wide each feature's embedding is: the context is this times the number of features, 736 for
 /// the default schema's 23, as in the paper.
@@ -235,17 +235,17 @@ impl Schema {
         if errors.is_empty() { Ok(Encoding { indices, warnings }) } else { Err(errors) }
     }
 
-    /// The feature by which this customer rules the article out, if any does: the no-go's.
-    pub fn excluded_by<'s>(&'s self, features: &Features, article: &Article) -> Option<&'s Feature> {
-        self.features.iter().find(|feature| {
-            let Some(attribute) = &feature.excludes else { return false };
-            let ruled_out = |word: &str| match features.get(&feature.name) {
-                Some(FeatureValue::Text(text)) => text == word,
-                Some(FeatureValue::Many(words)) => words.iter().any(|w| w == word),
-                Some(FeatureValue::Number(number)) => whole_word(*number).is_some_and(|w| w == word),
-                None => false,
+    /// What a customer rules out: attributes of articles (or `type`), and the word that none may have there.
+    pub fn ruled_out<'a>(&'a self, features: &'a Features) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+        let no_gos = self.features.iter().filter_map(|feature| {
+            let attribute = feature.excludes.as_deref()?;
+            let words: Vec<Cow<'a, str>> = match features.get(&feature.name)? {
+                FeatureValue::Text(word) => vec![word.as_str().into()],
+                FeatureValue::Many(words) => words.iter().map(|word| word.as_str().into()).collect(),
+                FeatureValue::Number(number) => whole_word(*number).map(Cow::from).into_iter().collect(),
             };
-            article.words(attribute).any(ruled_out)
-        })
+            Some(words.into_iter().map(move |word| (attribute, word)))
+        });
+        no_gos.flatten()
     }
 }

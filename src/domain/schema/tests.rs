@@ -1,7 +1,6 @@
 //! A schema read, profiles encoded.
 
 use super::*;
-use serde_json::json;
 
 fn text(word: &str) -> FeatureValue {
     FeatureValue::Text(word.into())
@@ -122,27 +121,16 @@ fn a_whole_number_is_a_word_where_words_are_expected() {
     }
     let half = schema.encode(&profile(&[("size", FeatureValue::Number(38.5))])).unwrap_err();
     assert_eq!(half[0].to_string(), "feature \"size\" takes a text or a whole number, found the number 38.5");
-    let attributes = json!({"floor": "-1"}).as_object().unwrap().clone();
-    let cellar = Article::new(crate::domain::ArticleId::new("a").unwrap(), "lamp", attributes).unwrap();
     let never = profile(&[("floors", FeatureValue::Number(-1.0))]);
-    assert!(schema.excluded_by(&never, &cellar).is_some());
+    assert_eq!(schema.ruled_out(&never).collect::<Vec<_>>(), [("floor", "-1".into())]);
 }
 
 #[test]
 fn no_gos_rule_articles_out() {
     let schema = Schema::parse(SMALL).unwrap();
-    let article = |kind: &str| {
-        Article::new(
-            crate::domain::ArticleId::new("a").unwrap(),
-            kind,
-            json!({}).as_object().unwrap().clone(),
-        )
-        .unwrap()
-    };
     let given = profile(&[("never", many(&["coat"]))]);
-    assert_eq!(schema.excluded_by(&given, &article("coat")).map(|f| f.name.as_str()), Some("never"));
-    assert_eq!(schema.excluded_by(&given, &article("hat")), None);
-    assert_eq!(schema.excluded_by(&profile(&[]), &article("coat")), None);
+    assert_eq!(schema.ruled_out(&given).collect::<Vec<_>>(), [("type", "coat".into())]);
+    assert_eq!(schema.ruled_out(&profile(&[])).count(), 0);
 }
 
 #[test]
