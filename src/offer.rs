@@ -7,6 +7,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
+    time::{Duration, Instant},
 };
 
 use futures_util::TryStreamExt;
@@ -69,9 +70,13 @@ pub struct Offers {
     models: PathBuf,
     /// Held for as long as it takes to clone or replace the pointer.
     current: RwLock<Option<Arc<Offer>>>,
-    /// One change at a time: each begins from what the one before it left.
-    changing: Mutex<()>,
+    /// One change at a time: each begins from what the one before it left. Inside, a release that was activated
+    /// elsewhere and could not be served here, and when it is worth another try.
+    changing: Mutex<Option<(String, Instant)>>,
 }
+
+/// A release that could not be served is tried again after so long: its folder may be on its way.
+const RETRY: Duration = Duration::from_secs(30);
 
 /// The setting under which the routing is kept, and that of the release.
 const ROUTING: &str = "routing";
@@ -80,7 +85,7 @@ const RELEASE: &str = "release";
 impl Offers {
     /// `models` is the folder of releases.
     pub fn new(engine: Engine, store: Store, models: PathBuf) -> Self {
-        Self { engine, store, models, current: RwLock::new(None), changing: Mutex::new(()) }
+        Self { engine, store, models, current: RwLock::new(None), changing: Mutex::new(None) }
     }
 
     pub fn current(&self) -> Option<Arc<Offer>> {
@@ -146,7 +151,21 @@ impl Offers {
     /// Reads anew what has changed in the database since the present offer was made: called after a
     /// change made here, and now and then for those made elsewhere.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        let _changing = self.changing.lock().await;
+        let mut failed = self.changing.lock().await;
+        if let Some(name) = self.activated_elsewhere().await?
+            && failed.as_ref().is_none_or(|(other, retry)| *other != name || Instant::now() >= *retry)
+        {
+            match self.load(&name).await {
+                Ok(serving) => {
+                    *failed = None;
+                    return self.take_up(serving).await.map(drop);
+                }
+                Err(error) => {
+                    tracing::error!(release = name, %error, "it was activated elsewhere and cannot be served here");
+                    *failed = Some((name, Instant::now() + RETRY));
+                }
+            }
+        }
         let Some(offer) = self.current() else { return Ok(()) };
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
@@ -156,24 +175,18 @@ impl Offers {
         let mut next = Offer { articles, settings, ..Offer::clone(&offer) };
         if settings != offer.settings {
             next.routing = self.routing().await?;
-            // Another replica's admin may have activated another release.
-            if let Some(name) = self.activated().await?.filter(|name| name != offer.name()) {
-                match self.load(&name).await {
-                    Ok(serving) => {
-                        self.take_up(serving).await?;
-                        return Ok(());
-                    }
-                    Err(error) => {
-                        tracing::error!(release = name, %error, "it was activated elsewhere and cannot be served here");
-                    }
-                }
-            }
         }
         if articles != offer.articles {
             next.catalogue = self.catalogue(&offer.serving).await?;
         }
         self.put(next);
         Ok(())
+    }
+
+    /// The release that another replica's admin activated, where it is not the one that answers here.
+    async fn activated_elsewhere(&self) -> Result<Option<String>, StoreError> {
+        let activated = self.activated().await?;
+        Ok(activated.filter(|name| self.current().is_none_or(|offer| offer.name() != name)))
     }
 
     async fn load(&self, name: &str) -> Result<Arc<Serving>, OfferError> {

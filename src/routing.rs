@@ -17,7 +17,8 @@ pub struct Routing {
     pub experiment: Option<Experiment>,
 }
 
-/// Traffic split between methods. A customer stays in one arm for as long as the experiment has its name.
+/// Traffic split between methods. A customer stays in one arm for as long as the experiment keeps its name and
+/// its arms: other shares move some of them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {

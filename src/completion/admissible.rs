@@ -8,6 +8,10 @@ use super::{
 };
 use crate::{domain::Features, engine::Mask};
 
+/// Most types asked for in one slot, and most articles excluded: more than any catalogue's page needs.
+const MOST_TYPES: usize = 100;
+const MOST_EXCLUDED: usize = 1000;
+
 /// The blanks, and who may fill each.
 pub(super) fn blanks(
     ground: Ground<'_>,
@@ -51,6 +55,11 @@ fn common(
     let mut mask = catalogue.present().clone();
     for index in slots.known.iter().flatten() {
         mask.remove(*index);
+    }
+    if filters.exclude.len() > MOST_EXCLUDED {
+        let detail =
+            format!("at most {MOST_EXCLUDED} articles are excluded, found {}", filters.exclude.len());
+        errors.push(Invalid::new("/filters/exclude", detail));
     }
     for (place, id) in filters.exclude.iter().enumerate() {
         match vocabulary.index_of(id.as_str()) {
@@ -101,6 +110,11 @@ fn types(
         let pointer = format!("/filters/types/{slot}");
         if !slots.blanks.iter().any(|(blank, _)| *blank == slot) {
             errors.push(Invalid::new(pointer, format!("slot {slot} is no blank of the outfit")));
+            continue;
+        }
+        if types.len() > MOST_TYPES {
+            let detail = format!("at most {MOST_TYPES} types are named for a slot, found {}", types.len());
+            errors.push(Invalid::new(pointer, detail));
             continue;
         }
         if types.is_empty() {

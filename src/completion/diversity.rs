@@ -4,15 +4,18 @@
 //! beside the most likely one, and how like those already chosen (the share of type and attributes that two
 //! articles have in common). At d = 0 that is the order of the probabilities; at 1 it is variety alone.
 
-use super::{MAX_K, Suggestion};
+use super::Suggestion;
 use crate::domain::Article;
 
-/// How many times `k` candidates are looked at where variety is wanted.
-const POOL: usize = 5;
+/// Most suggestions of one blank where variety is wanted: choosing them costs their number times the pool's.
+pub const MAX_VARIED: usize = 50;
+/// How many times `k` candidates are looked at where variety is wanted, and how many at least.
+const POOL: usize = 2;
+const LEAST_POOL: usize = 50;
 
 /// How many candidates are needed to choose `k` from.
 pub(super) fn pool(k: usize, diversity: f64) -> usize {
-    if diversity > 0.0 { (k * POOL).max(MAX_K) } else { k }
+    if diversity > 0.0 { (k * POOL).max(LEAST_POOL) } else { k }
 }
 
 /// Chooses `k`; as many as there are if there are fewer.

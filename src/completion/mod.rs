@@ -21,6 +21,7 @@ use std::{
 };
 
 pub use compare::{overlap, rank_biased_overlap};
+pub use diversity::MAX_VARIED;
 pub use explain::{Cause, Reason};
 pub use joint::{MAX_SETS, OutfitSet};
 pub use prepare::{Invalid, Warning};

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{CompletionError, Ground, MAX_K, Request, admissible};
+use super::{CompletionError, Ground, MAX_K, MAX_VARIED, Request, admissible};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES},
     engine::{Context, Mask},
@@ -81,6 +81,10 @@ impl Prepared {
         if !(0.0..=1.0).contains(&request.diversity) {
             let detail = format!("diversity is from 0 to 1, found {}", request.diversity);
             errors.push(Invalid::new("/diversity", detail));
+        }
+        if request.diversity > 0.0 && request.k > MAX_VARIED {
+            let detail = format!("with diversity k is at most {MAX_VARIED}, found {}", request.k);
+            errors.push(Invalid::new("/k", detail));
         }
         if request.lift && !ground.serving.has(Method::None) {
             let detail = "lift compares with the method none, which this release does not have";

@@ -59,7 +59,8 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         .zip(answers)
         .map(|((slot, article), answer)| {
             let standing = answer.of[0];
-            let share = standing.log_probability.exp() / answer.admissible_probability;
+            let of_type = answer.admissible_probability;
+            let share = if of_type > 0.0 { standing.log_probability.exp() / of_type } else { 0.0 };
             ArticleScore {
                 slot,
                 article,

@@ -20,6 +20,8 @@ pub struct Limits {
     pub feedback_events: u32,
     /// Outfits of one batch of completions.
     pub batch_items: u32,
+    /// Suggestions of one batch, over all blanks of all its outfits.
+    pub batch_suggestions: u32,
     /// Columns of one comparison.
     pub columns: u32,
     /// Milliseconds after which a completion that has no answer yet is given up.
@@ -35,6 +37,7 @@ impl Default for Limits {
             page_default: 50,
             feedback_events: 1000,
             batch_items: 256,
+            batch_suggestions: 20_000,
             columns: 16,
             deadline_ms: 5000,
         }
@@ -57,6 +60,7 @@ impl Limits {
             page_default,
             feedback_events,
             batch_items,
+            batch_suggestions,
             columns,
             deadline_ms,
         } = self;
@@ -65,6 +69,7 @@ impl Limits {
             ("page_default", page_default),
             ("feedback_events", feedback_events),
             ("batch_items", batch_items),
+            ("batch_suggestions", batch_suggestions),
             ("columns", columns),
             ("deadline_ms", deadline_ms),
         ] {

@@ -132,6 +132,6 @@ impl Engine {
     /// Reads a release and starts all its methods, warmed up. Takes as long as that takes: not for a
     /// thread that others wait on.
     pub fn load(&self, folder: &Path) -> Result<Serving, LoadError> {
-        Serving::start(&self.onnx_runtime, Release::open(folder)?, self.settings, self.metrics.clone())
+        Serving::start(&self.onnx_runtime, Release::open(folder)?, self.settings, &self.metrics)
     }
 }

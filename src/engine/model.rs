@@ -99,8 +99,11 @@ impl Model {
         self.takes_features
     }
 
-    /// Answers them all in one run.
-    pub(super) fn answer(&mut self, questions: &[Question]) -> Result<Vec<Answer>, ModelError> {
+    /// Answers them all in one run. A row that is no answer is the matter of its own question; the others have theirs.
+    pub(super) fn answer(
+        &mut self,
+        questions: &[Question],
+    ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
         let inputs = self.inputs(questions).map_err(|error| refused(&self.path, self.device, &error))?;
         let outputs = self
             .session
@@ -128,7 +131,7 @@ impl Model {
             answer.steps = extras.steps.map(|steps| steps[row]);
             Ok(answer)
         };
-        logits.chunks_exact(self.articles).zip(questions).enumerate().map(answer).collect()
+        Ok(logits.chunks_exact(self.articles).zip(questions).enumerate().map(answer).collect())
     }
 
     fn inputs(&self, questions: &[Question]) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
@@ -179,9 +182,10 @@ impl Model {
                 ranks: false,
             })
             .collect();
-        self.answer(&questions)?;
-        self.answer(&questions[..1])?;
-        Ok(())
+        for answer in self.answer(&questions)? {
+            answer?;
+        }
+        self.answer(&questions[..1])?.remove(0).map(drop)
     }
 }
 

@@ -78,6 +78,8 @@ struct Line {
     /// Threads that take jobs, and those of them that wait for one.
     workers: usize,
     idle: usize,
+    /// Whether a further thread is opening its session.
+    opening: bool,
     /// Seconds a question of one worker, smoothed over the last runs.
     pace: f64,
 }
@@ -110,14 +112,23 @@ impl Queue {
 
     /// One more thread takes jobs from now on.
     pub(super) fn join(&self) {
-        self.line().workers += 1;
+        let mut line = self.line();
+        line.workers += 1;
+        line.opening = false;
     }
 
-    /// Waits until jobs wait while all workers are busy. False once the queue is closed.
-    pub(super) fn wait_for_overflow(&self) -> bool {
+    /// A further thread could not open its session.
+    pub(super) fn gave_up(&self) {
+        self.line().opening = false;
+    }
+
+    /// Waits until more questions wait than one run takes while all workers are busy and no other is about to
+    /// join them. False once the queue is closed.
+    pub(super) fn wait_for_overflow(&self, most: usize) -> bool {
         let mut line = self.line();
         while !line.closed {
-            if line.workers > 0 && line.idle == 0 && !line.jobs.is_empty() {
+            if line.workers > 0 && line.idle == 0 && line.waiting > most && !line.opening {
+                line.opening = true;
                 return true;
             }
             line = self.overflowed.wait(line).unwrap_or_else(PoisonError::into_inner);

@@ -64,16 +64,39 @@ pub struct Answered {
 }
 
 impl Serving {
+    /// On the first device on which all models really answer.
     pub(super) fn start(
         runtime: &OnnxRuntime,
         release: Release,
         settings: Settings,
+        metrics: &EngineMetrics,
+    ) -> Result<Self, LoadError> {
+        let release = Arc::new(release);
+        let start = |device| Self::start_on(device, runtime, Arc::clone(&release), settings, metrics.clone());
+        let (&last, better) =
+            settings.device.candidates().split_last().expect("each choice names a device; this is a bug");
+        let mut note = None;
+        for &device in better {
+            match start(device) {
+                // Only what the device may have caused is a reason to try another.
+                Err(LoadError::Model(ModelError::Runtime { reason, .. })) => note = Some(reason),
+                settled => return settled,
+            }
+        }
+        let mut serving = start(last)?;
+        serving.device_note = note;
+        Ok(serving)
+    }
+
+    fn start_on(
+        device: Device,
+        runtime: &OnnxRuntime,
+        release: Arc<Release>,
+        settings: Settings,
         metrics: EngineMetrics,
     ) -> Result<Self, LoadError> {
-        let (device, device_note) = try_devices(runtime, &release, settings)?;
         let (lines, batch) = (BTreeMap::new(), settings.batch.max(1));
-        let release = Arc::new(release);
-        let mut serving = Self { release, device, device_note, lines, batch, metrics };
+        let mut serving = Self { release, device, device_note: None, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
         for entry in &entries {
             let queue = Arc::new(Queue::new(settings.queue));
@@ -203,26 +226,4 @@ impl Drop for Serving {
             line.queue.close();
         }
     }
-}
-
-/// The first device on which the release's first model really answers.
-fn try_devices(
-    runtime: &OnnxRuntime,
-    release: &Release,
-    settings: Settings,
-) -> Result<(Device, Option<String>), LoadError> {
-    let (&last, better) =
-        settings.device.candidates().split_last().expect("each choice names a device; this is a bug");
-    let mut note = None;
-    for &device in better {
-        let entry =
-            release.manifest().methods.first().expect("a manifest has its default method; this is a bug");
-        match Model::open(runtime, Expected::new(release, entry), device) {
-            Ok(_) => return Ok((device, None)),
-            // Only what the device may have caused is a reason to try another.
-            Err(ModelError::Runtime { reason, .. }) => note = Some(reason),
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok((last, note))
 }

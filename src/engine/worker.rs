@@ -19,15 +19,16 @@ pub(super) fn start(worker: Worker, model: Model) -> std::io::Result<()> {
     thread::Builder::new().name(name).spawn(move || worker.work(model)).map(drop)
 }
 
-/// Starts a thread that opens its session when those before it cannot keep up: most methods of most services
-/// never need more than one, and each costs the memory of the whole model.
+/// Starts a thread that opens its session when more than one run's questions wait while all sessions are busy:
+/// most methods of most services never need more than one, and each costs the memory of the whole model. One opens
+/// at a time.
 pub(super) fn start_reserve(
     worker: Worker,
     open: impl FnOnce() -> Result<Model, LoadError> + Send + 'static,
 ) -> std::io::Result<()> {
     let name = format!("model-{}", worker.method);
     let work = move || {
-        if !worker.queue.wait_for_overflow() {
+        if !worker.queue.wait_for_overflow(worker.most) {
             return;
         }
         match open() {
@@ -36,6 +37,7 @@ pub(super) fn start_reserve(
                 worker.work(model);
             }
             Err(error) => {
+                worker.queue.gave_up();
                 let method = worker.method;
                 tracing::error!(%method, %error, "no further copy of a model; those that are open answer alone");
             }
@@ -71,9 +73,11 @@ impl Worker {
                     let batch = questions.len();
                     let mut answers = answers.into_iter();
                     for asker in askers {
-                        let own = answers.by_ref().take(asker.questions).collect();
+                        let own: Vec<_> = answers.by_ref().take(asker.questions).collect();
                         let queued = began - asker.since;
-                        asker.tell(Ok(Reply { answers: own, queued, inferred: took, batch }));
+                        let own: Result<Vec<_>, _> = own.into_iter().collect();
+                        let reply = own.map(|answers| Reply { answers, queued, inferred: took, batch });
+                        asker.tell(reply.map_err(|error| AskError::Failed(error.to_string())));
                     }
                 }
                 Err(error) => {

@@ -62,8 +62,8 @@ pub enum ReleaseError {
 }
 
 impl Release {
-    /// Reads and checks everything but the insides of the models.
-    pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
+    /// What a folder's manifest says, held against itself and the folder's name; no other file is touched.
+    pub fn manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
         let path = folder.join(MANIFEST);
         let text = fs::read_to_string(&path).map_err(at(&path))?;
         let manifest = Manifest::parse(&path, &text)?;
@@ -71,6 +71,12 @@ impl Release {
             return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });
         }
         manifest.check_entries(&path)?;
+        Ok(manifest)
+    }
+
+    /// Reads and checks everything but the insides of the models.
+    pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
+        let manifest = Self::manifest_of(folder)?;
         for (name, entry) in &manifest.files {
             check_file(&folder.join(name), entry)?;
         }

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use axum::extract::State;
-use futures_util::future::{join_all, try_join_all};
+use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -128,10 +128,10 @@ async fn compare(
     let offer = state.offer()?;
     let columns = body.read(&state, &offer).await?;
     let deadline = began + state.limits.deadline();
-    let completions = join_all(
+    let completions = try_join_all(
         columns.iter().map(|column| completion::complete(offer.ground(), &column.asked.request, deadline)),
     );
-    let completions = completions.await.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let completions = completions.await?;
     let comparison = ComparisonBody::new(&offer, &columns, completions, began);
     Ok((comparison.timing, Json(comparison)))
 }

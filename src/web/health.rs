@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{AppState, Problem, extract::Json};
-use crate::completion::CompletionError;
+use crate::{completion::CompletionError, engine::AskError};
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz))
@@ -47,14 +47,17 @@ struct Ready {
 /// profiles, or whose models do not answer, is not ready.
 #[utoipa::path(get, path = "/readyz", tag = "service", responses(
     (status = 200, description = "It is", body = Ready),
-    (status = 429, description = "Its queue is full"),
     (status = 504, description = "A model did not answer within the deadline"),
 ))]
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
     let offer = state.offer()?;
     let deadline = Instant::now() + state.limits.deadline();
-    offer.serving.try_out(offer.choose(None).method, deadline).await.map_err(CompletionError::from)?;
+    match offer.serving.try_out(offer.choose(None).method, deadline).await {
+        // Models that have all hands full do answer: a balancer must not take away whoever is busy.
+        Ok(()) | Err(AskError::Full { .. }) => {}
+        Err(error) => return Err(CompletionError::from(error).into()),
+    }
     Ok(Json(Ready {
         status: "ready",
         database: state.store.kind(),

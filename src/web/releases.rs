@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     offer::{Offer, OfferError},
-    release::{Method, MethodEntry, Release},
+    release::{Manifest, Method, MethodEntry, Release, ReleaseError},
     routing::{Arm, Experiment, Routing},
 };
 
@@ -112,7 +112,6 @@ struct ReleaseBody {
     /// The data that it was trained on.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
-    articles: Option<usize>,
     #[schema(value_type = Vec<String>)]
     methods: Vec<Method>,
     /// Why it cannot be served.
@@ -122,7 +121,7 @@ struct ReleaseBody {
 
 /// Releases
 ///
-/// All in the models folder; those that cannot be served say why.
+/// All in the models folder, by their manifests; what stands in their files is looked at when one is activated.
 #[utoipa::path(get, path = "/releases", tag = "releases", responses(
     (status = 200, description = "What is there", body = ReleasesBody),
 ))]
@@ -132,10 +131,9 @@ async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, P
         let names = offers.releases()?;
         Ok(names
             .into_iter()
-            .map(|name| ReleaseBody::new(Release::open(&offers.folder_of(&name)), name))
+            .map(|name| ReleaseBody::new(Release::manifest_of(&offers.folder_of(&name)), name))
             .collect())
     };
-    // Digests of all files are computed anew: what is listed can be served.
     let releases = task::spawn_blocking(look)
         .await
         .expect("looking does not panic; this is a bug")
@@ -145,21 +143,19 @@ async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, P
 }
 
 impl ReleaseBody {
-    fn new(opened: Result<Release, crate::release::ReleaseError>, name: String) -> Self {
-        match opened {
-            Ok(release) => Self {
+    fn new(manifest: Result<Manifest, ReleaseError>, name: String) -> Self {
+        match manifest {
+            Ok(manifest) => Self {
                 name,
-                created: Some(release.manifest().created.clone()),
-                data: Some(release.manifest().data.name.clone()),
-                articles: Some(release.vocabulary().len()),
-                methods: release.manifest().methods.iter().map(|entry| entry.method).collect(),
+                created: Some(manifest.created),
+                data: Some(manifest.data.name),
+                methods: manifest.methods.iter().map(|entry| entry.method).collect(),
                 refused: None,
             },
             Err(error) => Self {
                 name,
                 created: None,
                 data: None,
-                articles: None,
                 methods: Vec::new(),
                 refused: Some(error.to_string()),
             },
@@ -280,7 +276,7 @@ async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Pro
 /// Set the routing
 ///
 /// The method that answers where a request names none, and an experiment that splits known customers between
-/// methods: each customer stays with one for as long as the experiment has its name.
+/// methods: each customer stays with one for as long as the experiment keeps its name and arms.
 #[utoipa::path(put, path = "/routing", tag = "releases", request_body = RoutingBody, responses(
     (status = 200, description = "It holds from now on, on every replica within seconds", body = RoutingBody),
 ))]

@@ -107,6 +107,12 @@ pub(in crate::web) struct Asked {
 }
 
 impl CompleteBody {
+    /// How many suggestions it asks for, over all blanks and sets.
+    pub(super) fn suggestions(&self) -> usize {
+        let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().max(1);
+        blanks.saturating_mul(self.k.unwrap_or(DEFAULT_K).saturating_add(self.sets))
+    }
+
     pub(in crate::web) async fn read(self, state: &AppState, offer: &Offer) -> Result<Asked, Problem> {
         let mut wrong = Vec::new();
         let customer = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", &mut wrong));

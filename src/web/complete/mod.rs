@@ -6,7 +6,7 @@ mod body;
 use std::time::{Instant, SystemTime};
 
 use axum::extract::State;
-use futures_util::future::join_all;
+use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -58,6 +58,9 @@ pub(super) async fn answer(state: &AppState, body: CompleteBody) -> Result<Answe
     Ok(Answer::new(state, &offer, &asked, completion, began.elapsed(), SystemTime::now().into()))
 }
 
+/// Items of a batch that are answered at a time.
+const AT_A_TIME: usize = 16;
+
 /// Several outfits to complete.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -97,13 +100,27 @@ async fn batch(
         let detail = format!("a batch has 1 to {most} items, this one has {found}");
         return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
     }
-    // Together, so that they fill a model's batches.
-    let items = join_all(body.items.into_iter().map(|item| item_of(&state, &request, item))).await;
-    Ok(Json(BatchAnswer { items }))
+    let items: Vec<_> = body.items.into_iter().map(from_value::<CompleteBody>).collect();
+    check_size(&items, state.limits.batch_suggestions as usize)?;
+    // Several at a time, so that they fill a model's batches; not all, so that they leave its queue to others.
+    let items = stream::iter(items).map(|item| item_of(&state, &request, item)).buffered(AT_A_TIME);
+    Ok(Json(BatchAnswer { items: items.collect().await }))
 }
 
-async fn item_of(state: &AppState, request: &RequestId, item: Value) -> Item {
-    let answered = match from_value::<CompleteBody>(item) {
+/// How many suggestions all items ask for together is what an answer's size follows.
+fn check_size(items: &[Result<CompleteBody, Problem>], most: usize) -> Result<(), Problem> {
+    let asked: usize = items.iter().flatten().map(CompleteBody::suggestions).sum();
+    if asked > most {
+        let detail = format!(
+            "a batch asks for at most {most} suggestions over all blanks of all items, this one for {asked}; split it"
+        );
+        return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
+    }
+    Ok(())
+}
+
+async fn item_of(state: &AppState, request: &RequestId, item: Result<CompleteBody, Problem>) -> Item {
+    let answered = match item {
         Ok(body) => answer(state, body).await,
         Err(problem) => Err(problem),
     };

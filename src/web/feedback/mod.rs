@@ -7,7 +7,7 @@ mod counts;
 mod event;
 mod outfits;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use axum::extract::State;
 use serde::Serialize;
@@ -100,9 +100,11 @@ async fn several(
     now: Timestamp,
 ) -> Result<Vec<Item>, Problem> {
     let mut items = Vec::with_capacity(events.len());
-    for event in events {
+    for (place, event) in events.into_iter().enumerate() {
+        // A list tells what happened in its order; a millisecond apart, that order is kept.
+        let at = now + Duration::from_millis(place as u64);
         let taken = match from_value(event) {
-            Ok(event) => take(state, event, now).await,
+            Ok(event) => take(state, event, at).await,
             Err(problem) => Err(problem),
         };
         items.push(match taken {

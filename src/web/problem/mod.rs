@@ -58,11 +58,17 @@ impl Problem {
     }
 
     /// A request that can be read and makes no sense, at each of these places.
-    pub fn invalid(findings: Vec<Finding>) -> Self {
+    pub fn invalid(mut findings: Vec<Finding>) -> Self {
+        /// Nobody reads more at once, and a request must not be able to ask for megabytes of them.
+        const MOST: usize = 20;
         let detail = match &findings[..] {
             [only] => only.detail.clone(),
+            all if all.len() > MOST => {
+                format!("{} things are wrong with the request, errors has the first {MOST}", all.len())
+            }
             all => format!("{} things are wrong with the request, see errors", all.len()),
         };
+        findings.truncate(MOST);
         Self::new(Kind::Invalid, detail).with_findings(findings)
     }
 

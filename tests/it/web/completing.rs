@@ -316,6 +316,7 @@ async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
         (json!({"outfit": ["a|b", null]}), "/outfit/0", "an id cannot hold"),
         (json!({"outfit": [null], "k": 0}), "/k", "k is from 1 to 250, found 0"),
         (json!({"outfit": [null], "k": 251}), "/k", "found 251"),
+        (json!({"outfit": [null], "k": 51, "diversity": 0.1}), "/k", "with diversity k is at most 50"),
         (json!({"outfit": [null], "k": -1}), "/k", "expected a whole number from 0"),
         (json!({"outfit": [null], "sets": 17}), "/sets", "sets are 0 to 16, found 17"),
         (json!({"outfit": [null], "diversity": 1.5}), "/diversity", "from 0 to 1, found 1.5"),
@@ -423,6 +424,14 @@ async fn a_batch_answers_each_item_by_itself(db: TestDatabase) {
         let single = service.asked("/complete", &good(outfit)).await;
         assert_eq!(ids(&items[place]["blanks"][0]), ids(&single["blanks"][0]));
     }
+    let many = vec![json!({"outfit": [null, null, null], "k": 250}); 27];
+    let (status, problem) = service.ask("/complete/batch", &json!({"items": many})).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
+    assert!(problem["detail"].as_str().unwrap().contains("this one for 20250"), "{problem}");
+    // More questions than a queue holds: they go through it all the same.
+    let all = vec![json!({"outfit": [null, null, null, null, null, null, null, null], "k": 5}); 256];
+    let answer = service.asked("/complete/batch", &json!({"items": all})).await;
+    assert!(answer["items"].as_array().unwrap().iter().all(|item| item["blanks"].is_array()));
     let (status, problem) = service.ask("/complete/batch", &json!({"items": []})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
 }

@@ -19,6 +19,7 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     methods_of_the_release,
     another_release_takes_over_under_load,
+    a_replica_follows,
     routing_decides_where_nothing_is_named
 );
 
@@ -34,7 +35,7 @@ async fn methods_of_the_release(db: TestDatabase) {
     assert!(of("gsu")["metrics"]["recall_at_5"]["mean"].as_f64().unwrap() > 0.0);
     let releases = service.json("/releases").await;
     assert_eq!(releases["active"], "demo");
-    assert_eq!(releases["releases"][0]["articles"], 1500);
+    assert_eq!(releases["releases"][0]["data"], "demo");
 }
 
 /// A folder with the demo release, the same by another name, and one with a cut file.
@@ -134,4 +135,21 @@ async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
         let problem: Value = answer.json().await.unwrap();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
+}
+
+async fn a_replica_follows(db: TestDatabase) {
+    let folder = folder();
+    let limits = Limits::default();
+    let one = Service::start_in(&db, limits, folder.path().to_owned()).await;
+    let other = Service::start_in(&db, limits, folder.path().to_owned()).await;
+    one.bring_in_demo().await;
+    assert!(other.offers.current().is_none());
+    one.asked("/releases/demo/activate", &json!({})).await;
+    other.offers.refresh().await.unwrap();
+    let answer = other.asked("/complete", &json!({"outfit": [null]})).await;
+    assert_eq!(answer["release"], "demo", "though it served nothing before");
+    assert_eq!(one.put("/routing", &json!({"default_method": "np"})).await.status(), 200);
+    other.offers.refresh().await.unwrap();
+    let answer = other.asked("/complete", &json!({"outfit": [null]})).await;
+    assert_eq!(answer["method"], "np");
 }
