@@ -86,11 +86,6 @@ impl Catalogue {
         self.unknown.len()
     }
 
-    /// How many of the vocabulary's articles the shop has.
-    pub fn present_count(&self) -> usize {
-        self.present.count()
-    }
-
     /// All that the shop has of the vocabulary.
     pub fn present(&self) -> &Mask {
         &self.present

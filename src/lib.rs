@@ -15,6 +15,7 @@ pub mod domain;
 pub mod engine;
 pub mod exchange;
 pub mod intake;
+mod json_pointer;
 pub mod offer;
 pub mod onnx_runtime;
 pub mod release;

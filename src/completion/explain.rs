@@ -79,15 +79,7 @@ struct Without {
 impl Without {
     fn question(&self, blank: &prepare::Blank, of: Vec<u32>) -> Question {
         let moved = usize::from(self.gone.is_some_and(|gone| gone < blank.place));
-        Question {
-            slots: self.slots.clone(),
-            blank: blank.place - moved,
-            context: self.context.clone(),
-            admissible: None,
-            k: 0,
-            of,
-            ranks: false,
-        }
+        Question { of, ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone()) }
     }
 }
 

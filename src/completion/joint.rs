@@ -88,13 +88,5 @@ fn question(prepared: &Prepared, partial: &Partial, depth: usize, k: usize) -> Q
         slots[blank.place] = index;
         admissible.remove(index);
     }
-    Question {
-        slots,
-        blank: blank.place,
-        context: prepared.context.clone(),
-        admissible: Some(Arc::new(admissible)),
-        k,
-        of: Vec::new(),
-        ranks: false,
-    }
+    Question { slots, admissible: Some(Arc::new(admissible)), k, ..prepared.question(blank) }
 }

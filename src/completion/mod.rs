@@ -174,7 +174,7 @@ pub async fn complete(
     let mut blanks: Vec<Blank> = answers
         .into_iter()
         .zip(&prepared.blanks)
-        .map(|(answer, blank)| whole(ground, request, blank, answer))
+        .map(|(answer, blank)| whole(ground, request, &prepared, blank, answer))
         .collect();
     if request.lift {
         add_lift(asker, &prepared, &mut blanks, &mut cost).await?;
@@ -229,19 +229,23 @@ impl Asker<'_> {
 fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
     let of: Vec<u32> = prepared.standing_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
-        slots: prepared.slots.clone(),
-        blank: blank.place,
-        context: prepared.context.clone(),
         admissible: Some(Arc::clone(&blank.admissible)),
         k: diversity::pool(request.k, request.diversity),
         of: of.clone(),
         ranks: true,
+        ..prepared.question(blank)
     };
     prepared.blanks.iter().map(question).collect()
 }
 
 /// An answer's indices become articles.
-fn whole(ground: Ground<'_>, request: &Request, blank: &prepare::Blank, answer: Answer) -> Blank {
+fn whole(
+    ground: Ground<'_>,
+    request: &Request,
+    prepared: &Prepared,
+    blank: &prepare::Blank,
+    answer: Answer,
+) -> Blank {
     let of_admissible = answer.admissible_probability;
     let suggestions = answer.top.into_iter().map(|candidate| {
         let article = ground.catalogue.article(candidate.article);
@@ -256,8 +260,8 @@ fn whole(ground: Ground<'_>, request: &Request, blank: &prepare::Blank, answer: 
     });
     let suggestions = diversity::choose(suggestions.collect(), request.k, request.diversity);
     let mut found = answer.of.into_iter();
-    let standings = prepare::indices(ground, &request.standing_of).into_iter().map(|index| {
-        let (index, standing) = (index?, found.next()?);
+    let standings = prepared.standing_of.iter().map(|index| {
+        let (index, standing) = ((*index)?, found.next()?);
         Some(Stands {
             rank: standing.rank.expect("ranks were asked for; this is a bug"),
             probability: standing.log_probability.exp(),
@@ -275,13 +279,8 @@ async fn add_lift(
     cost: &mut Cost,
 ) -> Result<(), AskError> {
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
-        slots: prepared.slots.clone(),
-        blank: blank.place,
-        context: prepared.context.clone(),
-        admissible: None,
-        k: 0,
         of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
-        ranks: false,
+        ..prepared.question(blank)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
     let answers = asker.of(Method::None).ask(questions, cost).await?;

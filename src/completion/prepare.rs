@@ -5,7 +5,8 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 use super::{CompletionError, Ground, MAX_K, MAX_VARIED, Request, admissible};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES},
-    engine::{Context, Mask},
+    engine::{Context, Mask, Question},
+    json_pointer::step,
     release::Method,
 };
 
@@ -113,6 +114,11 @@ impl Prepared {
         }
     }
 
+    /// The bare question about a blank; who asks adds what is wanted of it.
+    pub(super) fn question(&self, blank: &Blank) -> Question {
+        Question::new(self.slots.clone(), blank.place, self.context.clone())
+    }
+
     fn build(
         ground: Ground<'_>,
         request: &Request,
@@ -152,7 +158,7 @@ impl Prepared {
 }
 
 /// By the vocabulary's indices; None for what the release does not know.
-pub(super) fn indices(ground: Ground<'_>, ids: &[ArticleId]) -> Vec<Option<u32>> {
+fn indices(ground: Ground<'_>, ids: &[ArticleId]) -> Vec<Option<u32>> {
     let vocabulary = ground.serving.release().vocabulary();
     ids.iter().map(|id| vocabulary.index_of(id.as_str())).collect()
 }
@@ -235,7 +241,7 @@ fn encode(
         Err(found) => {
             for error in found {
                 if request.given.get(&error.feature).is_some() {
-                    let pointer = format!("/features/{}", escape(&error.feature));
+                    let pointer = format!("/features{}", step(&error.feature));
                     errors.push(Invalid::new(pointer, error.to_string()));
                 } else {
                     // A profile may be older than the schema: it is not this caller's mistake.
@@ -251,9 +257,4 @@ fn encode(
         warnings.push(Warning { code: warning.code(), detail: warning.to_string() });
     }
     (encoding.indices.into(), features)
-}
-
-/// A name as a part of a JSON pointer.
-fn escape(name: &str) -> String {
-    name.replace('~', "~0").replace('/', "~1")
 }

@@ -88,12 +88,9 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
 
 fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: &Mask) -> Question {
     Question {
-        slots,
-        blank: place,
-        context: prepared.context.clone(),
         admissible: Some(Arc::new(of_type.clone())),
-        k: 0,
         of: vec![index],
         ranks: true,
+        ..Question::new(slots, place, prepared.context.clone())
     }
 }

@@ -57,6 +57,13 @@ pub struct Question {
     pub ranks: bool,
 }
 
+impl Question {
+    /// About everybody, with nothing wanted of the answer yet.
+    pub fn new(slots: Vec<u32>, blank: usize, context: Context) -> Self {
+        Self { slots, blank, context, admissible: None, k: 0, of: Vec::new(), ranks: false }
+    }
+}
+
 /// What a model says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {

@@ -157,15 +157,9 @@ impl Serving {
     /// Whether a method answers at all.
     pub async fn try_out(&self, method: Method, deadline: Instant) -> Result<(), AskError> {
         let features = self.release.schema().features().len();
-        let question = Question {
-            slots: vec![self.release.vocabulary().blank()],
-            blank: 0,
-            context: vec![Vec::new(); features].into(),
-            admissible: None,
-            k: 1,
-            of: Vec::new(),
-            ranks: false,
-        };
+        let slots = vec![self.release.vocabulary().blank()];
+        let context = vec![Vec::new(); features].into();
+        let question = Question { k: 1, ..Question::new(slots, 0, context) };
         self.ask(method, vec![question], deadline).await.map(drop)
     }
 

@@ -17,10 +17,10 @@ use super::{
     customers::check_id,
     extract::{Json, Path, Query},
     pages::{self, Page, SearchQuery},
-    problem::step,
 };
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
+    json_pointer::step,
     store::Put,
 };
 

@@ -265,7 +265,7 @@ impl ComparisonBody {
             bodies.push(ColumnBody { personas, steps, warnings, ..ColumnBody::new(column, blank) });
         }
         Self {
-            release: offer.serving.release().manifest().name.clone(),
+            release: offer.name().to_owned(),
             device: offer.serving.device().as_str(),
             slot,
             columns: bodies,

@@ -5,8 +5,9 @@
 
 use serde_json::{Map, Value};
 
-use super::{Finding, problem::step};
+use super::Finding;
 use crate::domain::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, whole_word};
+use crate::json_pointer::step;
 
 /// Features with what is odd about them.
 #[derive(Debug)]

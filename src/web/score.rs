@@ -16,7 +16,10 @@ use super::{
     openapi::free_object,
     timing::TimingBody,
 };
-use crate::completion::{self, ArticleScore, OutfitScore};
+use crate::{
+    completion::{self, ArticleScore, OutfitScore},
+    offer::Offer,
+};
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(score))
@@ -91,12 +94,7 @@ async fn score(
     let offer = state.offer()?;
     let asked: Asked = body.into_completion().read(&state, &offer).await?;
     let score = completion::score(offer.ground(), &asked.request, began + state.limits.deadline()).await?;
-    let scored = ScoredBody {
-        release: offer.serving.release().manifest().name.clone(),
-        method: asked.request.method.to_string(),
-        device: offer.serving.device().as_str(),
-        ..ScoredBody::new(score, began)
-    };
+    let scored = ScoredBody::new(&offer, &asked, score, began);
     Ok((scored.timing, Json(scored)))
 }
 
@@ -118,7 +116,7 @@ impl ScoreBody {
 }
 
 impl ScoredBody {
-    fn new(score: OutfitScore, began: Instant) -> Self {
+    fn new(offer: &Offer, asked: &Asked, score: OutfitScore, began: Instant) -> Self {
         let article = |score: ArticleScore| ArticleScoreBody {
             slot: score.slot,
             article: score.article.as_ref().clone().into(),
@@ -129,9 +127,9 @@ impl ScoredBody {
             share: score.share,
         };
         Self {
-            release: String::new(),
-            method: String::new(),
-            device: "",
+            release: offer.name().to_owned(),
+            method: asked.request.method.to_string(),
+            device: offer.serving.device().as_str(),
             mean_log_probability: score.mean_log_probability,
             articles: score.articles.into_iter().map(article).collect(),
             weakest: score.weakest,

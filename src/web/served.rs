@@ -22,7 +22,7 @@ impl AppState {
 
     /// What is on offer, while the release of that name is.
     pub(super) fn serves(&self, release: &str) -> Option<Arc<Offer>> {
-        self.offers.current().filter(|offer| offer.serving.release().manifest().name == release)
+        self.offers.current().filter(|offer| offer.name() == release)
     }
 }
 

@@ -134,7 +134,7 @@ impl Answer {
         took: Duration,
         now: Timestamp,
     ) -> Self {
-        let release = offer.serving.release().manifest().name.clone();
+        let release = offer.name().to_owned();
         let remembered = |blank: &Blank| {
             let first = blank.suggestions.iter().take(completion::REMEMBERED);
             (blank.slot, first.map(|suggestion| suggestion.index).collect())

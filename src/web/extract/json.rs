@@ -9,8 +9,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
-use super::{Finding, Incoming, Kind, Problem, media_type, step};
-use crate::{config::Limits, exchange::json_reason};
+use super::{Finding, Incoming, Kind, Problem, media_type};
+use crate::{config::Limits, exchange::json_reason, json_pointer::step};
 
 /// A JSON object as a request's body; anything as an answer's.
 #[derive(Debug)]

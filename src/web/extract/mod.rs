@@ -18,4 +18,4 @@ pub(super) use self::{
     query::Query,
     whole::{whole, whole_option},
 };
-use super::problem::{Finding, Kind, Problem, step};
+use super::problem::{Finding, Kind, Problem};

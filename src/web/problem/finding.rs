@@ -39,18 +39,12 @@ impl Finding {
     }
 }
 
-/// A name as one step of a JSON pointer.
-pub(in crate::web) fn step(name: &str) -> String {
-    format!("/{}", name.replace('~', "~0").replace('/', "~1"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_escapes_what_it_must() {
-        assert_eq!(step("a/b~c"), "/a~1b~0c");
+    fn it_says_its_place_and_no_other() {
         let finding = serde_json::to_string(&Finding::line(3, "x")).unwrap();
         assert_eq!(finding, r#"{"line":3,"detail":"x"}"#);
     }

@@ -16,14 +16,11 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+pub(super) use self::render::{render, router};
 pub use self::{
     finding::Finding,
     kind::{KINDS, Kind},
     render::ProblemBody,
-};
-pub(super) use self::{
-    finding::step,
-    render::{render, router},
 };
 use super::RequestId;
 use crate::store::StoreError;
