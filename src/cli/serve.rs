@@ -98,7 +98,15 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
     let access = Access::new(store.clone());
-    announce(listener.local_addr()?, &access).await?;
+    let listening = listener.local_addr()?;
+    // Whoever reaches this machine's own address is on the machine.
+    let access = if config.access.require_key || !listening.ip().is_loopback() {
+        tracing::info!("programs need an API key; an admin makes them at /access/keys");
+        access.requiring_keys()
+    } else {
+        access
+    };
+    announce(listening, &access).await?;
     let following = tokio::spawn(follow(Arc::clone(&offers)));
     let metrics = Metrics::new(&offers);
     let state = AppState { store: store.clone(), offers, limits: config.limits, tickets, metrics, access };

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         web::feedback::contracts(),
         web::foreign_release::contracts(),
         web::health::contracts(),
+        web::keys::contracts(),
         web::metrics::contracts(),
         web::outfits::contracts(),
         web::problems::contracts(),
