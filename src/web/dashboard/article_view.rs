@@ -1,6 +1,11 @@
 //! An article as a person sees it.
 
-use crate::domain::{Article, ArticleId};
+use std::collections::HashMap;
+
+use crate::{
+    domain::{Article, ArticleId},
+    web::{AppState, Problem},
+};
 
 /// What the macros of `parts/article.html` show.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,6 +56,17 @@ impl ArticleView {
             in_stock: false,
         }
     }
+}
+
+/// The articles of these ids, in their order; what has left the catalogue says so.
+pub(super) async fn of(state: &AppState, ids: &[ArticleId]) -> Result<Vec<ArticleView>, Problem> {
+    let articles = state.store.articles().get_many(ids).await?;
+    let by_id: HashMap<&ArticleId, &Article> =
+        articles.iter().map(|article| (&article.id, article)).collect();
+    Ok(ids
+        .iter()
+        .map(|id| by_id.get(id).map_or_else(|| ArticleView::gone(id), |one| ArticleView::new(one)))
+        .collect())
 }
 
 /// The article's own photo, or where it is drawn.
