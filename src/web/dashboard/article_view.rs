@@ -1,6 +1,9 @@
 //! An article as a person sees it.
 
-use crate::domain::{Article, ArticleId};
+use crate::{
+    domain::{Article, ArticleId},
+    web::pictures,
+};
 
 /// What the macros of `parts/article.html` show.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +34,7 @@ impl ArticleView {
             name,
             about: about.join(", "),
             price: article.price().map(|price| format!("{price:.2}")),
-            picture: picture(article),
+            picture: pictures::path_of(article),
             in_stock: article
                 .attribute("in_stock")
                 .is_none_or(|there| there != &serde_json::Value::Bool(false)),
@@ -51,20 +54,4 @@ impl ArticleView {
             in_stock: false,
         }
     }
-}
-
-/// The article's own photo, or where it is drawn.
-fn picture(article: &Article) -> String {
-    let photo = article.words("image").next().filter(|image| image.starts_with("https://"));
-    if let Some(photo) = photo {
-        return photo.to_owned();
-    }
-    let mut look = form_urlencoded::Serializer::new(String::new());
-    for name in ["colour", "pattern", "material"] {
-        if let Some(word) = article.words(name).next() {
-            look.append_pair(name, word);
-        }
-    }
-    let kind: String = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
-    format!("/pictures/{kind}.svg?{}", look.finish())
 }
