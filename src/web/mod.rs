@@ -21,6 +21,7 @@ mod metrics;
 mod openapi;
 mod outfits;
 mod paging;
+mod pictures;
 mod problem;
 mod releases;
 mod request_id;
@@ -102,6 +103,7 @@ pub fn app(state: AppState) -> Router {
     router
         .route_layer(middleware::from_fn_with_state(keys, keys::check))
         .merge(dashboard::router())
+        .merge(pictures::router())
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)

@@ -45,6 +45,7 @@ fn main() -> ExitCode {
         web::keys::contracts(),
         web::metrics::contracts(),
         web::outfits::contracts(),
+        web::pictures::contracts(),
         web::problems::contracts(),
         web::releases::contracts(),
         web::routes::contracts(),

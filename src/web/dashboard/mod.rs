@@ -7,7 +7,9 @@
 
 mod article_view;
 mod form;
+mod profile;
 mod sign_in;
+mod studio;
 mod visitor;
 
 use axum::{
@@ -21,7 +23,11 @@ use crate::store::Role;
 use visitor::{Guest, Visitor};
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/", get(home)).merge(assets::router()).merge(sign_in::router())
+    Router::new()
+        .route("/", get(home))
+        .merge(assets::router())
+        .merge(sign_in::router())
+        .merge(studio::router())
 }
 
 /// There is no page of its own: whoever is signed in begins in the studio.

@@ -11,6 +11,7 @@ pub mod health;
 pub mod keys;
 pub mod metrics;
 pub mod outfits;
+pub mod pictures;
 pub mod problems;
 pub mod releases;
 pub mod routes;
