@@ -28,9 +28,10 @@ impl AppState {
         customer: &CustomerId,
         actor: Actor,
         action: &str,
+        subject: &str,
         details: Value,
     ) -> Result<(), StoreError> {
-        self.append(actor, action, customer.as_str(), Some(customer), details).await
+        self.append(actor, action, subject, Some(customer), details).await
     }
 
     async fn append(

@@ -126,7 +126,8 @@ async fn put(
     let (customer, warnings) = body.read(id, &state.schema())?;
     let put = state.store.customers().put(&customer, SystemTime::now().into()).await?;
     if put != Put::Unchanged {
-        state.note_of(&customer.id, actor, "customer.put", json!({"new": put == Put::Added})).await?;
+        let details = json!({"new": put == Put::Added});
+        state.note_of(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
     }
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))

@@ -118,7 +118,9 @@ async fn save(
     })?;
     let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
     if put == Put::Added {
-        state.note_of(&record.outfit.customer, actor, "outfit.save", json!({"outfit": seq})).await?;
+        let details = json!({"articles": record.outfit.articles().len()});
+        let customer = &record.outfit.customer;
+        state.note_of(customer, actor, "outfit.save", &seq.to_string(), details).await?;
     }
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(header::LOCATION, format!("/outfits/{seq}"))];

@@ -5,12 +5,14 @@
 //! spares the reader the whole page's loading. Pages are made of what `completion`, `offer` and `store` say, as the
 //! JSON endpoints are; they are no part of the OpenAPI document.
 
+mod access;
 mod article_view;
 mod form;
 mod profile;
 mod sign_in;
 mod studio;
 mod visitor;
+mod written;
 
 use axum::{
     Router,
@@ -25,6 +27,7 @@ use visitor::{Guest, Visitor};
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(home))
+        .merge(access::router())
         .merge(assets::router())
         .merge(sign_in::router())
         .merge(studio::router())
