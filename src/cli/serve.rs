@@ -33,7 +33,7 @@ use crate::{
     onnx_runtime::OnnxRuntime,
     release::MANIFEST,
     store::Store,
-    web::{self, AppState, Metrics},
+    web::{self, AppState, Metrics, SAMPLED},
 };
 
 /// How long requests in progress may take once the service was told to stop.
@@ -109,6 +109,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     announce(listening, &access).await?;
     let following = tokio::spawn(follow(Arc::clone(&offers)));
     let metrics = Metrics::new(&offers);
+    let sampling = tokio::spawn(sample(metrics.clone()));
     let state = AppState { store: store.clone(), offers, limits: config.limits, tickets, metrics, access };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
@@ -123,6 +124,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         }
     }
     following.abort();
+    sampling.abort();
     store.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -202,6 +204,14 @@ async fn follow(offers: Arc<Offers>) {
         if let Err(error) = offers.refresh().await {
             tracing::warn!(%error, "changes made elsewhere could not be looked for");
         }
+    }
+}
+
+/// Keeps the last quarter of an hour for the page of operations. Owned by `run`, which ends it.
+async fn sample(metrics: Metrics) {
+    loop {
+        metrics.sample(SystemTime::now().into());
+        tokio::time::sleep(SAMPLED).await;
     }
 }
 

@@ -35,7 +35,7 @@ pub struct AuditEntry {
 pub enum Actor {
     Person(PersonId),
     Key(KeyId),
-    /// Neither: the service by itself, or a program on the same machine, which needs no key.
+    /// Neither: the service by itself, or a program on the same machine, which may need no key.
     Service,
 }
 

@@ -59,7 +59,7 @@ use crate::{
 };
 
 pub(crate) use assets::path as asset;
-pub use metrics::Metrics;
+pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
 

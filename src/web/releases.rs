@@ -123,20 +123,26 @@ struct ReleaseBody {
     (status = 200, description = "What is there", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
-    let offers = state.offers.clone();
-    let look = move || -> std::io::Result<Vec<ReleaseBody>> {
-        let names = offers.releases()?;
-        Ok(names
-            .into_iter()
-            .map(|name| ReleaseBody::new(Release::manifest_of(&offers.folder_of(&name)), name))
-            .collect())
-    };
-    let releases = task::spawn_blocking(look)
-        .await
-        .expect("looking does not panic; this is a bug")
-        .map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let listed = listed(&state).await?.into_iter();
+    let releases = listed.map(|(name, manifest)| ReleaseBody::new(manifest, name)).collect();
     let active = state.offers.current().map(|offer| offer.name().to_owned());
     Ok(Json(ReleasesBody { active, releases }))
+}
+
+/// What the manifests in the models folder say, by the names of their folders.
+pub(super) async fn listed(
+    state: &AppState,
+) -> Result<Vec<(String, Result<Manifest, ReleaseError>)>, Problem> {
+    let offers = state.offers.clone();
+    let look = move || -> std::io::Result<Vec<_>> {
+        let names = offers.releases()?.into_iter();
+        let manifest = |name: String| (Release::manifest_of(&offers.folder_of(&name)), name);
+        Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
+    };
+    task::spawn_blocking(look)
+        .await
+        .expect("looking does not panic; this is a bug")
+        .map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 impl ReleaseBody {

@@ -113,9 +113,9 @@ async fn route(
 
 /// Sets the routing, which has no faults, and writes it down.
 pub(super) async fn set_routing(state: &AppState, actor: Actor, routing: &Routing) -> Result<(), StoreError> {
-    let before = state.offers.current().map(|offer| Routing::clone(&offer.routing));
+    let before = state.offers.current().map(|offer| offer.routing.to_string());
     state.offers.route(routing, SystemTime::now().into()).await?;
-    state.note(actor, "routing.set", "routing", json!({"before": before, "after": routing})).await
+    state.note(actor, "routing.set", "routing", json!({"before": before, "after": routing.to_string()})).await
 }
 
 /// What is wrong with a routing, for the release that is served.

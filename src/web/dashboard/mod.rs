@@ -8,6 +8,7 @@
 mod access;
 mod article_view;
 mod form;
+mod operations;
 mod profile;
 mod sign_in;
 mod studio;
@@ -29,6 +30,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/", get(home))
         .merge(access::router())
         .merge(assets::router())
+        .merge(operations::router())
         .merge(sign_in::router())
         .merge(studio::router())
 }

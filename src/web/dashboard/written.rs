@@ -22,6 +22,29 @@ pub(super) fn count(number: u64) -> String {
     written
 }
 
+/// A count that was measured as a float.
+pub(super) fn whole(number: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts are small and not negative"
+    )]
+    count(number.round() as u64)
+}
+
+/// Seconds in the two largest units that they fill: `3 h 12 min`.
+pub(super) fn duration(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a service's life")]
+    let seconds = seconds as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,6 +53,16 @@ mod tests {
     fn moments_are_written_to_the_minute() {
         assert_eq!(moment(Timestamp::from_millis(1_795_268_096_900)), "2026-11-21 13:34");
         assert_eq!(moment(Timestamp::from_millis(0)), "1970-01-01 00:00");
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        for (seconds, written) in
+            [(7.9, "7 s"), (60.0, "1 min 0 s"), (11_520.0, "3 h 12 min"), (200_000.0, "2 d 7 h")]
+        {
+            assert_eq!(duration(seconds), written);
+        }
+        assert_eq!(whole(1_499.6), "1\u{202f}500");
     }
 
     #[test]

@@ -205,9 +205,8 @@ async fn changes_are_written_down_with_the_key(db: TestDatabase) {
         ]
     );
     assert_eq!(Value::from(log[0].details.clone()), json!({"added": 1, "changed": 0, "bad": 0}));
-    let none = json!({"default_method": null, "experiment": null});
-    let np = json!({"default_method": "np", "experiment": null});
-    assert_eq!(Value::from(log[1].details.clone()), json!({"before": none, "after": np}));
+    let routed = json!({"before": "the release's default, no experiment", "after": "np, no experiment"});
+    assert_eq!(Value::from(log[1].details.clone()), routed);
     assert_eq!((&log[4].details["new"], &log[3].details["new"]), (&json!(true), &json!(false)));
     assert_eq!(log[2].customer, Some(mara));
 

@@ -104,7 +104,7 @@ impl Names {
         for key in store.api_keys().list().await? {
             names.push((text_of(Actor::Key(key.id)), format!("{} (key {})", key.label, key.id.0)));
         }
-        names.push((text_of(Actor::Service), "the service, or no key".to_owned()));
+        names.push((text_of(Actor::Service), "this machine".to_owned()));
         Ok(Self(names))
     }
 
@@ -127,17 +127,31 @@ fn text_of(actor: Actor) -> String {
 
 impl EntryView {
     fn new(entry: AuditEntry, names: &Names) -> Self {
-        let words = |value: Value| match value {
-            Value::String(text) => text,
-            Value::Null => "none".to_owned(),
-            other => other.to_string(),
+        let mut details = entry.details;
+        // What changed reads best from left to right.
+        let change = match (details.remove("before"), details.remove("after")) {
+            (None, None) => None,
+            (before, after) => {
+                let words = |value: Option<Value>| words(&value.unwrap_or_default());
+                Some((String::new(), format!("{} → {}", words(before), words(after))))
+            }
         };
+        let others = details.into_iter().map(|(name, value)| (name, words(&value)));
         Self {
             at: written::moment(entry.at),
             actor: names.of(entry.actor),
             action: entry.action,
             subject: entry.subject,
-            details: entry.details.into_iter().map(|(name, value)| (name, words(value))).collect(),
+            details: change.into_iter().chain(others).collect(),
         }
+    }
+}
+
+fn words(value: &Value) -> String {
+    match value {
+        Value::Null => "none".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => values.iter().map(words).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
     }
 }
