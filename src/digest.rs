@@ -8,6 +8,11 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
+/// The SHA-256 of these bytes in lower-case hexadecimal.
+pub fn of(bytes: &[u8]) -> String {
+    hex::encode(Sha256::digest(bytes))
+}
+
 /// The file's SHA-256 in lower-case hexadecimal. Read in pieces: models are large.
 pub fn of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
@@ -29,6 +34,7 @@ mod tests {
     fn the_digest_of_a_known_text() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
+        assert_eq!(of(b"abc"), of_file(file.path()).unwrap());
         assert_eq!(
             of_file(file.path()).unwrap(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod access;
 pub mod calendar;
 pub mod catalogue;
 pub mod chart;

@@ -42,7 +42,7 @@ until [ -s "$work/link" ]; do
   kill -0 "$service" 2>/dev/null || { cat "$work/log" >&2; exit 1; }
   sleep 0.1
 done
-url="$(sed -n 's,^Atelier is at \(.*\)/$,\1,p' "$work/link")"
+url="$(sed -n 's,^Atelier is at \(http://[^/]*\)/.*$,\1,p' "$work/link")"
 
 # One worker: hypothesis parses Python's own source in between, which threads of CPython 3.11 cannot do at the
 # same time ("AST constructor recursion depth mismatch").

@@ -4,6 +4,7 @@ mod export;
 mod import;
 mod progress;
 mod serve;
+mod sign_in_link;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -37,6 +38,8 @@ enum Verb {
     Import(import::Import),
     /// Write the database's articles, customers and outfits to files.
     Export(export::Export),
+    /// Print a link that signs a person in once, for the first admin or whoever lost the password.
+    SignInLink(sign_in_link::SignInLink),
 }
 
 /// The whole program.
@@ -70,6 +73,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Verb::Export(export) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(async { export.run(&Store::open_existing(&config.database.url).await?).await })
+        }
+        Verb::SignInLink(link) => {
+            let config = Config::read(cli.config.as_deref(), overrides)?;
+            runtime.block_on(link.run(&config))
         }
     }
 }

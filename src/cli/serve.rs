@@ -19,8 +19,12 @@ use tokio::{
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
-use super::import::{End, Outcome, bring_in_if_empty};
+use super::{
+    import::{End, Outcome, bring_in_if_empty},
+    sign_in_link::sign_in_link,
+};
 use crate::{
+    access::Access,
     completion::Secret,
     config::{Config, Models, Overrides},
     engine::Engine,
@@ -93,10 +97,11 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     drop(offer);
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
-    announce(listener.local_addr()?)?;
+    let access = Access::new(store.clone());
+    announce(listener.local_addr()?, &access).await?;
     let following = tokio::spawn(follow(Arc::clone(&offers)));
     let metrics = Metrics::new(&offers);
-    let state = AppState { store: store.clone(), offers, limits: config.limits, tickets, metrics };
+    let state = AppState { store: store.clone(), offers, limits: config.limits, tickets, metrics, access };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;
@@ -211,11 +216,17 @@ fn start_log() {
     }
 }
 
-/// The one line for a person: on standard output, apart from the log.
-fn announce(address: SocketAddr) -> io::Result<()> {
+/// The one line for a person: on standard output, apart from the log. As long as no admin has a password, the
+/// link signs one in.
+async fn announce(address: SocketAddr, access: &Access) -> Result<()> {
+    let now = SystemTime::now().into();
+    let line = match access.without_password(now).await? {
+        Some(admin) => sign_in_link(&address.to_string(), &admin, access.link(admin.id, now).await?.as_str()),
+        None => format!("Atelier is at http://{address}/"),
+    };
     let mut out = io::stdout().lock();
-    writeln!(out, "Atelier is at http://{address}/")?;
-    out.flush()
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
 }
 
 /// Lets requests in progress finish, but not for ever: a caller that never sends its request's end, or a

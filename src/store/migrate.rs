@@ -17,7 +17,7 @@ struct Step {
 
 /// Listed here rather than by `sqlx::migrate!`, whose crate of macros compiles most of sqlx a second time
 /// for the compiler's own use.
-const STEPS: [Step; 4] = [
+const STEPS: [Step; 5] = [
     Step {
         version: 1,
         name: "access",
@@ -41,6 +41,12 @@ const STEPS: [Step; 4] = [
         name: "settings",
         sqlite: include_str!("../../migrations/sqlite/0004_settings.sql"),
         postgres: include_str!("../../migrations/postgres/0004_settings.sql"),
+    },
+    Step {
+        version: 5,
+        name: "sign_in_links",
+        sqlite: include_str!("../../migrations/sqlite/0005_sign_in_links.sql"),
+        postgres: include_str!("../../migrations/postgres/0005_sign_in_links.sql"),
     },
 ];
 

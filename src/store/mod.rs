@@ -32,6 +32,7 @@ mod revisions;
 mod search;
 mod sessions;
 mod settings;
+mod sign_in_links;
 mod sqlite;
 mod text;
 mod timestamp;
@@ -57,6 +58,7 @@ pub use self::{
     people::{People, Person, PersonId, Role},
     sessions::{Session, Sessions},
     settings::Settings,
+    sign_in_links::SignInLinks,
     text::{Name, NameError},
     timestamp::Timestamp,
     token::TokenHash,
@@ -146,6 +148,10 @@ impl Store {
 
     pub fn sessions(&self) -> Sessions<'_> {
         Sessions { store: self }
+    }
+
+    pub fn sign_in_links(&self) -> SignInLinks<'_> {
+        SignInLinks { store: self }
     }
 
     pub fn api_keys(&self) -> ApiKeys<'_> {

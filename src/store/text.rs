@@ -34,7 +34,7 @@ impl Name {
     }
 
     /// What two names are compared by: "Ada" and "ada" are the same.
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         fold(&self.0)
     }
 }

@@ -16,7 +16,7 @@ use super::{
     bulk::{self, Brought, BulkQuery},
     customers::check_id,
     extract::{Json, Path, Query},
-    pages::{self, Page, SearchQuery},
+    paging::{self, Page, SearchQuery},
 };
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
@@ -60,8 +60,8 @@ async fn list(
     State(state): State<AppState>,
     Query(query): Query<SearchQuery>,
 ) -> Result<Json<Page<ArticleBody>>, Problem> {
-    let n = pages::size(query.n, state.limits)?;
-    let after = pages::cursor(query.cursor.as_deref(), |id| ArticleId::new(id).ok())?;
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |id| ArticleId::new(id).ok())?;
     let found = state.store.articles().list(&query.search, after.as_ref(), n + 1).await?;
     Ok(Json(Page::new(found, n, |article| article.id.to_string(), ArticleBody::from)))
 }

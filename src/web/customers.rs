@@ -19,7 +19,7 @@ use super::{
     feedback::FeedbackStored,
     openapi::free_object,
     outfits::OutfitBody,
-    pages::{self, Page, PageQuery, SearchQuery},
+    paging::{self, Page, PageQuery, SearchQuery},
 };
 use crate::{
     domain::{Customer, CustomerId, Schema},
@@ -62,8 +62,8 @@ async fn list(
     State(state): State<AppState>,
     Query(query): Query<SearchQuery>,
 ) -> Result<Json<Page<CustomerBody>>, Problem> {
-    let n = pages::size(query.n, state.limits)?;
-    let after = pages::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
     let found = state.store.customers().list(&query.search, after.as_ref(), n + 1).await?;
     Ok(Json(Page::new(found, n, |customer| customer.id.to_string(), CustomerBody::from)))
 }
@@ -213,8 +213,8 @@ async fn outfits(
     Path(id): Path<CustomerId>,
     Query(query): Query<PageQuery>,
 ) -> Result<Json<Page<OutfitBody>>, Problem> {
-    let n = pages::size(query.n, state.limits)?;
-    let after = pages::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
     let found = state.store.outfits().of_customer(&id, after.unwrap_or(0), n + 1).await?;
     if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
         return Err(unknown(&id));

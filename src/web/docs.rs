@@ -11,7 +11,7 @@ use axum::{
 use serde_json::{Map, Value};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{AppState, openapi::Documents};
+use super::{AppState, dashboard::Shell, openapi::Documents};
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(docs)).routes(routes!(guide)).routes(routes!(contract))
@@ -49,6 +49,7 @@ async fn contract() -> Markdown {
 #[derive(Template)]
 #[template(path = "docs/index.html")]
 struct DocsPage<'a> {
+    shell: Shell,
     about: Vec<&'a str>,
     limits: Vec<(&'a str, String)>,
     groups: Vec<Group<'a>>,
@@ -99,6 +100,7 @@ pub(super) fn page(document: &Value) -> String {
     let limits = document["x-limits"].as_object().into_iter().flatten();
     let schemas = document["components"]["schemas"].as_object().into_iter().flatten();
     let page = DocsPage {
+        shell: Shell::outside(),
         about: text(&document["info"]["description"]).split("\n\n").collect(),
         limits: limits.map(|(name, value)| (name.as_str(), value.to_string())).collect(),
         groups: document["tags"].as_array().into_iter().flatten().map(|tag| group(document, tag)).collect(),

@@ -9,20 +9,21 @@ mod bulk;
 mod compare;
 mod complete;
 mod customers;
+mod dashboard;
 mod docs;
 mod extract;
 mod features;
 mod feedback;
 mod health;
-mod home;
 mod metrics;
 mod openapi;
 mod outfits;
-mod pages;
+mod paging;
 mod problem;
 mod releases;
 mod request_id;
 mod score;
+mod security;
 mod served;
 mod timing;
 mod trace_parent;
@@ -46,12 +47,14 @@ use utoipa_axum::router::OpenApiRouter;
 use self::openapi::Documents;
 
 use crate::{
+    access::Access,
     completion::Secret,
     config::Limits,
     offer::{Offer, Offers},
     store::Store,
 };
 
+pub(crate) use assets::path as asset;
 pub use metrics::Metrics;
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
@@ -66,6 +69,7 @@ pub struct AppState {
     /// Signs the ids of completions.
     pub tickets: Secret,
     pub metrics: Metrics,
+    pub access: Access,
 }
 
 impl AppState {
@@ -91,12 +95,14 @@ pub fn app(state: AppState) -> Router {
     let documents = Documents::new(described, state.limits);
     let metrics = state.metrics.clone();
     router
+        .merge(dashboard::router())
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
         .layer(Extension(documents))
         .layer(CatchPanicLayer::custom(problem::from_panic))
         .layer(middleware::from_fn(problem::render))
+        .layer(middleware::map_response(security::harden))
         .layer(
             TraceLayer::new_for_http()
                 .make_span_with(request_id::span)
@@ -110,18 +116,16 @@ pub fn app(state: AppState) -> Router {
         .layer(middleware::from_fn_with_state(metrics, metrics::measure))
 }
 
-/// Every route with its description: there is no other way in, so none is missing from the document.
+/// Every route for programs with its description: there is no other way in, so none is missing from the document.
 fn routes() -> OpenApiRouter<AppState> {
     openapi::described()
         .merge(articles::router())
-        .merge(assets::router())
         .merge(compare::router())
         .merge(complete::router())
         .merge(customers::router())
         .merge(docs::router())
         .merge(feedback::router())
         .merge(health::router())
-        .merge(home::router())
         .merge(metrics::router())
         .merge(openapi::router())
         .merge(outfits::router())

@@ -42,11 +42,11 @@ fn main() -> ExitCode {
         web::feedback::contracts(),
         web::foreign_release::contracts(),
         web::health::contracts(),
-        web::home::contracts(),
         web::metrics::contracts(),
         web::outfits::contracts(),
         web::problems::contracts(),
         web::releases::contracts(),
         web::routes::contracts(),
+        web::sign_in::contracts(),
     ])
 }

@@ -40,6 +40,10 @@ macro_rules! kinds {
 kinds! {
     Malformed = 400 "malformed", "The request cannot be read":
         "The body is not JSON, or the path is not text. The detail says where reading stopped.";
+    SignIn = 401 "sign-in", "Sign in first":
+        "This page is for people who are signed in, and the sign-in may have run out. Sign in and try again.";
+    Forbidden = 403 "forbidden", "This is not yours to do":
+        "The role does not reach that far, or the form came from elsewhere or from an earlier sign-in. The detail          says which; an admin can give another role.";
     NotFound = 404 "not-found", "There is nothing here":
         "No page or resource has this path. Check the path and the ids in it.";
     MethodNotAllowed = 405 "method-not-allowed", "This path does not take this method":
@@ -60,6 +64,8 @@ kinds! {
     QueueFull = 429 "queue-full", "Too much waits already":
         "More outfits wait for this method than the service takes on. Try again after the time in Retry-After, \
          with fewer at once.";
+    TooManyAttempts = 429 "too-many-attempts", "Too many attempts to sign in":
+        "The password for this name was wrong too often. Try again after the time in Retry-After; each further          attempt waits longer.";
     Internal = 500 "internal", "Something went wrong inside":
         "A mistake in the service or a damaged record. The log names it under the request's id; please report \
          it with that.";

@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{Finding, KINDS, Kind, Problem, Told, status};
-use crate::web::{AppState, RequestId};
+use crate::web::{AppState, RequestId, dashboard::Shell};
 
 /// Where each problem is explained: its `type` is this path with its code as the fragment.
 const PAGE: &str = "/docs/problems";
@@ -58,6 +58,7 @@ impl ProblemBody {
 #[derive(Template)]
 #[template(path = "problem.html")]
 struct ProblemPage<'a> {
+    shell: Shell,
     kind: Kind,
     detail: &'a str,
     request_id: &'a str,
@@ -73,7 +74,7 @@ pub(in crate::web) async fn render(request: Request, next: Next) -> Response {
 
     let (kind, retry_after) = (told.kind, told.retry_after);
     let mut rendered = if wants_page {
-        page(&ProblemPage { kind, detail: &told.detail, request_id: id.as_str() })
+        page(&ProblemPage { shell: Shell::outside(), kind, detail: &told.detail, request_id: id.as_str() })
     } else {
         let json =
             serde_json::to_vec(&ProblemBody::new(told, &id)).expect("a problem is plain JSON; this is a bug");
@@ -120,6 +121,7 @@ fn page(template: &impl Template) -> Response {
 #[derive(Template)]
 #[template(path = "docs/problems.html")]
 struct ProblemsPage {
+    shell: Shell,
     kinds: &'static [Kind],
 }
 
@@ -132,7 +134,7 @@ pub(in crate::web) fn router() -> OpenApiRouter<AppState> {
     (status = 200, description = "The page", body = String, content_type = "text/html"),
 ))]
 async fn problems() -> Result<Html<String>, Problem> {
-    Ok(Html(ProblemsPage { kinds: KINDS }.render()?))
+    Ok(Html(ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render()?))
 }
 
 #[cfg(test)]

@@ -38,6 +38,8 @@ impl Served {
             let mut first = String::new();
             BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
             let link = first.trim().strip_prefix("Atelier is at ").expect("it prints a link").to_owned();
+            let end = link.find("/sign-in/").expect("the link signs the first admin in");
+            let link = link[..end].to_owned();
             Self { child, link }
         })
         .await

@@ -155,10 +155,6 @@ async fn every_endpoint_has_its_examples(db: TestDatabase) {
     let document = service.json("/openapi.json").await;
     for (language, asked) in [("curl", asked_by_curl()), ("Python", asked_by_python())] {
         for (path, item) in document["paths"].as_object().unwrap() {
-            // For people alone.
-            if path == "/" || path.starts_with("/static/") {
-                continue;
-            }
             for method in item.as_object().unwrap().keys() {
                 let found = asked.iter().any(|(by, at)| by.eq_ignore_ascii_case(method) && is_of(at, path));
                 assert!(found, "docs/api.md shows no {method} {path} with {language}");

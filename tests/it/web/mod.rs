@@ -8,20 +8,22 @@ pub mod customers;
 pub mod feedback;
 pub mod foreign_release;
 pub mod health;
-pub mod home;
 pub mod metrics;
 pub mod outfits;
 pub mod problems;
 pub mod releases;
 pub mod routes;
+pub mod sign_in;
 
 use std::{
     env,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
+    time::SystemTime,
 };
 
 use atelier::{
+    access::{Access, Token},
     completion::Secret,
     config::Limits,
     domain::{Article, Customer, Outfit},
@@ -29,7 +31,7 @@ use atelier::{
     exchange::{self, Table},
     offer::Offers,
     onnx_runtime::OnnxRuntime,
-    store::{Store, Timestamp},
+    store::{Name, Role, Store, Timestamp},
     web::{self, AppState, Metrics},
 };
 use reqwest::{Body, Client, Response};
@@ -102,7 +104,9 @@ impl Service {
         let offers = Arc::new(Offers::new(engine, store.clone(), models));
         let tickets = Secret::new(SECRET);
         let metrics = Metrics::new(&offers);
-        let state = AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets, metrics };
+        let access = Access::new(store.clone());
+        let state =
+            AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets, metrics, access };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
@@ -110,6 +114,20 @@ impl Service {
             let _ = stopped.await;
         }));
         Self { state, store, offers, url, http: Client::new(), stop, served }
+    }
+
+    /// A browser in which somebody with that role is signed in.
+    pub async fn signed_in(&self, role: Role) -> Browser {
+        let now = SystemTime::now().into();
+        let name = Name::new(format!("Some {role}")).unwrap();
+        let person = match self.store.people().by_name(&name).await.unwrap() {
+            Some(person) => person,
+            None => self.store.people().create(&name, role, now).await.unwrap(),
+        };
+        let access = &self.state.access;
+        let link = access.link(person.id, now).await.unwrap();
+        let session = access.enter(&link, None, now).await.unwrap();
+        Browser { url: self.url.clone(), http: browser(), session }
     }
 
     pub async fn bring_in_demo(&self) {
@@ -168,6 +186,52 @@ impl Service {
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
         self.served.await.unwrap().unwrap();
+    }
+}
+
+/// A browser without scripts, signed in.
+pub struct Browser {
+    url: String,
+    http: Client,
+    pub session: Token,
+}
+
+/// One that shows where it is sent instead of going there.
+pub fn browser() -> Client {
+    Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
+}
+
+impl Browser {
+    pub async fn get(&self, path: &str) -> Response {
+        self.send(self.http.get(format!("{}{path}", self.url))).await
+    }
+
+    /// A page that must be there.
+    pub async fn page(&self, path: &str) -> String {
+        let answer = self.get(path).await;
+        let status = answer.status();
+        let html = answer.text().await.unwrap();
+        assert_eq!(status, 200, "{path}: {html}");
+        html
+    }
+
+    /// A form as a page of this session sends it.
+    pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
+        let csrf = self.session.form_token();
+        let fields: Vec<_> = fields.iter().copied().chain([("csrf", csrf.as_str())]).collect();
+        self.post_bare(path, &fields).await
+    }
+
+    /// The same without what shows that it is of this session.
+    pub async fn post_bare(&self, path: &str, fields: &[(&str, &str)]) -> Response {
+        let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let request = self.http.post(format!("{}{path}", self.url)).body(form);
+        self.send(request.header("content-type", "application/x-www-form-urlencoded")).await
+    }
+
+    async fn send(&self, request: reqwest::RequestBuilder) -> Response {
+        let cookie = format!("other=1; atelier_session={}", self.session.as_str());
+        request.header("cookie", cookie).header("accept", "text/html").send().await.unwrap()
     }
 }
 

@@ -1,0 +1,53 @@
+//! What proves a session or a link: 244 random bits as text.
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::store::TokenHash;
+
+/// Whoever has it is let in, so it has no `Debug` and reaches no log.
+#[derive(Clone, PartialEq, Eq)]
+#[expect(missing_debug_implementations, reason = "a secret must reach no log")]
+pub struct Token(String);
+
+impl Token {
+    pub(super) fn draw() -> Self {
+        let drawn = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+        Self(hex::encode(drawn))
+    }
+
+    /// As it came back. None for what this service never gave out.
+    pub fn parse(text: &str) -> Option<Self> {
+        let plain = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        plain.then(|| Self(text.to_owned()))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    pub(super) fn hash(&self) -> TokenHash {
+        TokenHash::of(&self.0)
+    }
+
+    /// What a form of this session carries: only a page of the session knows it, and it does not give the
+    /// session away.
+    pub fn form_token(&self) -> String {
+        hex::encode(Sha256::digest(format!("a form of {}", self.0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_are_unlike_and_forms_follow_them() {
+        let (one, other) = (Token::draw(), Token::draw());
+        assert!(one.as_str() != other.as_str() && one.form_token() != other.form_token());
+        assert_eq!(Token::parse(one.as_str()).map(|token| token.form_token()), Some(one.form_token()));
+        for text in ["", "abc", &"g".repeat(64), &"a".repeat(65)] {
+            assert!(Token::parse(text).is_none(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Links that sign a person in once.
+
+use super::{Person, PersonId, Store, StoreError, Timestamp, TokenHash, people};
+
+/// The sign-in links of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct SignInLinks<'a> {
+    pub(super) store: &'a Store,
+}
+
+impl SignInLinks<'_> {
+    /// In the place of the person's link before, if there was one.
+    ///
+    /// # Errors
+    /// Among others if there is no such person (`NotFound`).
+    pub async fn create(
+        self,
+        token: &TokenHash,
+        person: PersonId,
+        now: Timestamp,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        sqlx::query(
+            "insert into sign_in_links (token_hash, person_id, created_at, expires_at) values ($1, $2, $3, $4)
+             on conflict (person_id) do update set token_hash = excluded.token_hash,
+                created_at = excluded.created_at, expires_at = excluded.expires_at",
+        )
+        .bind(token.bytes())
+        .bind(person.0)
+        .bind(now.millis())
+        .bind(expires_at.millis())
+        .execute(&mut *transaction)
+        .await
+        .map_err(StoreError::naming(StoreError::NotFound("person")))?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
+    /// Whom the link would sign in, if it has not been used and has not expired, and they are not disabled.
+    pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Person>, StoreError> {
+        sqlx::query_as(
+            "select people.id, name, role, people.created_at, disabled_at
+             from sign_in_links join people on people.id = person_id
+             where token_hash = $1 and expires_at > $2 and disabled_at is null",
+        )
+        .bind(token.bytes())
+        .bind(now.millis())
+        .fetch_optional(&self.store.readers)
+        .await?
+        .map(people::person)
+        .transpose()
+    }
+
+    /// Uses the link up. False if it was used before: of two who come with it, one gets in.
+    pub async fn take(self, token: &TokenHash) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let deleted = sqlx::query("delete from sign_in_links where token_hash = $1")
+            .bind(token.bytes())
+            .execute(&mut *transaction)
+            .await?;
+        transaction.commit().await?;
+        Ok(deleted.rows_affected() > 0)
+    }
+}

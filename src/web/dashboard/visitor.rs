@@ -1,0 +1,113 @@
+//! Who is looking at a page, and whether they may: a handler's argument says the role that it takes.
+
+use std::time::SystemTime;
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, Method, header, request::Parts},
+    response::{IntoResponse, Redirect, Response},
+};
+
+use super::{Page, Shell};
+use crate::{
+    access::Token,
+    store::{Actor, Person, Role},
+    web::{AppState, Kind, Problem},
+};
+
+/// The cookie that holds a session's token.
+const COOKIE: &str = "atelier_session";
+
+/// Somebody who is signed in.
+pub(in crate::web) struct Visitor {
+    pub(super) person: Person,
+    pub(super) token: Token,
+}
+
+impl Visitor {
+    /// The frame of a page for them.
+    pub(super) fn shell(&self, page: Page) -> Shell {
+        Shell::of(self, Some(page))
+    }
+
+    /// What a form of theirs carries.
+    pub(super) fn csrf(&self) -> String {
+        self.token.form_token()
+    }
+
+    /// In the audit log.
+    pub(super) fn actor(&self) -> Actor {
+        Actor::Person(self.person.id)
+    }
+}
+
+/// A handler's argument for somebody with at least that role. Others are sent to sign in, or told that it is not
+/// theirs.
+macro_rules! roles {
+    ($($role:ident),+) => {
+        $(
+            #[doc = concat!("At least in the role `", stringify!($role), "`.")]
+            pub(in crate::web) struct $role(pub(in crate::web) Visitor);
+
+            impl FromRequestParts<AppState> for $role {
+                type Rejection = Response;
+
+                async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Response> {
+                    at_least(Role::$role, parts, state).await.map(Self)
+                }
+            }
+        )+
+    };
+}
+
+roles!(Stylist, Analyst, Admin);
+
+async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Visitor, Response> {
+    let Guest(visitor) =
+        Guest::from_request_parts(parts, state).await.map_err(IntoResponse::into_response)?;
+    match visitor {
+        Some(visitor) if visitor.person.role >= role => Ok(visitor),
+        Some(visitor) => {
+            let detail = format!("this takes the role {role}, yours is {}", visitor.person.role);
+            Err(Problem::new(Kind::Forbidden, detail).into_response())
+        }
+        None if parts.method == Method::GET => {
+            let here = parts.uri.path_and_query().map_or("/", |place| place.as_str());
+            let next: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
+            Err(Redirect::to(&format!("/sign-in?next={next}")).into_response())
+        }
+        None => {
+            let detail = "nothing was changed; sign in at /sign-in and send it again";
+            Err(Problem::new(Kind::SignIn, detail).into_response())
+        }
+    }
+}
+
+/// Anybody, signed in or not.
+pub(in crate::web) struct Guest(pub(in crate::web) Option<Visitor>);
+
+impl FromRequestParts<AppState> for Guest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let Some(token) = token(&parts.headers) else { return Ok(Self(None)) };
+        let session = state.access.session(&token, SystemTime::now().into()).await?;
+        Ok(Self(session.map(|session| Visitor { person: session.person, token })))
+    }
+}
+
+/// The session's token that the browser came with.
+pub(super) fn token(headers: &HeaderMap) -> Option<Token> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(name, value)| (name == COOKIE).then(|| Token::parse(value)).flatten())
+}
+
+/// What makes a browser keep a session, or forget it. Over HTTPS, which the balancer in front tells of, it goes
+/// back over HTTPS only.
+pub(super) fn cookie(token: Option<&Token>, headers: &HeaderMap) -> String {
+    let (value, seconds) = token.map_or(("", 0), |token| (token.as_str(), crate::access::SESSION.as_secs()));
+    let https = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    let secure = if https { "; Secure" } else { "" };
+    format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+}

@@ -1,0 +1,221 @@
+//! Getting in and out again, and what nobody gets by with.
+
+use std::time::{Duration, SystemTime};
+
+use atelier::store::{Name, Role, Timestamp};
+use reqwest::Response;
+
+use super::{Browser, Service, browser, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    a_link_lets_in_once_and_sets_a_password,
+    a_password_lets_in_and_signing_out_ends_it,
+    guessing_is_slowed_down,
+    a_link_runs_out_and_a_newer_one_replaces_it,
+    a_page_for_others_says_so,
+    forged_forms_change_nothing,
+    a_sign_in_leads_on_to_where_it_was_asked_for,
+    every_answer_forbids_what_pages_do_not_need,
+    the_first_admin_is_made_once,
+);
+
+const PASSWORD: &str = "a horse in Zurich";
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+async fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> Response {
+    let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+    let request = browser().post(format!("{}{path}", service.url)).body(form).header("accept", "text/html");
+    request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
+}
+
+/// The session that an answer began.
+fn session(answer: &Response) -> String {
+    let cookie = header(answer, "set-cookie");
+    assert!(cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800"), "{cookie}");
+    cookie.split(';').next().unwrap().to_owned()
+}
+
+async fn get(service: &Service, path: &str, cookie: &str) -> Response {
+    let request = browser().get(format!("{}{path}", service.url)).header("cookie", cookie);
+    request.header("accept", "text/html").send().await.unwrap()
+}
+
+async fn a_link_lets_in_once_and_sets_a_password(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
+    let link = format!("/sign-in/{}", service.state.access.link(admin.id, now()).await.unwrap().as_str());
+
+    // A mail program that looks at it first does no harm; nor does a password that is refused.
+    for _ in 0..2 {
+        let page = service.page(&link).await;
+        assert_eq!(page.status(), 200);
+        assert!(page.text().await.unwrap().contains("Welcome, admin"));
+    }
+    let refused = send(&service, &link, &[("password", "short")]).await;
+    assert_eq!(refused.status(), 422);
+    assert!(refused.text().await.unwrap().contains("12 to 256 characters, this one 5"));
+
+    let entered = send(&service, &link, &[("password", PASSWORD)]).await;
+    assert_eq!((entered.status().as_u16(), header(&entered, "location")), (303, "/studio"));
+    let cookie = session(&entered);
+    assert!(get(&service, "/studio", &cookie).await.text().await.unwrap().contains("<span>admin</span>"));
+
+    let again = send(&service, &link, &[("password", "")]).await;
+    assert_eq!(again.status(), 404);
+    assert!(again.text().await.unwrap().contains("this link was used already"));
+    assert!(service.state.access.without_password(now()).await.unwrap().is_none());
+    assert!(service.state.access.sign_in("Admin", PASSWORD, now()).await.is_ok());
+}
+
+async fn a_password_lets_in_and_signing_out_ends_it(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let ada = service.signed_in(Role::Stylist).await;
+    let set = ada.post("/password", &[("password", PASSWORD)]).await;
+    assert_eq!(set.status(), 303);
+    let audit = service.store.audit().list(None, 1).await.unwrap();
+    assert_eq!((audit[0].action.as_str(), audit[0].subject.as_str()), ("password.set", "Some stylist"));
+    // The session that set it is another one now.
+    assert_eq!(ada.get("/studio").await.status(), 303);
+
+    let wrong =
+        send(&service, "/sign-in", &[("name", "some stylist"), ("password", "a horse in Basle")]).await;
+    assert_eq!(wrong.status(), 401);
+    let html = wrong.text().await.unwrap();
+    assert!(html.contains("that name and password do not go together"), "{html}");
+    assert!(html.contains(r#"value="some stylist""#) && !html.contains("Basle"), "{html}");
+    let nobody = send(&service, "/sign-in", &[("name", "nobody"), ("password", PASSWORD)]).await;
+    assert!(nobody.text().await.unwrap().contains("that name and password do not go together"));
+
+    let right = send(&service, "/sign-in", &[("name", "some stylist"), ("password", PASSWORD)]).await;
+    let cookie = session(&right);
+    assert_eq!(get(&service, "/studio", &cookie).await.status(), 200);
+    let token = atelier::access::Token::parse(cookie.split_once('=').unwrap().1).unwrap();
+    let ada = Browser { session: token, ..ada };
+    let out = ada.post("/sign-out", &[]).await;
+    assert_eq!((out.status().as_u16(), header(&out, "location")), (303, "/sign-in"));
+    assert!(header(&out, "set-cookie").contains("Max-Age=0"));
+    assert_eq!(ada.get("/studio").await.status(), 303);
+}
+
+async fn guessing_is_slowed_down(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let mut statuses = Vec::new();
+    for _ in 0..6 {
+        let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", "x")]).await;
+        statuses.push(answer.status().as_u16());
+        if answer.status() == 429 {
+            let wait: u64 = header(&answer, "retry-after").parse().unwrap();
+            assert!((1..=2).contains(&wait), "{wait}");
+        }
+    }
+    assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
+    let other = send(&service, "/sign-in", &[("name", "bo"), ("password", "x")]).await;
+    assert_eq!(other.status(), 401);
+}
+
+async fn a_link_runs_out_and_a_newer_one_replaces_it(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let access = &service.state.access;
+    let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
+    let old = access.link(ada.id, now()).await.unwrap();
+    let new = access.link(ada.id, now()).await.unwrap();
+    assert!(access.enter(&old, None, now()).await.is_err());
+    assert!(access.enter(&new, None, now() + Duration::from_hours(25)).await.is_err());
+    service.store.people().set_disabled(ada.id, Some(now())).await.unwrap();
+    assert!(access.enter(&new, None, now()).await.is_err());
+    service.store.people().set_disabled(ada.id, None).await.unwrap();
+    let session = access.enter(&new, None, now()).await.unwrap();
+    assert!(access.session(&session, now()).await.unwrap().is_some());
+    assert!(access.session(&session, now() + Duration::from_hours(24 * 8)).await.unwrap().is_none());
+    for nonsense in ["x", "%00", &"0".repeat(64)] {
+        assert_eq!(service.page(&format!("/sign-in/{nonsense}")).await.status(), 404);
+    }
+}
+
+async fn a_page_for_others_says_so(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    for (path, of_analysts) in [("/evaluation", true), ("/operations", false), ("/access", false)] {
+        let answer = stylist.get(path).await;
+        assert_eq!(answer.status(), 403, "{path}");
+        let html = answer.text().await.unwrap();
+        assert!(html.contains("yours is stylist"), "{path}: {html}");
+        assert_eq!(analyst.get(path).await.status() == 403, !of_analysts, "{path}");
+        let nobody = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!((nobody.status().as_u16(), header(&nobody, "location")), (303, &*next(path)));
+    }
+    // The head of a page leads nowhere that the role does not reach.
+    let html = stylist.page("/studio").await;
+    assert!(html.contains(r#"href="/personas""#) && !html.contains(r#"href="/evaluation""#), "{html}");
+}
+
+fn next(path: &str) -> String {
+    format!("/sign-in?next={}", path.replace('/', "%2F"))
+}
+
+async fn forged_forms_change_nothing(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let ada = service.signed_in(Role::Admin).await;
+    let bo = service.signed_in(Role::Stylist).await.session.form_token();
+    for csrf in ["", "x", &bo] {
+        let answer = ada.post_bare("/sign-out", &[("csrf", csrf)]).await;
+        assert_eq!(answer.status(), 403, "{csrf}");
+    }
+    assert_eq!(ada.get("/studio").await.status(), 200, "she is still signed in");
+    let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    assert_eq!(request.header("sec-fetch-site", "cross-site").send().await.unwrap().status(), 403);
+    let json = browser().post(format!("{}/sign-in", service.url)).json(&"x").send().await.unwrap();
+    assert_eq!(json.status(), 415);
+}
+
+async fn a_sign_in_leads_on_to_where_it_was_asked_for(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let asked = browser().get(format!("{}/studio?customer=c-1&slot=", service.url)).send().await.unwrap();
+    let next = header(&asked, "location");
+    assert_eq!(next, "/sign-in?next=%2Fstudio%3Fcustomer%3Dc-1%26slot%3D");
+    let html = service.page(next).await.text().await.unwrap();
+    assert!(html.contains(r#"value="/studio?customer=c-1&#38;slot=""#), "{html}");
+    let ada = service.signed_in(Role::Stylist).await;
+    ada.post("/password", &[("password", PASSWORD)]).await;
+    for (next, to) in [("/studio?customer=c-1&slot=", "/studio?customer=c-1&slot="), ("//x", "/studio")] {
+        let fields = [("name", "Some stylist"), ("password", PASSWORD), ("next", next)];
+        assert_eq!(header(&send(&service, "/sign-in", &fields).await, "location"), to);
+    }
+    let home = browser().get(&service.url).send().await.unwrap();
+    assert_eq!(header(&home, "location"), "/sign-in");
+}
+
+async fn every_answer_forbids_what_pages_do_not_need(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for path in ["/sign-in", "/livez", "/nothing", "/docs", "/static/atelier.css", "/openapi.json"] {
+        let answer = service.page(path).await;
+        let policy = header(&answer, "content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self';"), "{path}");
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(header(&answer, "x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header(&answer, "x-frame-options"), "DENY", "{path}");
+    }
+    let html = service.page("/sign-in").await.text().await.unwrap();
+    for part in html.split(['"']).filter(|part| part.starts_with("/static/")) {
+        let asset = service.get(part).await;
+        assert_eq!(asset.status(), 200, "{part}");
+        assert_eq!(header(&asset, "cache-control"), "public, max-age=31536000, immutable", "{part}");
+    }
+    assert!(!html.contains("<style") && !html.contains("style=") && !html.contains("<script>"), "{html}");
+    assert_eq!(service.get("/static/../Cargo.toml").await.status(), 404);
+    assert_eq!(service.get("/static/..%2FCargo.toml").await.status(), 404);
+}
+
+async fn the_first_admin_is_made_once(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let access = &service.state.access;
+    let both = tokio::join!(access.without_password(now()), access.without_password(now()));
+    assert_eq!(both.0.unwrap().unwrap(), both.1.unwrap().unwrap());
+    assert_eq!(service.store.people().list().await.unwrap().len(), 1);
+}
