@@ -1,6 +1,6 @@
 //! Where two methods differ most: cases and customers, sorted by how far the methods are apart.
 
-use std::{fmt, str::FromStr};
+use serde::Deserialize;
 
 use super::Ranks;
 use crate::{domain::CustomerId, release::Method};
@@ -16,17 +16,21 @@ pub struct Versus {
 }
 
 /// What of the true article is looked at. Either way a difference above 0 speaks for the first method.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum By {
     /// The logarithm of its probability: the first method's less the second's.
+    #[default]
     LogProbability,
     /// Its rank: the second method's less the first's.
     Rank,
 }
 
 /// The method whose best cases come first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Lead {
+    #[default]
     First,
     Second,
 }
@@ -80,7 +84,7 @@ impl Ranks {
     pub fn customers_apart(&self, versus: Versus, selection: Selection<'_>) -> Vec<CustomerApart<'_>> {
         let mut sums = vec![(0_u32, 0.0_f64); self.customers().len()];
         for Apart { row, difference } in self.differences(versus, selection) {
-            let (cases, sum) = &mut sums[self.customer_of(row)];
+            let (cases, sum) = &mut sums[self.customer_place(row)];
             *cases += 1;
             *sum += f64::from(difference);
         }
@@ -120,7 +124,7 @@ impl Ranks {
 
     fn fits(&self, row: usize, selection: Selection<'_>) -> bool {
         let case = self.case(row);
-        selection.among.is_none_or(|among| among[self.customer_of(row)])
+        selection.among.is_none_or(|among| among[self.customer_place(row)])
             && selection.seen.is_none_or(|seen| seen == case.seen)
             && selection.kind.is_none_or(|kind| kind == case.kind)
             && selection.customer.is_none_or(|customer| customer == case.customer)
@@ -130,6 +134,7 @@ impl Ranks {
 impl By {
     pub const ALL: [By; 2] = [By::LogProbability, By::Rank];
 
+    /// As addresses write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::LogProbability => "log_probability",
@@ -138,41 +143,14 @@ impl By {
     }
 }
 
-impl fmt::Display for By {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for By {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|by| by.as_str() == text);
-        found.ok_or_else(|| format!("cases are sorted by log_probability or rank, not {text:?}"))
-    }
-}
-
 impl Lead {
+    pub const ALL: [Lead; 2] = [Lead::First, Lead::Second];
+
+    /// As addresses write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::First => "first",
             Self::Second => "second",
         }
-    }
-}
-
-impl fmt::Display for Lead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for Lead {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let found = [Self::First, Self::Second].into_iter().find(|lead| lead.as_str() == text);
-        found.ok_or_else(|| format!("the first or the second method leads, not {text:?}"))
     }
 }

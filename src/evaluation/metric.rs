@@ -1,6 +1,6 @@
 //! What methods are compared by.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
@@ -62,21 +62,5 @@ impl Metric {
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
-    }
-}
-
-/// No metric has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no metric {0:?}; the metrics are cross_entropy, recall_at_1, recall_at_5, recall_at_250, mrr"
-)]
-pub struct UnknownMetric(String);
-
-impl FromStr for Metric {
-    type Err = UnknownMetric;
-
-    fn from_str(text: &str) -> Result<Self, UnknownMetric> {
-        let found = Metric::ALL.into_iter().find(|metric| metric.as_str() == text);
-        found.ok_or_else(|| UnknownMetric(text.to_owned()))
     }
 }

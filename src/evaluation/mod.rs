@@ -24,7 +24,7 @@ pub use figures::{
     About, Baseline, Bin, Calibration, Comparison, Difference, Figure, Figures, MethodEvaluation,
     MethodResult, Scores, Segment, Summary,
 };
-pub use metric::{Metric, UnknownMetric};
+pub use metric::Metric;
 pub use paper::{PAPER, PaperRow};
 pub use ranks::{Case, MOST, Ranks};
 
@@ -33,6 +33,9 @@ use crate::release::{Release, ReleaseError};
 /// The file of figures, and that of single answers.
 pub const FIGURES: &str = "evaluation.json";
 pub const RANKS: &str = "ranks.parquet";
+
+/// Fewest slots of a segment that a release tells of: of fewer, a recall's standard error is above three points.
+pub const LEAST_SLOTS: u64 = 150;
 
 /// A release's evaluation, read when it is first asked for.
 #[derive(Debug)]

@@ -132,7 +132,7 @@ impl Ranks {
     }
 
     /// By the case's row: the customer's place among [`Ranks::customers`].
-    pub(super) fn customer_of(&self, row: usize) -> usize {
+    pub fn customer_place(&self, row: usize) -> usize {
         self.outfits[self.cases[row].outfit as usize].customer as usize
     }
 }

@@ -6,6 +6,7 @@
 //! JSON endpoints are; they are no part of the OpenAPI document.
 
 mod article_view;
+mod evaluation;
 mod form;
 mod sign_in;
 mod visitor;
@@ -21,7 +22,11 @@ use crate::store::Role;
 use visitor::{Guest, Visitor};
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/", get(home)).merge(assets::router()).merge(sign_in::router())
+    Router::new()
+        .route("/", get(home))
+        .merge(assets::router())
+        .merge(sign_in::router())
+        .merge(evaluation::router())
 }
 
 /// There is no page of its own: whoever is signed in begins in the studio.
