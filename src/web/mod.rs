@@ -19,6 +19,7 @@ mod metrics;
 mod openapi;
 mod outfits;
 mod paging;
+mod pictures;
 mod problem;
 mod releases;
 mod request_id;
@@ -96,6 +97,7 @@ pub fn app(state: AppState) -> Router {
     let metrics = state.metrics.clone();
     router
         .merge(dashboard::router())
+        .merge(pictures::router())
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)

@@ -151,7 +151,7 @@ impl OutfitSave {
 }
 
 /// An outfit that is saved is made of what the shop sells.
-async fn check_articles(store: &Store, outfit: &Outfit) -> Result<(), Problem> {
+pub(super) async fn check_articles(store: &Store, outfit: &Outfit) -> Result<(), Problem> {
     let known = store.articles().get_many(outfit.articles()).await?;
     let missing = |(place, id): (usize, &ArticleId)| {
         let detail = format!("article {id:?} is not in the catalogue; put it there first");

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         web::health::contracts(),
         web::metrics::contracts(),
         web::outfits::contracts(),
+        web::pictures::contracts(),
         web::problems::contracts(),
         web::releases::contracts(),
         web::routes::contracts(),

@@ -134,19 +134,7 @@ impl Answer {
         took: Duration,
         now: Timestamp,
     ) -> Self {
-        let release = offer.name().to_owned();
-        let remembered = |blank: &Blank| {
-            let first = blank.suggestions.iter().take(completion::REMEMBERED);
-            (blank.slot, first.map(|suggestion| suggestion.index).collect())
-        };
-        let ticket = Ticket {
-            release: release.clone(),
-            method: asked.request.method,
-            arm: asked.arm.clone(),
-            at: now.millis(),
-            slots: completion.slots,
-            blanks: completion.blanks.iter().map(remembered).collect(),
-        };
+        let completion_id = completion_id(state, offer, asked, &completion, now);
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
             log_probability: set.log_probability,
@@ -157,8 +145,8 @@ impl Answer {
                 .collect(),
         };
         Self {
-            completion_id: ticket.seal(&state.tickets),
-            release,
+            completion_id,
+            release: offer.name().to_owned(),
             method: asked.request.method.to_string(),
             arm: asked.arm.clone(),
             device: offer.serving.device().as_str(),
@@ -170,6 +158,29 @@ impl Answer {
             timing: TimingBody::new(completion.cost, took),
         }
     }
+}
+
+/// What feedback on this completion comes back with.
+pub(in crate::web) fn completion_id(
+    state: &AppState,
+    offer: &Offer,
+    asked: &Asked,
+    completion: &Completion,
+    now: Timestamp,
+) -> String {
+    let remembered = |blank: &Blank| {
+        let first = blank.suggestions.iter().take(completion::REMEMBERED);
+        (blank.slot, first.map(|suggestion| suggestion.index).collect())
+    };
+    let ticket = Ticket {
+        release: offer.name().to_owned(),
+        method: asked.request.method,
+        arm: asked.arm.clone(),
+        at: now.millis(),
+        slots: completion.slots.clone(),
+        blanks: completion.blanks.iter().map(remembered).collect(),
+    };
+    ticket.seal(&state.tickets)
 }
 
 impl BlankBody {

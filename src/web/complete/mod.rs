@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 pub(super) use self::{
-    answer::{Answer, StandingBody, SuggestionBody, WarningBody, suggestions},
+    answer::{Answer, StandingBody, SuggestionBody, WarningBody, completion_id, suggestions},
     body::{
         Asked, CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given, method, outfit, profile,
     },

@@ -1,6 +1,11 @@
 //! An article as a person sees it.
 
-use crate::domain::{Article, ArticleId};
+use std::collections::HashMap;
+
+use crate::{
+    domain::{Article, ArticleId},
+    web::{AppState, Problem, pictures},
+};
 
 /// What the macros of `parts/article.html` show.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,7 +36,7 @@ impl ArticleView {
             name,
             about: about.join(", "),
             price: article.price().map(|price| format!("{price:.2}")),
-            picture: picture(article),
+            picture: pictures::path_of(article),
             in_stock: article
                 .attribute("in_stock")
                 .is_none_or(|there| there != &serde_json::Value::Bool(false)),
@@ -53,18 +58,13 @@ impl ArticleView {
     }
 }
 
-/// The article's own photo, or where it is drawn.
-fn picture(article: &Article) -> String {
-    let photo = article.words("image").next().filter(|image| image.starts_with("https://"));
-    if let Some(photo) = photo {
-        return photo.to_owned();
-    }
-    let mut look = form_urlencoded::Serializer::new(String::new());
-    for name in ["colour", "pattern", "material"] {
-        if let Some(word) = article.words(name).next() {
-            look.append_pair(name, word);
-        }
-    }
-    let kind: String = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
-    format!("/pictures/{kind}.svg?{}", look.finish())
+/// The articles of these ids, in their order; what has left the catalogue says so.
+pub(super) async fn of(state: &AppState, ids: &[ArticleId]) -> Result<Vec<ArticleView>, Problem> {
+    let articles = state.store.articles().get_many(ids).await?;
+    let by_id: HashMap<&ArticleId, &Article> =
+        articles.iter().map(|article| (&article.id, article)).collect();
+    Ok(ids
+        .iter()
+        .map(|id| by_id.get(id).map_or_else(|| ArticleView::gone(id), |one| ArticleView::new(one)))
+        .collect())
 }

@@ -8,7 +8,9 @@
 mod article_view;
 mod evaluation;
 mod form;
+mod profile;
 mod sign_in;
+mod studio;
 mod visitor;
 
 use axum::{
@@ -27,6 +29,7 @@ pub(super) fn router() -> Router<AppState> {
         .merge(assets::router())
         .merge(sign_in::router())
         .merge(evaluation::router())
+        .merge(studio::router())
 }
 
 /// There is no page of its own: whoever is signed in begins in the studio.

@@ -21,33 +21,33 @@ const MAX_ID: usize = 256;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = FeedbackEvent)]
-pub(super) struct EventBody {
+pub(in crate::web) struct EventBody {
     /// The caller's own name for the event, another one for each: sent again, the event counts once.
     #[schema(examples("order-17/a-12"), min_length = 1, max_length = 256)]
-    id: String,
+    pub(in crate::web) id: String,
     /// As the completion answered it.
-    completion_id: String,
-    kind: KindBody,
+    pub(in crate::web) completion_id: String,
+    pub(in crate::web) kind: KindBody,
     /// The blank's place in the outfit, from 0.
     #[schema(examples(1))]
     #[serde(deserialize_with = "whole")]
-    slot: u32,
+    pub(in crate::web) slot: u32,
     #[schema(schema_with = id_text)]
-    article: String,
+    pub(in crate::web) article: String,
     /// The suggestion's rank, from 1. Needed where the service no longer knows it: beyond the first 20, and
     /// when another release is served by now.
     #[schema(examples(1), minimum = 1)]
     #[serde(default, deserialize_with = "whole_option")]
-    rank: Option<u32>,
+    pub(in crate::web) rank: Option<u32>,
     /// Who did it, if the shop wants feedback to be found and erased with the customer.
     #[schema(examples("c-17"))]
-    customer: Option<String>,
+    pub(in crate::web) customer: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 #[schema(as = FeedbackKind)]
-enum KindBody {
+pub(in crate::web) enum KindBody {
     Shown,
     Accepted,
     Rejected,

@@ -15,8 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::event::EventBody;
-pub(super) use self::event::FeedbackStored;
+pub(super) use self::event::{EventBody, FeedbackStored, KindBody};
 use super::{
     AppState, Finding, Kind, Problem, ProblemBody, RequestId,
     extract::{Json, JsonText, from_value, parse, parse_list},
@@ -39,7 +38,7 @@ enum FeedbackBody {
 
 /// An event that was taken.
 #[derive(Debug, Serialize, ToSchema)]
-struct Taken {
+pub(in crate::web) struct Taken {
     /// The event's id.
     #[schema(examples("order-17/a-12"))]
     id: String,
@@ -117,7 +116,12 @@ async fn several(
     Ok(items)
 }
 
-async fn take(state: &AppState, body: EventBody, now: Timestamp) -> Result<Taken, Problem> {
+/// Keeps one event.
+pub(in crate::web) async fn take(
+    state: &AppState,
+    body: EventBody,
+    now: Timestamp,
+) -> Result<Taken, Problem> {
     let (id, event) = body.read(state, now)?;
     let recorded = state.store.feedback().record(&id, &event).await.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {

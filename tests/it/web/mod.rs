@@ -10,6 +10,7 @@ pub mod foreign_release;
 pub mod health;
 pub mod metrics;
 pub mod outfits;
+pub mod pictures;
 pub mod problems;
 pub mod releases;
 pub mod routes;

@@ -1,0 +1,116 @@
+//! Coats, trench coats, parkas and rain jackets.
+
+use super::drawing::{
+    Garment,
+    Paint::{
+        Button, Cloth, Cord, Deep, Fold, Fur, Light, Metal, Plain, Quilt, Seam, Shade, Sheen, Stitch, Zip,
+    },
+    folded, one, pair,
+};
+
+pub(super) fn of(kind: &str) -> Option<&'static Garment> {
+    Some(match kind {
+        "coat" => &COAT,
+        "trench-coat" => &TRENCH,
+        "parka" => &PARKA,
+        "rain-jacket" | "raincoat" => &RAIN,
+        _ => return None,
+    })
+}
+
+const COAT: Garment = Garment::woven(&[
+    pair(Cloth, "M66 34C54 38 48 46 45 60L30 168L51 172L64 90Z"),
+    pair(Seam, "M31 160L52.5 164"),
+    folded(Deep, "M100 32C92 32 87 30 83 25L74 38L100 104"),
+    one(Cloth, "M120 28L134 34C138 52 138 70 136 92C138 136 142 182 146 226C130 230 112 231 97 230L97 96Z"),
+    one(Cloth, "M80 28L66 34C62 52 62 70 64 92C62 136 58 182 54 226C70 230 90 231 106 230L106 96Z"),
+    one(Fold, "M136 92C138 136 142 182 146 226C140 228 134 229 128 229C132 180 130 134 136 92Z"),
+    one(Light, "M72 96C70 134 68 170 65 206L71 206C74 170 76 134 78 100Z"),
+    pair(Shade, "M66 142L84 138L84 145L66 149Z"),
+    one(Button, "M102 112M102 136M102 160"),
+    one(Cloth, "M117 26C123 38 125 46 123 54L138 52L132 72C123 86 112 96 102 104C108 76 114 50 117 26Z"),
+    one(Cloth, "M83 26C77 38 75 46 77 54L62 52L68 72C77 86 90 96 102 104C94 76 87 50 83 26Z"),
+    pair(Cloth, "M84 21L71 27C68 36 69 44 72 51L79 53C79 44 82 36 87 30Z"),
+    folded(Plain, "M100 24C93 24 88 23 84 21L84 30C89 34 94 36 100 36"),
+]);
+
+const TRENCH: Garment = Garment::woven(&[
+    pair(Cloth, "M66 34C53 38 47 46 44 62L28 166L50 170L64 92Z"),
+    pair(Plain, "M31 146L53 150L52 157L30 153Z"),
+    pair(Button, "M44 152"),
+    folded(Deep, "M100 34C92 34 87 31 83 25L76 40L98 84"),
+    one(
+        Cloth,
+        "M119 30L134 34C138 52 138 72 134 96C133 106 133 114 135 122C142 156 148 192 152 224C132 229 112 230 92 229L92 84Z",
+    ),
+    one(
+        Cloth,
+        "M81 30L66 34C62 52 62 72 66 96C67 106 67 114 65 122C58 156 52 192 48 224C68 229 96 230 112 229L112 96C106 88 100 80 96 72Z",
+    ),
+    one(Fold, "M135 126C142 156 148 192 152 224C146 226 140 227 134 228C136 190 128 156 126 126Z"),
+    one(
+        Fold,
+        "M76 126C72 160 70 196 68 226L62 225C66 190 70 156 76 126ZM104 128C105 160 104 196 104 229L100 229C101 196 101 160 104 128Z",
+    ),
+    pair(Seam, "M70 150L78 172"),
+    one(Cloth, "M120 34L135 36C138 54 138 70 136 86C128 88 118 84 112 76Z"),
+    one(Button, "M84 88M107 92M86 104M108 106M86 142M108 142M85 164M108 164"),
+    folded(Plain, "M100 113L66 112L65 124L100 125"),
+    one(Metal, "M94 109L110 109L110 129L94 129ZM97.5 113L106.5 113L106.5 125L97.5 125Z"),
+    one(Plain, "M110 114L124 115L132 142L124 146L116 125L110 125Z"),
+    pair(Plain, "M67 36L84 33L85 39L66 43Z"),
+    pair(Button, "M80 36.5"),
+    one(Plain, "M117 27L132 46L124 58L136 66L114 88L100 66Z"),
+    one(Plain, "M83 27L68 46L76 58L64 66L94 90L100 66Z"),
+    pair(Plain, "M84 21L72 28C66 38 66 46 70 54L96 66C92 50 88 38 87 30Z"),
+    folded(Plain, "M100 26C93 26 88 24 84 21L84 30C89 36 94 38 100 38"),
+]);
+
+const PARKA: Garment = Garment::woven(&[
+    pair(Cloth, "M64 58C50 62 42 70 38 88L20 180L48 186L62 116Z"),
+    pair(Quilt, "M38 92C45 98 54 98 62 96M32 120C40 126 50 126 58 124M27 148C35 154 45 154 53 151"),
+    pair(Shade, "M22 170L51 176L48 186L20 180Z"),
+    folded(Fur, "M100 12C76 10 56 24 54 48C53 66 62 78 74 84C84 88 92 90 100 90"),
+    folded(Deep, "M100 26C84 25 72 36 71 50C72 64 84 76 100 82"),
+    pair(Seam, "M70 28L64 22M60 40L53 38M60 54L52 56M66 66L60 72M84 18L81 11"),
+    folded(
+        Cloth,
+        "M100 88C86 86 72 76 66 62L62 60C58 76 58 96 60 116C58 130 58 142 60 152C57 176 55 198 53 216C68 221 84 222 100 222",
+    ),
+    pair(
+        Quilt,
+        "M60 96C72 102 84 102 94 100M59 122C72 127 84 127 94 125M58 178C70 184 84 184 94 182M55 202C68 208 84 208 94 206",
+    ),
+    one(Fold, "M140 116C142 130 142 142 140 152C143 176 145 198 147 216L132 220C136 180 132 150 140 116Z"),
+    pair(Stitch, "M60 152C72 156 88 157 100 157"),
+    pair(Cord, "M90 157L88 170"),
+    pair(Plain, "M62 174L86 176L86 208L60 205Z"),
+    pair(Plain, "M61 170L87 172L87 184L61 182Z"),
+    pair(Button, "M74 181"),
+    pair(Seam, "M68 116L84 112L84 132"),
+    one(Plain, "M93 88L107 88L107 222L93 222Z"),
+    one(Button, "M100 100M100 122M100 144M100 166M100 188M100 210"),
+]);
+
+const RAIN: Garment = Garment::woven(&[
+    pair(Cloth, "M66 52C54 56 47 64 43 80L22 178L47 184L64 112Z"),
+    pair(Seam, "M24 168L50 174"),
+    pair(Plain, "M38 171L50 174L49 180L37 177Z"),
+    folded(Cloth, "M100 18C78 18 66 34 66 54L72 66C82 72 90 74 100 74"),
+    folded(Deep, "M100 28C88 28 80 36 80 50C81 64 88 78 100 88"),
+    pair(Stitch, "M74 58C72 40 82 24 100 23"),
+    folded(
+        Cloth,
+        "M100 82C88 76 78 66 72 54L66 52C60 70 60 90 61 110C58 142 55 176 52 208C68 212 84 213 100 213",
+    ),
+    one(Fold, "M139 110C142 142 145 176 148 208L132 211C136 176 134 142 139 110Z"),
+    pair(Seam, "M62 104C74 112 88 113 95 112"),
+    one(Sheen, "M70 122C68 140 67 150 66 160M110 124C110 140 110 150 111 160M46 92C42 112 38 130 35 146"),
+    one(Light, "M69 118C66 150 64 178 62 204L69 205C72 178 74 146 77 118Z"),
+    pair(Plain, "M62 166L86 170L86 178L61 174Z"),
+    pair(Seam, "M64 175L63 200L86 203L86 178"),
+    one(Plain, "M94 76C98 79 103 79 107 75L107 213L94 213Z"),
+    one(Button, "M100.5 92M100.5 118M100.5 144M100.5 170M100.5 196"),
+    one(Zip, "M110 78L110 212"),
+    pair(Cord, "M88 76C86 86 88 92 87 100"),
+]);

@@ -1,0 +1,110 @@
+//! Blazers and the short jackets: bomber, denim, leather.
+
+use super::drawing::{
+    Garment,
+    Paint::{Button, Cloth, Deep, Dot, Fold, Light, Metal, Plain, Seam, Shade, Sheen, Stitch, Zip},
+    Part, folded, one, pair,
+};
+
+pub(super) fn of(kind: &str) -> Option<&'static Garment> {
+    Some(match kind {
+        "blazer" => &BLAZER,
+        "bomber-jacket" | "jacket" => &BOMBER,
+        "denim-jacket" => &DENIM,
+        "leather-jacket" => &LEATHER,
+        _ => return None,
+    })
+}
+
+const BLAZER: Garment = Garment::woven(&[
+    pair(Cloth, "M64 46C52 50 45 58 42 74L22 188L44 194L62 106Z"),
+    pair(Button, "M40 178M39 185"),
+    folded(Deep, "M100 44C92 44 86 41 82 36L72 50L100 134"),
+    one(
+        Cloth,
+        "M100 130L80 40L64 46C60 66 59 84 61 104C66 124 67 136 63 154C59 174 57 190 57 204C66 212 80 214 92 210C99 206 103 196 104 182L104 130Z",
+    ),
+    one(
+        Cloth,
+        "M120 40L136 46C140 66 141 84 139 104C134 124 133 136 137 154C141 174 143 190 143 204C134 212 120 214 108 210C101 202 97 190 97 178L97 126Z",
+    ),
+    pair(Seam, "M72 100C76 124 76 140 73 164"),
+    pair(Shade, "M62 164L84 166L84 173L61 171Z"),
+    one(Shade, "M116 98L132 95L132 100L116 103Z"),
+    one(Button, "M101 140M101 160"),
+    one(Fold, "M139 104C134 124 133 136 137 154C141 174 143 190 143 204L131 210C134 170 124 150 128 128Z"),
+    one(Cloth, "M117 38C122 50 124 58 122 66L134 62L130 80C122 100 110 116 99 128C107 96 114 66 117 38Z"),
+    one(Cloth, "M83 38C78 50 76 58 78 66L66 62L70 80C78 100 90 116 101 128C93 96 86 66 83 38Z"),
+    pair(Cloth, "M83 34L72 40C70 48 71 56 74 62L80 64C80 56 82 48 86 42Z"),
+    folded(Plain, "M100 36C93 36 88 35 83 33L82 40C88 46 94 47 100 47"),
+]);
+
+const RIBBED_HEM: [Part; 2] = [
+    folded(Shade, "M100 180C86 180 70 179 57 175L62 196C74 199 87 200 100 200"),
+    pair(Seam, "M64 180L68 197M71 182L74 198M78 183L80 199M85 184L86 199M92 184L92 200"),
+];
+
+const BOMBER: Garment = Garment::knitted(&[
+    pair(Cloth, "M66 50C50 53 42 64 36 82C28 112 18 138 17 166C26 174 38 176 48 172C56 150 62 130 63 104Z"),
+    pair(Shade, "M17 166C27 173 38 175 48 172L43 188L22 186Z"),
+    pair(Seam, "M25 171L27 185M32 174L33 186M39 175L38 186"),
+    folded(Deep, "M100 48C92 48 86 46 80 40C82 54 90 62 100 64"),
+    folded(
+        Cloth,
+        "M100 62C90 61 84 55 80 46L66 50C60 66 58 84 60 104C54 130 52 156 57 178C70 181 86 182 100 182",
+    ),
+    RIBBED_HEM[0],
+    RIBBED_HEM[1],
+    pair(Seam, "M66 142L78 124L81 127L69 145Z"),
+    one(Fold, "M140 104C146 130 148 156 143 178L128 181C138 154 136 130 140 104Z"),
+    pair(Fold, "M30 164C30 146 36 130 44 114C42 132 40 150 34 168Z"),
+    one(Light, "M70 84C66 104 64 120 64 136L69 128C70 112 74 98 77 86Z"),
+    folded(Shade, "M100 60C90 60 84 52 81 38L72 42C73 58 84 70 100 72"),
+    pair(Seam, "M79 46L74 49M83 54L78 58M89 60L85 65"),
+    one(Zip, "M100 66L100 199"),
+    one(Metal, "M98 74L102 74L103 84L97 84Z"),
+    one(Seam, "M40 100L52 104M41 97L53 101"),
+]);
+
+const DENIM: Garment = Garment::woven(&[
+    pair(Cloth, "M66 47C53 51 46 58 42 74L20 170L44 176L63 106Z"),
+    pair(Plain, "M20 170L44 176L41 190L18 184Z"),
+    pair(Stitch, "M48 62C44 90 38 120 31 170"),
+    pair(Button, "M37 182"),
+    folded(Deep, "M100 35L86 36L86 46L100 64"),
+    folded(Cloth, "M100 58L84 42L66 47C61 66 60 84 62 104C61 130 60 156 60 182L100 184"),
+    folded(Plain, "M100 182L60 180L60 195L100 198"),
+    one(Seam, "M94 56L94 197M106 56L106 197"),
+    one(Stitch, "M91.5 60L91.5 180M108.5 60L108.5 180"),
+    pair(Seam, "M64 86L91 88"),
+    pair(Stitch, "M72 106C74 130 80 156 85 180M66 106C67 130 69 156 71 180"),
+    pair(Plain, "M66 86L88 87.5L88 97L77 104L66 97Z"),
+    pair(Stitch, "M68 89L86 90L86 96L77 101.5L68 96"),
+    pair(Button, "M77 98"),
+    one(Button, "M100 72M100 92M100 112M100 132M100 152M100 172M100 190"),
+    one(Fold, "M138 104C139 130 140 156 140 181L129 182C134 156 134 130 138 104Z"),
+    pair(Plain, "M84 35C88 32 94 33 100 36C93 42 89 48 88 64L70 52C73 44 78 38 84 35Z"),
+    pair(Stitch, "M86 59L73.5 50.5C76 44 80 40 84 38"),
+]);
+
+const LEATHER: Garment = Garment::woven(&[
+    pair(Cloth, "M65 48C52 52 45 60 41 76L19 176L43 182L62 108Z"),
+    pair(Zip, "M33 158L30 178"),
+    pair(Seam, "M44 80L60 84M39 120C45 123 50 123 55 122M37 128C43 131 48 131 53 130"),
+    pair(Sheen, "M46 70C41 96 34 130 28 156"),
+    folded(Deep, "M100 46C92 46 86 42 81 37L74 52L100 124"),
+    folded(Cloth, "M100 110L82 40L65 48C61 66 60 84 62 106C61 134 60 164 60 196C74 198 87 199 100 199"),
+    one(Fold, "M139 104C139 134 140 164 140 196L127 198C133 166 135 134 139 104Z"),
+    one(Zip, "M117 110C108 130 104 150 104 198"),
+    one(Zip, "M70 166L86 148M132 166L118 148M118 106L131 99"),
+    one(Sheen, "M70 112C69 130 69 142 68 152M112 176C112 160 114 146 117 134"),
+    folded(Plain, "M100 182L60 180L60 196C74 198 87 199 100 199"),
+    one(Metal, "M112 180L126 180L126 200L112 200ZM115.5 184L122.5 184L122.5 196L115.5 196Z"),
+    one(Plain, "M82 40L70 58L62 82L76 84C84 100 94 114 105 124C99 96 90 66 82 40Z"),
+    one(Plain, "M118 40L130 58L140 84L124 88C120 100 116 110 112 124C102 112 104 92 108 76Z"),
+    one(Dot, "M68 78M133 81M75 58M125 58"),
+    one(Sheen, "M78 62C82 80 88 94 96 106M122 60C124 68 127 74 130 78"),
+    pair(Plain, "M83 35L70 44C68 50 69 55 72 60L84 52Z"),
+    folded(Plain, "M100 36C93 36 88 35 83 34L83 44C88 48 94 49 100 49"),
+    pair(Seam, "M64 52C70 55 75 56 80 55"),
+]);

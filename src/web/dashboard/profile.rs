@@ -1,0 +1,98 @@
+//! A customer in words, as in the paper's figure 2: "female, 28, 58 kg, 172 cm, gray/red/black, slim, no heels".
+
+use crate::domain::{Feature, FeatureValue, Features, Kind, Schema};
+
+/// One feature in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ProfileWord {
+    /// The feature's label, which the words may leave out.
+    pub(super) label: String,
+    pub(super) words: String,
+}
+
+/// In the schema's order. Features that the schema does not know are left out: models do not see them either.
+pub(super) fn profile(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
+    let known = schema.features().iter();
+    known
+        .filter_map(|feature| {
+            let words = words(feature, features.get(&feature.name)?, schema);
+            (!words.is_empty()).then(|| ProfileWord { label: feature.label.clone(), words })
+        })
+        .collect()
+}
+
+/// The same on one line.
+pub(super) fn line(features: &Features, schema: &Schema) -> String {
+    let words: Vec<String> = profile(features, schema).into_iter().map(|word| word.words).collect();
+    words.join(", ")
+}
+
+/// A value that speaks for itself stands alone; one that might be another feature's too comes with its label.
+pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String {
+    let bare = value_words(feature, value);
+    if feature.excludes.is_some() {
+        let each = bare.split('/').filter(|word| !word.is_empty()).map(|word| format!("no {word}"));
+        return each.collect::<Vec<_>>().join(", ");
+    }
+    match (&feature.kind, value) {
+        (Kind::Category, FeatureValue::Text(word)) if is_ambiguous(feature, word, schema) => {
+            format!("{} {bare}", feature.label)
+        }
+        _ => bare,
+    }
+}
+
+/// The value alone: `navy/blue`, `58 kg`.
+pub(super) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
+    match (value, &feature.kind) {
+        (FeatureValue::Text(word), _) => spaced(word),
+        (FeatureValue::Many(words), _) => words.iter().map(|word| spaced(word)).collect::<Vec<_>>().join("/"),
+        // "28" is an age by itself; other numbers need their unit.
+        (FeatureValue::Number(number), Kind::Number { unit, .. }) if !unit.is_empty() && unit != "years" => {
+            format!("{number} {unit}")
+        }
+        (FeatureValue::Number(number), _) => number.to_string(),
+    }
+}
+
+/// `trench-coat` as people write it.
+pub(super) fn spaced(word: &str) -> String {
+    word.replace(['-', '_'], " ")
+}
+
+fn is_ambiguous(feature: &Feature, word: &str, schema: &Schema) -> bool {
+    let short = word.chars().count() <= 3;
+    let others =
+        schema.features().iter().filter(|other| other.name != feature.name && other.excludes.is_none());
+    short || others.flat_map(|other| &other.values).any(|value| value == word)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_customer_reads_as_in_the_paper() {
+        let text = |text: &str| FeatureValue::Text(text.into());
+        let many = |words: &[&str]| FeatureValue::Many(words.iter().map(ToString::to_string).collect());
+        let features: Features = [
+            ("gender".into(), text("female")),
+            ("age".into(), FeatureValue::Number(28.0)),
+            ("weight".into(), FeatureValue::Number(58.0)),
+            ("height".into(), FeatureValue::Number(172.0)),
+            ("preferred_colours".into(), many(&["grey", "red", "black"])),
+            ("fit".into(), text("slim")),
+            ("nogo_types".into(), many(&["heel", "trench-coat"])),
+            ("price_tops".into(), text("lower")),
+            ("top_size".into(), text("M")),
+            ("unknown".into(), text("left out")),
+        ]
+        .into_iter()
+        .collect();
+        assert_eq!(
+            line(&features, &Schema::default_schema()),
+            "female, 28, 172 cm, 58 kg, slim, grey/red/black, no heel, no trench coat, top size M, \
+             price for tops lower"
+        );
+    }
+}

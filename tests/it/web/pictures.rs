@@ -1,0 +1,59 @@
+use super::{Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(garments_are_drawn, words_that_nobody_drew_for_are_no_error, other_files_are_not_there);
+
+async fn garments_are_drawn(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let answer = service.get("/pictures/trench-coat.svg?colour=beige&pattern=checked&material=cotton").await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "content-type"), "image/svg+xml");
+    assert_eq!(header(&answer, "cache-control"), "public, max-age=86400");
+    let beige = answer.text().await.unwrap();
+    assert!(
+        beige.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 200 240\">"),
+        "{beige}"
+    );
+    assert!(beige.contains("<pattern") && beige.ends_with("</svg>"), "{beige}");
+
+    let drawn = async |path: &str| service.get(path).await.text().await.unwrap();
+    let coat = drawn("/pictures/coat.svg?colour=beige").await;
+    assert_ne!(coat, drawn("/pictures/parka.svg?colour=beige").await);
+    assert_ne!(coat, drawn("/pictures/coat.svg?colour=red").await);
+    assert_eq!(coat, drawn("/pictures/Coat.svg?colour=BEIGE&campaign=7").await);
+    let boot = drawn("/pictures/boot.svg?gender=women").await;
+    assert_ne!(boot, drawn("/pictures/boot.svg?gender=men").await);
+}
+
+async fn words_that_nobody_drew_for_are_no_error(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let drawn = async |path: &str| {
+        let answer = service.get(path).await;
+        assert_eq!(
+            (answer.status().as_u16(), header(&answer, "content-type")),
+            (200, "image/svg+xml"),
+            "{path}"
+        );
+        answer.text().await.unwrap()
+    };
+    let hanger = drawn("/pictures/spaceship.svg").await;
+    assert_eq!(hanger, drawn("/pictures/.svg?colour=&pattern=&material=").await);
+    let odd = "%3Cscript%3Ealert(1)%3C/script%3E%22%27%26";
+    let path = format!("/pictures/{}.svg?colour={odd}&pattern={odd}&material={odd}&gender={odd}", "%22%3E");
+    assert_eq!(hanger, drawn(&path).await, "no word of a query reaches the picture");
+    assert_eq!(drawn("/pictures/rain-boot.svg").await, drawn("/pictures/boot.svg").await);
+}
+
+async fn other_files_are_not_there(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (path, status) in [
+        ("/pictures/coat.png", 404),
+        ("/pictures/coat", 404),
+        ("/pictures/%ff.svg", 400),
+        ("/pictures/coat.svg?colour=red&colour=blue", 422),
+    ] {
+        let answer = service.get(path).await;
+        assert_eq!(answer.status(), status, "{path}");
+        assert_eq!(header(&answer, "content-type"), "application/problem+json", "{path}");
+    }
+}
