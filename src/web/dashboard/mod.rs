@@ -7,6 +7,7 @@
 
 mod article_view;
 mod csv;
+mod evaluation;
 mod figures;
 mod form;
 mod profile;
@@ -31,6 +32,7 @@ pub(super) fn router() -> Router<AppState> {
         .merge(assets::router())
         .merge(side_by_side::router())
         .merge(sign_in::router())
+        .merge(evaluation::router())
         .merge(studio::router())
 }
 
