@@ -170,7 +170,7 @@ impl Paint {
             Paint::Strap => cased(6.5),
             Paint::Lace => vec![stroke(line, 4.2), stroke(gloss, 2.4)],
             Paint::Sole => vec![metal(Tone::hex("f1ebdf"))],
-            Paint::Heel => vec![format!("fill=\"#4a372b\" stroke=\"#8d7563\" stroke-width=\"1.2\"")],
+            Paint::Heel => vec![format!("fill=\"#4a372b\" stroke=\"#a08873\" stroke-width=\"1.2\"")],
             Paint::Fur => vec![format!("fill=\"#cdb391\" stroke=\"#7c6244\" stroke-width=\"1.3\"")],
             Paint::Glass => vec![format!("fill=\"#33363b\" stroke=\"#7f8388\"")],
             Paint::Dial => vec![format!("fill=\"#f6f2ea\" stroke=\"{METAL_LINE}\"")],

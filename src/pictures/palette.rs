@@ -65,7 +65,7 @@ impl Palette {
             deep: cloth.mixed(INK, if dark { 0.5 } else { 0.34 }),
             gloss: cloth.mixed(LIGHT, if dark { 0.25 } else { 0.5 }),
             seam: if dark { cloth.mixed(LIGHT, 0.3) } else { cloth.mixed(INK, 0.5) },
-            line: if dark { cloth.mixed(LIGHT, 0.38) } else { cloth.mixed(INK, 0.54) },
+            line: if dark { cloth.mixed(LIGHT, 0.46) } else { cloth.mixed(INK, 0.54) },
             second,
         }
     }
