@@ -6,8 +6,11 @@
 //! JSON endpoints are; they are no part of the OpenAPI document.
 
 mod article_view;
+mod csv;
+mod figures;
 mod form;
 mod profile;
+mod side_by_side;
 mod sign_in;
 mod studio;
 mod visitor;
@@ -26,6 +29,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(home))
         .merge(assets::router())
+        .merge(side_by_side::router())
         .merge(sign_in::router())
         .merge(studio::router())
 }
