@@ -52,6 +52,8 @@ fn main() -> ExitCode {
         web::problems::contracts(),
         web::releases::contracts(),
         web::routes::contracts(),
+        web::side_by_side::contracts(),
         web::sign_in::contracts(),
+        web::studio::contracts(),
     ])
 }
