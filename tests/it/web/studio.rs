@@ -62,7 +62,8 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
     let share = format!("<strong>{:.0} %</strong>", 100.0 * first["share"].as_f64().unwrap());
     assert!(html.contains(&share), "{share}");
     for reason in first["reasons"].as_array().unwrap() {
-        let factor = format!("×{:.2}", reason["factor"].as_f64().unwrap());
+        let factor = reason["factor"].as_f64().unwrap();
+        let factor = if factor < 10.0 { format!("×{factor:.2}") } else { format!("×{factor:.0}") };
         assert!(html.contains(&factor), "{factor} in {html}");
     }
     assert!(html.contains("Which coat?") && html.contains("the best of 29"), "{html}");
