@@ -8,12 +8,14 @@
 pub mod access;
 pub mod calendar;
 pub mod catalogue;
+pub mod chart;
 pub mod cli;
 pub mod completion;
 pub mod config;
 pub mod digest;
 pub mod domain;
 pub mod engine;
+pub mod evaluation;
 pub mod exchange;
 pub mod intake;
 mod json_pointer;

@@ -18,6 +18,7 @@ use crate::{
     completion::Ground,
     domain::CustomerId,
     engine::{Engine, LoadError, Serving},
+    evaluation::Evaluation,
     release::MANIFEST,
     routing::{Choice, Routing},
     store::{Store, StoreError, Timestamp},
@@ -29,6 +30,8 @@ pub struct Offer {
     pub serving: Arc<Serving>,
     pub catalogue: Arc<Catalogue>,
     pub routing: Arc<Routing>,
+    /// What the release says of its own methods.
+    pub evaluation: Arc<Evaluation>,
     /// The state of the tables that catalogue and routing were read at.
     articles: i64,
     settings: i64,
@@ -208,7 +211,8 @@ impl Offers {
         let settings = self.store.settings().revision().await?;
         let catalogue = self.catalogue(&serving).await?;
         let routing = self.routing().await?;
-        Ok(self.put(Offer { serving, catalogue, routing, articles, settings }))
+        let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
+        Ok(self.put(Offer { serving, catalogue, routing, evaluation, articles, settings }))
     }
 
     /// A plain name of a folder that holds a release.

@@ -123,7 +123,7 @@ impl Serving {
         Ok(serving)
     }
 
-    pub fn release(&self) -> &Release {
+    pub fn release(&self) -> &Arc<Release> {
         &self.release
     }
 

@@ -81,6 +81,7 @@ pub use folder::{Files, SCHEMA, read_schema, schema_of};
 pub use format::Format;
 pub use json_lines::json_line;
 pub use json_text::json_reason;
+pub(crate) use parquet::guarded;
 pub use rows::{Row, Rows, read};
 pub use shape::Shape;
 pub use table::Table;

@@ -120,6 +120,15 @@ impl Release {
         check_file(&self.model(method), entry.expect("its entries were checked; this is a bug"))
     }
 
+    /// Where one of the files lies that need not be there, if the manifest lists it; checked against that anew,
+    /// because such files are read long after the release was.
+    pub fn listed(&self, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
+        let Some(entry) = self.manifest.files.get(name) else { return Ok(None) };
+        let path = self.folder.join(name);
+        check_file(&path, entry)?;
+        Ok(Some(path))
+    }
+
     /// Where a method's pair file lies, if it has one.
     pub fn pair(&self, method: &MethodEntry) -> Option<PathBuf> {
         method.pair.as_ref().map(|file| self.folder.join(file))

@@ -1,5 +1,7 @@
 //! The shop's customers and what is known about them.
 
+use std::collections::HashSet;
+
 use futures_util::Stream;
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 
@@ -78,6 +80,25 @@ impl<'a> Customers<'a> {
         let count: i64 =
             sqlx::query_scalar("select count(*) from customers").fetch_one(&self.store.readers).await?;
         Ok(count.unsigned_abs())
+    }
+
+    /// Those of the ids that there are customers of.
+    pub async fn known(self, ids: &[CustomerId]) -> Result<HashSet<CustomerId>, StoreError> {
+        let mut known = HashSet::with_capacity(ids.len());
+        for ids in ids.chunks(upsert::ROWS) {
+            let places = upsert::values(self.store.dialect, 1, ids.len());
+            let sql = format!("select id from customers where id in {places}");
+            let mut query = sqlx::query_scalar(AssertSqlSafe(sql));
+            for id in ids {
+                query = query.bind(id.as_str());
+            }
+            let found: Vec<String> =
+                query.persistent(ids.len() == upsert::ROWS).fetch_all(&self.store.readers).await?;
+            for id in found {
+                known.insert(customer_id(id)?);
+            }
+        }
+        Ok(known)
     }
 
     /// Every customer, in the order of their ids' bytes. Each page is read when it is needed.

@@ -18,6 +18,7 @@ use atelier::{
     calendar::rfc3339,
     digest,
     domain::{Article, Customer, Outfit, Schema, Split},
+    evaluation::{FIGURES, RANKS},
     exchange::{Format, SCHEMA, Shape, Table, Writer},
     onnx_runtime::OnnxRuntime,
     release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
@@ -36,11 +37,6 @@ use crate::{
     fit::{RunConfig, RunFolder},
     random::{Table as Randomness, choose},
 };
-
-/// Every single answer, for analysts.
-const RANKS: &str = "ranks.parquet";
-/// All figures, for pages: the comparison of the methods, each one's evaluation and settings.
-const EVALUATION: &str = "evaluation.json";
 
 /// What a release is made of.
 #[derive(Debug)]
@@ -110,7 +106,7 @@ impl Plan<'_> {
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
         let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
         let figures = Figures { comparison: &comparison, evaluations, configurations }.brief()?;
-        files::put(&folder.path().join(EVALUATION), figures.as_bytes())?;
+        files::put(&folder.path().join(FIGURES), figures.as_bytes())?;
         let named: Vec<(String, &Answers)> =
             results.iter().map(|(of, answers)| (of.about.method.to_string(), answers)).collect();
         write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;

@@ -2,10 +2,10 @@
 
 use std::{fmt::Write, fs, path::Path, sync::LazyLock};
 
-use atelier::{config::Config, onnx_runtime::OnnxRuntime, release::Method};
+use atelier::{config::Config, evaluation::Metric, onnx_runtime::OnnxRuntime, release::Method};
 use atelier_training::{
     data::Data,
-    evaluate::{Cases, Evaluation, Metric, ask, compare},
+    evaluate::{Cases, Evaluation, ask, compare},
     export::{Metadata, Storage, export},
     metrics::{Tally, rank},
     model::{Batch, Example, Model, ModelConfig},

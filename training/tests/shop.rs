@@ -9,7 +9,10 @@ use std::{
     process::{Command, Output},
 };
 
-use atelier::release::{Method, Release};
+use atelier::{
+    evaluation::{Figures, Ranks},
+    release::{Method, Release},
+};
 use atelier_training::data::Data;
 use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};
 use serde_json::Value;
@@ -178,6 +181,12 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
     assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
     assert!(release.manifest().methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
+    // The service reads what training wrote about them.
+    let (figures, ranks) = (Figures::of_release(&release).unwrap(), Ranks::of_release(&release).unwrap());
+    assert!(figures.methods().eq(methods.iter().copied()) && ranks.methods().eq(methods));
+    assert_eq!((figures.comparison.slots, ranks.len()), (24, 24));
+    let recall = figures.of(Method::Gsu).unwrap().summary.scores.recall_at_5.mean;
+    assert!((ranks.recall(Method::Gsu, 5).unwrap() - recall).abs() < 6e-5);
     let fitted = |command: &String| {
         command.contains("fit --method gsu --seed")
             && command.ends_with("config.toml")

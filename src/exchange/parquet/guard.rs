@@ -8,7 +8,7 @@ use ::parquet::errors::ParquetError;
 /// go.) Whatever it was working on must not be used again: the callers end the reading there.
 ///
 /// Only the crate's own work belongs inside, so that a bug of ours is not taken for damage.
-pub(super) fn guarded<V>(work: impl FnOnce() -> Result<V, ParquetError>) -> Result<V, ParquetError> {
+pub(crate) fn guarded<V>(work: impl FnOnce() -> Result<V, ParquetError>) -> Result<V, ParquetError> {
     catch_unwind(AssertUnwindSafe(work))
         .unwrap_or_else(|_| Err(ParquetError::General("its bytes make no sense".into())))
 }

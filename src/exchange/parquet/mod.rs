@@ -7,5 +7,6 @@ mod plan;
 mod read;
 mod write;
 
+pub(crate) use guard::guarded;
 pub(super) use read::Reader;
 pub(super) use write::Writer;

@@ -7,13 +7,16 @@
 
 mod access;
 mod article_view;
+mod csv;
+mod evaluation;
+mod figures;
 mod form;
 mod operations;
 mod profile;
+mod side_by_side;
 mod sign_in;
 mod studio;
 mod visitor;
-mod written;
 
 use axum::{
     Router,
@@ -31,7 +34,9 @@ pub(super) fn router() -> Router<AppState> {
         .merge(access::router())
         .merge(assets::router())
         .merge(operations::router())
+        .merge(side_by_side::router())
         .merge(sign_in::router())
+        .merge(evaluation::router())
         .merge(studio::router())
 }
 

@@ -3,6 +3,7 @@
 //! Whole outfits are drawn again, since their slots belong together, and so are the seeds of each
 //! method; every method is judged on the same draw.
 
+use atelier::evaluation::Metric;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -12,36 +13,6 @@ use crate::{
     number::real,
     random::{Stream, Table},
 };
-
-/// What two methods are compared by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Metric {
-    CrossEntropy,
-    #[serde(rename = "recall_at_1")]
-    RecallAt1,
-    #[serde(rename = "recall_at_5")]
-    RecallAt5,
-    #[serde(rename = "recall_at_250")]
-    RecallAt250,
-    Mrr,
-}
-
-impl Metric {
-    pub const ALL: [Metric; 5] =
-        [Metric::CrossEntropy, Metric::RecallAt1, Metric::RecallAt5, Metric::RecallAt250, Metric::Mrr];
-
-    fn of(self, verdict: &Verdict) -> f64 {
-        let hit = |k: f64| f64::from(u8::from(verdict.rank <= k));
-        match self {
-            Metric::CrossEntropy => verdict.cross_entropy,
-            Metric::RecallAt1 => hit(1.0),
-            Metric::RecallAt5 => hit(5.0),
-            Metric::RecallAt250 => hit(250.0),
-            Metric::Mrr => 1.0 / verdict.rank,
-        }
-    }
-}
 
 /// The first method's figure less the second's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,7 +97,7 @@ impl Sums {
         let outfits = cases.by_outfit().map(|outfit| {
             let (verdicts, others) = rest.split_at(outfit.len());
             rest = others;
-            Metric::ALL.map(|metric| verdicts.iter().map(|verdict| metric.of(verdict)).sum())
+            Metric::ALL.map(|metric| verdicts.iter().map(|verdict| score(metric, verdict)).sum())
         });
         Self(outfits.collect())
     }
@@ -142,6 +113,17 @@ impl Sums {
             }
         }
         total.map(|sum| sum / slots)
+    }
+}
+
+fn score(metric: Metric, verdict: &Verdict) -> f64 {
+    let hit = |k: f64| f64::from(u8::from(verdict.rank <= k));
+    match metric {
+        Metric::CrossEntropy => verdict.cross_entropy,
+        Metric::RecallAt1 => hit(1.0),
+        Metric::RecallAt5 => hit(5.0),
+        Metric::RecallAt250 => hit(250.0),
+        Metric::Mrr => 1.0 / verdict.rank,
     }
 }
 

@@ -18,7 +18,7 @@ mod segments;
 use serde::{Deserialize, Serialize};
 
 pub use answers::{Answers, ask};
-pub use bootstrap::{Difference, Metric};
+pub use bootstrap::Difference;
 pub use calibration::{Bin, Calibration};
 pub use cases::{Case, Cases};
 pub use compare::{Comparison, MethodResult, Spread, compare};

@@ -1,6 +1,7 @@
 //! `evaluation.json`: all figures of a release, for pages.
 
 use anyhow::{Context, Result};
+use atelier::evaluation::LEAST_SLOTS;
 use serde::Serialize;
 use serde_json::{Number, Value};
 
@@ -8,9 +9,6 @@ use crate::{
     evaluate::{Comparison, Evaluation},
     fit::RunConfig,
 };
-
-/// Fewest slots of a segment that is told of.
-const LEAST_SLOTS: u64 = 150;
 
 /// What `evaluation.json` holds.
 #[derive(Debug, Serialize)]
@@ -36,7 +34,7 @@ impl Figures<'_> {
             }
         }
         let mut value = serde_json::to_value(self).context("the figures")?;
-        // Of fewer, a recall's standard error is above three points: that is no figure to choose a method by.
+        // Of fewer, that is no figure to choose a method by.
         let evaluations = value["evaluations"].as_array_mut().into_iter().flatten();
         for segments in evaluations.filter_map(|evaluation| evaluation["segments"].as_array_mut()) {
             segments.retain(|segment| segment["summary"]["slots"].as_u64() >= Some(LEAST_SLOTS));

@@ -4,16 +4,12 @@
 //! Evaluations and the oracle's report come in as the files that other verbs wrote; Markdown and JSON
 //! go out. It computes no figure but means, standard errors over seeds, and shares of the oracle's gap.
 
-mod paper;
-
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
+use atelier::evaluation::{PAPER, PaperRow};
 use serde::Serialize;
 
-pub use paper::PaperRow;
-
-use self::paper::PAPER;
 use crate::{
     baselines::Baseline,
     evaluate::{Evaluation, MethodResult, Spread},

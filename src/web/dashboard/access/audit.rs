@@ -10,7 +10,7 @@ use crate::{
     store::{Actor, AuditEntry, AuditFilter, KeyId, PersonId, Store, StoreError},
     web::{
         AppState, Finding, Problem,
-        dashboard::{Page, Shell, form::PageQuery, visitor::Admin, written},
+        dashboard::{Page, Shell, figures, form::PageQuery, visitor::Admin},
     },
 };
 
@@ -138,7 +138,7 @@ impl EntryView {
         };
         let others = details.into_iter().map(|(name, value)| (name, words(&value)));
         Self {
-            at: written::moment(entry.at),
+            at: figures::moment(entry.at),
             actor: names.of(entry.actor),
             action: entry.action,
             subject: entry.subject,

@@ -18,10 +18,9 @@ use crate::{
     web::{
         AppState, Finding, Kind, Problem,
         dashboard::{
-            Page, Shell,
+            Page, Shell, figures,
             form::Form,
             visitor::{Admin, Visitor},
-            written,
         },
         extract::Path,
     },
@@ -67,7 +66,7 @@ impl KeyView {
 
     fn new(key: &ApiKey, now: Timestamp) -> Self {
         let standing = match key.revoked_at {
-            Some(at) => Standing::Revoked(written::moment(at)),
+            Some(at) => Standing::Revoked(figures::moment(at)),
             None if key.expires_at.is_some_and(|end| end <= now) => Standing::Expired,
             None => Standing::Valid,
         };
@@ -75,9 +74,9 @@ impl KeyView {
             id: key.id.0,
             label: key.label.to_string(),
             scopes: key.scopes.join(", "),
-            created: written::moment(key.created_at),
-            expires: key.expires_at.map(written::moment),
-            used: key.last_used_at.map(written::moment),
+            created: figures::moment(key.created_at),
+            expires: key.expires_at.map(figures::moment),
+            used: key.last_used_at.map(figures::moment),
             standing,
         }
     }

@@ -18,10 +18,9 @@ use crate::{
     web::{
         AppState, Problem,
         dashboard::{
-            Page, Shell,
+            Page, Shell, figures,
             form::Form,
             visitor::{Admin, Visitor},
-            written,
         },
     },
 };
@@ -54,8 +53,8 @@ impl PersonView {
             id: person.id.0,
             name: person.name.to_string(),
             role: person.role,
-            since: written::moment(person.created_at),
-            disabled: person.disabled_at.map(written::moment),
+            since: figures::moment(person.created_at),
+            disabled: person.disabled_at.map(figures::moment),
             own: person.id == visitor.person.id,
         }
     }

@@ -7,7 +7,7 @@ use axum::{extract::State, response::Html};
 
 use super::{
     Tab,
-    figures::{MethodRow, RouteRow, method_rows, route_rows},
+    rows::{MethodRow, RouteRow, method_rows, route_rows},
     spark::{Spark, sparks},
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     store::Timestamp,
     web::{
         AppState, Problem,
-        dashboard::{Page, Shell, visitor::Admin, written},
+        dashboard::{Page, Shell, figures, visitor::Admin},
         metrics::Reading,
     },
 };
@@ -51,7 +51,7 @@ pub(super) async fn page(
         tab: Tab::Live,
         at: time_of_day(now),
         release: offer.as_ref().map(|offer| offer.name().to_owned()),
-        figures: figures(&state, &reading, offer.as_deref()).await?,
+        figures: totals(&state, &reading, offer.as_deref()).await?,
         sparks: sparks(&state.metrics.moments()),
         methods: offer.as_ref().map(|offer| method_rows(&reading, offer)).unwrap_or_default(),
         routes,
@@ -67,7 +67,7 @@ fn time_of_day(now: SystemTime) -> String {
     time.trim_end_matches('Z').to_owned()
 }
 
-async fn figures(
+async fn totals(
     state: &AppState,
     reading: &Reading,
     offer: Option<&Offer>,
@@ -85,14 +85,14 @@ async fn figures(
         }
     }
     let mut figures = vec![
-        ("articles", written::count(articles)),
-        ("customers", written::count(customers)),
-        ("outfits", written::count(outfits)),
-        ("answers", written::whole(answers)),
-        ("errors (5xx)", written::whole(errors)),
+        ("articles", figures::count(articles)),
+        ("customers", figures::count(customers)),
+        ("outfits", figures::count(outfits)),
+        ("answers", figures::whole(answers)),
+        ("errors (5xx)", figures::whole(errors)),
     ];
     if let Some(offer) = offer {
-        let unknown = written::count(offer.catalogue.unknown_count() as u64);
+        let unknown = figures::count(offer.catalogue.unknown_count() as u64);
         figures.insert(1, ("articles unknown to the release", unknown));
     }
     Ok(figures)
@@ -120,13 +120,13 @@ fn runs(
     runs.push(("API keys", keys.to_owned()));
     if let Some(began) = reading.value("process_start_time_seconds") {
         #[expect(clippy::cast_precision_loss, reason = "a date")]
-        runs.push(("Runs for", written::duration((now.millis() as f64 / 1000.0 - began).max(0.0))));
+        runs.push(("Runs for", figures::duration((now.millis() as f64 / 1000.0 - began).max(0.0))));
     }
     if let Some(bytes) = reading.value("process_resident_memory_bytes") {
-        runs.push(("Memory", format!("{} MB", written::whole(bytes / 1e6))));
+        runs.push(("Memory", format!("{} MB", figures::whole(bytes / 1e6))));
     }
     if let Some(seconds) = reading.value("process_cpu_seconds_total") {
-        runs.push(("Processor time", written::duration(seconds)));
+        runs.push(("Processor time", figures::duration(seconds)));
     }
     runs
 }

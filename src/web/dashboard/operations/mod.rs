@@ -1,9 +1,9 @@
 //! `/operations`: how the service does, which release answers, and which of its methods.
 
-mod figures;
 mod live;
 mod releases;
 mod routing;
+mod rows;
 mod spark;
 
 use axum::{Router, routing::get};

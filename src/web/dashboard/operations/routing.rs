@@ -19,9 +19,9 @@ use crate::{
         AppState, Problem,
         dashboard::{
             Page, Shell,
+            figures::{self, percent},
             form::{Form, PageQuery},
             visitor::{Admin, Visitor},
-            written,
         },
         feedback::{Share, share},
         routing::{faults, set_routing},
@@ -152,14 +152,13 @@ struct Acceptance {
 impl CountRow {
     fn new(counts: FeedbackCounts) -> Self {
         let FeedbackCounts { release, method, arm, shown, accepted, rejected, bought } = counts;
-        let numbers = [shown, accepted, rejected, bought].map(written::count);
+        let numbers = [shown, accepted, rejected, bought].map(figures::count);
         Self { method, release, arm, numbers, acceptance: share(accepted, shown).map(Acceptance::new) }
     }
 }
 
 impl Acceptance {
     fn new(Share { value, low, high }: Share) -> Self {
-        let percent = |share: f64| format!("{:.1} %", share * 100.0);
         let at = [low, value, high].map(|share| format!("{:.1}", share * 200.0));
         Self { value: percent(value), low: percent(low), high: percent(high), at }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::figures::milliseconds;
+use super::rows::milliseconds;
 use crate::web::metrics::{Estimate, Moment};
 
 /// The drawing's own size; it is stretched to its place.

@@ -5,7 +5,7 @@ use crate::{
     offer::Offer,
     release::Method,
     web::{
-        dashboard::written,
+        dashboard::figures,
         metrics::{Estimate, Labels, Reading, Spread},
     },
 };
@@ -80,11 +80,11 @@ impl Measured {
         MethodRow {
             method,
             is_default,
-            parameters: written::count(entry.parameters),
-            waiting: written::count(state.waiting as u64),
-            limit: written::count(state.limit as u64),
+            parameters: figures::count(entry.parameters),
+            waiting: figures::count(state.waiting as u64),
+            limit: figures::count(state.limit as u64),
             copies: state.workers,
-            questions: written::whole(batch.sum),
+            questions: figures::whole(batch.sum),
             batch: batch.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.1}")),
             queued: quantiles(&of(&self.queued, method)),
             inferred: quantiles(&of(&self.inferred, method)),
@@ -114,7 +114,7 @@ fn refused(reading: &Reading, method: Method) -> Option<String> {
     let counts = reading.values("atelier_requests_rejected_total");
     let own = counts.filter(|(labels, count)| labels["method"] == method.as_str() && *count > 0.0);
     let reasons: Vec<String> =
-        own.map(|(labels, count)| format!("{} {}", written::whole(count), labels["reason"])).collect();
+        own.map(|(labels, count)| format!("{} {}", figures::whole(count), labels["reason"])).collect();
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
@@ -131,7 +131,7 @@ pub(super) fn route_rows(reading: &Reading) -> (Vec<RouteRow>, usize) {
         },
         status: labels["status"].clone(),
         is_error: labels["status"].starts_with('5'),
-        answers: written::whole(spread.count),
+        answers: figures::whole(spread.count),
         half: milliseconds(spread.quantile(0.5)),
         most: milliseconds(spread.quantile(0.95)),
     });
@@ -147,11 +147,11 @@ pub(super) fn milliseconds(seconds: Option<Estimate>) -> String {
             match ms {
                 ..1.0 => format!("{ms:.2}"),
                 1.0..10.0 => format!("{ms:.1}"),
-                10.0..100.0 => written::whole(ms),
-                _ => written::whole((ms / 10.0).round() * 10.0),
+                10.0..100.0 => figures::whole(ms),
+                _ => figures::whole((ms / 10.0).round() * 10.0),
             }
         }
-        Some(Estimate::Above(seconds)) => format!("> {}", written::whole(seconds * 1000.0)),
+        Some(Estimate::Above(seconds)) => format!("> {}", figures::whole(seconds * 1000.0)),
     }
 }
 

@@ -1,0 +1,50 @@
+//! How sure a method was against how often it was right.
+
+use super::{
+    mark::{classes, outline},
+    svg::{Anchor, Svg},
+};
+
+/// One method's bins.
+#[derive(Debug)]
+pub struct Reliability<'a> {
+    pub title: &'a str,
+    pub about: &'a str,
+    /// Which colour and mark it has, from 0 up.
+    pub kind: usize,
+    /// Confidence and accuracy of each bin, from 0 to 1.
+    pub bins: Vec<(f64, f64)>,
+    /// The largest share on both axes.
+    pub most: f64,
+}
+
+const SIZE: f64 = 236.0;
+const LEFT: f64 = 42.0;
+const RIGHT: f64 = 226.0;
+const TOP: f64 = 10.0;
+const BOTTOM: f64 = 194.0;
+
+pub fn reliability(chart: &Reliability<'_>) -> String {
+    let mut svg = Svg::new("reliability", SIZE, SIZE, chart.title, chart.about);
+    let scale = super::Scale::Linear { from: 0.0, to: chart.most };
+    let place = |(x, y): (f64, f64)| {
+        (LEFT + scale.place(x) * (RIGHT - LEFT), BOTTOM - scale.place(y) * (BOTTOM - TOP))
+    };
+    for tick in scale.ticks() {
+        let (x, y) = place((tick, tick));
+        let written = format!("{:.0} %", 100.0 * tick);
+        svg.line("grid", (LEFT, y), (RIGHT, y));
+        svg.line("grid", (x, TOP), (x, BOTTOM));
+        svg.text("", (LEFT - 6.0, y + 4.0), Anchor::End, &written);
+        svg.text("", (x, BOTTOM + 18.0), Anchor::Middle, &written);
+    }
+    svg.line("even", place((0.0, 0.0)), place((chart.most, chart.most)));
+    svg.text("name", (f64::midpoint(LEFT, RIGHT), SIZE - 4.0), Anchor::Middle, "how sure");
+    svg.text("name", (LEFT + 6.0, TOP + 12.0), Anchor::Start, "how often right");
+    svg.put(format_args!("<g class=\"{}\">", classes(chart.kind)));
+    svg.polyline(chart.bins.iter().map(|&bin| place(bin)));
+    let marks: String = chart.bins.iter().map(|&bin| outline(chart.kind, place(bin), 3.4)).collect();
+    svg.path("point", &marks);
+    svg.put("</g>");
+    svg.finish()
+}

@@ -1,0 +1,81 @@
+//! `/evaluation/customers`: the customers for whom two methods differ most.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::{
+    Tab, cases, lack,
+    versus::{Asked, Pager, VersusQuery, known, page_of},
+    written,
+};
+use crate::{
+    evaluation::{By, CustomerApart, Lead},
+    web::{
+        AppState, Problem,
+        dashboard::{Page, Shell, form::PageQuery, visitor::Analyst},
+    },
+};
+
+/// Customers of a page.
+const SIZE: usize = 30;
+
+#[derive(Template)]
+#[template(path = "evaluation/customers.html")]
+struct CustomersPage {
+    shell: Shell,
+    tab: Tab,
+    asked: Asked,
+    pager: Pager,
+    customers: Vec<CustomerView>,
+    bys: [By; 2],
+    leads: [Lead; 2],
+}
+
+struct CustomerView {
+    customer: String,
+    cases: u32,
+    difference: String,
+    apart: String,
+    /// Their cases.
+    link: String,
+}
+
+pub(super) async fn page(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+    PageQuery(query): PageQuery<VersusQuery>,
+) -> Result<Html<String>, Problem> {
+    let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Customers);
+    let Some(offer) = state.offers.current() else { return lack::no_release(shell, tab) };
+    let ranks = match offer.evaluation.ranks().await {
+        Ok(ranks) => ranks,
+        Err(found) => return lack::page(shell, tab, &found),
+    };
+    let asked = Asked::new(query, &ranks, offer.serving.release().manifest().default_method)?;
+    let known = known(&state.store, &ranks).await?;
+    let found = ranks.customers_apart(asked.versus, asked.selection(&known));
+    let view = |apart: &CustomerApart<'_>| CustomerView::new(*apart, &asked);
+    let page = CustomersPage {
+        tab,
+        pager: Pager::new(&asked, tab.path(), found.len(), SIZE),
+        customers: page_of(&found, asked.page, SIZE).map(view).collect(),
+        asked,
+        bys: By::ALL,
+        leads: Lead::ALL,
+        shell,
+    };
+    Ok(Html(page.render()?))
+}
+
+impl CustomerView {
+    fn new(apart: CustomerApart<'_>, asked: &Asked) -> Self {
+        let CustomerApart { customer, cases, difference } = apart;
+        Self {
+            customer: customer.to_string(),
+            cases,
+            difference: written::sign(difference, &written::plain(difference.abs())),
+            apart: cases::words(asked.versus, difference),
+            link: asked.of_customer(Tab::Cases.path(), customer),
+        }
+    }
+}
