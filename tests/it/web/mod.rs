@@ -1,5 +1,6 @@
 //! The service over HTTP, on a port and a database of its own.
 
+pub mod access;
 pub mod api_guide;
 pub mod articles;
 pub mod comparing;
@@ -10,6 +11,7 @@ pub mod foreign_release;
 pub mod health;
 pub mod keys;
 pub mod metrics;
+pub mod operations;
 pub mod outfits;
 pub mod pictures;
 pub mod problems;
