@@ -179,9 +179,16 @@ impl Window {
         self.command("execute/async", &json!({"script": script, "args": []})).await.unwrap()
     }
 
-    /// The whole page as PNG.
+    /// The whole page as WebP.
     pub async fn picture(&self) -> Vec<u8> {
-        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        // What is loaded late is loaded now.
+        let all = "const done = arguments[0], all = [...document.images]; all.forEach(one => one.loading = 'eager'); \
+                   Promise.all(all.map(one => one.decode().catch(() => 0))).then(() => done(0))";
+        self.run_later(all).await;
+        let height = self.run("return document.documentElement.scrollHeight").await;
+        let width = self.run("return document.documentElement.clientWidth").await;
+        let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+        let whole = json!({"format": "webp", "quality": 70, "captureBeyondViewport": true, "clip": clip});
         let picture = self.chromium("Page.captureScreenshot", &whole).await;
         STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
     }
