@@ -3,8 +3,7 @@
 use super::drawing::{
     Garment,
     Paint::{
-        Button, Cloth, Cord, Deep, Dial, Dot, Fold, Glass, Light, Metal, Plain, Seam, Shade, Sheen, Stitch,
-        Strap,
+        Button, Cloth, Cord, Deep, Dial, Dot, Fold, Glass, Light, Metal, Plain, Seam, Sheen, Stitch, Strap,
     },
     folded, one, pair,
 };
@@ -31,10 +30,10 @@ const SCARF: Garment = Garment::knitted(&[
     one(Fold, "M92 92C90 126 88 158 86 192L98 190C102 156 106 124 110 92Z"),
     one(Cloth, "M94 84C100 124 104 166 108 206C120 210 134 210 146 207C142 164 136 124 128 84Z"),
     one(Fold, "M118 90C126 128 130 168 133 209L146 207C142 164 136 124 128 84Z"),
-    folded(Deep, "M100 38C76 38 56 46 54 60C66 74 84 78 100 78"),
-    folded(Cloth, "M100 64C78 64 60 58 54 48C44 60 42 78 52 92C66 106 84 110 100 110"),
+    folded(Deep, "M100 38C76 38 58 44 52 56C66 74 84 78 100 78"),
+    folded(Cloth, "M100 66C80 66 64 61 57 54C51 50 46 58 44 68C43 79 46 86 52 92C66 106 84 110 100 110"),
     one(Seam, "M58 66C76 82 100 88 124 82M62 88C82 100 106 102 128 96"),
-    one(Fold, "M146 48C156 60 158 78 148 92C140 100 130 105 120 108C136 92 146 74 146 48Z"),
+    one(Fold, "M148 52C155 58 157 78 148 92C140 100 130 105 120 108C136 92 146 74 148 52Z"),
     one(
         Cloth,
         "M96 76C108 78 122 80 132 86C134 96 132 106 128 112C116 112 104 108 94 102C91 94 92 84 96 76Z",
@@ -91,7 +90,7 @@ const BEANIE: Garment = Garment::knitted(&[
 ]);
 
 const SUNGLASSES: Garment = Garment::knitted(&[
-    pair(Cord, "M23 104C21 92 24 80 34 70C36 68 38 69 38 72"),
+    pair(Cord, "M23 104C22 92 26 80 39 71"),
     pair(Glass, "M26 106C40 100 68 100 86 106C90 126 82 152 60 154C36 154 26 132 26 106Z"),
     pair(Light, "M36 112L52 108L38 138C33 130 32 120 36 112ZM58 107L64 107L44 144L41 141Z"),
     pair(Strap, "M24 104C40 98 68 98 88 104C92 128 84 156 60 157C34 157 25 132 24 104Z"),
@@ -123,18 +122,18 @@ const WATCH: Garment = Garment::knitted(&[
 ]);
 
 const JEWELLERY: Garment = Garment::knitted(&[
-    one(Cord, "M48 40C44 100 70 150 100 156C130 150 156 100 152 40"),
-    one(Cord, "M64 38C62 86 80 116 100 120C120 116 138 86 136 38"),
-    folded(Cloth, "M100 120C94 124 92 130 92 134C92 140 96 144 100 144"),
-    folded(Cloth, "M100 156L86 172L100 204"),
-    folded(Seam, "M100 172L86 172M100 204L94 172L100 156"),
+    one(Cord, "M42 30C36 96 66 148 100 154C134 148 164 96 158 30"),
+    one(Cord, "M62 30C60 80 78 108 100 112C122 108 140 80 138 30"),
+    folded(Cloth, "M100 112C92 117 90 123 90 128C90 136 95 140 100 140"),
+    one(Light, "M96 120C94 124 94 130 97 134C95 129 96 124 100 121Z"),
+    folded(Cloth, "M100 154L82 171L100 208"),
+    folded(Seam, "M100 171L82 171M100 208L92 171L100 154"),
+    one(Deep, "M100 171L108 171L100 208Z"),
+    one(Light, "M82 171L92 171L100 154Z"),
+    pair(Seam, "M36 176C36 168 29 166 30 160C31 154 39 155 39 160"),
     pair(
         Cloth,
-        "M42 188C48 188 52 193 52 199C52 205 48 210 42 210C36 210 32 205 32 199C32 193 36 188 42 188Z",
+        "M36 175C43 184 49 190 49 199C49 207 43 212 36 212C29 212 23 207 23 199C23 190 29 184 36 175Z",
     ),
-    pair(Seam, "M42 188C42 182 36 180 37 174C38 170 44 170 45 174"),
-    pair(Light, "M38 194C40 191 43 191 45 193C42 194 40 197 39 200Z"),
-    one(Sheen, "M92 172L98 160"),
-    one(Shade, "M98 126C100 124 103 126 103 129C102 131 99 131 98 129Z"),
-    one(Deep, "M100 176L106 174L101 190Z"),
+    pair(Light, "M29 194C31 190 34 188 36 186C35 191 32 194 32 203C29 201 28 198 29 194Z"),
 ]);

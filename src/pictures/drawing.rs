@@ -111,10 +111,12 @@ impl Garment {
         let weave = Weave::of(look, &palette, self.grain);
         let mut svg = String::with_capacity(3000);
         svg.push_str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 200 240\">");
-        if self.parts.iter().any(|part| part.paint == Paint::Cloth) {
+        svg.push_str(
+            "<g fill=\"none\" stroke-linejoin=\"round\" stroke-linecap=\"round\" stroke-width=\"1.5\">",
+        );
+        if self.parts.iter().any(|part| matches!(part.paint, Paint::Cloth | Paint::Sheer)) {
             svg.push_str(&weave.definition);
         }
-        svg.push_str("<g fill=\"none\" stroke-linejoin=\"round\" stroke-linecap=\"round\">");
         for part in self.parts {
             let path = match part.shape {
                 Shape::Folded => path::folded(part.path),
@@ -135,12 +137,12 @@ impl Paint {
     /// The attributes of each stroke of the brush, one after another; none where the material does without.
     fn strokes(self, material: &str, palette: &Palette, weave: &Weave) -> Vec<String> {
         let Palette { cloth, shade, deep, gloss, seam, line, .. } = *palette;
-        let fill = |tone: Tone| format!("fill=\"{tone}\" stroke=\"{line}\" stroke-width=\"1.5\"");
+        let fill = |tone: Tone| format!("fill=\"{tone}\" stroke=\"{line}\"");
         let stroke = |tone: Tone, width: f32| format!("stroke=\"{tone}\" stroke-width=\"{width}\"");
         let cased = |width: f32| vec![stroke(line, width + 2.4), stroke(cloth, width)];
         let metal = |tone: Tone| format!("fill=\"{tone}\" stroke=\"{METAL_LINE}\"");
         match self {
-            Paint::Cloth => vec![format!("fill=\"{}\" stroke=\"{line}\" stroke-width=\"1.5\"", weave.fill)],
+            Paint::Cloth => vec![format!("fill=\"{}\" stroke=\"{line}\"", weave.fill)],
             Paint::Plain => vec![fill(cloth)],
             Paint::Shade => vec![fill(shade)],
             Paint::Deep => vec![fill(deep)],
@@ -173,7 +175,10 @@ impl Paint {
             Paint::Glass => vec![format!("fill=\"#33363b\" stroke=\"#7f8388\"")],
             Paint::Dial => vec![format!("fill=\"#f6f2ea\" stroke=\"{METAL_LINE}\"")],
             Paint::Sheer => {
-                vec![format!("fill=\"{cloth}\" fill-opacity=\".82\" stroke=\"{line}\" stroke-width=\"1.3\"")]
+                vec![format!(
+                    "fill=\"{}\" fill-opacity=\".84\" stroke=\"{line}\" stroke-width=\"1.3\"",
+                    weave.fill
+                )]
             }
         }
     }

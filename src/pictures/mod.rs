@@ -23,7 +23,11 @@ mod tests;
 mod tops;
 mod weave;
 
-use self::drawing::{Garment, Paint::Seam, one};
+use self::drawing::{
+    Garment,
+    Paint::{Cord, Strap},
+    one,
+};
 
 /// A garment in words; an empty word says nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,10 +67,6 @@ fn drawn(kind: &str, gender: &str) -> Option<&'static Garment> {
 
 /// An empty hanger, for types that nobody drew.
 const HANGER: Garment = Garment::woven(&[
-    one(
-        drawing::Paint::Strap,
-        "M28 152L100 102L172 152C178 158 176 164 168 164L32 164C24 164 22 158 28 152Z",
-    ),
-    one(drawing::Paint::Cord, "M100 99C100 88 116 86 116 73C116 63 108 58 100 58C92 58 86 63 85 71"),
-    one(Seam, "M36 170L164 170"),
+    one(Strap, "M28 152L100 102L172 152C178 158 176 164 168 164L32 164C24 164 22 158 28 152Z"),
+    one(Cord, "M100 99C100 88 116 86 116 73C116 63 108 58 100 58C92 58 86 63 85 71"),
 ]);

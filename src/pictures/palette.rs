@@ -11,7 +11,7 @@ pub(super) struct Tone([u8; 3]);
 
 /// Word, cloth, and the second tone that patterns are drawn in.
 const COLOURS: [(&str, &str, &str); 16] = [
-    ("black", "2e2d32", "d8d0c4"),
+    ("black", "333238", "d8d0c4"),
     ("white", "faf8f4", "506282"),
     ("grey", "9c9b9a", "4a4b50"),
     ("navy", "2a3655", "dcd5c6"),

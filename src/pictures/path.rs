@@ -115,34 +115,40 @@ fn read(text: &str) -> Vec<Run> {
     runs
 }
 
+/// In steps from point to point, whose numbers are shorter than places.
 fn write(run: &Run, text: &mut String) {
     text.push('M');
-    points(&[run.start], text);
+    let mut at = run.start;
+    numbers(&[at], [0.0, 0.0], text);
     for segment in &run.segments {
         match *segment {
             Segment::Line(to) => {
-                text.push('L');
-                points(&[to], text);
+                text.push('l');
+                numbers(&[to], at, text);
+                at = to;
             }
             Segment::Curve(a, b, to) => {
-                text.push('C');
-                points(&[a, b, to], text);
+                text.push('c');
+                numbers(&[a, b, to], at, text);
+                at = to;
             }
         }
     }
     if run.segments.is_empty() {
         text.push_str("h0");
     } else if run.closed {
-        text.push('Z');
+        text.push('z');
     }
 }
 
-fn points(points: &[Point], text: &mut String) {
-    for (place, number) in points.iter().flatten().enumerate() {
-        if place > 0 {
+fn numbers(points: &[Point], from: Point, text: &mut String) {
+    let steps = points.iter().flat_map(|[x, y]| [x - from[0], y - from[1]]);
+    for (place, step) in steps.enumerate() {
+        // A minus separates by itself.
+        let tenths = (step * 10.0).round() / 10.0 + 0.0;
+        if place > 0 && tenths >= 0.0 {
             text.push(' ');
         }
-        let tenths = (number * 10.0).round() / 10.0;
         write!(text, "{tenths}").expect("a string takes what is written; this is a bug");
     }
 }
@@ -155,9 +161,9 @@ mod tests {
     fn a_half_becomes_a_whole_and_a_path_gets_a_twin() {
         assert_eq!(
             folded("M100 10L60 20C50 30 50 40 100 90"),
-            "M100 10L60 20C50 30 50 40 100 90C150 40 150 30 140 20L100 10Z"
+            "M100 10l-40 10c-10 10-10 20 40 70c50-50 50-60 40-70l-40-10z"
         );
-        assert_eq!(paired("M20 30L40.5 30Z"), "M20 30L40.5 30ZM180 30L159.5 30Z");
-        assert_eq!(paired("M90 10M80 5 70 5"), "M90 10h0M110 10h0M80 5L70 5M120 5L130 5");
+        assert_eq!(paired("M20 30L40.5 30Z"), "M20 30l20.5 0zM180 30l-20.5 0z");
+        assert_eq!(paired("M90 10M80 5 70 5"), "M90 10h0M110 10h0M80 5l-10 0M120 5l10 0");
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct ArticleView {
     pub(super) name: String,
     /// Its type in words: `trench coat`.
     pub(super) kind: String,
-    /// Brand, material and colour, as far as they are known.
+    /// Brand, colour and material, as far as they are known and the name does not say them.
     pub(super) about: String,
     pub(super) price: Option<String>,
     pub(super) picture: String,
@@ -26,11 +26,13 @@ impl ArticleView {
     pub(super) fn new(article: &Article) -> Self {
         let first = |name: &str| article.words(name).next().map(str::to_owned);
         let kind = article.kind().replace('-', " ");
-        let about: Vec<String> = ["brand", "colour", "material"].into_iter().filter_map(first).collect();
         let name = first("name").unwrap_or_else(|| {
             let words = [first("colour"), first("material"), Some(kind.clone())];
             words.into_iter().flatten().collect::<Vec<_>>().join(" ")
         });
+        let said = name.to_lowercase();
+        let about = ["brand", "colour", "material"].into_iter().filter_map(first);
+        let about: Vec<String> = about.filter(|word| !said.contains(&word.to_lowercase())).collect();
         Self {
             id: article.id.to_string(),
             name,

@@ -6,9 +6,12 @@
 //! JSON endpoints are; they are no part of the OpenAPI document.
 
 mod article_view;
+mod csv;
 mod evaluation;
+mod figures;
 mod form;
 mod profile;
+mod side_by_side;
 mod sign_in;
 mod studio;
 mod visitor;
@@ -27,6 +30,7 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(home))
         .merge(assets::router())
+        .merge(side_by_side::router())
         .merge(sign_in::router())
         .merge(evaluation::router())
         .merge(studio::router())

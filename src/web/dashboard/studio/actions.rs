@@ -27,17 +27,8 @@ pub(super) struct Verdict {
     /// The studio's address as it was.
     view: String,
     completion_id: String,
-    slot: usize,
-    article: String,
-    rank: u32,
-    verdict: VerdictKind,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum VerdictKind {
-    Accepted,
-    Rejected,
+    /// `accepted/1/3/a-12`: the verdict, the slot, the suggestion's rank and the article.
+    verdict: String,
 }
 
 /// Notes it as feedback; then the article lies in the outfit, or is suggested no more.
@@ -47,29 +38,43 @@ pub(super) async fn feedback(
     Form(verdict): Form<Verdict>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&verdict.view)?;
-    let article = ArticleId::new(verdict.article.as_str())
-        .map_err(|error| Problem::invalid(vec![Finding::parameter("article", error.to_string())]))?;
-    if verdict.slot >= view.slots.len() {
-        let detail = format!("the outfit has {} slots, found slot {}", view.slots.len(), verdict.slot);
-        return Err(Problem::invalid(vec![Finding::parameter("slot", detail)]));
-    }
-    let (kind, next) = match verdict.verdict {
-        VerdictKind::Accepted => (KindBody::Accepted, view.filled(verdict.slot, &article)),
-        VerdictKind::Rejected => (KindBody::Rejected, view.with(|view| view.exclude.push(article.clone()))),
+    let (accepted, slot, rank, article) = read(&verdict.verdict, &view)
+        .map_err(|detail| Problem::invalid(vec![Finding::parameter("verdict", detail)]))?;
+    let (kind, next) = if accepted {
+        (KindBody::Accepted, view.filled(slot, &article))
+    } else {
+        (KindBody::Rejected, view.with(|view| view.exclude.push(article.clone())))
     };
     // The same verdict, sent twice, counts once.
-    let said = format!("{}/{}/{article}/{kind:?}", verdict.completion_id, verdict.slot);
+    let said = format!("{}/{}/{article}/{kind:?}", verdict.completion_id, slot);
     let event = EventBody {
         id: format!("studio-{}", digest::of(said.as_bytes())),
         completion_id: verdict.completion_id,
         kind,
-        slot: u32::try_from(verdict.slot).expect("an outfit is short; this is a bug"),
-        article: verdict.article,
-        rank: Some(verdict.rank),
+        slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
+        article: article.to_string(),
+        rank: Some(rank),
         customer: view.customer.map(|customer| customer.to_string()),
     };
     feedback::take(&state, event, SystemTime::now().into()).await?;
     Ok(Redirect::to(&next.href()).into_response())
+}
+
+/// Whether it was accepted, its slot and rank, and the article.
+fn read(verdict: &str, view: &View) -> Result<(bool, usize, u32, ArticleId), String> {
+    let parts: Vec<&str> = verdict.splitn(4, '/').collect();
+    let [kind, slot, rank, article] = parts[..] else {
+        return Err(format!("a verdict is kind/slot/rank/article, found {verdict:?}"));
+    };
+    let accepted = match kind {
+        "accepted" => true,
+        "rejected" => false,
+        other => return Err(format!("a verdict is accepted or rejected, not {other:?}")),
+    };
+    let slot = slot.parse().ok().filter(|slot| *slot < view.slots.len());
+    let slot = slot.ok_or_else(|| format!("the outfit has {} slots", view.slots.len()))?;
+    let rank = rank.parse().map_err(|_| format!("a rank is a whole number, found {rank:?}"))?;
+    Ok((accepted, slot, rank, ArticleId::new(article).map_err(|error| error.to_string())?))
 }
 
 #[derive(Deserialize)]

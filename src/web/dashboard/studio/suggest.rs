@@ -12,6 +12,7 @@ use crate::{
         complete::{Asked, completion_id},
         dashboard::{
             article_view::ArticleView,
+            figures::{percent, times},
             profile::{self, spaced},
         },
     },
@@ -94,7 +95,7 @@ pub(super) async fn suggest(
             given,
             outfit: view.slots.clone(),
             method: choice.method,
-            k: view.k(),
+            k: view.k_each(),
             filters: view.filters(),
             diversity: if view.varied { VARIED } else { 0.0 },
             lift: true,
@@ -155,7 +156,7 @@ impl Shown<'_> {
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
             lift: suggestion.lift.map(times),
             reasons: suggestion.reasons.iter().flatten().map(|reason| self.reason(reason)).collect(),
-            moved: before.as_ref().map(|before| moved(before.get(&suggestion.article.id).copied(), rank)),
+            moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
             href: self.view.filled(blank.slot, &suggestion.article.id).href(),
         };
         BlankView {
@@ -200,29 +201,14 @@ impl Shown<'_> {
     }
 }
 
-fn moved(before: Option<usize>, rank: usize) -> Moved {
-    match before {
+fn moved(before: &HashMap<ArticleId, usize>, article: &ArticleId, rank: usize) -> Moved {
+    match before.get(article) {
+        None if before.len() < BEFORE => Moved { words: "was ruled out".into(), class: "good" },
         None => Moved { words: format!("new, was below {BEFORE}"), class: "good" },
-        Some(before) if before > rank => Moved { words: format!("▲ from {before}"), class: "good" },
-        Some(before) if before < rank => Moved { words: format!("▼ from {before}"), class: "bad" },
+        Some(&before) if before > rank => Moved { words: format!("▲ from {before}"), class: "good" },
+        Some(&before) if before < rank => Moved { words: format!("▼ from {before}"), class: "bad" },
         Some(_) => Moved { words: "as before".into(), class: "quiet" },
     }
-}
-
-/// `0.4 %`: small ones with as many digits as say something.
-fn percent(share: f64) -> String {
-    let hundredths = 100.0 * share;
-    let digits = match hundredths {
-        large if large >= 10.0 => 0,
-        small if small >= 1.0 => 1,
-        smaller if smaller >= 0.1 => 2,
-        _ => 3,
-    };
-    format!("{hundredths:.digits$} %")
-}
-
-fn times(factor: f64) -> String {
-    if factor >= 10.0 { format!("×{factor:.0}") } else { format!("×{factor:.2}") }
 }
 
 #[cfg(test)]
@@ -230,13 +216,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_the_digits_that_say_something() {
-        assert_eq!([0.43, 0.043, 0.0043, 0.00043].map(percent), ["43 %", "4.3 %", "0.43 %", "0.043 %"]);
-        assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
-        assert_eq!(moved(Some(9), 2).words, "▲ from 9");
-        assert_eq!(
-            (moved(Some(2), 2).class, moved(Some(1), 2).class, moved(None, 2).class),
-            ("quiet", "bad", "good")
-        );
+    fn what_moves_says_from_where() {
+        let id = |name: &str| ArticleId::new(name).unwrap();
+        let before = HashMap::from([(id("a"), 1), (id("b"), 2), (id("c"), 3)]);
+        let said = |name: &str, rank| moved(&before, &id(name), rank).words;
+        assert_eq!([said("b", 1), said("a", 2), said("c", 3)], ["▲ from 2", "▼ from 1", "as before"]);
+        assert_eq!(said("d", 1), "was ruled out");
     }
 }

@@ -14,6 +14,8 @@ use crate::{
 /// Suggestions for each blank where the address does not say.
 const DEFAULT_K: usize = 8;
 const MOST_K: usize = 24;
+/// Suggestions on one page.
+const MOST_OF_ALL: usize = 32;
 /// In the place of a feature's value: as if it were not known.
 pub(super) const NOT_GIVEN: &str = "(not given)";
 
@@ -236,6 +238,11 @@ impl View {
 
     pub(super) fn k(&self) -> usize {
         self.k.unwrap_or(DEFAULT_K)
+    }
+
+    /// Suggestions for each blank: fewer where there are many blanks, so that the page stays one to look through.
+    pub(super) fn k_each(&self) -> usize {
+        self.k().min((MOST_OF_ALL / self.blanks().max(1)).max(4))
     }
 
     pub(super) fn blanks(&self) -> usize {
