@@ -13,24 +13,21 @@ pub type Mix = Vec<f32>;
 
 /// Questions asked at once: a batch, so that completions wait for one such at most.
 const BATCH: usize = 64;
-/// A batch that is not answered in this time never is.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a full queue is waited for.
-const ATTEMPTS: u32 = 20;
 
 /// The mixes of outfits, each given by the vocabulary's indices: one article to seven. Of more there is no room for
 /// the blank that is asked about, and the first seven are taken.
 ///
-/// `told` hears how many are done.
+/// A batch that is not answered within `patience` never is. `told` hears how many are done.
 pub async fn mixes_of(
     serving: &Serving,
     method: Method,
     outfits: &[Vec<u32>],
+    patience: Duration,
     mut told: impl FnMut(usize),
 ) -> Result<Vec<Mix>, AskError> {
     let mut mixes = Vec::with_capacity(outfits.len());
     for outfits in outfits.chunks(BATCH) {
-        mixes.extend(ask(serving, method, outfits).await?);
+        mixes.extend(ask(serving, method, outfits, Instant::now() + patience).await?);
         told(mixes.len());
     }
     Ok(mixes)
@@ -48,7 +45,12 @@ pub fn mix_of(mixes: &[Mix]) -> Option<Mix> {
     Some(mean)
 }
 
-async fn ask(serving: &Serving, method: Method, outfits: &[Vec<u32>]) -> Result<Vec<Mix>, AskError> {
+async fn ask(
+    serving: &Serving,
+    method: Method,
+    outfits: &[Vec<u32>],
+    deadline: Instant,
+) -> Result<Vec<Mix>, AskError> {
     let (vocabulary, schema) = (serving.release().vocabulary(), serving.release().schema());
     // Personas come from the articles alone; nothing is said of the customer.
     let context: Context = vec![Vec::new(); schema.features().len()].into();
@@ -58,12 +60,11 @@ async fn ask(serving: &Serving, method: Method, outfits: &[Vec<u32>]) -> Result<
         let blank = slots.len() - 1;
         Question::new(slots, blank, Context::clone(&context))
     };
-    let mut attempts = 0;
     let answered = loop {
         let questions = outfits.iter().map(question).collect();
-        match serving.ask(method, questions, Instant::now() + PATIENCE).await {
-            Err(AskError::Full { retry_after, .. }) if attempts < ATTEMPTS => {
-                attempts += 1;
+        match serving.ask(method, questions, deadline).await {
+            // Others are served first.
+            Err(AskError::Full { retry_after, .. }) if Instant::now() + retry_after < deadline => {
                 tokio::time::sleep(retry_after.max(Duration::from_millis(50))).await;
             }
             answered => break answered?,

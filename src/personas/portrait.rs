@@ -1,5 +1,7 @@
 //! A method's personas by what is typical of them.
 
+use std::time::Duration;
+
 use super::{
     MOST_OUTFITS,
     mixes::{Mix, mix_of, mixes_of},
@@ -38,6 +40,9 @@ pub struct Persona {
 /// How many typical ones are kept: a few more outfits than are shown, some of which may be gone by then.
 const ARTICLES: usize = 6;
 const OUTFITS: usize = 6;
+
+/// Nobody waits for it, and everybody else goes first.
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
@@ -86,14 +91,14 @@ impl Portrait {
         let articles = if before.is_some() { 0 } else { vocabulary.len() };
         let total = articles + outfits.len();
 
-        let mut portrait = match before {
-            Some(before) => before.clone(),
-            None => {
-                let each: Vec<Vec<u32>> = (0..).take(articles).map(|index| vec![index]).collect();
-                Self::of_articles(&mixes_of(serving, method, &each, |done| told(done, total)).await?)
-            }
+        let mut portrait = if let Some(before) = before {
+            before.clone()
+        } else {
+            let each: Vec<Vec<u32>> = (0..).take(articles).map(|index| vec![index]).collect();
+            Self::of_articles(&mixes_of(serving, method, &each, PATIENCE, |done| told(done, total)).await?)
         };
-        let mixes = mixes_of(serving, method, &outfits, |done| told(articles + done, total)).await?;
+        let mixes =
+            mixes_of(serving, method, &outfits, PATIENCE, |done| told(articles + done, total)).await?;
         for (place, persona) in portrait.personas.iter_mut().enumerate() {
             persona.outfits = largest(numbers.iter().copied().zip(&mixes), place, OUTFITS);
         }
