@@ -8,7 +8,7 @@ use super::drawing::{
     folded, one, pair,
 };
 
-pub(super) fn of(kind: &str) -> Option<&'static Garment> {
+pub(super) fn of(kind: &str, gender: &str) -> Option<&'static Garment> {
     Some(match kind {
         "scarf" => &SCARF,
         "hat" => &HAT,
@@ -16,6 +16,7 @@ pub(super) fn of(kind: &str) -> Option<&'static Garment> {
         "beanie" => &BEANIE,
         "sunglasses" => &SUNGLASSES,
         "watch" => &WATCH,
+        "jewellery" if gender == "men" => &MENS_JEWELLERY,
         "jewellery" => &JEWELLERY,
         _ => return None,
     })
@@ -136,4 +137,30 @@ const JEWELLERY: Garment = Garment::knitted(&[
         "M36 175C43 184 49 190 49 199C49 207 43 212 36 212C29 212 23 207 23 199C23 190 29 184 36 175Z",
     ),
     pair(Light, "M29 194C31 190 34 188 36 186C35 191 32 194 32 203C29 201 28 198 29 194Z"),
+]);
+
+const MENS_JEWELLERY: Garment = Garment::knitted(&[
+    one(
+        Strap,
+        "M100 38C138 38 166 58 166 84C166 110 138 130 100 130C62 130 34 110 34 84C34 58 62 38 100 38Z",
+    ),
+    one(
+        Seam,
+        "M161 88L170 90M159 97L166 101M153 106L159 111M144 113L149 120M133 119L137 127M67 119L63 127M56 113L51 120M47 106L41 111M41 97L34 101M39 88L30 90M39 80L30 78M41 71L34 67M47 62L41 57M56 55L51 48M67 49L63 41M79 45L77 37M93 42L92 34M107 42L108 34M121 45L123 37M133 49L137 41M144 55L149 48M153 62L159 57M159 71L166 67M161 80L170 78",
+    ),
+    one(Cloth, "M72 119C90 123.5 110 123.5 128 119L130 130C110 135.5 90 135.5 70 130Z"),
+    one(Light, "M77 122C86 124 94 125 102 125L101 132C92 132 84 131 76 129Z"),
+    one(
+        Strap,
+        "M100 158C117 158 128 169 128 184C128 200 116 211 100 211C84 211 72 200 72 184C72 169 83 158 100 158Z",
+    ),
+    one(
+        Cloth,
+        "M82 160C82 152 90 148 100 148C110 148 118 152 118 160C118 168 110 173 100 173C90 173 82 168 82 160Z",
+    ),
+    one(
+        Seam,
+        "M88 160C88 156 93 153 100 153C107 153 112 156 112 160C112 165 107 168 100 168C93 168 88 165 88 160Z",
+    ),
+    one(Light, "M78 176C74 186 76 196 84 203C79 194 78 186 82 176Z"),
 ]);

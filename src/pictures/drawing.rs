@@ -49,12 +49,12 @@ pub(super) enum Paint {
     Fold,
     /// A soft light.
     Light,
-    /// The light on leather, silk and rubber; other materials go without.
+    /// The light on leather, silk, rubber and metal; other materials go without.
     Sheen,
     /// The quilting of down; other materials go without.
     Quilt,
     Seam,
-    /// A row of stitches; denim's is in copper thread.
+    /// A row of stitches; denim's is in copper thread, metal has none.
     Stitch,
     /// Dots: buttons, eyelets, rivets.
     Button,
@@ -107,7 +107,7 @@ impl Garment {
     }
 
     pub(super) fn draw(&self, look: &Look<'_>) -> String {
-        let palette = Palette::of(look.colour);
+        let palette = Palette::of(look.colour, look.material);
         let weave = Weave::of(look, &palette, self.grain);
         let mut svg = String::with_capacity(3000);
         svg.push_str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 200 240\">");
@@ -148,10 +148,11 @@ impl Paint {
             Paint::Deep => vec![fill(deep)],
             Paint::Fold => vec![format!("fill=\"{deep}\" opacity=\".28\"")],
             Paint::Light => vec![format!("fill=\"{gloss}\" opacity=\".35\"")],
-            Paint::Sheen if matches!(material, "leather" | "silk" | "rubber") => {
+            Paint::Sheen if matches!(material, "leather" | "silk" | "rubber" | "metal") => {
                 vec![format!("{} opacity=\".75\"", stroke(gloss, 2.2))]
             }
             Paint::Quilt if material == "down" => vec![stroke(seam, 1.3)],
+            Paint::Stitch if material == "metal" => vec![],
             Paint::Sheen | Paint::Quilt => vec![],
             Paint::Seam => vec![stroke(seam, 1.1)],
             Paint::Stitch if material == "denim" => {
@@ -165,12 +166,14 @@ impl Paint {
                 stroke(METAL_LINE, 2.8),
                 format!("{} stroke-dasharray=\"1 1\" stroke-linecap=\"butt\"", stroke(METAL, 2.0)),
             ],
+            // What is all of metal is of one metal.
+            Paint::Metal if material == "metal" => vec![fill(cloth)],
             Paint::Metal => vec![metal(METAL)],
             Paint::Cord => cased(2.6),
             Paint::Strap => cased(6.5),
             Paint::Lace => vec![stroke(line, 4.2), stroke(gloss, 2.4)],
             Paint::Sole => vec![metal(Tone::hex("f1ebdf"))],
-            Paint::Heel => vec![format!("fill=\"#4a372b\" stroke=\"#8d7563\" stroke-width=\"1.2\"")],
+            Paint::Heel => vec![format!("fill=\"#4a372b\" stroke=\"#a08873\" stroke-width=\"1.2\"")],
             Paint::Fur => vec![format!("fill=\"#cdb391\" stroke=\"#7c6244\" stroke-width=\"1.3\"")],
             Paint::Glass => vec![format!("fill=\"#33363b\" stroke=\"#7f8388\"")],
             Paint::Dial => vec![format!("fill=\"#f6f2ea\" stroke=\"{METAL_LINE}\"")],

@@ -60,7 +60,7 @@ fn drawn(kind: &str, gender: &str) -> Option<&'static Garment> {
             .or_else(|| bottoms::of(kind))
             .or_else(|| shoes::of(kind, gender))
             .or_else(|| bags::of(kind))
-            .or_else(|| accessories::of(kind))
+            .or_else(|| accessories::of(kind, gender))
     };
     exactly(kind).or_else(|| exactly(kind.rsplit(['-', ' ', '_']).next()?))
 }

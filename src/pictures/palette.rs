@@ -32,6 +32,9 @@ const COLOURS: [(&str, &str, &str); 16] = [
 /// For words that are not in the table: undyed cloth.
 const UNDYED: (&str, &str) = ("bdb5a8", "6b6257");
 
+/// What a colour's word means of metal.
+const METALS: [(&str, &str, &str); 2] = [("grey", "c6c8ca", "5c5e63"), ("yellow", "dcb95f", "74531c")];
+
 const INK: Tone = Tone([0x1a, 0x15, 0x12]);
 const LIGHT: Tone = Tone([0xff, 0xfb, 0xf4]);
 
@@ -54,8 +57,9 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    pub(super) fn of(colour: &str) -> Self {
-        let known = COLOURS.iter().find(|(word, ..)| *word == colour);
+    pub(super) fn of(colour: &str, material: &str) -> Self {
+        let metals = METALS.iter().filter(|_| material == "metal");
+        let known = metals.chain(&COLOURS).find(|(word, ..)| *word == colour);
         let (cloth, second) = known.map_or(UNDYED, |(_, cloth, second)| (*cloth, *second));
         let (cloth, second) = (Tone::hex(cloth), Tone::hex(second));
         let dark = cloth.luminance() < 0.075;
@@ -65,7 +69,7 @@ impl Palette {
             deep: cloth.mixed(INK, if dark { 0.5 } else { 0.34 }),
             gloss: cloth.mixed(LIGHT, if dark { 0.25 } else { 0.5 }),
             seam: if dark { cloth.mixed(LIGHT, 0.3) } else { cloth.mixed(INK, 0.5) },
-            line: if dark { cloth.mixed(LIGHT, 0.38) } else { cloth.mixed(INK, 0.54) },
+            line: if dark { cloth.mixed(LIGHT, 0.46) } else { cloth.mixed(INK, 0.54) },
             second,
         }
     }
@@ -142,8 +146,10 @@ mod tests {
 
     #[test]
     fn every_colour_stands_out_from_both_tiles_and_its_seams_from_it() {
-        for (word, ..) in COLOURS.iter().chain([&("unheard-of", "", "")]) {
-            let palette = Palette::of(word);
+        let words = COLOURS.iter().map(|(word, ..)| (*word, "wool"));
+        let metals = METALS.iter().map(|(word, ..)| (*word, "metal"));
+        for (word, material) in words.chain(metals).chain([("unheard-of", "")]) {
+            let palette = Palette::of(word, material);
             for tile in TILES {
                 let seen = contrast(palette.line, tile).max(contrast(palette.cloth, tile));
                 assert!(seen > 2.0, "{word} on {tile}: {seen}");
@@ -156,6 +162,6 @@ mod tests {
     #[test]
     fn tones_are_between_what_they_are_mixed_of() {
         assert_eq!(Tone::hex("0064ff").mixed(Tone::hex("646400"), 0.5).to_string(), "#326480");
-        assert_eq!(Palette::of("unheard-of").cloth.to_string(), "#bdb5a8");
+        assert_eq!(Palette::of("unheard-of", "").cloth.to_string(), "#bdb5a8");
     }
 }

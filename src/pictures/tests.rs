@@ -67,6 +67,13 @@ fn colour_pattern_and_material_are_seen() {
         assert_ne!(garment(&coat), garment(&other), "{other:?}");
     }
     assert_eq!(garment(&coat), garment(&Look { gender: "men", pattern: "unheard-of", ..coat }));
+    let watch = |material| garment(&Look { kind: "watch", colour: "grey", material, ..Look::default() });
+    assert!(
+        watch("metal").contains("#c6c8ca") && !watch("leather").contains("#c6c8ca"),
+        "silver is no grey leather"
+    );
+    let jewellery = |gender| garment(&Look { kind: "jewellery", gender, ..Look::default() });
+    assert_ne!(jewellery("women"), jewellery("men"));
     let down = |material| garment(&Look { kind: "parka", material, ..Look::default() });
     assert!(down("down").len() > down("nylon").len(), "down is quilted");
 }

@@ -6,6 +6,7 @@
 
 #![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
 
+mod browser;
 mod cli;
 mod harness;
 mod store;
@@ -18,6 +19,9 @@ fn main() -> ExitCode {
         return harness::watch();
     }
     harness::run(&[
+        browser::analyst::contracts(),
+        browser::every_page::contracts(),
+        browser::stylist::contracts(),
         cli::export::contracts(),
         cli::import::contracts(),
         cli::serve::contracts(),
@@ -50,6 +54,8 @@ fn main() -> ExitCode {
         web::problems::contracts(),
         web::releases::contracts(),
         web::routes::contracts(),
+        web::side_by_side::contracts(),
         web::sign_in::contracts(),
+        web::studio::contracts(),
     ])
 }

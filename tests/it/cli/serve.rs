@@ -22,9 +22,10 @@ contracts!(
     a_variable_that_is_no_text_is_no_matter,
 );
 
-/// A served `atelier`, and the link it printed.
+/// A served `atelier`, with its address and the link that signs the first admin in.
 struct Served {
     child: Child,
+    url: String,
     link: String,
 }
 
@@ -38,16 +39,16 @@ impl Served {
             let mut first = String::new();
             BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
             let link = first.trim().strip_prefix("Atelier is at ").expect("it prints a link").to_owned();
-            let end = link.find("/sign-in/").expect("the link signs the first admin in");
-            let link = link[..end].to_owned();
-            Self { child, link }
+            let (link, _) = link.split_once(" (signs admin in, once, ").expect("it signs the first admin in");
+            let (url, _) = link.split_once("sign-in/").expect("it is a link to sign in by");
+            Self { child, url: url.to_owned(), link: link.to_owned() }
         })
         .await
         .unwrap()
     }
 
     async fn get(&self, path: &str) -> String {
-        let answer = reqwest::get(format!("{}{path}", self.link)).await.unwrap();
+        let answer = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(answer.status(), 200);
         answer.text().await.unwrap()
     }
@@ -71,6 +72,8 @@ async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
     assert!(served.get("livez").await.contains("alive"));
+    let welcome = reqwest::get(&served.link).await.unwrap().text().await.unwrap();
+    assert!(welcome.contains("Welcome, admin"), "{welcome}");
     let log = served.stop().await;
     assert!(log.contains("in models, so no outfit can be completed"), "{log}");
     assert!(log.contains("\"message\":\"stopped\""), "JSON where there is no terminal: {log}");
@@ -82,7 +85,7 @@ async fn fills_an_empty_database_once(db: TestDatabase) {
     fs::create_dir_all(&demo).unwrap();
     write_tables(&demo, 30);
     let served = Served::start(&db, folder.path()).await;
-    assert!(served.get("").await.contains("For c-00000"));
+    assert!(served.get("customers?n=1").await.contains("c-00000"));
     served.stop().await;
     let store = db.open().await;
     assert_eq!(store.outfits().count().await, Ok(31));
@@ -126,7 +129,7 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
 async fn a_caller_that_never_finishes_does_not_keep_it_alive(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
-    let address = served.link.trim_start_matches("http://").trim_end_matches('/').to_owned();
+    let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
     let mut caller = TcpStream::connect(address).unwrap();
     caller.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
     served.get("livez").await;

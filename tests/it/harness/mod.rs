@@ -13,6 +13,7 @@
 //! last line of the run counts them. `ATELIER_TESTS_MUST_RUN=1` makes them fail instead: continuous
 //! integration sets it. So does nextest, which would take an ignored test for a passed one.
 
+pub mod browser;
 mod database;
 mod postgres;
 pub mod tools;

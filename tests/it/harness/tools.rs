@@ -20,7 +20,7 @@ pub fn python() -> Result<(), String> {
     there("python3")
 }
 
-fn there(program: &str) -> Result<(), String> {
+pub fn there(program: &str) -> Result<(), String> {
     let output = Command::new(program).arg("--version").output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
@@ -48,6 +48,32 @@ fn onnx_packages() -> Result<&'static Path, String> {
         .get_or_init(|| install().map_err(|reason| format!("numpy and onnx for Python: {reason}")))
         .as_deref()
         .map_err(Clone::clone)
+}
+
+/// axe-core's script, installed once under the target folder.
+pub fn axe() -> Result<&'static Path, String> {
+    static SCRIPT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    SCRIPT
+        .get_or_init(|| install_axe().map_err(|reason| format!("axe-core by npm: {reason}")))
+        .as_deref()
+        .map_err(Clone::clone)
+}
+
+fn install_axe() -> Result<PathBuf, String> {
+    const AXE: &str = "axe-core@4.14.1";
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(AXE);
+    let script = |folder: &Path| folder.join("node_modules/axe-core/axe.min.js");
+    if !script(&folder).is_file() {
+        let failed = |error: std::io::Error| error.to_string();
+        let work = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).map_err(failed)?;
+        let flags = ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"];
+        run(Command::new("npm").args(flags).arg(work.path()).arg(AXE))?;
+        match fs::rename(work.path(), &folder) {
+            Err(error) if !folder.is_dir() => return Err(failed(error)),
+            _ => {}
+        }
+    }
+    Ok(script(&folder))
 }
 
 /// A wheel is for one version of Python and one machine, so the folder names them.
@@ -80,7 +106,8 @@ fn install() -> Result<PathBuf, String> {
 }
 
 fn run(command: &mut Command) -> Result<String, String> {
-    let output = command.output().map_err(|error| format!("python3: {error}"))?;
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
     if !output.status.success() {
         return Err(last_line(&output));
     }

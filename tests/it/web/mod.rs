@@ -16,7 +16,9 @@ pub mod pictures;
 pub mod problems;
 pub mod releases;
 pub mod routes;
+pub mod side_by_side;
 pub mod sign_in;
+pub mod studio;
 
 use std::{
     env,

@@ -1,0 +1,22 @@
+//! Whole stories in a real browser, as people live them.
+
+pub mod analyst;
+pub mod every_page;
+pub mod stylist;
+
+use atelier::store::Role;
+use serde_json::json;
+
+use crate::{
+    harness::browser::{Eyes, Window},
+    web::Service,
+};
+
+/// A window in which somebody with that role is signed in, at no page yet.
+async fn signed_in(service: &Service, role: Role, eyes: Eyes) -> Window {
+    let window = Window::open(eyes).await;
+    let session = service.signed_in(role).await.session;
+    let cookie = json!({"name": "atelier_session", "value": session.as_str(), "url": service.url});
+    window.chromium("Network.setCookie", &cookie).await;
+    window
+}

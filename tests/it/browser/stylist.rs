@@ -1,0 +1,102 @@
+//! A stylist completes an outfit for a customer and keeps it, with scripts and without.
+
+use atelier::{
+    domain::CustomerId,
+    store::{FeedbackKind, Role},
+};
+
+use super::signed_in;
+use crate::{
+    harness::{
+        TestDatabase,
+        browser::{Eyes, chromium},
+        contracts,
+    },
+    web::Service,
+};
+
+contracts!(
+    completes_and_saves_an_outfit needs chromium,
+    does_the_same_without_scripts needs chromium,
+    sees_what_moves needs chromium,
+);
+
+async fn completes_and_saves_an_outfit(db: TestDatabase) {
+    story(db, Eyes::default()).await;
+}
+
+async fn does_the_same_without_scripts(db: TestDatabase) {
+    story(db, Eyes { scripts: false, ..Eyes::default() }).await;
+}
+
+async fn story(db: TestDatabase, eyes: Eyes) {
+    let service = Service::demo(&db).await;
+    let customer = CustomerId::new("c-014871").unwrap();
+    let before = service.store.outfits().of_customer(&customer, 0, 100).await.unwrap();
+    let window = signed_in(&service, Role::Stylist, eyes).await;
+
+    // Whom it is for: with scripts, looking goes by itself.
+    window.goto(&format!("{}/studio", service.url)).await;
+    window.fill("#find", "sweden 0148").await;
+    if !eyes.scripts {
+        window.click_words("Find").await;
+    }
+    window.until("document.querySelectorAll('#found li').length === 1").await;
+    window.click_words("c-014871").await;
+    window.until_words("no leather").await;
+
+    // An outfit that is there; its first article makes room for another of its type.
+    window.click(".outfits a").await;
+    window.until_words("the weakest").await;
+    let was = window.text("#slot-0 .name").await;
+    window.click("#slot-0").await;
+    window.until_words("Which bag?").await;
+    let suggested = window.text(".suggestions .name").await;
+
+    // Not the first: it goes, and the next one moves up. That one is taken.
+    window.click_words("Not this").await;
+    let first = "document.querySelector('.suggestions .name').innerText";
+    window.until(&format!("{first} !== {suggested:?}")).await;
+    if window.text(".suggestions .name").await == was {
+        window.click_words("Not this").await;
+        window.until(&format!("{first} !== {was:?}")).await;
+    }
+    let taken = window.text(".suggestions .name").await;
+    window.click_words("Take").await;
+    window.until(&format!("document.querySelector('#slot-0 .name')?.innerText === {taken:?}")).await;
+
+    window.click("#save").await;
+    window.until_words("Saved as outfit").await;
+    let outfits = service.store.outfits().of_customer(&customer, 0, 100).await.unwrap();
+    assert_eq!(outfits.len(), before.len() + 1);
+    let kept = &outfits.last().unwrap().outfit;
+    let first = service.store.articles().get(&kept.articles()[0]).await.unwrap().unwrap();
+    assert_eq!(first.words("name").next(), Some(taken.as_str()));
+    assert_eq!(kept.articles()[1..], before[0].outfit.articles()[1..]);
+    assert_eq!(kept.features, before[0].outfit.features, "the occasion is the outfit's");
+
+    let events = service.store.feedback().of_customer(&customer).await.unwrap();
+    let kinds: Vec<FeedbackKind> = events.iter().map(|event| event.kind).collect();
+    let (accepted, rejected) = kinds.split_last().unwrap();
+    assert_eq!(*accepted, FeedbackKind::Accepted);
+    assert!(!rejected.is_empty() && rejected.iter().all(|kind| *kind == FeedbackKind::Rejected), "{kinds:?}");
+    assert!(events.iter().all(|event| event.rank == 1), "each was the first when it was judged");
+    assert_eq!(events.last().unwrap().article, kept.articles()[0]);
+}
+
+async fn sees_what_moves(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+    window.goto(&format!("{}/studio?customer=c-014871&{outfit}&type=1:coat", service.url)).await;
+    window.choose("#changing", "gender").await;
+    window.choose("#control", "male").await;
+    window.click_words("Show what moves").await;
+    window.until_words("gender: male").await;
+    window.until_words("instead of female").await;
+    let moved = window.text(".suggestions").await;
+    assert!(moved.contains("from ") || moved.contains("was below"), "{moved}");
+    window.click_words("Undo").await;
+    window.until("!location.href.includes('if.gender')").await;
+    assert!(!window.text(".suggestions").await.contains("from "));
+}

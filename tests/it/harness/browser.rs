@@ -1,0 +1,262 @@
+//! A real browser: Chromium without a window, driven over WebDriver by the machine's chromedriver.
+//!
+//! Eight of the protocol's commands are all that stories need, so this speaks them itself; a client crate would
+//! bring 26 more.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use reqwest::Client;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::tools;
+
+/// What a test waits for on a page comes within this time, or does not come.
+const PATIENCE: Duration = Duration::from_secs(15);
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Without these, Chromium looks for hosts of its maker's at every start, or needs a screen and a sandbox of its own.
+const FLAGS: [&str; 9] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+];
+
+/// Chromium and its driver are here.
+pub fn chromium() -> Result<(), String> {
+    tools::there("chromedriver")
+        .and_then(|()| tools::there("chromium"))
+        .map_err(|reason| format!("{reason} (apt-get install chromium chromium-driver)"))
+}
+
+/// The same, and axe-core, which says what a page keeps from whom.
+pub fn chromium_with_axe() -> Result<(), String> {
+    chromium().and_then(|()| tools::axe().map(drop))
+}
+
+/// How the browser looks at pages.
+#[derive(Clone, Copy)]
+pub struct Eyes {
+    pub width: u32,
+    pub dark: bool,
+    pub scripts: bool,
+}
+
+impl Default for Eyes {
+    fn default() -> Self {
+        Self { width: 1280, dark: false, scripts: true }
+    }
+}
+
+/// A window with one page in it. It closes when it is dropped.
+pub struct Window {
+    driver: Child,
+    /// The session's address.
+    session: String,
+    http: Client,
+    downloads: PathBuf,
+    _profile: TempDir,
+}
+
+impl Window {
+    pub async fn open(eyes: Eyes) -> Self {
+        let profile = TempDir::new().unwrap();
+        let downloads = profile.path().join("downloads");
+        let (driver, port) = tokio::task::spawn_blocking(start_driver).await.unwrap();
+        let mut arguments: Vec<String> = FLAGS.map(str::to_owned).to_vec();
+        arguments.push(format!("--user-data-dir={}", profile.path().join("profile").display()));
+        arguments.push(format!("--window-size={},900", eyes.width));
+        let preferences = json!({
+            "profile.managed_default_content_settings.javascript": if eyes.scripts { 1 } else { 2 },
+            "download.default_directory": downloads,
+        });
+        let options = json!({"args": arguments, "prefs": preferences});
+        let body = json!({"capabilities": {"alwaysMatch": {"goog:chromeOptions": options}}});
+        let http = Client::new();
+        let base = format!("http://127.0.0.1:{port}/session");
+        let answer: Value = http.post(&base).json(&body).send().await.unwrap().json().await.unwrap();
+        let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}"));
+        let window = Self { driver, session: format!("{base}/{id}"), http, downloads, _profile: profile };
+        // A window is never narrower than its head; a page can be.
+        let size = json!({"width": eyes.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
+        window.chromium("Emulation.setDeviceMetricsOverride", &size).await;
+        let scheme = if eyes.dark { "dark" } else { "light" };
+        let media = json!({"features": [{"name": "prefers-color-scheme", "value": scheme}]});
+        window.chromium("Emulation.setEmulatedMedia", &media).await;
+        window
+    }
+
+    pub async fn goto(&self, url: &str) {
+        self.command("url", &json!({"url": url})).await.unwrap();
+    }
+
+    /// Where it is.
+    pub async fn address(&self) -> String {
+        self.run("return location.href").await.as_str().unwrap().to_owned()
+    }
+
+    /// Clicks what the selector finds, once it is there.
+    pub async fn click(&self, selector: &str) {
+        let element = self.find("css selector", selector).await;
+        self.click_on(&element, selector).await;
+    }
+
+    /// Clicks the link or button with these words, the first of several.
+    pub async fn click_words(&self, words: &str) {
+        let path = format!(
+            "//*[self::a or self::button or self::summary][contains(normalize-space(.), \"{words}\")]"
+        );
+        let element = self.find("xpath", &path).await;
+        self.click_on(&element, words).await;
+    }
+
+    /// Types it in the place of what stood there.
+    pub async fn fill(&self, selector: &str, text: &str) {
+        let element = self.find("css selector", selector).await;
+        self.command(&format!("element/{element}/clear"), &json!({})).await.unwrap();
+        self.command(&format!("element/{element}/value"), &json!({"text": text})).await.unwrap();
+    }
+
+    /// Chooses an option of a `select` by its value, as a person's hand would.
+    pub async fn choose(&self, selector: &str, value: &str) {
+        let element = self.find("css selector", &format!("{selector} option[value=\"{value}\"]")).await;
+        self.click_on(&element, selector).await;
+    }
+
+    /// The text of the first that the selector finds, once it is there.
+    pub async fn text(&self, selector: &str) -> String {
+        let element = self.find("css selector", selector).await;
+        let text = self.get(&format!("element/{element}/text")).await.unwrap();
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// Waits until the page's words hold these, in whatever case.
+    pub async fn until_words(&self, words: &str) {
+        let words = Value::from(words.to_lowercase());
+        self.until(&format!("document.body.innerText.toLowerCase().includes({words})")).await;
+    }
+
+    /// Waits until this expression is true of the page.
+    pub async fn until(&self, holds: &str) {
+        let began = Instant::now();
+        // A page that is just being left answers with an error.
+        let script = json!({"script": format!("return {holds}"), "args": []});
+        while self.command("execute/sync", &script).await != Ok(Value::Bool(true)) {
+            assert!(began.elapsed() < PATIENCE, "it did not come to {holds}; {}", self.shown().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// The file of that name, once the browser has it whole.
+    pub async fn download(&self, name: &str) -> String {
+        let (file, began) = (self.downloads.join(name), Instant::now());
+        while !file.is_file() {
+            assert!(began.elapsed() < PATIENCE, "{name} was not downloaded; {}", self.shown().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        std::fs::read_to_string(file).unwrap()
+    }
+
+    /// What a script returns.
+    pub async fn run(&self, script: &str) -> Value {
+        self.command("execute/sync", &json!({"script": script, "args": []})).await.unwrap()
+    }
+
+    /// What a script hands to its last argument, some time.
+    pub async fn run_later(&self, script: &str) -> Value {
+        self.command("execute/async", &json!({"script": script, "args": []})).await.unwrap()
+    }
+
+    /// The whole page as PNG.
+    pub async fn picture(&self) -> Vec<u8> {
+        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        let picture = self.chromium("Page.captureScreenshot", &whole).await;
+        STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
+    }
+
+    /// A command of Chromium's own.
+    pub async fn chromium(&self, command: &str, parameters: &Value) -> Value {
+        let body = json!({"cmd": command, "params": parameters});
+        self.command("goog/cdp/execute", &body).await.unwrap()
+    }
+
+    async fn click_on(&self, element: &str, what: &str) {
+        let clicked = self.command(&format!("element/{element}/click"), &json!({})).await;
+        if let Err(error) = clicked {
+            panic!("{what} cannot be clicked: {error}; {}", self.shown().await);
+        }
+    }
+
+    async fn find(&self, by: &str, what: &str) -> String {
+        let began = Instant::now();
+        loop {
+            let found = self.command("element", &json!({"using": by, "value": what})).await;
+            if let Ok(found) = found {
+                return found[ELEMENT].as_str().unwrap().to_owned();
+            }
+            assert!(began.elapsed() < PATIENCE, "{what} is not on the page; {}", self.shown().await);
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// For whoever reads why a test failed.
+    async fn shown(&self) -> String {
+        let script = "return location.href + ': ' + document.body.innerText.slice(0, 2000)";
+        let shown = self.command("execute/sync", &json!({"script": script, "args": []})).await;
+        shown.map_or_else(|error| error, |shown| shown.as_str().unwrap_or_default().to_owned())
+    }
+
+    async fn get(&self, path: &str) -> Result<Value, String> {
+        let answer = self.http.get(format!("{}/{path}", self.session)).send().await.unwrap();
+        value(answer.json().await.unwrap())
+    }
+
+    async fn command(&self, path: &str, body: &Value) -> Result<Value, String> {
+        let answer = self.http.post(format!("{}/{path}", self.session)).json(body).send().await.unwrap();
+        value(answer.json().await.unwrap())
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // The driver ends Chromium with itself when it is asked, not when it is killed.
+        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
+        let _ = self.driver.wait();
+    }
+}
+
+fn value(mut answer: Value) -> Result<Value, String> {
+    match answer["value"]["error"].as_str() {
+        Some(error) => Err(format!("{error}: {}", answer["value"]["message"])),
+        None => Ok(answer["value"].take()),
+    }
+}
+
+/// A driver of its own on a port of its own.
+fn start_driver() -> (Child, u16) {
+    let mut driver = Command::new("chromedriver")
+        .arg("--port=0")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let said = BufReader::new(driver.stdout.take().unwrap());
+    for line in said.lines().map_while(Result::ok) {
+        if let Some((_, port)) = line.rsplit_once("started successfully on port ") {
+            return (driver, port.trim_end_matches('.').parse().unwrap());
+        }
+    }
+    panic!("chromedriver did not start");
+}

@@ -1,0 +1,162 @@
+//! `/side-by-side` by its words; tests/it/browser lives through it.
+
+use atelier::store::Role;
+use serde_json::{Value, json};
+
+use super::{Browser, Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    shows_what_compare_answers,
+    joins_the_same_article,
+    compares_customers_under_one_method,
+    downloads_every_column,
+    knows_a_stored_outfit_with_its_occasion,
+    says_what_is_missing_or_wrong,
+);
+
+const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+
+async fn analyst(db: &TestDatabase) -> (Service, Browser) {
+    let service = Service::demo(db).await;
+    let browser = service.signed_in(Role::Analyst).await;
+    (service, browser)
+}
+
+async fn compared(service: &Service, more: Value) -> Value {
+    let mut body = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 10,
+                          "filters": {"no_gos": false}});
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    service.asked("/compare", &body).await
+}
+
+async fn shows_what_compare_answers(db: TestDatabase) {
+    let (service, browser) = analyst(&db).await;
+    let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&truth=a-01243")).await;
+    let answer =
+        compared(&service, json!({"methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-01243"}))
+            .await;
+    for column in answer["columns"].as_array().unwrap() {
+        let rank = format!("stylist's: rank {}, ", column["true_article"]["rank"]);
+        assert!(html.contains(&rank), "{rank} in {html}");
+    }
+    let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+    assert_eq!(heads, ["none", "c", "np", "gs", "gsu"]);
+    let pair = &answer["pairs"][0];
+    let overlap = format!("{:.0} %", 100.0 * pair["overlap"].as_f64().unwrap());
+    let rbo = format!("{:.2}", pair["rank_biased_overlap"].as_f64().unwrap());
+    let row = format!(
+        "<tr><th scope=\"row\">none</th><td>c</td><td class=\"number\">{overlap}</td><td class=\"number\">{rbo}</td></tr>"
+    );
+    assert!(html.contains(&row), "{row} in {html}");
+}
+
+async fn joins_the_same_article(db: TestDatabase) {
+    let (service, browser) = analyst(&db).await;
+    let methods = "method=none&method=gsu";
+    let answer = compared(&service, json!({"methods": ["none", "gsu"]})).await;
+    let ids = |column: usize| -> Vec<String> {
+        let suggestions = answer["columns"][column]["suggestions"].as_array().unwrap();
+        suggestions.iter().map(|one| one["article"]["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let (left, right) = (ids(0), ids(1));
+    let both: Vec<(usize, usize)> = left
+        .iter()
+        .enumerate()
+        .filter_map(|(from, id)| right.iter().position(|other| other == id).map(|to| (from, to)))
+        .collect();
+    assert!(!both.is_empty());
+    let marked = &left[both[0].0];
+    let html =
+        browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&{methods}&mark={marked}")).await;
+    assert_eq!(html.matches("<path class=\"link").count(), both.len());
+    let (from, to) = (both[0].0 * 100 + 50, both[0].1 * 100 + 50);
+    let line = format!("<path class=\"link-marked\" d=\"M0 {from}C50 {from} 50 {to} 100 {to}\"");
+    assert!(html.contains(&line), "{line} in {html}");
+    assert_eq!(html.matches("class=\"cell is-marked\"").count(), 2);
+}
+
+async fn compares_customers_under_one_method(db: TestDatabase) {
+    let (_service, browser) = analyst(&db).await;
+    let html = browser
+        .page(&format!("/side-by-side?customer=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
+        .await;
+    let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
+    assert_eq!(heads, ["c-014871", "c-019029"]);
+    assert!(!html.contains("none</h3>"));
+}
+
+async fn downloads_every_column(db: TestDatabase) {
+    let (service, browser) = analyst(&db).await;
+    let query = format!("customer=c-014871&{OUTFIT}&truth=a-01243&method=none&method=gsu&k=5");
+    let answer = browser.get(&format!("/side-by-side.csv?{query}")).await;
+    assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8");
+    assert!(header(&answer, "content-disposition").contains("side-by-side.csv"));
+    let csv = answer.text().await.unwrap();
+    let compared =
+        compared(&service, json!({"methods": ["none", "gsu"], "true_article": "a-01243", "k": 5})).await;
+    for column in compared["columns"].as_array().unwrap() {
+        let method = column["method"].as_str().unwrap();
+        for suggestion in column["suggestions"].as_array().unwrap() {
+            let article = &suggestion["article"];
+            let begin = format!(
+                "{method},c-014871,{},{},{},{},{}",
+                suggestion["rank"],
+                article["id"].as_str().unwrap(),
+                article["name"].as_str().unwrap(),
+                article["type"].as_str().unwrap(),
+                suggestion["probability"],
+            );
+            assert!(csv.lines().any(|line| line.starts_with(&begin)), "{begin} in {csv}");
+        }
+        let rank = &column["true_article"]["rank"];
+        let truth = format!("{method},c-014871,{rank},a-01243,");
+        assert!(
+            csv.lines().any(|line| line.starts_with(&truth) && line.ends_with(",true")),
+            "{truth} in {csv}"
+        );
+    }
+}
+
+async fn knows_a_stored_outfit_with_its_occasion(db: TestDatabase) {
+    let (service, browser) = analyst(&db).await;
+    let outfits = service.json("/customers/c-014871/outfits").await;
+    let outfit = &outfits["items"][0];
+    let occasion = outfit["features"]["occasion"].as_str().unwrap();
+    let ids: Vec<&str> =
+        outfit["articles"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
+    let start = browser.page("/side-by-side?customer=c-014871").await;
+    assert!(
+        start.contains("Click an article of an outfit above") && start.contains("validation, "),
+        "{start}"
+    );
+    let slots: Vec<String> = ids[1..].iter().map(|id| format!("slot={id}")).collect();
+    let query = format!("customer=c-014871&slot=&{}&truth={}&method=gsu", slots.join("&"), ids[0]);
+    assert!(start.contains(&query.replace("&method=gsu", "").replace('&', "&#38;")), "{query} in {start}");
+    let html = browser.page(&format!("/side-by-side?{query}")).await;
+    assert!(html.contains(&format!("Known of the outfit: {occasion}.")), "{html}");
+    let mut blank: Vec<Value> = ids.iter().map(|id| json!(id)).collect();
+    blank[0] = Value::Null;
+    let answer = compared(
+        &service,
+        json!({"outfit": blank, "methods": ["gsu"], "true_article": ids[0], "features": {"occasion": occasion}}),
+    )
+    .await;
+    let rank = format!("stylist's: rank {}, ", answer["columns"][0]["true_article"]["rank"]);
+    assert!(html.contains(&rank), "{rank} in {html}");
+}
+
+async fn says_what_is_missing_or_wrong(db: TestDatabase) {
+    let (service, browser) = analyst(&db).await;
+    assert!(browser.page("/side-by-side").await.contains("Name a customer"));
+    for path in
+        ["/side-by-side?slot=&slot=", "/side-by-side?method=best", "/side-by-side?customer=nobody&slot="]
+    {
+        let answer = browser.get(path).await;
+        assert_eq!(answer.status(), 422, "{path}");
+        assert!(answer.text().await.unwrap().contains("The request makes no sense"));
+    }
+    let stylist = service.signed_in(Role::Stylist).await;
+    assert_eq!(stylist.get("/side-by-side").await.status(), 403);
+    assert_eq!(stylist.get("/side-by-side.csv").await.status(), 403);
+}
