@@ -10,6 +10,7 @@ mod csv;
 mod evaluation;
 mod figures;
 mod form;
+mod personas;
 mod profile;
 mod side_by_side;
 mod sign_in;
@@ -33,6 +34,7 @@ pub(super) fn router() -> Router<AppState> {
         .merge(side_by_side::router())
         .merge(sign_in::router())
         .merge(evaluation::router())
+        .merge(personas::router())
         .merge(studio::router())
 }
 
