@@ -4,7 +4,8 @@
 //! bring 26 more.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -238,8 +239,15 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // The driver ends Chromium with itself when it is asked, not when it is killed.
-        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
+        // Ending the session ends Chromium; a driver that is killed leaves it running.
+        let (host, path) =
+            self.session.trim_start_matches("http://").split_once('/').expect("it is an address");
+        if let Ok(mut driver) = TcpStream::connect(host) {
+            let _ = driver.set_read_timeout(Some(PATIENCE));
+            let _ = write!(driver, "DELETE /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let _ = driver.read(&mut [0; 64]);
+        }
+        let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }
