@@ -21,6 +21,7 @@ pub mod intake;
 mod json_pointer;
 pub mod offer;
 pub mod onnx_runtime;
+pub mod personas;
 pub mod pictures;
 pub mod release;
 pub mod routing;

@@ -49,6 +49,7 @@ pub struct Serving {
 struct MethodLine {
     queue: Arc<Queue>,
     takes_features: bool,
+    gives_personas: bool,
 }
 
 /// Answers to questions asked together, and what it took.
@@ -102,12 +103,13 @@ impl Serving {
             let queue = Arc::new(Queue::new(settings.queue));
             // In its place before its first thread runs: where a later model fails, dropping what was
             // begun ends that thread.
-            let line = MethodLine { queue: Arc::clone(&queue), takes_features: false };
+            let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
             let worker = Worker { method: entry.method, queue, most: serving.batch, counted };
             let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
             line.takes_features = model.takes_features();
+            line.gives_personas = model.gives_personas();
             worker::start(worker.clone(), model)?;
             for _ in 1..settings.workers {
                 let (runtime, release) = (runtime.clone(), Arc::clone(&serving.release));
@@ -148,6 +150,11 @@ impl Serving {
     /// Whether the method sees customers at all.
     pub fn takes_features(&self, method: Method) -> bool {
         self.lines.get(&method).is_some_and(|line| line.takes_features)
+    }
+
+    /// Whether the method says how an outfit is mixed of personas.
+    pub fn gives_personas(&self, method: Method) -> bool {
+        self.lines.get(&method).is_some_and(|line| line.gives_personas)
     }
 
     pub fn queues(&self) -> impl Iterator<Item = (Method, QueueState)> {

@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         return harness::watch();
     }
     harness::run(&[
+        browser::admin::contracts(),
         browser::analyst::contracts(),
         browser::every_page::contracts(),
         browser::stylist::contracts(),
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         web::comparing::contracts(),
         web::completing::contracts(),
         web::customers::contracts(),
+        web::evaluation::contracts(),
         web::feedback::contracts(),
         web::foreign_release::contracts(),
         web::health::contracts(),
@@ -52,6 +54,7 @@ fn main() -> ExitCode {
         web::metrics::contracts(),
         web::operations::contracts(),
         web::outfits::contracts(),
+        web::personas::contracts(),
         web::pictures::contracts(),
         web::problems::contracts(),
         web::releases::contracts(),

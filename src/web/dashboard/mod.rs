@@ -12,6 +12,7 @@ mod evaluation;
 mod figures;
 mod form;
 mod operations;
+mod personas;
 mod profile;
 mod side_by_side;
 mod sign_in;
@@ -37,6 +38,7 @@ pub(super) fn router() -> Router<AppState> {
         .merge(side_by_side::router())
         .merge(sign_in::router())
         .merge(evaluation::router())
+        .merge(personas::router())
         .merge(studio::router())
 }
 

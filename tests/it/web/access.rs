@@ -96,7 +96,7 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
 
     let changed = admin.post(&page, &[("change", "role"), ("role", "analyst")]).await;
     assert_eq!((changed.status().as_u16(), header(&changed, "location")), (303, page.as_str()));
-    assert!(bo.page("/studio").await.contains("<span>analyst</span>"), "it holds at once");
+    assert!(bo.page("/studio").await.contains("<span class=\"chip\">analyst</span>"), "it holds at once");
 
     let asked = admin.page(&format!("{page}/disable")).await;
     assert!(asked.contains("<h1>Disable Some stylist?</h1>"), "{asked}");

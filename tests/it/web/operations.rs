@@ -8,9 +8,10 @@ use atelier::{
     store::{Actor, Name, Role, Timestamp},
 };
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::{Browser, Service, header, models};
+use super::{Browser, Service, header, models, releases::copy};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -26,35 +27,51 @@ contracts!(
     pages_stay_small,
 );
 
-/// A folder with the demo release, one with fewer methods, one with a cut model and one with another format.
-fn folder() -> TempDir {
+/// A folder with the demo release and one with fewer methods.
+pub fn two_releases() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["demo", "less", "cut"] {
-        copy(&models().join("demo"), &folder.path().join(name));
+    let (demo, less) = (folder.path().join("demo"), folder.path().join("less"));
+    copy(&models().join("demo"), &demo);
+    copy(&demo, &less);
+    let mut digests = Vec::new();
+    for file in fs::read_dir(&less).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.extension().is_some_and(|ending| ending == "onnx") {
+            // A model's metadata names its release, as protobuf: a name of the same length takes the place.
+            let (key, demo) = (b"\x0a\x07release\x12\x04", b"demo");
+            let mut bytes = fs::read(&file).unwrap();
+            let named = [&key[..], demo].concat();
+            let place = bytes.windows(named.len()).position(|window| window == named).unwrap();
+            bytes[place + key.len()..place + named.len()].copy_from_slice(b"less");
+            fs::write(&file, &bytes).unwrap();
+            let name = file.file_name().unwrap().to_str().unwrap().to_owned();
+            digests.push((name, hex::encode(Sha256::digest(&bytes))));
+        }
     }
-    for name in ["less", "cut"] {
-        change(&folder.path().join(name), |manifest| manifest["name"] = json!(name));
-    }
-    change(&folder.path().join("less"), |manifest| {
+    change(&less, |manifest| {
+        manifest["name"] = json!("less");
         manifest["default_method"] = json!("gsx");
         manifest["data"]["fingerprint"] = json!("other");
         let methods = manifest["methods"].as_array_mut().unwrap();
         methods.retain(|entry| entry["method"] != "np" && entry["method"] != "c");
+        for (name, digest) in digests {
+            manifest["files"][name]["sha256"] = json!(digest);
+        }
     });
-    let cut = folder.path().join("cut/gsu.onnx");
-    let whole = fs::read(&cut).unwrap();
-    fs::write(&cut, &whole[..1000]).unwrap();
-    fs::create_dir(folder.path().join("odd")).unwrap();
-    fs::write(folder.path().join("odd/release.json"), "{\"format\":7}").unwrap();
     folder
 }
 
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
-    }
+/// The same, and two that cannot be served: a model of one is cut, the other has another format.
+fn folder() -> TempDir {
+    let folder = two_releases();
+    let cut = folder.path().join("cut");
+    copy(&models().join("demo"), &cut);
+    change(&cut, |manifest| manifest["name"] = json!("cut"));
+    let model = cut.join("gsu.onnx");
+    let whole = fs::read(&model).unwrap();
+    fs::write(&model, &whole[..1000]).unwrap();
+    fs::create_dir(folder.path().join("odd")).unwrap();
+    fs::write(folder.path().join("odd/release.json"), "{\"format\":7}").unwrap();
+    folder
 }
 
 fn change(release: &Path, with: impl FnOnce(&mut Value)) {
@@ -64,6 +81,7 @@ fn change(release: &Path, with: impl FnOnce(&mut Value)) {
     fs::write(path, manifest.to_string()).unwrap();
 }
 
+/// With the demo release and its data, and an admin at a browser.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
@@ -205,7 +223,7 @@ async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
 }
 
 async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
-    let folder = folder();
+    let folder = two_releases();
     let (service, admin, me) = start(&db, &folder).await;
     service.put("/routing", &json!({"default_method": "np"})).await;
     let asked = admin.page("/operations/releases/less").await;

@@ -21,9 +21,9 @@ pub(super) struct Spark {
     pub(super) path: String,
 }
 
-/// None of them before there are two moments to draw between.
+/// None of them before the first moment is over.
 pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
-    let Some(last) = moments.last().filter(|_| moments.len() > 1) else { return Vec::new() };
+    let Some(last) = moments.last() else { return Vec::new() };
     let seconds = |estimate: Estimate| match estimate {
         Estimate::About(seconds) | Estimate::Above(seconds) => seconds,
     };
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn curves_say_what_they_show() {
         let moment = |rate, slow| Moment { rate, slow, waiting: 3.0 };
-        assert!(sparks(&[moment(1.0, None)]).is_empty());
+        assert!(sparks(&[]).is_empty());
         let [rate, slow, waiting] =
             &sparks(&[moment(4.0, Some(Estimate::Above(10.0))), moment(1.0, None)])[..]
         else {
