@@ -3,7 +3,10 @@
 use std::fmt::Write;
 
 use super::rows::milliseconds;
-use crate::web::metrics::{Estimate, Moment};
+use crate::web::{
+    dashboard::figures,
+    metrics::{Estimate, Moment},
+};
 
 /// The drawing's own size; it is stretched to its place.
 const WIDTH: f64 = 360.0;
@@ -50,8 +53,8 @@ pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
         Spark {
             id: "spark-waiting",
             title: "Waiting for a model",
-            now: format!("{:.0}", last.waiting),
-            most: format!("{:.0}", most(&waiting)),
+            now: figures::whole(last.waiting),
+            most: figures::whole(most(&waiting)),
             path: path(&waiting),
         },
     ]
