@@ -19,6 +19,19 @@ pub(super) fn times(factor: f64) -> String {
     if factor >= 10.0 { format!("×{factor:.0}") } else { format!("×{factor:.2}") }
 }
 
+/// `546,432`
+pub(super) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut written = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            written.push(',');
+        }
+        written.push(digit);
+    }
+    written
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -27,6 +40,7 @@ mod tests {
     fn figures_have_the_digits_that_say_something() {
         assert_eq!([0.43, 0.043, 0.0043, 0.00043].map(percent), ["43 %", "4.3 %", "0.43 %", "0.043 %"]);
         assert_eq!([4e-6, 0.0].map(percent), ["<0.001 %", "0.000 %"]);
+        assert_eq!([546_432, 12, 1_000].map(thousands), ["546,432", "12", "1,000"]);
         assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
     }
 }
