@@ -81,7 +81,9 @@ pub(super) async fn page(
 /// The first one if none is named.
 fn feature<'a>(query: &ChoiceQuery, figures: &'a Figures) -> Result<Option<&'a str>, Problem> {
     let features = figures.features();
-    let Some(by) = &query.by else { return Ok(features.first().copied()) };
+    let Some(by) = &query.by else {
+        return Ok(features.first().copied());
+    };
     let found = features.iter().find(|feature| *feature == by).copied();
     let detail = || format!("there are no segments by {by:?}; there are by {}", features.join(", "));
     found.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("by", detail())]))

@@ -77,7 +77,8 @@ impl Asked {
             );
             findings.push(Finding::parameter("type", detail));
         }
-        let customer = query.customer.map(CustomerId::new).transpose().unwrap_or_else(|error| {
+        let customer = query.customer.as_deref().map(str::trim).filter(|id| !id.is_empty());
+        let customer = customer.map(CustomerId::new).transpose().unwrap_or_else(|error| {
             findings.push(Finding::parameter("customer", error.to_string()));
             None
         });

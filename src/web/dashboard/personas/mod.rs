@@ -104,9 +104,9 @@ async fn page(
 }
 
 fn customer(text: Option<&str>) -> Result<Option<CustomerId>, Problem> {
-    let parse = |text: &str| CustomerId::new(text.trim());
     let finding = |error: crate::domain::IdError| Finding::parameter("customer", error.to_string());
-    text.map(parse).transpose().map_err(|error| Problem::invalid(vec![finding(error)]))
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    text.map(CustomerId::new).transpose().map_err(|error| Problem::invalid(vec![finding(error)]))
 }
 
 fn method(asked: Option<Method>, there: &[Method]) -> Result<Option<Method>, Problem> {
