@@ -119,6 +119,6 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
         let shade = if eyes.dark { "dark" } else { "light" };
         let width = if eyes.width < 600 { "phone" } else { "wide" };
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("{name}-{width}-{shade}.png")), window.picture().await).unwrap();
+        fs::write(folder.join(format!("{name}-{width}-{shade}.webp")), window.picture().await).unwrap();
     }
 }
