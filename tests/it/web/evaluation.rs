@@ -123,6 +123,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     let last = format!("{:.1} → {:.1}", percent("confidence"), percent("accuracy"));
     assert!(html.contains(&last), "{last}");
 
+    assert!(analyst.page("/evaluation/segments?by=&metric=").await.contains("seen in training or not"));
     let page = analyst.page("/evaluation/segments?by=gender&metric=recall_at_1&method=np").await;
     let segments = of("np")["segments"].as_array().unwrap().clone();
     let female = segments.iter().find(|one| one["by"] == "gender" && one["value"] == "female").unwrap();
@@ -273,6 +274,9 @@ async fn cases_can_be_narrowed_down_and_turned_around(db: TestDatabase) {
     let strangers = html.matches("this customer is not known here").count();
     assert_eq!(strangers + links(&html).len(), 12);
     assert!(strangers > 0);
+    // A form as browsers send it, with what was left open.
+    let open = "by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=";
+    assert_eq!(shown(open).await, shown("").await);
     let nobody = analyst.page(&format!("{base}&customer=c-nobody")).await;
     assert!(nobody.contains("No case fits"));
 }
