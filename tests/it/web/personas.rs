@@ -10,7 +10,7 @@ use atelier::{
     store::Role,
 };
 
-use super::{Browser, Service, evaluation::demo_but, header, rows};
+use super::{Browser, Service, evaluation::lack::demo_but, header, rows};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
