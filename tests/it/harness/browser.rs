@@ -259,9 +259,13 @@ fn value(mut answer: Value) -> Result<Value, String> {
     }
 }
 
-/// A driver of its own on a port of its own.
-#[expect(clippy::zombie_processes, reason = "the window waits for it when it is dropped")]
+/// A driver of its own on a port of its own. One that finds its port taken, by another that started with it, gives
+/// up; then another is tried.
 fn start_driver() -> (Child, u16) {
+    (0..5).find_map(|_| try_driver()).expect("chromedriver starts")
+}
+
+fn try_driver() -> Option<(Child, u16)> {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")
         .stdout(Stdio::piped())
@@ -269,10 +273,15 @@ fn start_driver() -> (Child, u16) {
         .spawn()
         .unwrap();
     let said = BufReader::new(driver.stdout.take().unwrap());
-    for line in said.lines().map_while(Result::ok) {
-        if let Some((_, port)) = line.rsplit_once("started successfully on port ") {
-            return (driver, port.trim_end_matches('.').parse().unwrap());
+    let ports = said.lines().map_while(Result::ok).filter_map(|line| {
+        let (_, port) = line.rsplit_once("started successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    match ports.into_iter().next() {
+        Some(port) => Some((driver, port)),
+        None => {
+            let _ = driver.wait();
+            None
         }
     }
-    panic!("chromedriver did not start");
 }
