@@ -47,6 +47,8 @@ fn main() -> ExitCode {
         web::completing::contracts(),
         web::customers::contracts(),
         web::evaluation::contracts(),
+        web::evaluation::cases::contracts(),
+        web::evaluation::lack::contracts(),
         web::feedback::contracts(),
         web::foreign_release::contracts(),
         web::health::contracts(),

@@ -1,9 +1,9 @@
 //! Every page, for everybody: axe-core finds nothing, in light and dark, nothing hangs over the edge of a phone, and
 //! no page is heavy. `ATELIER_PICTURES=FOLDER` keeps a picture of each.
 
-use std::{env, fs, path::PathBuf};
+use std::{env, fs, path::PathBuf, time::Duration};
 
-use atelier::store::Role;
+use atelier::{personas::Progress, release::Method, store::Role};
 use serde_json::Value;
 
 use super::signed_in;
@@ -24,7 +24,7 @@ contracts!(
 );
 
 /// A name for each page, and its address.
-const PAGES: [(&str, &str); 21] = [
+const PAGES: [(&str, &str); 24] = [
     ("customers", "/studio"),
     ("outfits", "/studio?customer=c-014871"),
     ("outfit", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130"),
@@ -47,6 +47,9 @@ const PAGES: [(&str, &str); 21] = [
     ),
     ("evaluation", "/evaluation"),
     ("cases", "/evaluation/cases?first=none&second=gsu"),
+    ("segments", "/evaluation/segments?by=age&metric=recall_at_1"),
+    ("evaluation-customers", "/evaluation/customers"),
+    ("personas", "/personas?method=latent&customer=c-000010"),
     ("operations", "/operations"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
@@ -83,6 +86,7 @@ async fn fits_a_phone_in_the_dark(db: TestDatabase) {
 async fn walk(db: TestDatabase, eyes: Eyes) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Admin, eyes).await;
+    personas(&service).await;
     let mut wrong = Vec::new();
     for (name, path) in PAGES {
         look(&window, &service, eyes, (name, path), &mut wrong).await;
@@ -90,6 +94,14 @@ async fn walk(db: TestDatabase, eyes: Eyes) {
     let outside = Window::open(eyes).await;
     look(&outside, &service, eyes, ("sign-in", "/sign-in"), &mut wrong).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Waits until they are computed: a page that loads itself again cannot be looked at.
+async fn personas(service: &Service) {
+    let offer = service.offers.current().unwrap();
+    while !matches!(offer.personas.of(Method::Latent, &service.store).await.unwrap(), Progress::Ready(_)) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
 }
 
 async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str), wrong: &mut Vec<String>) {

@@ -10,7 +10,7 @@ use atelier::{
     store::Role,
 };
 
-use super::{Browser, Service, evaluation::demo_but, header, rows};
+use super::{Browser, Service, evaluation::lack::demo_but, header, rows};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -122,6 +122,7 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
     let number = link.unwrap().split('"').next().unwrap();
     let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
     assert!(one.contains("An outfit of c-") && one.matches("most of all").count() == 1, "{one}");
+    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("most of all"));
     let nobody = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
     assert!(nobody.contains("No outfits are kept of this customer"));
 }
