@@ -128,8 +128,8 @@ fn group<'a>(document: &'a Value, tag: &'a Value) -> Group<'a> {
 }
 
 fn scope(operation: &Value) -> Option<&str> {
-    let ways = operation["security"].as_array().into_iter().flatten();
-    ways.filter_map(|way| way["bearer"][0].as_str()).next()
+    let mut ways = operation["security"].as_array().into_iter().flatten();
+    ways.find_map(|way| way["bearer"][0].as_str())
 }
 
 fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> {

@@ -55,6 +55,8 @@ fn main() -> ExitCode {
         web::keys::contracts(),
         web::metrics::contracts(),
         web::operations::contracts(),
+        web::operations::releases::contracts(),
+        web::operations::routing::contracts(),
         web::outfits::contracts(),
         web::personas::contracts(),
         web::pictures::contracts(),

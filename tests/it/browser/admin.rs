@@ -9,7 +9,7 @@ use crate::{
         browser::{Eyes, Window, chromium},
         contracts,
     },
-    web::{Service, operations::two_releases},
+    web::{Service, operations::releases::two_releases},
 };
 
 contracts!(
