@@ -105,7 +105,12 @@ impl Offers {
     /// The names of the releases in the folder, sorted.
     pub fn releases(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in self.models.read_dir()? {
+        let entries = match self.models.read_dir() {
+            // A service may begin without any.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
+            entries => entries?,
+        };
+        for entry in entries {
             let path = entry?.path();
             if path.join(MANIFEST).is_file()
                 && let Some(name) = path.file_name().and_then(|name| name.to_str())

@@ -1,7 +1,8 @@
-//! Who gets in: people by password or by a link that works once, and the sessions they then have.
+//! Who gets in: people by password or by a link that works once, and the sessions they then have; programs by keys.
 //!
-//! Knows the store; must not know HTTP, cookies or pages. Tokens go out as text and are kept as hashes only.
+//! Knows the store; must not know HTTP, cookies or pages. Tokens and keys go out as text and are kept as hashes only.
 
+mod key;
 mod password;
 mod throttle;
 mod token;
@@ -13,14 +14,18 @@ use std::{
 
 use crate::store::{Name, Person, PersonId, Role, Session, Store, StoreError, Timestamp};
 
+pub use self::{
+    key::{Key, Scope},
+    password::PasswordError,
+    token::Token,
+};
 use self::{password::Hasher, throttle::Throttle};
-pub use self::{password::PasswordError, token::Token};
 
 /// A person signs in anew after so long.
 pub const SESSION: Duration = Duration::from_hours(24 * 7);
 /// How long a sign-in link waits to be used.
 pub const LINK: Duration = Duration::from_hours(24);
-/// A session's last use is written down at most so often: it is a write.
+/// The last use of a session or key is written down at most so often: it is a write.
 const NOTED: Duration = Duration::from_mins(1);
 /// The first admin's name; a person's name can be no other's.
 const FIRST: &str = "admin";
@@ -32,6 +37,7 @@ pub struct Access {
     hasher: Hasher,
     /// Held for as long as it takes to look a name up.
     throttle: Arc<Mutex<Throttle>>,
+    requires_key: bool,
 }
 
 /// Why somebody does not get in.
@@ -54,8 +60,18 @@ pub enum SignInError {
 }
 
 impl Access {
+    /// Programs get in without a key.
     pub fn new(store: Store) -> Self {
-        Self { store, hasher: Hasher::default(), throttle: Arc::default() }
+        Self { store, hasher: Hasher::default(), throttle: Arc::default(), requires_key: false }
+    }
+
+    /// Programs need a key from now on.
+    pub fn requiring_keys(self) -> Self {
+        Self { requires_key: true, ..self }
+    }
+
+    pub fn requires_key(&self) -> bool {
+        self.requires_key
     }
 
     /// By name and password.

@@ -179,7 +179,7 @@ impl Serving {
         deadline: Instant,
     ) -> Result<Answered, AskError> {
         let answered = self.answer(method, questions, deadline).await;
-        answered.inspect_err(|error| self.metrics.rejected(error))
+        answered.inspect_err(|error| self.metrics.rejected(method, error))
     }
 
     async fn answer(

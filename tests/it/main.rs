@@ -19,12 +19,14 @@ fn main() -> ExitCode {
         return harness::watch();
     }
     harness::run(&[
+        browser::admin::contracts(),
         browser::analyst::contracts(),
         browser::every_page::contracts(),
         browser::stylist::contracts(),
         cli::export::contracts(),
         cli::import::contracts(),
         cli::serve::contracts(),
+        cli::sign_in_link::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),
         store::customers::contracts(),
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
         store::sessions::contracts(),
         store::settings::contracts(),
         store::writing::contracts(),
+        web::access::contracts(),
         web::api_guide::contracts(),
         web::articles::contracts(),
         web::comparing::contracts(),
@@ -49,7 +52,9 @@ fn main() -> ExitCode {
         web::feedback::contracts(),
         web::foreign_release::contracts(),
         web::health::contracts(),
+        web::keys::contracts(),
         web::metrics::contracts(),
+        web::operations::contracts(),
         web::outfits::contracts(),
         web::personas::contracts(),
         web::pictures::contracts(),

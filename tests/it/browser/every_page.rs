@@ -24,7 +24,7 @@ contracts!(
 );
 
 /// A name for each page, and its address.
-const PAGES: [(&str, &str); 15] = [
+const PAGES: [(&str, &str); 24] = [
     ("customers", "/studio"),
     ("outfits", "/studio?customer=c-014871"),
     ("outfit", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130"),
@@ -50,6 +50,15 @@ const PAGES: [(&str, &str); 15] = [
     ("segments", "/evaluation/segments?by=age&metric=recall_at_1"),
     ("evaluation-customers", "/evaluation/customers"),
     ("personas", "/personas?method=latent&customer=c-000010"),
+    ("operations", "/operations"),
+    ("releases", "/operations/releases"),
+    ("release", "/operations/releases/demo"),
+    ("routing", "/operations/routing"),
+    ("routing-change", "/operations/routing/change?experiment=x&method=gsu&share=9&method=none&share=1"),
+    ("access", "/access"),
+    ("person", "/access/people/1"),
+    ("keys", "/access/keys"),
+    ("audit", "/access/audit"),
     ("password", "/password"),
     ("docs", "/docs/problems"),
     ("not-found", "/nothing"),

@@ -1,4 +1,4 @@
-//! A real browser: Chromium without a window, driven over WebDriver by the machine's chromedriver.
+//! A real browser: Chromium without a window, driven over `WebDriver` by the machine's chromedriver.
 //!
 //! Eight of the protocol's commands are all that stories need, so this speaks them itself; a client crate would
 //! bring 26 more.
@@ -260,6 +260,7 @@ fn value(mut answer: Value) -> Result<Value, String> {
 }
 
 /// A driver of its own on a port of its own.
+#[expect(clippy::zombie_processes, reason = "the window waits for it when it is dropped")]
 fn start_driver() -> (Child, u16) {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")

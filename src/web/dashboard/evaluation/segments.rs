@@ -116,7 +116,7 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     };
     let note = |slots: u64| {
         let few = if slots < SMALL { ", few" } else { "" };
-        format!("{} slots{few}", written::thousands(slots))
+        format!("{} slots{few}", written::count(slots))
     };
     let rows: Vec<WhiskerRow> = groups
         .iter()
@@ -148,7 +148,7 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
         rows: groups
             .iter()
             .map(|(value, slots, summaries)| {
-                let cells = std::iter::once(written::thousands(*slots)).chain(summaries.iter().map(cell));
+                let cells = std::iter::once(written::count(*slots)).chain(summaries.iter().map(cell));
                 ((*value).to_owned(), cells.collect())
             })
             .collect(),

@@ -1,6 +1,6 @@
 //! How a figure is written.
 
-pub(super) use crate::web::dashboard::figures::thousands;
+pub(super) use crate::web::dashboard::figures::count;
 
 use crate::evaluation::{Difference, Figure, Metric};
 

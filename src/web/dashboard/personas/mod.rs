@@ -20,7 +20,7 @@ use self::{
     card::{PersonaCard, cards},
     mixture::{Mixture, mixture},
 };
-use super::{Page, Shell, figures::thousands, form::PageQuery, visitor::Stylist};
+use super::{Page, Shell, figures::count, form::PageQuery, visitor::Stylist};
 use crate::{
     domain::CustomerId,
     offer::Offer,
@@ -134,8 +134,8 @@ async fn content(
     };
     Ok(Content::Ready(Box::new(Shown {
         words: words(offer, &portrait),
-        articles: thousands(portrait.articles as u64),
-        outfits: thousands(portrait.outfits as u64),
+        articles: count(portrait.articles as u64),
+        outfits: count(portrait.outfits as u64),
         mixture: mixture(state, offer, method, &portrait, customer, outfit).await?,
         cards: cards(&state.store, offer, &portrait).await?,
     })))
