@@ -58,7 +58,7 @@ enum Content {
     NoRelease,
     NoPersonas,
     Working { done: usize, of: usize },
-    Failed(String),
+    Failed,
     Ready(Box<Shown>),
 }
 
@@ -129,7 +129,7 @@ async fn content(
 ) -> Result<Content, Problem> {
     let portrait = match offer.personas.of(method, &state.store).await? {
         Progress::Working { done, of } => return Ok(Content::Working { done, of }),
-        Progress::Failed(reason) => return Ok(Content::Failed(reason)),
+        Progress::Failed => return Ok(Content::Failed),
         Progress::Ready(portrait) => portrait,
     };
     Ok(Content::Ready(Box::new(Shown {
