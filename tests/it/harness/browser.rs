@@ -273,15 +273,13 @@ fn try_driver() -> Option<(Child, u16)> {
         .spawn()
         .unwrap();
     let said = BufReader::new(driver.stdout.take().unwrap());
-    let ports = said.lines().map_while(Result::ok).filter_map(|line| {
+    let mut ports = said.lines().map_while(Result::ok).filter_map(|line| {
         let (_, port) = line.rsplit_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    match ports.into_iter().next() {
-        Some(port) => Some((driver, port)),
-        None => {
-            let _ = driver.wait();
-            None
-        }
+    let port = ports.next();
+    if port.is_none() {
+        let _ = driver.wait();
     }
+    port.map(|port| (driver, port))
 }
