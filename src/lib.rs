@@ -21,6 +21,7 @@ mod memory;
 pub mod offer;
 pub mod onnx_runtime;
 pub mod pictures;
+pub mod profiles;
 pub mod release;
 pub mod routing;
 pub mod store;

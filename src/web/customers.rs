@@ -122,8 +122,10 @@ async fn put(
     Json(body): Json<CustomerPut>,
 ) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
     let (customer, warnings) = body.read(id, &state.schema())?;
-    let put = state.store.customers().put(&customer, SystemTime::now().into()).await?;
-    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+    let put = state.store.customers().put(&customer, SystemTime::now().into()).await;
+    // Also where it failed: it may be stored all the same.
+    state.profiles.forget(&customer.id);
+    let status = if put? == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))
 }
 
@@ -158,8 +160,9 @@ pub(super) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Probl
     ),
 )]
 async fn erase(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<StatusCode, Problem> {
-    let erased = state.store.customers().erase(&id).await?;
-    if erased { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+    let erased = state.store.customers().erase(&id).await;
+    state.profiles.forget(&id);
+    if erased? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
 }
 
 /// All that is stored about a customer.

@@ -10,6 +10,7 @@ mod compare;
 mod complete;
 mod customers;
 mod dashboard;
+mod deadline;
 mod docs;
 mod extract;
 mod features;
@@ -25,11 +26,12 @@ mod releases;
 mod request_id;
 mod score;
 mod security;
+mod serve;
 mod served;
 mod timing;
 mod trace_parent;
 
-use std::{future::Future, io, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Extension, Router,
@@ -37,7 +39,6 @@ use axum::{
     http::{Method, Uri},
     middleware,
 };
-use tokio::net::TcpListener;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultOnResponse, TraceLayer},
@@ -52,6 +53,7 @@ use crate::{
     completion::Secret,
     config::Limits,
     offer::{Offer, Offers},
+    profiles::Profiles,
     store::Store,
 };
 
@@ -59,12 +61,14 @@ pub(crate) use assets::path as asset;
 pub use metrics::Metrics;
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
+pub use serve::serve;
 
 /// What every handler may use. Cheap to clone: all of it is shared.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
 pub struct AppState {
     pub store: Store,
+    pub profiles: Profiles,
     pub offers: Arc<Offers>,
     pub limits: Limits,
     /// Signs the ids of completions.
@@ -95,6 +99,7 @@ pub fn app(state: AppState) -> Router {
     let (router, described) = routes().split_for_parts();
     let documents = Documents::new(described, state.limits);
     let metrics = state.metrics.clone();
+    let limits = state.limits;
     router
         .merge(dashboard::router())
         .merge(pictures::router())
@@ -102,6 +107,7 @@ pub fn app(state: AppState) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
         .layer(Extension(documents))
+        .layer(middleware::from_fn_with_state(limits, deadline::hold))
         .layer(CatchPanicLayer::custom(problem::from_panic))
         .layer(middleware::from_fn(problem::render))
         .layer(middleware::map_response(security::harden))
@@ -142,13 +148,4 @@ async fn no_such_page(uri: Uri) -> Problem {
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(Kind::MethodNotAllowed, format!("{} does not take {method}", uri.path()))
-}
-
-/// Serves until `shutdown` is done, then lets the requests in progress finish.
-pub async fn serve(
-    listener: TcpListener,
-    state: AppState,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    axum::serve(listener, app(state)).with_graceful_shutdown(shutdown).await
 }
