@@ -27,6 +27,10 @@ load *flags:
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}
 
+# A picture of every page, wide and on a phone, in light and dark.
+pictures folder="docs/images":
+    ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page sqlite
+
 # A small synthetic world in data/small, in seconds.
 world:
     cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600

@@ -19,6 +19,7 @@ use crate::{
     domain::CustomerId,
     engine::{Engine, LoadError, Serving},
     evaluation::Evaluation,
+    personas::Personas,
     release::MANIFEST,
     routing::{Choice, Routing},
     store::{Store, StoreError, Timestamp},
@@ -32,6 +33,8 @@ pub struct Offer {
     pub routing: Arc<Routing>,
     /// What the release says of its own methods.
     pub evaluation: Arc<Evaluation>,
+    /// What its methods say of their personas.
+    pub personas: Arc<Personas>,
     /// The state of the tables that catalogue and routing were read at.
     articles: i64,
     settings: i64,
@@ -102,7 +105,12 @@ impl Offers {
     /// The names of the releases in the folder, sorted.
     pub fn releases(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in self.models.read_dir()? {
+        let entries = match self.models.read_dir() {
+            // A service may begin without any.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
+            entries => entries?,
+        };
+        for entry in entries {
             let path = entry?.path();
             if path.join(MANIFEST).is_file()
                 && let Some(name) = path.file_name().and_then(|name| name.to_str())
@@ -207,7 +215,8 @@ impl Offers {
         let catalogue = self.catalogue(&serving).await?;
         let routing = self.routing().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
-        Ok(self.put(Offer { serving, catalogue, routing, evaluation, articles, settings }))
+        let personas = Arc::new(Personas::new(Arc::clone(&serving)));
+        Ok(self.put(Offer { serving, catalogue, routing, evaluation, personas, articles, settings }))
     }
 
     /// A plain name of a folder that holds a release.

@@ -3,6 +3,8 @@
 //!
 //! Pure: the setting comes in, a choice goes out. Where it is kept is the store's matter.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -53,6 +55,27 @@ pub enum ExperimentError {
 pub struct Choice {
     pub method: Method,
     pub arm: Option<String>,
+}
+
+/// In words, for people and the audit log.
+impl fmt::Display for Routing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.default_method {
+            Some(method) => write!(f, "{method}")?,
+            None => f.write_str("the release's default")?,
+        }
+        match &self.experiment {
+            Some(experiment) => write!(f, ", experiment {experiment}"),
+            None => f.write_str(", no experiment"),
+        }
+    }
+}
+
+impl fmt::Display for Experiment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let arms: Vec<String> = self.arms.iter().map(|arm| format!("{} {}", arm.method, arm.share)).collect();
+        write!(f, "{} ({})", self.name, arms.join(", "))
+    }
 }
 
 impl Routing {
@@ -137,6 +160,13 @@ mod tests {
         }
         // 7,500 with a standard deviation of 43.
         assert!((7_300..7_700).contains(&in_gsu), "{in_gsu}");
+    }
+
+    #[test]
+    fn a_routing_is_told_in_words() {
+        assert_eq!(Routing::default().to_string(), "the release's default, no experiment");
+        let routing = Routing { default_method: Some(Method::C), experiment: Some(experiment()) };
+        assert_eq!(routing.to_string(), "c, experiment autumn (gsu 3, none 1)");
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Who gets in: people by password or by a link that works once, and the sessions they then have.
+//! Who gets in: people by password or by a link that works once, and the sessions they then have; programs by keys.
 //!
-//! Knows the store; must not know HTTP, cookies or pages. Tokens go out as text and are kept as hashes only.
+//! Knows the store; must not know HTTP, cookies or pages. Tokens and keys go out as text and are kept as hashes only.
 
+mod key;
 mod password;
 mod throttle;
 mod token;
@@ -11,16 +12,23 @@ use std::{
     time::Duration,
 };
 
-use crate::store::{Name, Person, PersonId, Role, Session, Store, StoreError, Timestamp};
+use crate::{
+    recall::{Keep, Recall},
+    store::{ApiKey, Name, Person, PersonId, Role, Session, Store, StoreError, Timestamp, TokenHash},
+};
 
+pub use self::{
+    key::{Key, Scope},
+    password::PasswordError,
+    token::Token,
+};
 use self::{password::Hasher, throttle::Throttle};
-pub use self::{password::PasswordError, token::Token};
 
 /// A person signs in anew after so long.
 pub const SESSION: Duration = Duration::from_hours(24 * 7);
 /// How long a sign-in link waits to be used.
 pub const LINK: Duration = Duration::from_hours(24);
-/// A session's last use is written down at most so often: it is a write.
+/// The last use of a session or key is written down at most so often: it is a write.
 const NOTED: Duration = Duration::from_mins(1);
 /// The first admin's name; a person's name can be no other's.
 const FIRST: &str = "admin";
@@ -32,7 +40,13 @@ pub struct Access {
     hasher: Hasher,
     /// Held for as long as it takes to look a name up.
     throttle: Arc<Mutex<Throttle>>,
+    keys: Recall<TokenHash, ApiKey>,
+    requires_key: bool,
 }
+
+/// Keys are asked for each time, so one that was revoked is worth nothing at once; what is remembered opens the door
+/// while the database cannot be reached, and only for a few minutes.
+const KEYS: Keep = Keep { most: 1000, fresh: Duration::ZERO, most_age: Duration::from_mins(10) };
 
 /// Why somebody does not get in.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +68,19 @@ pub enum SignInError {
 }
 
 impl Access {
+    /// Programs get in without a key.
     pub fn new(store: Store) -> Self {
-        Self { store, hasher: Hasher::default(), throttle: Arc::default() }
+        let keys = Recall::new(KEYS);
+        Self { store, hasher: Hasher::default(), throttle: Arc::default(), keys, requires_key: false }
+    }
+
+    /// Programs need a key from now on.
+    pub fn requiring_keys(self) -> Self {
+        Self { requires_key: true, ..self }
+    }
+
+    pub fn requires_key(&self) -> bool {
+        self.requires_key
     }
 
     /// By name and password.

@@ -39,7 +39,7 @@ pub fn bars(chart: &Bars<'_>) -> String {
     for Bar { name, share, written } in &chart.bars {
         let (x, middle) = (place(*share), top + ROW / 2.0);
         svg.text("label", (0.0, middle + 4.0), Anchor::Start, name);
-        svg.rect("bar", (x.min(even), middle - THICK / 2.0), ((x - even).abs().max(1.0), THICK));
+        svg.rect("share", (x.min(even), middle - THICK / 2.0), ((x - even).abs().max(1.0), THICK));
         svg.text("label", (WIDTH, middle + 4.0), Anchor::End, written);
         top += ROW;
     }

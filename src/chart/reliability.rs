@@ -19,10 +19,10 @@ pub struct Reliability<'a> {
 }
 
 const SIZE: f64 = 236.0;
-const LEFT: f64 = 42.0;
-const RIGHT: f64 = 226.0;
-const TOP: f64 = 10.0;
-const BOTTOM: f64 = 194.0;
+const LEFT: f64 = 30.0;
+const RIGHT: f64 = 228.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 192.0;
 
 pub fn reliability(chart: &Reliability<'_>) -> String {
     let mut svg = Svg::new("reliability", SIZE, SIZE, chart.title, chart.about);
@@ -32,15 +32,15 @@ pub fn reliability(chart: &Reliability<'_>) -> String {
     };
     for tick in scale.ticks() {
         let (x, y) = place((tick, tick));
-        let written = format!("{:.0} %", 100.0 * tick);
+        let written = format!("{:.0}", 100.0 * tick);
         svg.line("grid", (LEFT, y), (RIGHT, y));
         svg.line("grid", (x, TOP), (x, BOTTOM));
         svg.text("", (LEFT - 6.0, y + 4.0), Anchor::End, &written);
-        svg.text("", (x, BOTTOM + 18.0), Anchor::Middle, &written);
+        svg.text("", (x, BOTTOM + 19.0), Anchor::Middle, &written);
     }
     svg.line("even", place((0.0, 0.0)), place((chart.most, chart.most)));
-    svg.text("name", (f64::midpoint(LEFT, RIGHT), SIZE - 4.0), Anchor::Middle, "how sure");
-    svg.text("name", (LEFT + 6.0, TOP + 12.0), Anchor::Start, "how often right");
+    svg.text("name", (f64::midpoint(LEFT, RIGHT), SIZE - 4.0), Anchor::Middle, "how sure, %");
+    svg.text("name", (LEFT + 6.0, TOP + 14.0), Anchor::Start, "how often right, %");
     svg.put(format_args!("<g class=\"{}\">", classes(chart.kind)));
     svg.polyline(chart.bins.iter().map(|&bin| place(bin)));
     let marks: String = chart.bins.iter().map(|&bin| outline(chart.kind, place(bin), 3.4)).collect();

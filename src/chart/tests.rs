@@ -86,6 +86,6 @@ fn a_reliable_method_lies_on_the_diagonal() {
     let chart =
         Reliability { title: "t", about: "a", kind: 2, bins: vec![(0.0, 0.0), (0.5, 0.5)], most: 0.5 };
     let svg = reliability(&chart);
-    assert!(svg.contains("class=\"even\" d=\"M42 194L226 10\""), "{svg}");
-    assert!(svg.contains("class=\"line\" d=\"M42 194L226 10\""), "{svg}");
+    assert!(svg.contains("class=\"even\" d=\"M30 192L228 8\""), "{svg}");
+    assert!(svg.contains("class=\"line\" d=\"M30 192L228 8\""), "{svg}");
 }

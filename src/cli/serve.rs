@@ -34,7 +34,7 @@ use crate::{
     profiles::Profiles,
     release::MANIFEST,
     store::Store,
-    web::{self, AppState, Metrics},
+    web::{self, AppState, Metrics, SAMPLED},
 };
 
 /// How long requests in progress may take once the service was told to stop.
@@ -99,11 +99,20 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
     let access = Access::new(store.clone());
-    announce(listener.local_addr()?, &access).await?;
+    let listening = listener.local_addr()?;
+    // Whoever reaches this machine's own address is on the machine.
+    let access = if config.access.require_key || !listening.ip().is_loopback() {
+        tracing::info!("programs need an API key; an admin makes them at /access/keys");
+        access.requiring_keys()
+    } else {
+        access
+    };
+    announce(listening, &access).await?;
     let following = tokio::spawn(follow(Arc::clone(&offers)));
     let metrics = Metrics::new(&offers);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
+    let sampling = tokio::spawn(sample(metrics.clone()));
     let state = AppState { store: store.clone(), profiles, offers, limits, tickets, metrics, access };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
@@ -118,6 +127,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         }
     }
     following.abort();
+    sampling.abort();
     store.close().await;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
@@ -197,6 +207,14 @@ async fn follow(offers: Arc<Offers>) {
         if let Err(error) = offers.refresh().await {
             tracing::warn!(%error, "changes made elsewhere could not be looked for");
         }
+    }
+}
+
+/// Keeps the last quarter of an hour for the page of operations. Owned by `run`, which ends it.
+async fn sample(metrics: Metrics) {
+    loop {
+        metrics.sample(SystemTime::now().into());
+        tokio::time::sleep(SAMPLED).await;
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Config {
     pub cache: Cache,
     pub profiles: Profiles,
     pub limits: Limits,
+    pub access: Access,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -82,6 +83,13 @@ pub struct Engine {
 pub struct Cache {
     /// Where fetched files are kept.
     pub folder: PathBuf,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Access {
+    /// Whether programs need an API key on a loopback address, too. On any other they always do.
+    pub require_key: bool,
 }
 
 impl Default for Server {

@@ -43,27 +43,23 @@ struct OfModel {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Rejection {
+    method: &'static str,
     reason: &'static str,
 }
 
-const FULL: Rejection = Rejection { reason: "queue-full" };
-const LATE: Rejection = Rejection { reason: "deadline" };
-const FAILED: Rejection = Rejection { reason: "model-failed" };
+const FULL: &str = "queue-full";
+const LATE: &str = "deadline";
+const FAILED: &str = "model-failed";
 
 impl Default for EngineMetrics {
     fn default() -> Self {
         let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
         let questions: fn() -> Histogram = || Histogram::new(QUESTIONS);
-        let rejected = Family::<Rejection, Counter>::default();
-        // From nought, so that the first one is seen as an increase.
-        for reason in [FULL, LATE, FAILED] {
-            drop(rejected.get_or_create(&reason));
-        }
         Self {
             queued: Family::new_with_constructor(seconds),
             ran: Family::new_with_constructor(seconds),
             batch: Family::new_with_constructor(questions),
-            rejected,
+            rejected: Family::default(),
         }
     }
 }
@@ -94,6 +90,10 @@ impl EngineMetrics {
     /// Those of one method of a release, found once instead of at every run.
     pub(super) fn of(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
         let of_method = OfMethod { method: method.as_str() };
+        // From nought, so that the first one is seen as an increase.
+        for reason in [FULL, LATE, FAILED] {
+            drop(self.rejected.get_or_create(&Rejection { method: method.as_str(), reason }));
+        }
         let of_model =
             OfModel { method: method.as_str(), release: release.to_owned(), device: device.as_str() };
         MethodMetrics {
@@ -103,7 +103,7 @@ impl EngineMetrics {
         }
     }
 
-    pub(super) fn rejected(&self, error: &AskError) {
+    pub(super) fn rejected(&self, method: Method, error: &AskError) {
         let reason = match error {
             AskError::Full { .. } => FULL,
             AskError::Deadline { .. } => LATE,
@@ -111,7 +111,7 @@ impl EngineMetrics {
             // Nobody asked a model anything.
             AskError::NoMethod(_) => return,
         };
-        self.rejected.get_or_create(&reason).inc();
+        self.rejected.get_or_create(&Rejection { method: method.as_str(), reason }).inc();
     }
 }
 

@@ -111,6 +111,10 @@ impl Model {
         self.takes_features
     }
 
+    pub(super) fn gives_personas(&self) -> bool {
+        self.gives_personas
+    }
+
     /// Answers them all in one run. A row that is no answer is the matter of its own question; the others have theirs.
     pub(super) fn answer(
         &mut self,

@@ -50,6 +50,7 @@ pub struct Serving {
 struct MethodLine {
     queue: Arc<Queue>,
     takes_features: bool,
+    gives_personas: bool,
 }
 
 /// Answers to questions asked together, and what it took.
@@ -104,13 +105,14 @@ impl Serving {
             let queue = Arc::new(Queue::new(settings.queue));
             // In its place before its first thread runs: where a later model fails, dropping what was
             // begun ends that thread.
-            let line = MethodLine { queue: Arc::clone(&queue), takes_features: false };
+            let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
             let (most, gives_back) = (serving.batch, Arc::clone(&gives_back));
-            let worker = Worker { method: entry.method, queue, most, counted, gives_back };
+            let worker = Worker { method: entry.method, queue, most, counted, _gives_back: gives_back };
             let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
             line.takes_features = model.takes_features();
+            line.gives_personas = model.gives_personas();
             worker::start(worker.clone(), model)?;
             for _ in 1..settings.workers {
                 let (runtime, release) = (runtime.clone(), Arc::clone(&serving.release));
@@ -153,6 +155,11 @@ impl Serving {
         self.lines.get(&method).is_some_and(|line| line.takes_features)
     }
 
+    /// Whether the method says how an outfit is mixed of personas.
+    pub fn gives_personas(&self, method: Method) -> bool {
+        self.lines.get(&method).is_some_and(|line| line.gives_personas)
+    }
+
     pub fn queues(&self) -> impl Iterator<Item = (Method, QueueState)> {
         self.lines.iter().map(|(method, line)| (*method, line.queue.state()))
     }
@@ -175,7 +182,7 @@ impl Serving {
         deadline: Instant,
     ) -> Result<Answered, AskError> {
         let answered = self.answer(method, questions, deadline).await;
-        answered.inspect_err(|error| self.metrics.rejected(error))
+        answered.inspect_err(|error| self.metrics.rejected(method, error))
     }
 
     async fn answer(

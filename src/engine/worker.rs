@@ -55,7 +55,7 @@ pub(super) struct Worker {
     pub(super) most: usize,
     pub(super) counted: MethodMetrics,
     /// Shared by all threads of a release: the last to end gives back the memory of its models.
-    pub(super) gives_back: Arc<GivesBack>,
+    pub(super) _gives_back: Arc<GivesBack>,
 }
 
 impl Worker {

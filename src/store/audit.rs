@@ -35,8 +35,16 @@ pub struct AuditEntry {
 pub enum Actor {
     Person(PersonId),
     Key(KeyId),
-    /// Nobody asked: a start, a sweep.
+    /// Neither: the service by itself, or a program on the same machine, which may need no key.
     Service,
+}
+
+/// Which entries are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFilter {
+    /// What the action begins with: `customer.` is all that was done to customers.
+    pub action: String,
+    pub actor: Option<Actor>,
 }
 
 impl Audit<'_> {
@@ -77,12 +85,38 @@ impl Audit<'_> {
 
     /// Up to `n` entries, the newest first; only those before the one numbered `before`, if given.
     pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        self.list_of(&AuditFilter::default(), before, n).await
+    }
+
+    /// The same of those that the filter lets through.
+    pub async fn list_of(
+        self,
+        filter: &AuditFilter,
+        before: Option<i64>,
+        n: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        let (actor, id) = match filter.actor {
+            None => ("anybody", 0),
+            Some(Actor::Person(id)) => ("person", id.0),
+            Some(Actor::Key(id)) => ("key", id.0),
+            Some(Actor::Service) => ("service", 0),
+        };
         sqlx::query_as(
             "select seq, at, person_id, key_id, action, subject, customer_id, details from audit_log
-             where seq < $1 order by seq desc limit $2",
+             where seq < $1 and substr(action, 1, length($3)) = $3
+                and case $4
+                    when 'person' then person_id = $5
+                    when 'key' then key_id = $5
+                    when 'service' then person_id is null and key_id is null
+                    else 1 = 1
+                end
+             order by seq desc limit $2",
         )
         .bind(before.unwrap_or(i64::MAX))
         .bind(i64::from(n))
+        .bind(short_line("an action", &filter.action)?)
+        .bind(actor)
+        .bind(id)
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()

@@ -48,6 +48,8 @@ pub enum Conflict {
     NameTaken,
     #[error("there is no such customer; put the customer first")]
     UnknownCustomer,
+    #[error("nobody else is an admin who may sign in; make somebody else an admin first")]
+    LastAdmin,
     #[error("that feedback id was used for another event; take a new id for each event")]
     FeedbackDiffers,
 }

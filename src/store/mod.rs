@@ -47,7 +47,7 @@ use tokio::time::timeout;
 use self::connect::{Dialect, IfMissing};
 pub use self::{
     articles::Articles,
-    audit::{Actor, Audit, AuditEntry},
+    audit::{Actor, Audit, AuditEntry, AuditFilter},
     customers::Customers,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},

@@ -2,7 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
-use super::{Name, Store, StoreError, Timestamp};
+use sqlx::AnyConnection;
+
+use super::{Conflict, Name, Store, StoreError, Timestamp};
 
 /// The people of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -101,8 +103,13 @@ impl People<'_> {
         found(updated.rows_affected())
     }
 
+    /// # Errors
+    /// Among others if it were the last admin's (`Conflict`).
     pub async fn set_role(self, id: PersonId, role: Role) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
+        if role != Role::Admin {
+            keep_an_admin(&mut transaction, id).await?;
+        }
         let updated = sqlx::query("update people set role = $2 where id = $1")
             .bind(id.0)
             .bind(role.as_str())
@@ -114,8 +121,14 @@ impl People<'_> {
 
     /// Disables the account as of then, or enables it again (None). A disabled person's sessions are
     /// not valid any more.
+    ///
+    /// # Errors
+    /// Among others if it were the last admin's (`Conflict`).
     pub async fn set_disabled(self, id: PersonId, since: Option<Timestamp>) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
+        if since.is_some() {
+            keep_an_admin(&mut transaction, id).await?;
+        }
         let updated = sqlx::query("update people set disabled_at = $2 where id = $1")
             .bind(id.0)
             .bind(since.map(Timestamp::millis))
@@ -124,6 +137,21 @@ impl People<'_> {
         transaction.commit().await?;
         found(updated.rows_affected())
     }
+}
+
+/// Refuses where that person is the last admin who may sign in: nobody could undo it from a page.
+async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(), StoreError> {
+    // Two admins who demote each other at once must not both see the other in office. People are never deleted,
+    // so the first row is always the same: on Postgres each such transaction waits for it, and what is read after
+    // that is as the one before left it. On SQLite it is the only writer anyway.
+    sqlx::query("update people set role = role where id = (select min(id) from people)")
+        .execute(&mut *connection)
+        .await?;
+    let admins: Vec<i64> =
+        sqlx::query_scalar("select id from people where role = 'admin' and disabled_at is null")
+            .fetch_all(connection)
+            .await?;
+    if admins == [id.0] { Err(StoreError::Conflict(Conflict::LastAdmin)) } else { Ok(()) }
 }
 
 fn found(rows: u64) -> Result<(), StoreError> {

@@ -16,6 +16,7 @@ use super::{
     bulk::{self, Brought, BulkQuery},
     customers::check_id,
     extract::{Json, Path, Query},
+    keys::Caller,
     paging::{self, Page, SearchQuery},
 };
 use crate::{
@@ -103,11 +104,15 @@ struct ArticlePut {
 )]
 async fn put(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Path(id): Path<ArticleId>,
     Json(body): Json<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<ArticleBody>), Problem> {
     let article = read(id, body)?;
     let put = state.store.articles().put(&article, SystemTime::now().into()).await?;
+    if put != Put::Unchanged {
+        state.note(actor, "article.put", article.id.as_str(), json!({"new": put == Put::Added})).await?;
+    }
     // Whoever changes the catalogue sees it changed in the next completion.
     state.offers.refresh().await?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
@@ -124,10 +129,18 @@ async fn put(
         (status = 404, description = "The catalogue does not have it"),
     ),
 )]
-async fn delete(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Result<StatusCode, Problem> {
+async fn delete(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Path(id): Path<ArticleId>,
+) -> Result<StatusCode, Problem> {
     let deleted = state.store.articles().delete(&id).await?;
     state.offers.refresh().await?;
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+    if !deleted {
+        return Err(unknown(&id));
+    }
+    state.note(actor, "article.delete", id.as_str(), json!({})).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Bring articles in
@@ -140,10 +153,11 @@ async fn delete(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Res
 )]
 async fn bring_in(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<Brought>, Problem> {
-    let brought = bulk::bring_in::<Article>(&state, &query, request).await?;
+    let brought = bulk::bring_in::<Article>(&state, actor, &query, request).await?;
     state.offers.refresh().await?;
     Ok(Json(brought))
 }

@@ -7,6 +7,7 @@ use std::{io, time::SystemTime};
 
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
@@ -18,7 +19,7 @@ use super::{
 use crate::{
     exchange::{self, BadRow, Checker, ExchangeError, Noted, Report},
     intake::{self, Intake, IntakeError},
-    store::{Counts, Import},
+    store::{Actor, Counts, Import},
 };
 
 /// What JSON Lines is called: nobody ever registered a name.
@@ -54,6 +55,7 @@ pub(super) struct Brought {
 /// Reads the body into the table.
 pub(super) async fn bring_in<T: Intake>(
     state: &AppState,
+    actor: Actor,
     query: &BulkQuery,
     request: Request,
 ) -> Result<Brought, Problem> {
@@ -72,6 +74,11 @@ pub(super) async fn bring_in<T: Intake>(
     let committed = import.commit().await;
     state.profiles.forget_all();
     committed?;
+    let Counts { added, changed, .. } = counts;
+    if added + changed > 0 {
+        let details = json!({"added": added, "changed": changed, "bad": report.bad});
+        state.note(actor, &format!("{}.bulk", T::NAME), T::NAME, details).await?;
+    }
     Ok(Brought::new(counts, &report))
 }
 

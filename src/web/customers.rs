@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -17,6 +17,7 @@ use super::{
     extract::{Json, Path, Query},
     features,
     feedback::FeedbackStored,
+    keys::Caller,
     openapi::free_object,
     outfits::OutfitBody,
     paging::{self, Page, PageQuery, SearchQuery},
@@ -118,6 +119,7 @@ struct CustomerStored {
 )]
 async fn put(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Path(id): Path<CustomerId>,
     Json(body): Json<CustomerPut>,
 ) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
@@ -125,7 +127,12 @@ async fn put(
     let put = state.store.customers().put(&customer, SystemTime::now().into()).await;
     // Also where it failed: it may be stored all the same.
     state.profiles.forget(&customer.id);
-    let status = if put? == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+    let put = put?;
+    if put != Put::Unchanged {
+        let details = json!({"new": put == Put::Added});
+        state.note_of(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
+    }
+    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))
 }
 
@@ -159,10 +166,19 @@ pub(super) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Probl
         (status = 404, description = "There is no such customer"),
     ),
 )]
-async fn erase(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<StatusCode, Problem> {
+async fn erase(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Path(id): Path<CustomerId>,
+) -> Result<StatusCode, Problem> {
     let erased = state.store.customers().erase(&id).await;
     state.profiles.forget(&id);
-    if erased? { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+    if !erased? {
+        return Err(unknown(&id));
+    }
+    // That somebody was erased, and not who.
+    state.note(actor, "customer.erase", "erased customer", json!({})).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// All that is stored about a customer.
@@ -235,10 +251,11 @@ async fn outfits(
 )]
 async fn bring_in(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<Brought>, Problem> {
-    bulk::bring_in::<Customer>(&state, &query, request).await.map(Json)
+    bulk::bring_in::<Customer>(&state, actor, &query, request).await.map(Json)
 }
 
 pub(super) fn unknown(id: &CustomerId) -> Problem {

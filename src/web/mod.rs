@@ -5,6 +5,7 @@
 
 mod articles;
 mod assets;
+mod audit;
 mod bulk;
 mod compare;
 mod complete;
@@ -16,6 +17,7 @@ mod extract;
 mod features;
 mod feedback;
 mod health;
+mod keys;
 mod metrics;
 mod openapi;
 mod outfits;
@@ -24,6 +26,7 @@ mod pictures;
 mod problem;
 mod releases;
 mod request_id;
+mod routing;
 mod score;
 mod security;
 mod serve;
@@ -46,7 +49,7 @@ use tower_http::{
 use tracing::Level;
 use utoipa_axum::router::OpenApiRouter;
 
-use self::openapi::Documents;
+use self::{keys::Keys, openapi::Documents};
 
 use crate::{
     access::Access,
@@ -58,7 +61,7 @@ use crate::{
 };
 
 pub(crate) use assets::path as asset;
-pub use metrics::Metrics;
+pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
 pub use serve::serve;
@@ -97,10 +100,13 @@ impl FromRef<AppState> for Limits {
 /// The whole application without a listener, so that a test can bind one of its own.
 pub fn app(state: AppState) -> Router {
     let (router, described) = routes().split_for_parts();
-    let documents = Documents::new(described, state.limits);
+    let document = openapi::whole(described, state.limits, state.access.requires_key());
+    let documents = Documents::new(&document);
+    let keys = Keys::new(&document, state.access.clone());
     let metrics = state.metrics.clone();
     let limits = state.limits;
     router
+        .route_layer(middleware::from_fn_with_state(keys, keys::check))
         .merge(dashboard::router())
         .merge(pictures::router())
         .fallback(no_such_page)
@@ -139,6 +145,7 @@ fn routes() -> OpenApiRouter<AppState> {
         .merge(outfits::router())
         .merge(problem::router())
         .merge(releases::router())
+        .merge(routing::router())
         .merge(score::router())
 }
 

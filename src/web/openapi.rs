@@ -22,7 +22,7 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    AppState, docs,
+    AppState, docs, keys,
     problem::{KINDS, Kind, ProblemBody},
 };
 use crate::{
@@ -39,15 +39,21 @@ pub(super) struct Documents {
 }
 
 impl Documents {
-    pub(super) fn new(described: openapi::OpenApi, limits: Limits) -> Self {
-        let mut document =
-            serde_json::to_value(described).expect("a description is plain JSON; this is a bug");
-        publish(&mut document, limits);
-        for operation in operations(&mut document) {
-            add_problems(operation);
-        }
-        Self { json: document.to_string().into(), page: docs::page(&document).into() }
+    /// Of the whole document.
+    pub(super) fn new(document: &Value) -> Self {
+        Self { json: document.to_string().into(), page: docs::page(document).into() }
     }
+}
+
+/// The document that is published, from what stands at the handlers.
+pub(super) fn whole(described: openapi::OpenApi, limits: Limits, requires_key: bool) -> Value {
+    let mut document = serde_json::to_value(described).expect("a description is plain JSON; this is a bug");
+    publish(&mut document, limits);
+    keys::describe(&mut document, requires_key);
+    for operation in operations(&mut document) {
+        add_problems(operation);
+    }
+    document
 }
 
 #[derive(OpenApi)]
@@ -57,7 +63,8 @@ impl Documents {
         description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
                        9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
                        in an id is %2F. X-Request-ID and traceparent come back with every answer. A HEAD is \
-                       answered wherever a GET is."
+                       answered wherever a GET is.\n\nWhere keys are needed (on any address but this \
+                       machine's own), each operation names the scope that its key must have."
     ),
     components(schemas(ProblemBody)),
     tags(
@@ -137,6 +144,9 @@ fn add_problems(operation: &mut Map<String, Value>) {
         parameters.into_iter().flatten().any(|parameter| parameter["in"] == place)
     };
     let mut kinds = vec![Kind::Internal, Kind::Unavailable];
+    if operation.contains_key("security") {
+        kinds.extend([Kind::Key, Kind::Scope]);
+    }
     if has("path") {
         kinds.extend([Kind::Malformed, Kind::Invalid]);
     }
@@ -209,17 +219,21 @@ mod tests {
 
     #[test]
     fn every_operation_says_which_problems_it_answers_with() {
-        let documents = Documents::new(super::super::routes().into_openapi(), Limits::default());
-        let mut document: Value = serde_json::from_str(&documents.json).unwrap();
+        let mut document = whole(super::super::routes().into_openapi(), Limits::default(), true);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
         assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
         let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
         let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
-        assert_eq!(statuses, ["200", "201", "400", "413", "415", "422", "500", "503"]);
+        assert_eq!(statuses, ["200", "201", "400", "401", "403", "413", "415", "422", "500", "503"]);
         let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
         assert_eq!(schema, "#/components/schemas/Problem");
+        let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();
+        assert_eq!(security("/routing", "get"), json!([{"bearer": ["complete"]}, {"header": ["complete"]}]));
+        assert_eq!(security("/routing", "put")[0], json!({"bearer": ["admin"]}));
+        assert_eq!(security("/metrics", "get")[1], json!({"header": ["metrics"]}));
+        assert_eq!(security("/readyz", "get"), Value::Null);
         for operation in operations(&mut document) {
             assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()));
             assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{operation:?}");

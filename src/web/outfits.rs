@@ -7,7 +7,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -16,6 +16,7 @@ use super::{
     bulk::{self, Brought, BulkQuery},
     extract::{Json, Path, PathParameter, Query},
     features,
+    keys::Caller,
     openapi::{article_ids, free_object, id_text},
 };
 use crate::{
@@ -103,6 +104,7 @@ struct OutfitStored {
 ))]
 async fn save(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Json(body): Json<OutfitSave>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
     let (outfit, warnings) = body.read(&state.schema())?;
@@ -115,6 +117,11 @@ async fn save(
         error => error.into(),
     })?;
     let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
+    if put == Put::Added {
+        let details = json!({"articles": record.outfit.articles().len()});
+        let customer = &record.outfit.customer;
+        state.note_of(customer, actor, "outfit.save", &seq.to_string(), details).await?;
+    }
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(header::LOCATION, format!("/outfits/{seq}"))];
     Ok((status, location, Json(OutfitStored { outfit: record.into(), warnings })))
@@ -194,9 +201,16 @@ async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<
         (status = 404, description = "There is no such outfit"),
     ),
 )]
-async fn delete(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<StatusCode, Problem> {
-    let deleted = state.store.outfits().delete(id.0).await?;
-    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(id)) }
+async fn delete(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Path(id): Path<OutfitId>,
+) -> Result<StatusCode, Problem> {
+    if !state.store.outfits().delete(id.0).await? {
+        return Err(unknown(id));
+    }
+    state.note(actor, "outfit.delete", &id.0.to_string(), json!({})).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Bring outfits in
@@ -209,10 +223,11 @@ async fn delete(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Resu
 )]
 async fn bring_in(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<Brought>, Problem> {
-    bulk::bring_in::<Outfit>(&state, &query, request).await.map(Json)
+    bulk::bring_in::<Outfit>(&state, actor, &query, request).await.map(Json)
 }
 
 fn unknown(id: OutfitId) -> Problem {

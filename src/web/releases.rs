@@ -1,31 +1,28 @@
-//! `/releases`, `/methods`, `/routing`: what is served, and which method answers where none is named.
+//! `/releases` and `/methods`: what is served, and what could be.
 
-use std::time::SystemTime;
+use std::{sync::Arc, time::SystemTime};
 
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tokio::task;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, PathParameter, object_option, objects, whole},
+    AppState, Kind, Problem,
+    extract::{Json, Path, PathParameter},
+    keys::Caller,
     openapi::{free_object, method_name},
 };
 use crate::{
     offer::{Offer, OfferError},
     release::{Manifest, Method, MethodEntry, Release, ReleaseError},
-    routing::{Arm, Experiment, Routing},
+    store::Actor,
 };
 
 pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
-        .routes(routes!(methods))
-        .routes(routes!(releases))
-        .routes(routes!(activate))
-        .routes(routes!(routing, route))
+    OpenApiRouter::new().routes(routes!(methods)).routes(routes!(releases)).routes(routes!(activate))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -126,20 +123,26 @@ struct ReleaseBody {
     (status = 200, description = "What is there", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
-    let offers = state.offers.clone();
-    let look = move || -> std::io::Result<Vec<ReleaseBody>> {
-        let names = offers.releases()?;
-        Ok(names
-            .into_iter()
-            .map(|name| ReleaseBody::new(Release::manifest_of(&offers.folder_of(&name)), name))
-            .collect())
-    };
-    let releases = task::spawn_blocking(look)
-        .await
-        .expect("looking does not panic; this is a bug")
-        .map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let listed = listed(&state).await?.into_iter();
+    let releases = listed.map(|(name, manifest)| ReleaseBody::new(manifest, name)).collect();
     let active = state.offers.current().map(|offer| offer.name().to_owned());
     Ok(Json(ReleasesBody { active, releases }))
+}
+
+/// What the manifests in the models folder say, by the names of their folders.
+pub(super) async fn listed(
+    state: &AppState,
+) -> Result<Vec<(String, Result<Manifest, ReleaseError>)>, Problem> {
+    let offers = state.offers.clone();
+    let look = move || -> std::io::Result<Vec<_>> {
+        let names = offers.releases()?.into_iter();
+        let manifest = |name: String| (Release::manifest_of(&offers.folder_of(&name)), name);
+        Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
+    };
+    task::spawn_blocking(look)
+        .await
+        .expect("looking does not panic; this is a bug")
+        .map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 impl ReleaseBody {
@@ -177,15 +180,24 @@ impl ReleaseBody {
 )]
 async fn activate(
     State(state): State<AppState>,
+    Caller(actor): Caller,
     Path(ReleaseName(name)): Path<ReleaseName>,
 ) -> Result<Json<MethodsBody>, Problem> {
-    let offer = state.offers.activate(&name, SystemTime::now().into()).await?;
+    let offer = take_up(&state, actor, &name).await?;
     Ok(Json(MethodsBody::new(&offer)))
+}
+
+/// Activates a release and writes it down.
+pub(super) async fn take_up(state: &AppState, actor: Actor, name: &str) -> Result<Arc<Offer>, OfferError> {
+    let before = state.offers.current().map(|offer| offer.name().to_owned());
+    let offer = state.offers.activate(name, SystemTime::now().into()).await?;
+    state.note(actor, "release.activate", name, json!({"before": before, "after": name})).await?;
+    Ok(offer)
 }
 
 /// A release's name, which is its folder's.
 #[derive(Debug)]
-struct ReleaseName(String);
+pub(super) struct ReleaseName(pub(super) String);
 
 impl PathParameter for ReleaseName {
     fn parse(text: &str) -> Result<Self, String> {
@@ -207,105 +219,4 @@ impl From<OfferError> for Problem {
             OfferError::Store(error) => error.into(),
         }
     }
-}
-
-/// Which method answers where none is named.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Routing)]
-struct RoutingBody {
-    /// Instead of the release's own default; null is that.
-    #[serde(default)]
-    #[schema(value_type = Option<String>, examples("gsu"))]
-    default_method: Option<Method>,
-    /// Traffic of known customers split between methods; null is none.
-    #[serde(default, deserialize_with = "object_option")]
-    experiment: Option<ExperimentBody>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Experiment)]
-struct ExperimentBody {
-    /// Feedback is counted by it; another name splits the customers anew.
-    #[schema(examples("autumn"), max_length = 64)]
-    name: String,
-    #[schema(min_items = 2, max_items = 10)]
-    #[serde(deserialize_with = "objects")]
-    arms: Vec<ArmBody>,
-}
-
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-#[schema(as = Arm)]
-struct ArmBody {
-    #[schema(schema_with = method_name)]
-    method: Method,
-    /// Of the customers, beside the other arms' shares.
-    #[schema(minimum = 1)]
-    #[serde(deserialize_with = "whole")]
-    share: u32,
-}
-
-impl From<Routing> for RoutingBody {
-    fn from(routing: Routing) -> Self {
-        let arm = |Arm { method, share }| ArmBody { method, share };
-        let experiment =
-            |Experiment { name, arms }| ExperimentBody { name, arms: arms.into_iter().map(arm).collect() };
-        Self { default_method: routing.default_method, experiment: routing.experiment.map(experiment) }
-    }
-}
-
-impl From<RoutingBody> for Routing {
-    fn from(body: RoutingBody) -> Self {
-        let arm = |ArmBody { method, share }| Arm { method, share };
-        let experiment =
-            |ExperimentBody { name, arms }| Experiment { name, arms: arms.into_iter().map(arm).collect() };
-        Self { default_method: body.default_method, experiment: body.experiment.map(experiment) }
-    }
-}
-
-/// Routing
-#[utoipa::path(get, path = "/routing", tag = "releases", responses(
-    (status = 200, description = "Which method answers where none is named", body = RoutingBody),
-))]
-async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Problem> {
-    Ok(Json(Routing::clone(&state.offer()?.routing).into()))
-}
-
-/// Set the routing
-///
-/// The method that answers where a request names none, and an experiment that splits known customers between
-/// methods: each customer stays with one for as long as the experiment keeps its name and arms.
-#[utoipa::path(put, path = "/routing", tag = "releases", request_body = RoutingBody, responses(
-    (status = 200, description = "It holds from now on, on every replica within seconds", body = RoutingBody),
-))]
-async fn route(
-    State(state): State<AppState>,
-    Json(body): Json<RoutingBody>,
-) -> Result<Json<RoutingBody>, Problem> {
-    let offer = state.offer()?;
-    let routing = Routing::from(body);
-    let wrong = faults(&routing, &offer);
-    if !wrong.is_empty() {
-        return Err(Problem::invalid(wrong));
-    }
-    state.offers.route(&routing, SystemTime::now().into()).await?;
-    Ok(Json(routing.into()))
-}
-
-/// What is wrong with a routing, for the release that is served.
-fn faults(routing: &Routing, offer: &Offer) -> Vec<Finding> {
-    let arms = routing.experiment.iter().flat_map(|experiment| experiment.arms.iter().enumerate());
-    let arms = arms.map(|(place, arm)| (format!("/experiment/arms/{place}/method"), arm.method));
-    let default = routing.default_method.map(|method| ("/default_method".to_owned(), method));
-    let unknown = |(pointer, method): (String, Method)| {
-        let detail = format!("the release {} has no method {method}", offer.name());
-        (!offer.serving.has(method)).then(|| Finding::at(pointer, detail))
-    };
-    let mut wrong: Vec<Finding> = default.into_iter().chain(arms).filter_map(unknown).collect();
-    if let Some(Err(error)) = routing.experiment.as_ref().map(Experiment::check) {
-        wrong.push(Finding::at("/experiment", error.to_string()));
-    }
-    wrong
 }

@@ -51,12 +51,18 @@ pub(super) fn span<B>(request: &axum::http::Request<B>) -> Span {
         id,
         trace_id = tracing::field::Empty,
         method = %request.method(),
-        path = request.uri().path()
+        path = shown(request.uri().path())
     );
     if let Some(parent) = request.extensions().get::<TraceParent>() {
         span.record("trace_id", parent.trace_id());
     }
     span
+}
+
+/// A sign-in link's path is a secret for as long as nobody has used it.
+fn shown(path: &str) -> &str {
+    const LINKS: &str = "/sign-in/";
+    if path.starts_with(LINKS) { LINKS } else { path }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestId {

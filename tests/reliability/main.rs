@@ -25,6 +25,8 @@ mod postgres;
 #[path = "../shared/private_server.rs"]
 mod private_server;
 
+mod kills;
+mod outage;
 mod releases;
 mod report;
 mod server;
@@ -46,10 +48,27 @@ struct Experiment {
     run: fn(Form) -> Ran,
 }
 
-const EXPERIMENTS: &[Experiment] = &[Experiment { name: "swaps", needs: nothing, run: swaps::run }];
+impl Experiment {
+    const fn new(name: &'static str, run: fn(Form) -> Ran) -> Self {
+        Self { name, needs: || Ok(()), run }
+    }
 
-fn nothing() -> Result<(), String> {
-    Ok(())
+    const fn needing(self, needs: fn() -> Result<(), String>) -> Self {
+        Self { needs, ..self }
+    }
+}
+
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment::new("swaps", swaps::run),
+    Experiment::new("outage-stopped", outage::stopped).needing(private_server),
+    Experiment::new("outage-frozen", outage::frozen).needing(private_server),
+    Experiment::new("kills-sqlite", kills::sqlite),
+    Experiment::new("kills-postgres", kills::postgres).needing(private_server),
+];
+
+/// Postgres can be started here.
+fn private_server() -> Result<(), String> {
+    private_server::binaries().map(drop).map_err(|error| format!("Postgres: {error}"))
 }
 
 fn main() -> ExitCode {

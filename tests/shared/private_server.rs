@@ -21,7 +21,7 @@ use tempfile::TempDir;
 
 pub struct PrivateServer {
     binaries: PathBuf,
-    folder: TempDir,
+    pub folder: TempDir,
     owner: Option<Owner>,
     pub url: String,
     options: String,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::{
     domain::{Article, ArticleId},
+    offer::Offer,
     web::{AppState, Problem, pictures},
 };
 
@@ -43,6 +44,16 @@ impl ArticleView {
                 .attribute("in_stock")
                 .is_none_or(|there| there != &serde_json::Value::Bool(false)),
             kind,
+        }
+    }
+
+    /// The shop's own article as the offer has it, or, where it has left the shop, what the release remembers.
+    pub(super) fn offered(offer: &Offer, id: &ArticleId) -> Self {
+        let release = offer.serving.release();
+        let Some(index) = release.vocabulary().index_of(id.as_str()) else { return Self::gone(id) };
+        match offer.catalogue.article(index) {
+            Some(article) => Self::new(article),
+            None => release.articles().get(index as usize).map_or_else(|| Self::gone(id), Self::new),
         }
     }
 

@@ -5,11 +5,14 @@
 //! spares the reader the whole page's loading. Pages are made of what `completion`, `offer` and `store` say, as the
 //! JSON endpoints are; they are no part of the OpenAPI document.
 
+mod access;
 mod article_view;
 mod csv;
 mod evaluation;
 mod figures;
 mod form;
+mod operations;
+mod personas;
 mod profile;
 mod side_by_side;
 mod sign_in;
@@ -29,10 +32,13 @@ use visitor::{Guest, Visitor};
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/", get(home))
+        .merge(access::router())
         .merge(assets::router())
+        .merge(operations::router())
         .merge(side_by_side::router())
         .merge(sign_in::router())
         .merge(evaluation::router())
+        .merge(personas::router())
         .merge(studio::router())
 }
 

@@ -44,10 +44,10 @@ struct CountBody {
 
 /// A share with its 95 % interval (Wilson's).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
-struct Share {
-    value: f64,
-    low: f64,
-    high: f64,
+pub(in crate::web) struct Share {
+    pub(in crate::web) value: f64,
+    pub(in crate::web) low: f64,
+    pub(in crate::web) high: f64,
 }
 
 /// How often suggestions are accepted
@@ -71,7 +71,7 @@ impl From<FeedbackCounts> for CountBody {
 
 /// Wilson's score interval: unlike the usual one it stays within 0 and 1, and says something where nothing
 /// or everything was accepted.
-fn share(hits: u64, of: u64) -> Option<Share> {
+pub(in crate::web) fn share(hits: u64, of: u64) -> Option<Share> {
     if of == 0 || hits > of {
         return None;
     }

@@ -15,6 +15,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
+pub(super) use self::counts::{Share, share};
 pub(super) use self::event::{EventBody, FeedbackStored, KindBody};
 use super::{
     AppState, Finding, Kind, Problem, ProblemBody, RequestId,

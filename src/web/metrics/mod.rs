@@ -7,6 +7,8 @@
 
 mod offered;
 mod process;
+mod reading;
+mod recent;
 
 use std::{sync::Arc, time::Instant};
 
@@ -23,7 +25,12 @@ use prometheus_client::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use self::{offered::Offered, process::Process};
+pub use self::recent::SAMPLED;
+use self::{offered::Offered, process::Process, recent::Recent};
+pub(in crate::web) use self::{
+    reading::{Estimate, Labels, Reading, Spread},
+    recent::Moment,
+};
 use super::{AppState, Kind, Problem};
 use crate::offer::Offers;
 
@@ -41,6 +48,7 @@ const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 
 pub struct Metrics {
     registry: Arc<Registry>,
     requests: Family<Answered, Histogram>,
+    recent: Arc<Recent>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -70,7 +78,7 @@ impl Metrics {
         ];
         ours.register("build", "What runs", Info::new(build.to_vec()));
         registry.register_collector(Box::new(Process));
-        Self { registry: Arc::new(registry), requests }
+        Self { registry: Arc::new(registry), requests, recent: Arc::default() }
     }
 }
 

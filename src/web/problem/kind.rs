@@ -42,8 +42,14 @@ kinds! {
         "The body is not JSON, or the path is not text. The detail says where reading stopped.";
     SignIn = 401 "sign-in", "Sign in first":
         "This page is for people who are signed in, and the sign-in may have run out. Sign in and try again.";
+    Key = 401 "key", "This takes an API key":
+        "None was sent, or one that is none of this service's, has expired or was revoked. Send it as \
+         Authorization: Bearer or as X-API-Key; an admin makes them.";
     Forbidden = 403 "forbidden", "This is not yours to do":
         "The role does not reach that far, or the form came from elsewhere or from an earlier sign-in. The detail          says which; an admin can give another role.";
+    Scope = 403 "scope", "The API key does not reach that far":
+        "A key opens what its scopes name. The detail says which scope this takes and which the key has; an admin \
+         can make another key.";
     NotFound = 404 "not-found", "There is nothing here":
         "No page or resource has this path. Check the path and the ids in it.";
     MethodNotAllowed = 405 "method-not-allowed", "This path does not take this method":

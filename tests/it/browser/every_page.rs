@@ -24,7 +24,7 @@ contracts!(
 );
 
 /// A name for each page, and its address.
-const PAGES: [(&str, &str); 12] = [
+const PAGES: [(&str, &str); 21] = [
     ("customers", "/studio"),
     ("outfits", "/studio?customer=c-014871"),
     ("outfit", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130"),
@@ -47,6 +47,15 @@ const PAGES: [(&str, &str); 12] = [
     ),
     ("evaluation", "/evaluation"),
     ("cases", "/evaluation/cases?first=none&second=gsu"),
+    ("operations", "/operations"),
+    ("releases", "/operations/releases"),
+    ("release", "/operations/releases/demo"),
+    ("routing", "/operations/routing"),
+    ("routing-change", "/operations/routing/change?experiment=x&method=gsu&share=9&method=none&share=1"),
+    ("access", "/access"),
+    ("person", "/access/people/1"),
+    ("keys", "/access/keys"),
+    ("audit", "/access/audit"),
     ("password", "/password"),
     ("docs", "/docs/problems"),
     ("not-found", "/nothing"),
@@ -107,6 +116,6 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
         let shade = if eyes.dark { "dark" } else { "light" };
         let width = if eyes.width < 600 { "phone" } else { "wide" };
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("{name}-{width}-{shade}.png")), window.picture().await).unwrap();
+        fs::write(folder.join(format!("{name}-{width}-{shade}.webp")), window.picture().await).unwrap();
     }
 }

@@ -1,5 +1,6 @@
 //! Whole stories in a real browser, as people live them.
 
+pub mod admin;
 pub mod analyst;
 pub mod every_page;
 pub mod stylist;

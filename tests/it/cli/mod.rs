@@ -3,6 +3,7 @@
 pub mod export;
 pub mod import;
 pub mod serve;
+pub mod sign_in_link;
 
 use std::{
     fmt::Write,

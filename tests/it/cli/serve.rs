@@ -20,6 +20,8 @@ contracts!(
     a_named_release_must_be_there,
     a_caller_that_never_finishes_does_not_keep_it_alive,
     a_variable_that_is_no_text_is_no_matter,
+    programs_need_a_key_on_any_other_address,
+    programs_need_a_key_where_the_settings_say_so,
 );
 
 /// A served `atelier`, with its address and the link that signs the first admin in.
@@ -32,7 +34,10 @@ struct Served {
 impl Served {
     /// In a working folder of the test's own, whose `models` it serves.
     async fn start(db: &TestDatabase, folder: &Path) -> Self {
-        let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0"]);
+        Self::of(atelier(db, &["serve", "--address", "127.0.0.1:0"]), folder).await
+    }
+
+    async fn of(mut command: Command, folder: &Path) -> Self {
         command.current_dir(folder);
         tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -151,4 +156,36 @@ async fn a_variable_that_is_no_text_is_no_matter(db: TestDatabase) {
         said(&run(command).await),
         "atelier: the variable ATELIER__SERVER__ADDRESS is not valid UTF-8\n"
     );
+}
+
+async fn programs_need_a_key_on_any_other_address(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::of(atelier(&db, &["serve", "--address", "0.0.0.0:0"]), folder.path()).await;
+    assert_eq!(reqwest::get(format!("{}articles", served.url)).await.unwrap().status(), 401);
+    assert!(served.get("livez").await.contains("alive"));
+    // What opens a door must not be read in a log.
+    let wrong = format!("atl_{}", "5ec3e7".repeat(11));
+    for header in ["authorization", "x-api-key"] {
+        let request = reqwest::Client::new().get(format!("{}articles", served.url));
+        let answer = request.header(header, format!("Bearer {wrong}")).send().await.unwrap();
+        assert_eq!(answer.status(), 401);
+    }
+    reqwest::get(&served.link).await.unwrap();
+    let link = served.link.rsplit_once('/').unwrap().1.to_owned();
+    let log = served.stop().await;
+    assert!(log.contains("programs need an API key"), "{log}");
+    assert!(log.contains("\"path\":\"/articles\"") && log.contains("\"path\":\"/sign-in/\""), "{log}");
+    assert!(!log.contains("5ec3e7") && !log.contains(&link), "{log}");
+}
+
+async fn programs_need_a_key_where_the_settings_say_so(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+    command.env("ATELIER__ACCESS__REQUIRE_KEY", "true");
+    let served = Served::of(command, folder.path()).await;
+    assert_eq!(reqwest::get(format!("{}articles", served.url)).await.unwrap().status(), 401);
+    served.stop().await;
+    let served = Served::start(&db, folder.path()).await;
+    assert!(served.get("articles").await.contains("\"items\":[]"));
+    served.stop().await;
 }

@@ -4,7 +4,8 @@
 //! bring 26 more.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -179,9 +180,16 @@ impl Window {
         self.command("execute/async", &json!({"script": script, "args": []})).await.unwrap()
     }
 
-    /// The whole page as PNG.
+    /// The whole page as WebP.
     pub async fn picture(&self) -> Vec<u8> {
-        let whole = json!({"format": "png", "captureBeyondViewport": true});
+        // What is loaded late is loaded now.
+        let all = "const done = arguments[0], all = [...document.images]; all.forEach(one => one.loading = 'eager'); \
+                   Promise.all(all.map(one => one.decode().catch(() => 0))).then(() => done(0))";
+        self.run_later(all).await;
+        let height = self.run("return document.documentElement.scrollHeight").await;
+        let width = self.run("return document.documentElement.clientWidth").await;
+        let clip = json!({"x": 0, "y": 0, "width": width, "height": height, "scale": 1});
+        let whole = json!({"format": "webp", "quality": 70, "captureBeyondViewport": true, "clip": clip});
         let picture = self.chromium("Page.captureScreenshot", &whole).await;
         STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
     }
@@ -231,8 +239,15 @@ impl Window {
 
 impl Drop for Window {
     fn drop(&mut self) {
-        // The driver ends Chromium with itself when it is asked, not when it is killed.
-        let _ = Command::new("kill").arg(self.driver.id().to_string()).status();
+        // Ending the session ends Chromium; a driver that is killed leaves it running.
+        let (host, path) =
+            self.session.trim_start_matches("http://").split_once('/').expect("it is an address");
+        if let Ok(mut driver) = TcpStream::connect(host) {
+            let _ = driver.set_read_timeout(Some(PATIENCE));
+            let _ = write!(driver, "DELETE /{path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let _ = driver.read(&mut [0; 64]);
+        }
+        let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }

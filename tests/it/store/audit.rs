@@ -1,10 +1,15 @@
-use atelier::store::{Actor, Role, TokenHash};
+use atelier::store::{Actor, AuditFilter, Role, StoreError, TokenHash};
 use serde_json::{Map, json};
 
 use super::{LATER, NOW, customer_id, name};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(appended_then_listed, backwards_from_a_cursor, the_database_keeps_entries);
+contracts!(
+    appended_then_listed,
+    backwards_from_a_cursor,
+    what_a_filter_lets_through,
+    the_database_keeps_entries
+);
 
 async fn appended_then_listed(db: TestDatabase) {
     let store = db.open().await;
@@ -37,6 +42,35 @@ async fn backwards_from_a_cursor(db: TestDatabase) {
     let next = store.audit().list(Some(newest[1].seq), 10).await.unwrap();
     let subjects: Vec<_> = newest.iter().chain(&next).map(|entry| entry.subject.as_str()).collect();
     assert_eq!(subjects, ["5", "4", "3", "2", "1"]);
+}
+
+async fn what_a_filter_lets_through(db: TestDatabase) {
+    let store = db.open().await;
+    let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap().id);
+    let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let key = Actor::Key(key.id);
+    for (actor, action, subject) in [
+        (ada, "person.role", "1"),
+        (key, "article.put", "2"),
+        (Actor::Service, "article.put", "3"),
+        (ada, "articles.bulk", "4"),
+    ] {
+        store.audit().append(actor, action, subject, None, &Map::new(), NOW).await.unwrap();
+    }
+    let subjects = async |action: &str, actor| {
+        let filter = AuditFilter { action: action.into(), actor };
+        let entries = store.audit().list_of(&filter, None, 10).await.unwrap();
+        entries.into_iter().map(|entry| entry.subject).collect::<String>()
+    };
+    assert_eq!(subjects("", None).await, "4321");
+    assert_eq!(subjects("", Some(ada)).await, "41");
+    assert_eq!(subjects("", Some(key)).await, "2");
+    assert_eq!(subjects("", Some(Actor::Service)).await, "3");
+    assert_eq!(subjects("article.", None).await, "32");
+    assert_eq!(subjects("article", Some(ada)).await, "4");
+    assert_eq!(subjects("%", None).await, "", "it is no pattern");
+    let odd = AuditFilter { action: "\0".into(), actor: None };
+    assert!(matches!(store.audit().list_of(&odd, None, 1).await, Err(StoreError::Unfit { .. })));
 }
 
 async fn the_database_keeps_entries(db: TestDatabase) {

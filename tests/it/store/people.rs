@@ -3,7 +3,14 @@ use atelier::store::{Conflict, PersonId, Role, StoreError};
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(create_then_find, a_name_is_taken_in_any_case, what_is_set_is_read, nobody_is_not_found);
+contracts!(
+    create_then_find,
+    a_name_is_taken_in_any_case,
+    what_is_set_is_read,
+    nobody_is_not_found,
+    the_last_admin_stays,
+    of_two_who_demote_each_other_one_stays,
+);
 
 async fn create_then_find(db: TestDatabase) {
     let store = db.open().await;
@@ -54,4 +61,40 @@ async fn nobody_is_not_found(db: TestDatabase) {
     assert_eq!(people.set_password_hash(nobody, "x").await, Err(StoreError::NotFound("person")));
     assert_eq!(people.set_role(nobody, Role::Admin).await, Err(StoreError::NotFound("person")));
     assert_eq!(people.set_disabled(nobody, None).await, Err(StoreError::NotFound("person")));
+}
+
+async fn the_last_admin_stays(db: TestDatabase) {
+    let store = db.open().await;
+    let people = store.people();
+    let ada = people.create(&name("Ada"), Role::Admin, NOW).await.unwrap().id;
+    let bo = people.create(&name("Bo"), Role::Admin, NOW).await.unwrap().id;
+    let last = Err(StoreError::Conflict(Conflict::LastAdmin));
+    // An admin who cannot sign in is none.
+    people.set_disabled(bo, Some(NOW)).await.unwrap();
+    assert_eq!(people.set_disabled(ada, Some(NOW)).await, last);
+    assert_eq!(people.set_role(ada, Role::Analyst).await, last);
+    let unchanged = people.get(ada).await.unwrap().unwrap();
+    assert_eq!((unchanged.role, unchanged.disabled_at), (Role::Admin, None));
+    people.set_role(ada, Role::Admin).await.unwrap();
+    people.set_role(bo, Role::Stylist).await.unwrap();
+    people.set_disabled(bo, None).await.unwrap();
+    assert_eq!(people.set_role(ada, Role::Stylist).await, last, "a stylist is no admin");
+    people.set_role(bo, Role::Admin).await.unwrap();
+    people.set_role(ada, Role::Stylist).await.unwrap();
+    assert_eq!(people.set_disabled(bo, Some(NOW)).await, last);
+}
+
+async fn of_two_who_demote_each_other_one_stays(db: TestDatabase) {
+    let store = db.open().await;
+    let people = store.people();
+    for round in 0..10 {
+        let ada = people.create(&name(&format!("Ada {round}")), Role::Admin, NOW).await.unwrap().id;
+        let bo = people.create(&name(&format!("Bo {round}")), Role::Admin, NOW).await.unwrap().id;
+        let both = tokio::join!(people.set_role(ada, Role::Stylist), people.set_disabled(bo, Some(NOW)));
+        let last = Err(StoreError::Conflict(Conflict::LastAdmin));
+        assert!(both == (Ok(()), last.clone()) || both == (last, Ok(())), "{both:?}");
+        // The next round begins without an admin.
+        let mut raw = db.raw().await;
+        sqlx::raw_sql("update people set role = 'stylist'").execute(&mut raw).await.unwrap();
+    }
 }

@@ -44,7 +44,7 @@ async fn signing_out_ends_it(db: TestDatabase) {
 
 async fn a_disabled_person_has_none(db: TestDatabase) {
     let store = db.open().await;
-    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+    let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
     let token = TokenHash::of("secret");
     store.sessions().create(&token, ada.id, NOW, NOW + Duration::from_hours(1)).await.unwrap();
     store.people().set_disabled(ada.id, Some(NOW)).await.unwrap();

@@ -1,15 +1,20 @@
 //! The service over HTTP, on a port and a database of its own.
 
+pub mod access;
 pub mod api_guide;
 pub mod articles;
 pub mod comparing;
 pub mod completing;
 pub mod customers;
+pub mod evaluation;
 pub mod feedback;
 pub mod foreign_release;
 pub mod health;
+pub mod keys;
 pub mod metrics;
+pub mod operations;
 pub mod outfits;
+pub mod personas;
 pub mod pictures;
 pub mod problems;
 pub mod releases;
@@ -103,12 +108,26 @@ impl Service {
 
     /// With a folder of releases, none of them served yet.
     pub async fn start_in(db: &TestDatabase, limits: Limits, models: PathBuf) -> Self {
+        Self::start_as(db, limits, models, |access| access).await
+    }
+
+    /// Where every program needs a key.
+    pub async fn guarded(db: &TestDatabase) -> Self {
+        Self::start_as(db, Limits::default(), models(), Access::requiring_keys).await
+    }
+
+    async fn start_as(
+        db: &TestDatabase,
+        limits: Limits,
+        models: PathBuf,
+        guard: fn(Access) -> Access,
+    ) -> Self {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
         let offers = Arc::new(Offers::new(engine, store.clone(), models));
         let tickets = Secret::new(SECRET);
         let metrics = Metrics::new(&offers);
-        let access = Access::new(store.clone());
+        let access = guard(Access::new(store.clone()));
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
         let state =

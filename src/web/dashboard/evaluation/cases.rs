@@ -15,7 +15,7 @@ use crate::{
     release::Method,
     web::{
         AppState, Problem,
-        dashboard::{Page, Shell, article_view::ArticleView, form::PageQuery, visitor::Analyst},
+        dashboard::{Page, Shell, article_view::ArticleView, figures, form::PageQuery, visitor::Analyst},
     },
 };
 
@@ -87,14 +87,14 @@ pub(super) async fn page(
 impl CaseView {
     fn new(apart: Apart, versus: Versus, ranks: &Ranks, known: &[bool], offer: &Offer) -> Self {
         let case = ranks.case(apart.row);
-        let view = |id: &ArticleId| view(offer, id);
+        let view = |id: &ArticleId| ArticleView::offered(offer, id);
         let slots = case.articles().enumerate().map(|(slot, id)| (slot != case.slot).then(|| view(id)));
         let answer = |method, better| {
             let (rank, log_probability) = ranks.answer(method, apart.row).unwrap_or_default();
             AnswerView {
                 method,
                 rank: rank.to_string(),
-                probability: written::probability(log_probability.into()),
+                probability: figures::percent(f64::from(log_probability).exp()),
                 better,
             }
         };
@@ -139,17 +139,5 @@ pub(super) fn words(versus: Versus, difference: f64) -> String {
             format!("{times} times as likely to {ahead}")
         }
         By::Rank => format!("{} places further up with {ahead}", written::plain(difference.abs())),
-    }
-}
-
-/// The shop's own article, or, where it has left the shop, what the release remembers of it.
-fn view(offer: &Offer, id: &ArticleId) -> ArticleView {
-    let release = offer.serving.release();
-    let Some(index) = release.vocabulary().index_of(id.as_str()) else { return ArticleView::gone(id) };
-    match offer.catalogue.article(index) {
-        Some(article) => ArticleView::new(article),
-        None => {
-            release.articles().get(index as usize).map_or_else(|| ArticleView::gone(id), ArticleView::new)
-        }
     }
 }

@@ -1,7 +1,5 @@
 //! `/evaluation/cases.csv`: all cases of a view as a table for a spreadsheet.
 
-use std::fmt::Write;
-
 use axum::{
     extract::State,
     http::header,
@@ -15,7 +13,7 @@ use crate::{
     evaluation::{Apart, Ranks},
     web::{
         AppState, Kind, Problem,
-        dashboard::{form::PageQuery, visitor::Analyst},
+        dashboard::{csv::Lines, form::PageQuery, visitor::Analyst},
     },
 };
 
@@ -44,53 +42,41 @@ pub(super) async fn download(
 
 fn table(ranks: &Ranks, asked: &Asked, known: &[bool]) -> String {
     let (first, second) = (asked.versus.first, asked.versus.second);
-    let mut text = format!(
-        "outfit,slot,customer,seen,type,article,articles,{first}.rank,{second}.rank,{first}.log_probability,\
-         {second}.log_probability,difference\r\n"
-    );
+    let of_both = |what: &str| [format!("{first}.{what}"), format!("{second}.{what}")];
+    let (heads, logs) = (of_both("rank"), of_both("log_probability"));
+    let mut lines = Lines::new(&[
+        "outfit",
+        "slot",
+        "customer",
+        "seen",
+        "type",
+        "article",
+        "articles",
+        &heads[0],
+        &heads[1],
+        &logs[0],
+        &logs[1],
+        "difference",
+    ]);
     for Apart { row, difference } in ranks.apart(asked.versus, asked.selection(known)) {
         let case = ranks.case(row);
         let answers = ranks.answer(first, row).zip(ranks.answer(second, row));
         let ((rank, log), (other_rank, other_log)) = answers.unwrap_or_default();
         let articles: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
-        let written = writeln!(
-            text,
-            "{},{},{},{},{},{},{},{rank},{other_rank},{log},{other_log},{difference}\r",
-            case.outfit,
-            case.slot,
-            cell(case.customer.as_str()),
-            case.seen,
-            cell(case.kind),
-            cell(case.truth().as_str()),
-            cell(&articles.join("|")),
-        );
-        written.expect("writing to a String never fails; this is a bug");
+        lines.push(&[
+            &case.outfit.to_string(),
+            &case.slot.to_string(),
+            case.customer.as_str(),
+            &case.seen.to_string(),
+            case.kind,
+            case.truth().as_str(),
+            &articles.join("|"),
+            &rank.to_string(),
+            &other_rank.to_string(),
+            &log.to_string(),
+            &other_log.to_string(),
+            &difference.to_string(),
+        ]);
     }
-    text
-}
-
-/// A text as a cell (RFC 4180). Spreadsheets take what begins like a formula for one, so it begins with an
-/// apostrophe instead.
-fn cell(text: &str) -> String {
-    let guarded =
-        if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { format!("'{text}") } else { text.to_owned() };
-    if guarded.contains(['"', ',', '\r', '\n']) {
-        return format!("\"{}\"", guarded.replace('"', "\"\""));
-    }
-    guarded
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_is_one_cell_and_no_formula() {
-        assert_eq!(cell("a-00017"), "a-00017");
-        assert_eq!(cell("a,b \"c\""), "\"a,b \"\"c\"\"\"");
-        assert_eq!(cell("=1+1"), "'=1+1");
-        assert_eq!(cell("-2,5"), "\"'-2,5\"");
-        assert_eq!(cell("two\nlines"), "\"two\nlines\"");
-        assert_eq!(cell("@sum(a1)"), "'@sum(a1)");
-    }
+    lines.into_text()
 }

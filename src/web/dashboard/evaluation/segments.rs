@@ -13,7 +13,7 @@ use super::{
 use crate::{
     chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
     domain::Schema,
-    evaluation::{Figures, LEAST_SLOTS, Segment, Summary},
+    evaluation::{Figures, LEAST_SLOTS, Metric, Segment, Summary},
     release::Method,
     web::{
         AppState, Finding, Problem,
@@ -32,8 +32,8 @@ struct SegmentsPage {
     release: String,
     choice: Choice,
     features: Vec<FeatureChoice>,
-    /// The chosen feature in words.
-    label: String,
+    /// The figure and the feature in words.
+    heading: String,
     drawn: Option<Drawn>,
     small: u64,
     least: u64,
@@ -68,7 +68,7 @@ pub(super) async fn page(
         tab,
         release: offer.name().to_owned(),
         features: features.collect(),
-        label: by.map_or_else(String::new, |by| label(by, schema)),
+        heading: by.map_or_else(String::new, |by| heading(choice.metric, &label(by, schema))),
         drawn: by.map(|by| draw(by, &label(by, schema), &choice, &figures)),
         choice,
         small: SMALL,
@@ -96,6 +96,13 @@ fn label(feature: &str, schema: &Schema) -> String {
     }
 }
 
+/// `Recall@1 by age`
+fn heading(metric: Metric, label: &str) -> String {
+    let name = metric.label();
+    let (first, rest) = name.split_at(1);
+    format!("{}{rest} by {label}", first.to_uppercase())
+}
+
 fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     let metric = choice.metric;
     let groups = groups(by, &choice.chosen, figures);
@@ -119,7 +126,7 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
         .collect();
     let ends = rows.iter().flat_map(|row| row.dots.iter().flatten()).flat_map(|dot| [dot.low, dot.high]);
     let svg = whiskers(&Whiskers {
-        title: &format!("{} by {label}", metric.label()),
+        title: &heading(metric, label),
         about: "A dot for each method's figure, with the interval in which it lies in 95 of 100 such samples.",
         x: (metric.label(), Scale::around(ends), written::on_axis(metric)),
         kinds: choice.chosen.iter().map(|method| kind(*method)).collect(),

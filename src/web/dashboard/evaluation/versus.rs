@@ -206,8 +206,8 @@ impl By {
 impl Lead {
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::First => "the first at its best",
-            Self::Second => "the second at its best",
+            Self::First => "where the first is better",
+            Self::Second => "where the second is better",
         }
     }
 }

@@ -8,21 +8,15 @@ use crate::{
     release::Method,
 };
 
-/// A few sentences about Table 1.
+/// A few short paragraphs about Table 1.
 pub(super) fn about(figures: &Figures) -> Vec<String> {
     let results = &figures.comparison.methods;
     let by_entropy = ordered(results, Metric::CrossEntropy);
     let Some(best) = by_entropy.first() else { return Vec::new() };
-    [
-        Some(lead(best, figures)),
-        by_entropy.get(1).and_then(|next| runner_up(best, next, figures)),
-        Some(first_places(results, figures)),
-        order(results),
-        told_the_type(best, figures),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    let next = by_entropy.get(1).and_then(|next| runner_up(best, next, figures));
+    let first = [Some(lead(best, figures)), next, Some(first_places(results, figures))];
+    let first: Vec<String> = first.into_iter().flatten().collect();
+    [Some(first.join(" ")), order(results), told_the_type(best, figures)].into_iter().flatten().collect()
 }
 
 /// The best first.
@@ -40,12 +34,12 @@ fn ordered(results: &[MethodResult], metric: Metric) -> Vec<&MethodResult> {
 fn lead(best: &MethodResult, figures: &Figures) -> String {
     let entropy =
         |result: &MethodResult| written::figure(Metric::CrossEntropy, result.scores.cross_entropy.mean);
-    let begin = format!("{} has the lowest cross-entropy, {}", best.method, entropy(best));
+    let begin = format!("The lowest cross-entropy is that of {}, {}", best.method, entropy(best));
     let none = figures.comparison.methods.iter().find(|result| result.method == Method::None);
     let difference = figures.comparison.difference(Metric::CrossEntropy, best.method, Method::None);
     match none.zip(difference) {
         Some((none, difference)) => format!(
-            "{begin}; none, which sees no customer, has {}. That is {} ({} in 95 of 100 draws of the outfits).",
+            "{begin}; none, which sees no customer, has {}: a difference of {} (of {} in 95 of 100 draws of the outfits).",
             entropy(none),
             written::signed(Metric::CrossEntropy, difference.difference),
             written::interval(&difference),
@@ -55,19 +49,13 @@ fn lead(best: &MethodResult, figures: &Figures) -> String {
 }
 
 fn runner_up(best: &MethodResult, next: &MethodResult, figures: &Figures) -> Option<String> {
-    let difference = figures.comparison.difference(Metric::CrossEntropy, best.method, next.method)?;
-    let apart = written::signed(Metric::CrossEntropy, difference.difference);
-    let p = difference.p;
+    let difference = figures.comparison.difference(Metric::CrossEntropy, next.method, best.method)?;
+    let apart = written::figure(Metric::CrossEntropy, difference.difference.abs());
+    let begin = format!("The next, {}, is {apart} behind", next.method);
     Some(if difference.is_sure() {
-        format!(
-            "Its lead over the next, {}, is {apart} and not the luck of the outfits drawn (p = {p:.3}).",
-            next.method
-        )
+        format!("{begin}, which is more than the luck of the outfits (p = {:.3}).", difference.p)
     } else {
-        format!(
-            "The next, {}, is {apart} away: on these outfits the two cannot be told apart (p = {p:.2}).",
-            next.method
-        )
+        format!("{begin}: on these outfits the two cannot be told apart (p = {:.2}).", difference.p)
     })
 }
 
@@ -77,10 +65,10 @@ fn first_places(results: &[MethodResult], figures: &Figures) -> String {
     let (best, worst) = (ordered[0], ordered[ordered.len() - 1]);
     let share = |result: &MethodResult| written::with_unit(metric, result.scores.of(metric).mean);
     let baseline = figures.comparison.baselines.first().map_or_else(String::new, |baseline| {
-        format!(", {} {}", baseline.name, written::with_unit(metric, baseline.answers.of(metric).mean))
+        format!(", and {} in {}", baseline.name, written::with_unit(metric, baseline.answers.of(metric).mean))
     });
     format!(
-        "{} puts the missing article first most often, in {} of the slots, {} least often, in {}{baseline}.",
+        "The missing article is put first most often by {}, in {} of the slots, least often by {}, in {}{baseline}.",
         best.method,
         share(best),
         worst.method,

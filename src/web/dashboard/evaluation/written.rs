@@ -68,17 +68,6 @@ pub(super) fn thousands(number: u64) -> String {
     written
 }
 
-/// A probability from its logarithm, with as many digits as it is small.
-pub(super) fn probability(log: f64) -> String {
-    let percent = 100.0 * log.exp();
-    match () {
-        () if percent >= 9.95 => format!("{percent:.0} %"),
-        () if percent >= 0.95 => format!("{percent:.1} %"),
-        () if percent >= 0.01 => format!("{percent:.2} %"),
-        () => "under 0.01 %".to_owned(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -99,7 +88,5 @@ mod tests {
         );
         assert_eq!((percent(0.2), percent(0.125)), ("20 %".into(), "12.5 %".into()));
         assert_eq!((plain(3.5), plain(0.0), plain(10.0)), ("3.5".into(), "0".into(), "10".into()));
-        let written = [-0.5, -3.0, -7.0, -12.0].map(probability);
-        assert_eq!(written, ["61 %", "5.0 %", "0.09 %", "under 0.01 %"]);
     }
 }

@@ -1,0 +1,169 @@
+//! API keys at the door of what is for programs: which operation takes a key of which scope, and on whose behalf
+//! it acts.
+//!
+//! The scope follows from the operation's tag in the document, so a new route has one without a word here. Whether
+//! a key is right is for `access` to say; a wrong one is told to nobody and reaches no log.
+
+use std::{collections::HashMap, sync::Arc, time::SystemTime};
+
+use axum::{
+    extract::{FromRequestParts, MatchedPath, Request, State},
+    http::{HeaderMap, Method, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::{Kind, Problem};
+use crate::{
+    access::{Access, Key, Scope},
+    store::{Actor, ApiKey},
+};
+
+/// What the layer knows.
+#[derive(Debug, Clone)]
+pub(super) struct Keys {
+    access: Access,
+    /// By path and method in lower case; what is not there is open to everybody.
+    scopes: Arc<HashMap<(String, String), Scope>>,
+}
+
+impl Keys {
+    /// From a document that is whole.
+    pub(super) fn new(document: &Value, access: Access) -> Self {
+        let paths = document["paths"].as_object().into_iter().flatten();
+        let scopes = paths.flat_map(|(path, item)| {
+            item.as_object().into_iter().flatten().filter_map(move |(method, operation)| {
+                Some(((path.clone(), method.clone()), scope_of(path, method, operation)?))
+            })
+        });
+        Self { access, scopes: Arc::new(scopes.collect()) }
+    }
+
+    fn scope(&self, request: &Request) -> Option<Scope> {
+        let path = request.extensions().get::<MatchedPath>()?.as_str().to_owned();
+        // A HEAD is answered by what answers a GET.
+        let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        self.scopes.get(&(path, method.as_str().to_ascii_lowercase())).copied()
+    }
+
+    /// What is known of the key that a request came with, if it came with one, or why it goes no further.
+    async fn admit(&self, scope: Scope, sent: Option<String>) -> Result<Option<ApiKey>, Response> {
+        let Some(sent) = sent else {
+            return if self.access.requires_key() { Err(missing(scope)) } else { Ok(None) };
+        };
+        let now = SystemTime::now().into();
+        let kept = match Key::parse(&sent) {
+            Some(key) => {
+                self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?
+            }
+            None => None,
+        };
+        let Some(kept) = kept else { return Err(wrong()) };
+        if kept.scopes.iter().any(|held| held == scope.as_str()) {
+            Ok(Some(kept))
+        } else {
+            Err(beyond(&kept, scope))
+        }
+    }
+}
+
+/// The layer before every operation. A key that is sent is looked at where none is needed, too: whoever sends a
+/// wrong one learns of it before the service moves to where it matters.
+pub(super) async fn check(State(keys): State<Keys>, mut request: Request, next: Next) -> Response {
+    let key = match keys.scope(&request) {
+        None => Ok(None),
+        Some(scope) => {
+            let sent = sent(request.headers()).map(ToOwned::to_owned);
+            keys.admit(scope, sent).await
+        }
+    };
+    match key {
+        Ok(key) => {
+            let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
+            request.extensions_mut().insert(Caller(actor));
+            next.run(request).await
+        }
+        Err(refusal) => refusal,
+    }
+}
+
+/// On whose behalf a program's request acts, for the audit log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Caller(pub(super) Actor);
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(*parts.extensions.get().expect("the layer is before every operation; this is a bug"))
+    }
+}
+
+/// The scope that an operation takes; None where it is open to everybody.
+fn scope_of(path: &str, method: &str, operation: &Value) -> Option<Scope> {
+    let tag = operation["tags"][0].as_str().expect("every operation has a tag; this is a bug");
+    match (tag, method) {
+        ("completion", _) | ("releases", "get") => Some(Scope::Complete),
+        ("releases", _) => Some(Scope::Admin),
+        ("articles" | "customers" | "outfits", _) => Some(Scope::Catalogue),
+        ("feedback", _) => Some(Scope::Feedback),
+        ("service", _) if path == "/metrics" => Some(Scope::Metrics),
+        ("service" | "documents", _) => None,
+        (other, _) => unreachable!("the tag {other} has a scope, or is open to everybody; this is a bug"),
+    }
+}
+
+/// Says in the document what each operation takes. Where keys are not needed, nothing is one way in.
+pub(super) fn describe(document: &mut Value, required: bool) {
+    document["components"]["securitySchemes"] = json!({
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, `Authorization: Bearer atl_…`"},
+        "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key by itself"},
+    });
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, item) in paths.into_iter().flatten() {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            let Some(scope) = scope_of(path, method, operation) else { continue };
+            let open = (!required).then(|| json!({}));
+            let ways = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
+            operation["security"] = open.into_iter().chain(ways).collect();
+        }
+    }
+}
+
+fn sent(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let text = value.to_str().ok()?;
+        let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+    });
+    // What is no text is a wrong key.
+    bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
+}
+
+fn missing(scope: Scope) -> Response {
+    let detail = format!(
+        "this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; an \
+         admin makes one at /access/keys"
+    );
+    refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
+}
+
+fn wrong() -> Response {
+    let detail = "the API key that was sent is none of this service's, has expired or was revoked; ask an admin for \
+                  another";
+    refuse(Kind::Key, detail.to_owned(), "Bearer realm=\"atelier\", error=\"invalid_token\"".to_owned())
+}
+
+fn beyond(key: &ApiKey, scope: Scope) -> Response {
+    let held = if key.scopes.is_empty() { "none".to_owned() } else { key.scopes.join(", ") };
+    let detail = format!(
+        "this takes a key of the scope {scope}, the one that was sent has {held}; ask an admin for another"
+    );
+    let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
+    refuse(Kind::Scope, detail, challenge)
+}
+
+fn refuse(kind: Kind, detail: String, challenge: String) -> Response {
+    ([(header::WWW_AUTHENTICATE, challenge)], Problem::new(kind, detail)).into_response()
+}

@@ -1,0 +1,101 @@
+//! An admin activates a release, and lets a colleague and a program in.
+
+use atelier::{config::Limits, store::Role};
+
+use super::signed_in;
+use crate::{
+    harness::{
+        TestDatabase,
+        browser::{Eyes, Window, chromium},
+        contracts,
+    },
+    web::{Service, operations::two_releases},
+};
+
+contracts!(
+    activates_a_release needs chromium,
+    activates_it_without_scripts needs chromium,
+    lets_a_colleague_and_a_program_in needs chromium,
+    lets_them_in_without_scripts needs chromium,
+    sees_figures_go_on_by_themselves needs chromium,
+);
+
+async fn activates_a_release(db: TestDatabase) {
+    activating(db, Eyes::default()).await;
+}
+
+async fn activates_it_without_scripts(db: TestDatabase) {
+    activating(db, Eyes { scripts: false, ..Eyes::default() }).await;
+}
+
+async fn activating(db: TestDatabase, eyes: Eyes) {
+    let models = two_releases();
+    let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.offers.serve("demo").await.unwrap();
+    let window = signed_in(&service, Role::Admin, eyes).await;
+    window.goto(&format!("{}/operations", service.url)).await;
+    window.until_words("The release demo answers").await;
+    window.click_words("Releases").await;
+    window.click("a[href$='/releases/less']").await;
+    window.until_words("Lost: c, np.").await;
+    assert_eq!(service.offers.current().unwrap().name(), "demo", "looking changes nothing");
+    window.click_words("Activate less").await;
+    window.until_words("less answers").await;
+    assert_eq!(service.offers.current().unwrap().name(), "less");
+
+    // Who did it stands in the log.
+    window.goto(&format!("{}/access/audit", service.url)).await;
+    assert_eq!(window.text("tbody th").await, "release.activate");
+    assert_eq!(window.text("tbody .details").await, "demo → less");
+}
+
+async fn lets_a_colleague_and_a_program_in(db: TestDatabase) {
+    letting_in(db, Eyes::default()).await;
+}
+
+async fn lets_them_in_without_scripts(db: TestDatabase) {
+    letting_in(db, Eyes { scripts: false, ..Eyes::default() }).await;
+}
+
+async fn letting_in(db: TestDatabase, eyes: Eyes) {
+    let service = Service::guarded(&db).await;
+    let window = signed_in(&service, Role::Admin, eyes).await;
+    window.goto(&format!("{}/access", service.url)).await;
+    window.fill("#name", "Mara").await;
+    window.click_words("Add, and make a link").await;
+    window.until_words("A link for Mara").await;
+    let link = window.text(".secret").await;
+    let colleague = Window::open(eyes).await;
+    colleague.goto(&link).await;
+    colleague.click_words("Go to the studio").await;
+    colleague.until_words("Whom is the outfit for?").await;
+
+    window.click_words("API keys").await;
+    window.fill("#label", "Web shop").await;
+    window.click("#scope-catalogue").await;
+    window.click_words("Make the key").await;
+    window.until_words("The key Web shop").await;
+    let key = window.text(".secret").await;
+    let asked = service.http.get(format!("{}/articles", service.url)).bearer_auth(&key);
+    assert_eq!(asked.send().await.unwrap().status(), 200);
+    window.click_words("Done: all keys").await;
+    window.click_words("Revoke …").await;
+    window.until_words("Revoke the key Web shop?").await;
+    window.click("main button").await;
+    window.until_words("revoked 20").await;
+    let asked = service.http.get(format!("{}/articles", service.url)).bearer_auth(&key);
+    assert_eq!(asked.send().await.unwrap().status(), 401);
+}
+
+async fn sees_figures_go_on_by_themselves(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Admin, Eyes::default()).await;
+    window.goto(&format!("{}/operations", service.url)).await;
+    window.until("[...document.querySelectorAll('dt')].some(dt => dt.innerText === 'outfits')").await;
+    window.run("document.querySelector('#live').classList.add('still-the-same')").await;
+    service.put("/articles/new", &serde_json::json!({"type": "coat"})).await;
+    let articles = "document.querySelector('dl.figures dd').innerText.replace(/\\s/g, '')";
+    window.until(&format!("{articles} === '1501'")).await;
+    assert!(window.address().await.ends_with("/operations"));
+}

@@ -1,0 +1,60 @@
+use std::time::SystemTime;
+
+use atelier::{
+    access::{Access, Token},
+    store::{Name, Role},
+};
+
+use super::{atelier, run, said};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(signs_in_whom_it_names, without_a_name_it_is_the_first_admins, nobody_to_sign_in_is_said_so);
+
+async fn add(db: &TestDatabase, name: &str, role: Role) {
+    let store = db.open().await;
+    store.people().create(&Name::new(name).unwrap(), role, SystemTime::now().into()).await.unwrap();
+    store.close().await;
+}
+
+/// Whom the printed link signs in.
+async fn holder(db: &TestDatabase, arguments: &[&str]) -> String {
+    let output = run(atelier(db, arguments)).await;
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let line = String::from_utf8(output.stdout).unwrap();
+    let rest = line.strip_prefix("Atelier is at http://127.0.0.1:8080/sign-in/").expect(&line);
+    let (token, rest) = rest.split_once(' ').unwrap();
+    let access = Access::new(db.open().await);
+    let person = access.holder(&Token::parse(token).unwrap(), SystemTime::now().into()).await.unwrap();
+    assert_eq!(rest, format!("(signs {} in, once, within 24 hours)\n", person.name));
+    person.name.to_string()
+}
+
+async fn signs_in_whom_it_names(db: TestDatabase) {
+    add(&db, "Root", Role::Admin).await;
+    add(&db, "Zoë", Role::Stylist).await;
+    assert_eq!(holder(&db, &["sign-in-link", "Zoë"]).await, "Zoë");
+    assert_eq!(holder(&db, &["sign-in-link", "ROOT"]).await, "Root");
+}
+
+async fn without_a_name_it_is_the_first_admins(db: TestDatabase) {
+    add(&db, "Ada", Role::Stylist).await;
+    add(&db, "Root", Role::Admin).await;
+    assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
+}
+
+async fn nobody_to_sign_in_is_said_so(db: TestDatabase) {
+    db.open().await.close().await;
+    let output = run(atelier(&db, &["sign-in-link"])).await;
+    assert_eq!(output.status.code(), Some(1));
+    let expected =
+        "atelier: there is no admin who may sign in; there is nobody yet: start the service once\n";
+    assert_eq!(said(&output), expected);
+    add(&db, "Bo", Role::Admin).await;
+    add(&db, "Ada", Role::Analyst).await;
+    let store = db.open().await;
+    let ada = store.people().by_name(&Name::new("Ada").unwrap()).await.unwrap().unwrap();
+    store.people().set_disabled(ada.id, Some(SystemTime::now().into())).await.unwrap();
+    store.close().await;
+    let output = run(atelier(&db, &["sign-in-link", "Ada"])).await;
+    assert_eq!(said(&output), "atelier: there is no Ada who may sign in; there is Bo\n");
+}

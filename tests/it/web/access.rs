@@ -1,0 +1,289 @@
+//! `/access`: people, keys and the log, as an admin with a browser meets them.
+
+use std::time::SystemTime;
+
+use atelier::{
+    access::{Scope, Token},
+    store::{Actor, Name, PersonId, Role, Timestamp},
+};
+use serde_json::{Value, json};
+
+use super::{Browser, Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    somebody_new_gets_in_by_a_link_that_is_shown_once,
+    who_cannot_be_added_is_told_why,
+    a_role_is_changed_and_an_account_disabled,
+    the_last_admin_cannot_lock_everybody_out,
+    a_key_is_shown_once_and_revoked_after_a_question,
+    the_log_has_everything_and_is_read_page_by_page,
+    only_admins_change_anything,
+    each_change_is_of_a_page_of_this_session,
+);
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+/// What stands between two pieces of a page.
+fn between<'a>(html: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = html.split_once(before).unwrap_or_else(|| panic!("{before} in {html}"));
+    rest.split_once(after).unwrap_or_else(|| panic!("{after} in {html}")).0
+}
+
+/// The last entries of the log: who, what, to what, and the details.
+async fn log(service: &Service, n: u32) -> Vec<(Actor, String, String, Value)> {
+    let entries = service.store.audit().list(None, n).await.unwrap();
+    entries.into_iter().map(|one| (one.actor, one.action, one.subject, one.details.into())).collect()
+}
+
+async fn id_of(service: &Service, name: &str) -> PersonId {
+    service.store.people().by_name(&Name::new(name).unwrap()).await.unwrap().unwrap().id
+}
+
+async fn somebody_new_gets_in_by_a_link_that_is_shown_once(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let me = Actor::Person(id_of(&service, "Some admin").await);
+    let added = admin.post("/access", &[("name", " Çiğdem <Ö> "), ("role", "analyst")]).await;
+    assert_eq!((added.status().as_u16(), header(&added, "cache-control")), (200, "no-store"));
+    let html = added.text().await.unwrap();
+    let link = between(&html, "aria-label=\"The link\">", "</pre>").to_owned();
+    let token = link.strip_prefix(&format!("{}/sign-in/", service.url)).expect("it leads here");
+    let person = service.state.access.holder(&Token::parse(token).unwrap(), now()).await.unwrap();
+    assert_eq!((person.name.as_str(), person.role), ("Çiğdem <Ö>", Role::Analyst));
+
+    let list = admin.page("/access").await;
+    assert!(list.contains("Çiğdem &#60;Ö&#62;</a>") && !list.contains(token), "{list}");
+    assert!(list.contains("Some admin</a> <span class=\"quiet\">(you)</span>"), "{list}");
+    let log = log(&service, 2).await;
+    assert_eq!(log[1], (me, "person.create".into(), "Çiğdem <Ö>".into(), json!({"role": "analyst"})));
+    assert_eq!(log[0], (me, "person.link".into(), "Çiğdem <Ö>".into(), json!({})));
+
+    // Another link replaces it.
+    let page = format!("/access/people/{}", person.id.0);
+    let html = admin.post(&page, &[("change", "link")]).await.text().await.unwrap();
+    assert!(html.contains("signs them in once, within 24 hours"), "{html}");
+    assert!(service.state.access.holder(&Token::parse(token).unwrap(), now()).await.is_err());
+}
+
+async fn who_cannot_be_added_is_told_why(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "stylist")]).await;
+    assert_eq!(taken.status(), 409);
+    let html = taken.text().await.unwrap();
+    assert!(html.contains("role=\"alert\">another person has that name already"), "{html}");
+    assert!(html.contains("value=\"some ADMIN\""), "what was typed is still there: {html}");
+    let nameless = admin.post("/access", &[("name", " "), ("role", "stylist")]).await;
+    assert_eq!(nameless.status(), 422);
+    assert!(nameless.text().await.unwrap().contains("a name has 1 to 128 characters"));
+    let odd = admin.post("/access", &[("name", "Bo"), ("role", "king")]).await;
+    assert_eq!(odd.status(), 422);
+    assert!(odd.text().await.unwrap().contains("a role is stylist, analyst or admin, not &#34;king&#34;"));
+    assert_eq!(service.store.people().list().await.unwrap().len(), 1);
+    assert_eq!(log(&service, 5).await, []);
+}
+
+async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let bo = service.signed_in(Role::Stylist).await;
+    let id = id_of(&service, "Some stylist").await;
+    let page = format!("/access/people/{}", id.0);
+    assert!(admin.page(&page).await.contains("<option selected>stylist</option>"));
+
+    let changed = admin.post(&page, &[("change", "role"), ("role", "analyst")]).await;
+    assert_eq!((changed.status().as_u16(), header(&changed, "location")), (303, page.as_str()));
+    assert!(bo.page("/studio").await.contains("<span class=\"chip\">analyst</span>"), "it holds at once");
+
+    let asked = admin.page(&format!("{page}/disable")).await;
+    assert!(asked.contains("<h1>Disable Some stylist?</h1>"), "{asked}");
+    assert_eq!(bo.get("/studio").await.status(), 200, "asking changes nothing");
+    let disabled = admin.post(&format!("{page}/disable"), &[]).await;
+    assert_eq!((disabled.status().as_u16(), header(&disabled, "location")), (303, "/access"));
+    assert_eq!(bo.get("/studio").await.status(), 303);
+    assert!(admin.page("/access").await.contains("<td>disabled 20"));
+    let link = admin.post(&page, &[("change", "link")]).await;
+    assert_eq!(link.status(), 409);
+    assert!(link.text().await.unwrap().contains("so a link would let nobody in; enable them first"));
+    assert_eq!(admin.post(&page, &[("change", "enable")]).await.status(), 303);
+    assert_eq!(service.store.people().get(id).await.unwrap().unwrap().disabled_at, None);
+
+    let me = Actor::Person(id_of(&service, "Some admin").await);
+    let said: Vec<_> =
+        log(&service, 5).await.into_iter().map(|(by, action, _, details)| (by, action, details)).collect();
+    assert_eq!(
+        said,
+        [
+            (me, "person.enable".into(), json!({})),
+            (me, "person.disable".into(), json!({})),
+            (me, "person.role".into(), json!({"before": "stylist", "after": "analyst"})),
+        ]
+    );
+    for nobody in ["/access/people/4242", "/access/people/4242/disable"] {
+        assert_eq!(admin.get(nobody).await.status(), 404);
+    }
+    assert_eq!(admin.get("/access/people/x").await.status(), 422);
+}
+
+async fn the_last_admin_cannot_lock_everybody_out(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let page = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
+    let role = admin.post(&page, &[("change", "role"), ("role", "stylist")]).await;
+    assert_eq!(role.status(), 409);
+    let said = "nobody else is an admin who may sign in; make somebody else an admin first";
+    assert!(role.text().await.unwrap().contains(said));
+    let disabled = admin.post(&format!("{page}/disable"), &[]).await;
+    assert_eq!(disabled.status(), 409);
+    let html = disabled.text().await.unwrap();
+    assert!(html.contains(&format!("It was not done: {said}")), "{html}");
+    assert!(admin.page("/access").await.contains("<td>may sign in</td>"));
+    assert_eq!(log(&service, 5).await, []);
+}
+
+async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    assert!(admin.page("/access/keys").await.contains("<strong>No keys yet</strong>"));
+    let none = admin.post("/access/keys", &[("label", "Shop"), ("days", "30")]).await;
+    assert_eq!(none.status(), 422);
+    let html = none.text().await.unwrap();
+    assert!(
+        html.contains("a key without a scope opens nothing") && html.contains("value=\"Shop\""),
+        "{html}"
+    );
+    for (name, value, said) in [
+        ("scope", "everything", "a scope is complete, catalogue, feedback, admin or metrics"),
+        ("days", "31", "a key lasts [7, 30, 90, 365] days, or for ever, found 31"),
+    ] {
+        let fields = [("label", "Shop"), ("scope", "metrics"), (name, value)];
+        let odd = admin.post("/access/keys", &fields).await;
+        assert_eq!(odd.status(), 422, "{value}");
+        assert!(odd.text().await.unwrap().contains(said), "{value}");
+    }
+
+    let fields = [("label", "Shop & Söhne"), ("scope", "catalogue"), ("scope", "metrics"), ("days", "30")];
+    let made = admin.post("/access/keys", &fields).await;
+    assert_eq!((made.status().as_u16(), header(&made, "cache-control")), (200, "no-store"));
+    let html = made.text().await.unwrap();
+    let key = between(&html, "aria-label=\"The key\">", "</pre>").to_owned();
+    let ask = async |path: &str| {
+        let request = service.http.get(format!("{}{path}", service.url)).bearer_auth(&key);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((ask("/articles").await, ask("/methods").await), (200, 403));
+    let list = admin.page("/access/keys").await;
+    assert!(list.contains("Shop &#38; Söhne") && list.contains("<td>catalogue, metrics</td>"), "{list}");
+    assert!(!list.contains(&key[4..]), "it is shown nowhere again");
+    let kept = &service.store.api_keys().list().await.unwrap()[0];
+    let lifetime = kept.expires_at.unwrap().millis() - kept.created_at.millis();
+    assert_eq!(lifetime, 30 * 86_400_000);
+
+    let revoke = format!("/access/keys/{}/revoke", kept.id.0);
+    assert!(admin.page(&revoke).await.contains("Revoke the key Shop &#38; Söhne?"));
+    assert_eq!(ask("/articles").await, 200, "asking changes nothing");
+    for _ in 0..2 {
+        let revoked = admin.post(&revoke, &[]).await;
+        assert_eq!((revoked.status().as_u16(), header(&revoked, "location")), (303, "/access/keys"));
+    }
+    assert_eq!(ask("/articles").await, 401);
+    assert!(admin.page("/access/keys").await.contains(">revoked 20"));
+    let me = Actor::Person(id_of(&service, "Some admin").await);
+    let details = json!({"key": kept.id.0, "scopes": ["catalogue", "metrics"], "days": 30});
+    let (subject, revoked) = ("Shop & Söhne".to_owned(), json!({"key": kept.id.0}));
+    let expected =
+        [(me, "key.revoke".into(), subject.clone(), revoked), (me, "key.create".into(), subject, details)];
+    assert_eq!(log(&service, 5).await, expected, "revoking it again is no change");
+    assert_eq!(admin.get("/access/keys/4242/revoke").await.status(), 404);
+}
+
+async fn the_log_has_everything_and_is_read_page_by_page(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    assert!(admin.page("/access/audit").await.contains("Nothing was changed yet."));
+    let me = Actor::Person(id_of(&service, "Some admin").await);
+    let label = Name::new("Shop").unwrap();
+    let (_, key) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
+    let key_id = key.id.0;
+    let note = async |actor, action: &str, subject: &str, details: Value| {
+        let Value::Object(details) = details else { panic!("details are an object") };
+        service.store.audit().append(actor, action, subject, None, &details, now()).await.unwrap();
+    };
+    for number in 0..60 {
+        note(Actor::Key(key.id), "article.put", &format!("article-{number:02}"), json!({"new": true})).await;
+    }
+    note(me, "person.role", "Bo", json!({"before": "stylist", "after": "admin"})).await;
+    note(Actor::Service, "routing.set", "<b>", json!({"after": null, "scopes": ["a", "b"]})).await;
+
+    let first = admin.page("/access/audit").await;
+    assert!(first.contains("<td>&#60;b&#62;</td>") && first.contains("<td>this machine</td>"), "{first}");
+    assert!(first.contains("<span>stylist → admin</span>") && first.contains("none → none"), "{first}");
+    assert!(first.contains("<span class=\"quiet\">scopes</span> a, b"), "{first}");
+    assert!(first.contains(&format!("<td>Shop (key {key_id})</td>")), "{first}");
+    assert!(first.contains("article-12<") && !first.contains("article-11<"), "fifty entries");
+    let older =
+        between(&first, "<a class=\"button\" href=\"/access/audit?", "\">Older</a>").replace("&#38;", "&");
+    let second = admin.page(&format!("/access/audit?{older}")).await;
+    assert!(second.contains("article-11<") && second.contains("article-00<"), "{second}");
+    assert!(!second.contains("article-12<") && !second.contains(">Older<"), "{second}");
+
+    let only = async |query: &str| {
+        let html = admin.page(&format!("/access/audit?{query}")).await;
+        (html.matches("<th scope=\"row\">").count(), html)
+    };
+    assert_eq!(only("action=person").await.0, 1);
+    assert_eq!(only(&format!("actor=key-{key_id}&action=article.put")).await.0, 50);
+    assert_eq!(only("actor=service").await.0, 1);
+    let (found, html) = only("actor=service&action=article").await;
+    assert!(found == 0 && html.contains("No entry is like that."), "{html}");
+    assert!(html.contains("<option value=\"service\" selected>"), "{html}");
+    for odd in ["actor=x", "actor=person-x", "action=%00", "before=x"] {
+        assert_eq!(admin.get(&format!("/access/audit?{odd}")).await.status(), 422, "{odd}");
+    }
+}
+
+const PAGES: [&str; 3] = ["/access", "/access/keys", "/access/audit"];
+
+async fn only_admins_change_anything(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let admin = id_of(&service, "Some analyst").await.0;
+    for path in PAGES {
+        assert_eq!(analyst.get(path).await.status(), 403, "{path}");
+    }
+    for path in forms(admin) {
+        let answer = analyst.post(&path, &[("change", "role"), ("role", "admin")]).await;
+        assert_eq!(answer.status(), 403, "{path}");
+        let nobody = super::browser().post(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(nobody.status(), 401, "{path}");
+    }
+    assert_eq!(log(&service, 5).await, []);
+}
+
+fn forms(person: i64) -> [String; 5] {
+    [
+        "/access".into(),
+        format!("/access/people/{person}"),
+        format!("/access/people/{person}/disable"),
+        "/access/keys".into(),
+        "/access/keys/1/revoke".into(),
+    ]
+}
+
+async fn each_change_is_of_a_page_of_this_session(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin: Browser = service.signed_in(Role::Admin).await;
+    let id = id_of(&service, "Some admin").await.0;
+    for path in forms(id) {
+        let fields =
+            [("name", "Eve"), ("role", "admin"), ("label", "Eve"), ("scope", "admin"), ("csrf", "x")];
+        let forged = admin.post_bare(&path, &fields).await;
+        assert_eq!(forged.status(), 403, "{path}");
+        assert!(forged.text().await.unwrap().contains("so nothing was changed"), "{path}");
+    }
+    assert_eq!(service.store.people().list().await.unwrap().len(), 1);
+    assert_eq!(service.store.api_keys().list().await.unwrap(), []);
+}

@@ -1,0 +1,232 @@
+//! What programs get in with, how far, and what is written down of it.
+
+use std::time::{Duration, SystemTime};
+
+use atelier::{
+    access::Scope,
+    domain::CustomerId,
+    store::{Actor, ApiKey, Name, Timestamp},
+};
+use reqwest::{Method, Response};
+use serde_json::{Value, json};
+
+use super::{Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    without_a_key_only_health_and_documents_answer,
+    a_key_opens_what_its_scopes_name,
+    a_wrong_key_is_refused_wherever_it_is_sent,
+    a_key_ends_when_it_expires_or_is_revoked,
+    changes_are_written_down_with_the_key,
+    a_use_is_noted_once_a_minute,
+);
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+async fn issue(service: &Service, scopes: &[Scope]) -> (String, ApiKey) {
+    let label = Name::new("Shop").unwrap();
+    let (key, kept) = service.state.access.issue_key(&label, scopes, None, now()).await.unwrap();
+    (key.as_str().to_owned(), kept)
+}
+
+async fn send(service: &Service, method: Method, path: &str, key: &str) -> Response {
+    let request = service.http.request(method, format!("{}{path}", service.url));
+    request.header("authorization", format!("Bearer {key}")).json(&json!({})).send().await.unwrap()
+}
+
+async fn problem(answer: Response) -> Value {
+    assert_eq!(header(&answer, "content-type"), "application/problem+json");
+    answer.json().await.unwrap()
+}
+
+async fn without_a_key_only_health_and_documents_answer(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let document = service.json("/openapi.json").await;
+    let mut open = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            let by = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            let url = format!("{}{}", service.url, path.replace("{id}", "1").replace("{name}", "demo"));
+            let answer = service.http.request(by, url).send().await.unwrap();
+            if operation["security"].is_null() {
+                assert_ne!(answer.status(), 401, "{method} {path}");
+                open.push(path.as_str());
+                continue;
+            }
+            assert_eq!(answer.status(), 401, "{method} {path}");
+            assert_eq!(header(&answer, "www-authenticate"), "Bearer realm=\"atelier\"");
+            let scope = operation["security"][0]["bearer"][0].as_str().unwrap();
+            let problem = problem(answer).await;
+            assert_eq!(problem["code"], "key");
+            let said =
+                format!("this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_");
+            assert!(problem["detail"].as_str().unwrap().starts_with(&said), "{method} {path}: {problem}");
+        }
+    }
+    let expected = [
+        "/docs",
+        "/docs/api.md",
+        "/docs/model-contract.md",
+        "/docs/problems",
+        "/livez",
+        "/openapi.json",
+        "/readyz",
+    ];
+    assert_eq!(open, expected);
+    // Pages have their own way in, and what is not there is not there.
+    assert_eq!(service.page("/sign-in").await.status(), 200);
+    assert_eq!(service.get("/nothing").await.status(), 404);
+    let head = service.http.head(format!("{}/methods", service.url)).send().await.unwrap();
+    assert_eq!(head.status(), 401, "a HEAD is a GET");
+}
+
+async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let paths = [
+        (Scope::Complete, Method::GET, "/routing", 503),
+        (Scope::Complete, Method::POST, "/complete", 422),
+        (Scope::Catalogue, Method::GET, "/customers", 200),
+        (Scope::Catalogue, Method::GET, "/articles", 200),
+        (Scope::Feedback, Method::GET, "/feedback/counts", 200),
+        (Scope::Admin, Method::POST, "/releases/nowhere/activate", 404),
+        (Scope::Metrics, Method::GET, "/metrics", 200),
+    ];
+    for held in Scope::ALL {
+        let (key, _) = issue(&service, &[held]).await;
+        for (scope, method, path, status) in &paths {
+            let answer = send(&service, method.clone(), path, &key).await;
+            if *scope == held {
+                assert_eq!(answer.status(), *status, "{held}: {path}");
+                continue;
+            }
+            assert_eq!(answer.status(), 403, "{held}: {path}");
+            let challenge =
+                format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
+            assert_eq!(header(&answer, "www-authenticate"), challenge);
+            let problem = problem(answer).await;
+            let said = format!(
+                "this takes a key of the scope {scope}, the one that was sent has {held}; ask an admin for another"
+            );
+            assert_eq!((&problem["code"], &problem["detail"]), (&json!("scope"), &json!(said)));
+        }
+    }
+    let (both, _) = issue(&service, &[Scope::Catalogue, Scope::Metrics]).await;
+    let as_header = service.http.get(format!("{}/articles", service.url)).header("x-api-key", &both);
+    assert_eq!(as_header.send().await.unwrap().json::<Value>().await.unwrap()["items"], json!([]));
+    let head = service
+        .http
+        .head(format!("{}/metrics", service.url))
+        .header("authorization", format!("bearer {both}"));
+    assert_eq!(head.send().await.unwrap().status(), 200, "a scheme is read in any case");
+}
+
+async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    assert_eq!(service.get("/articles").await.status(), 200, "none is needed here");
+    let never_given = format!("atl_{}", "0".repeat(64));
+    for wrong in ["", "x", "atl_", &never_given, &"x".repeat(9000)] {
+        let answer = send(&service, Method::GET, "/articles", wrong).await;
+        assert_eq!(answer.status(), 401, "{wrong}");
+        let challenge = header(&answer, "www-authenticate").to_owned();
+        assert_eq!(challenge, "Bearer realm=\"atelier\", error=\"invalid_token\"");
+        let text = answer.text().await.unwrap();
+        assert!(text.contains("none of this service's, has expired or was revoked"), "{text}");
+        assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "it is not repeated: {text}");
+        let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", wrong);
+        assert_eq!(request.send().await.unwrap().status(), 401, "{wrong}");
+    }
+    let latin = reqwest::header::HeaderValue::from_bytes(b"\xe4").unwrap();
+    let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", latin);
+    assert_eq!(request.send().await.unwrap().status(), 401);
+    // What a proxy asks for is no key.
+    let basic = service.http.get(format!("{}/articles", service.url)).header("authorization", "Basic eDp5");
+    assert_eq!(basic.send().await.unwrap().status(), 200);
+    assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "it asks for none");
+    let browser = service.http.get(format!("{}/articles", service.url)).header("accept", "text/html");
+    let page = browser.header("x-api-key", "x").send().await.unwrap();
+    assert!(page.text().await.unwrap().contains("<h1>This takes an API key</h1>"));
+}
+
+async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let access = &service.state.access;
+    let (label, hour) = (Name::new("Shop").unwrap(), Duration::from_hours(1));
+    let (short, kept) = access.issue_key(&label, &Scope::ALL, Some(hour), now()).await.unwrap();
+    assert!(access.key(&short, now()).await.unwrap().is_some());
+    assert!(access.key(&short, now() + hour).await.unwrap().is_none());
+    assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 200);
+    service.store.api_keys().revoke(kept.id, now()).await.unwrap();
+    assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 401);
+}
+
+async fn changes_are_written_down_with_the_key(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let (key, kept) = issue(&service, &[Scope::Catalogue, Scope::Admin]).await;
+    let send = async |method: Method, path: &str, body: Value| {
+        let request = service.http.request(method, format!("{}{path}", service.url)).json(&body);
+        let answer = request.header("x-api-key", &key).send().await.unwrap();
+        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+    };
+    let coat = json!({"type": "coat"});
+    send(Method::PUT, "/articles/new", coat.clone()).await;
+    send(Method::PUT, "/articles/new", coat).await;
+    send(Method::DELETE, "/articles/new", json!({})).await;
+    let mara = |age: u32| json!({"features": {"age": age}});
+    send(Method::PUT, "/customers/mara", mara(34)).await;
+    send(Method::PUT, "/customers/mara", mara(35)).await;
+    let outfit = json!({"customer": "mara", "articles": ["a-00134", "a-01243", "a-00568", "a-00259"]});
+    send(Method::POST, "/outfits", outfit.clone()).await;
+    send(Method::POST, "/outfits", outfit).await;
+    send(Method::PUT, "/routing", json!({"default_method": "np"})).await;
+    // Whoever is on the machine needs no key.
+    let lines = "{\"id\": \"noor\", \"features\": {}}\n";
+    assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
+    assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
+
+    let log = service.store.audit().list(None, 20).await.unwrap();
+    let by_key = Actor::Key(kept.id);
+    let mara = CustomerId::new("mara").unwrap();
+    let kept_outfit = service.store.outfits().of_customer(&mara, 0, 1).await.unwrap()[0].seq.to_string();
+    let said: Vec<_> =
+        log.iter().rev().map(|one| (one.actor, one.action.as_str(), one.subject.as_str())).collect();
+    assert_eq!(
+        said,
+        [
+            (by_key, "article.put", "new"),
+            (by_key, "article.delete", "new"),
+            (by_key, "customer.put", "mara"),
+            (by_key, "customer.put", "mara"),
+            (by_key, "outfit.save", kept_outfit.as_str()),
+            (by_key, "routing.set", "routing"),
+            (Actor::Service, "customers.bulk", "customers"),
+        ]
+    );
+    assert_eq!(Value::from(log[0].details.clone()), json!({"added": 1, "changed": 0, "bad": 0}));
+    let routed = json!({"before": "the release's default, no experiment", "after": "np, no experiment"});
+    assert_eq!(Value::from(log[1].details.clone()), routed);
+    assert_eq!((&log[4].details["new"], &log[3].details["new"]), (&json!(true), &json!(false)));
+    assert_eq!(log[2].customer, Some(mara));
+
+    send(Method::DELETE, "/customers/mara", json!({})).await;
+    let log = service.store.audit().list(None, 5).await.unwrap();
+    assert_eq!((log[0].action.as_str(), log[0].actor, &log[0].customer), ("customer.erase", by_key, &None));
+    let left = format!("{log:?}");
+    assert!(!left.contains("mara"), "{left}");
+}
+
+async fn a_use_is_noted_once_a_minute(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let access = &service.state.access;
+    let (key, kept) =
+        access.issue_key(&Name::new("Shop").unwrap(), &[], None, Timestamp::from_millis(0)).await.unwrap();
+    assert_eq!(kept.last_used_at, None);
+    let mut seen = Vec::new();
+    for millis in [1_000, 2_000, 60_999, 61_000, 90_000] {
+        access.key(&key, Timestamp::from_millis(millis)).await.unwrap().unwrap();
+        seen.push(service.store.api_keys().list().await.unwrap()[0].last_used_at.unwrap().millis());
+    }
+    assert_eq!(seen, [1_000, 1_000, 1_000, 61_000, 61_000]);
+}

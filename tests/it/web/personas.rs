@@ -1,0 +1,181 @@
+//! `/personas`: what the page says is what the models answer when they are asked here.
+
+use std::time::{Duration, Instant};
+
+use atelier::{
+    config::Limits,
+    domain::{CustomerId, Outfit},
+    engine::{Context, Question, Serving},
+    release::Method,
+    store::Role,
+};
+
+use super::{Browser, Service, evaluation::demo_but, header, rows};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    typical_articles_are_those_with_the_largest_share,
+    a_customers_mix_is_the_mean_of_their_outfits,
+    nobody_who_was_erased_is_shown,
+    what_makes_no_sense_is_refused,
+    releases_without_personas_say_what_to_do,
+);
+
+/// The page, once what it shows is computed: until then it loads itself again.
+async fn ready(browser: &Browser, path: &str) -> String {
+    loop {
+        let answer = browser.get(path).await;
+        let refresh = header(&answer, "refresh").to_owned();
+        let (status, html) = (answer.status(), answer.text().await.unwrap());
+        assert_eq!(status, 200, "{html}");
+        if refresh.is_empty() {
+            return html;
+        }
+        assert_eq!(refresh, "2");
+        assert!(html.contains("The model is being asked") && html.contains("<progress"), "{html}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// The mixes that the model answers with.
+async fn ask(serving: &Serving, method: Method, outfits: &[Vec<u32>]) -> Vec<Vec<f32>> {
+    let release = serving.release();
+    let context: Context = vec![Vec::new(); release.schema().features().len()].into();
+    let question = |outfit: &Vec<u32>| {
+        let slots = [&[release.vocabulary().blank()], outfit.as_slice()].concat();
+        Question::new(slots, 0, context.clone())
+    };
+    let mut mixes = Vec::new();
+    for outfits in outfits.chunks(256) {
+        let questions = outfits.iter().map(question).collect();
+        let answered = serving.ask(method, questions, Instant::now() + Duration::from_mins(1)).await.unwrap();
+        mixes.extend(answered.answers.into_iter().map(|answer| answer.personas.unwrap()));
+    }
+    mixes
+}
+
+fn percent(share: f32) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    let html = ready(&stylist, "/personas?method=latent").await;
+    assert!(html.len() < 60_000, "{} bytes", html.len());
+    let serving = &service.offers.current().unwrap().serving;
+    let articles: Vec<Vec<u32>> = (0..1500).map(|index| vec![index]).collect();
+    let mixes = ask(serving, Method::Latent, &articles).await;
+    let cards: Vec<&str> = html.split("<article class=\"card\">").skip(1).collect();
+    assert_eq!(cards.len(), 8);
+    for (place, card) in cards.iter().enumerate() {
+        let first = (0..mixes.len())
+            .max_by(|one, other| mixes[*one][place].total_cmp(&mixes[*other][place]))
+            .unwrap();
+        let name = serving.release().articles()[first].words("name").next().unwrap();
+        let shown = card.split("<ul class=\"typical\">").nth(1).unwrap().split("</li>").next().unwrap();
+        assert!(shown.contains(name) && shown.contains(&percent(mixes[first][place])), "{name}: {shown}");
+        let mean = mixes.iter().map(|mix| f64::from(mix[place])).sum::<f64>() / 1500.0;
+        assert!(card.contains(&format!("{:.1} % of the average article", 100.0 * mean)), "{card}");
+    }
+    let largest = mixes.iter().flatten().copied().fold(0.0, f32::max);
+    assert!(html.contains(&format!("has {} of persona", percent(largest))), "{html}");
+    assert!(html.contains("where even is 12.5 %") && html.contains("of the first 333 outfits"), "{html}");
+
+    // The other methods have their own, and are computed only now.
+    let other = ready(&stylist, "/personas?method=latent-universal").await;
+    assert_ne!(other, html);
+    assert_eq!(ready(&stylist, "/personas").await, html, "latent is the first that has them");
+}
+
+async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    let outfits = rows::<Outfit>();
+    let of = |customer: &CustomerId| {
+        outfits.iter().filter(|outfit| outfit.customer == *customer).collect::<Vec<_>>()
+    };
+    let most = outfits.iter().max_by_key(|outfit| of(&outfit.customer).len()).unwrap();
+    let own = of(&most.customer);
+    assert!(own.len() > 1, "somebody has several outfits");
+    let serving = &service.offers.current().unwrap().serving;
+    let index = |outfit: &&Outfit| {
+        let known =
+            outfit.articles().iter().map(|id| serving.release().vocabulary().index_of(id.as_str()).unwrap());
+        known.take(7).collect()
+    };
+    let mixes = ask(serving, Method::GsxLatent, &own.iter().map(index).collect::<Vec<_>>()).await;
+    let html = ready(&stylist, &format!("/personas?method=gsx-latent&customer={}", most.customer)).await;
+    let mixture =
+        html.split("<section class=\"mixture\">").nth(1).unwrap().split("</section>").next().unwrap();
+    for place in 0..8 {
+        let count = f64::from(u32::try_from(mixes.len()).unwrap());
+        let mean = mixes.iter().map(|mix| f64::from(mix[place])).sum::<f64>() / count;
+        let share = format!("{:.1} % of persona {}", 100.0 * mean, place + 1);
+        assert!(mixture.contains(&share), "{share}: {mixture}");
+    }
+    assert_eq!(mixture.matches("most of all").count(), own.len().min(8));
+
+    // One outfit, as the cards link to it.
+    let link =
+        html.split("href=\"").find_map(|rest| rest.strip_prefix("/personas?method=gsx-latent&amp;outfit="));
+    let number = link.unwrap().split('"').next().unwrap();
+    let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
+    assert!(one.contains("An outfit of c-") && one.matches("most of all").count() == 1, "{one}");
+    let nobody = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
+    assert!(nobody.contains("No outfits are kept of this customer"));
+}
+
+async fn nobody_who_was_erased_is_shown(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    let html = ready(&stylist, "/personas?method=latent").await;
+    let shown = html.split("for c-").nth(1).unwrap().split('<').next().unwrap();
+    let customer = CustomerId::new(format!("c-{shown}")).unwrap();
+    assert!(service.store.customers().erase(&customer).await.unwrap());
+    let html = ready(&stylist, "/personas?method=latent").await;
+    assert!(!html.contains(customer.as_str()), "{customer} is gone at once");
+    // What is typical of those that are left is found anew.
+    let left = service.store.outfits().count().await.unwrap();
+    let expected = format!("of the first {left} outfits");
+    while !ready(&stylist, "/personas?method=latent").await.contains(&expected) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+async fn what_makes_no_sense_is_refused(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    ready(&stylist, "/personas").await;
+    for (path, status, says) in [
+        ("/personas?method=gsu", 422, "gsu has no personas in the release that is served"),
+        ("/personas?method=bert", 422, "unknown variant"),
+        ("/personas?outfit=x", 422, "invalid digit"),
+        ("/personas?customer=a%7Cb", 422, "control characters or"),
+        ("/personas?persona=3", 422, "unknown field"),
+        ("/personas?outfit=999999999", 404, "there is no stored outfit 999999999"),
+    ] {
+        let answer = stylist.get(path).await;
+        assert_eq!(answer.status(), status, "{path}");
+        let html = answer.text().await.unwrap();
+        assert!(html.contains("<h1>") && html.contains(says), "{path}: {html}");
+    }
+}
+
+async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
+    let folder = demo_but(|_, manifest| {
+        manifest["methods"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|one| one["method"] == "none" || one["method"] == "gsu");
+    });
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    assert!(stylist.page("/personas").await.contains("No release is served"));
+    service.offers.serve("demo").await.unwrap();
+    let html = stylist.page("/personas").await;
+    assert!(
+        html.contains("No method of demo has personas") && html.contains("fit --method latent"),
+        "{html}"
+    );
+}
