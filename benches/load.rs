@@ -8,28 +8,28 @@
 //! cargo bench --bench load -- --callers 64 --requests 10000 --swap
 //! ```
 //!
-//! Each caller sends its next request when it has the answer to the last. Callers and service share the
-//! machine, so requests a second say less than completions a CPU-second, which count the service's own
-//! processor time alone (`/metrics` tells it).
+//! Callers and service share the machine, so requests a second say less than completions a CPU-second, which
+//! count the service's own processor time alone (`/metrics` tells it). The callers themselves are in
+//! `tests/shared/load.rs`.
+
+#[path = "../tests/shared/load.rs"]
+#[expect(unreachable_pub, reason = "nobody is outside of a benchmark's binary")]
+mod load;
 
 use std::{
     path::PathBuf,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use atelier::{
-    domain::{Customer, Outfit},
-    exchange::{self, Table},
-};
 use clap::Parser;
-use reqwest::Client;
-use serde_json::{Value, json};
-use tokio::task::JoinSet;
+use serde_json::Value;
+
+use load::{Answered, Load, Outcome, Process, Service, bodies, percentile};
 
 #[derive(Debug, Parser)]
 struct Arguments {
@@ -59,35 +59,20 @@ struct Arguments {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     ensure!(arguments.callers > 0 && arguments.requests > 0, "at least one caller and one request");
-    let service = Arc::new(Service { url: arguments.url.clone(), http: Client::new() });
-    let bodies = Arc::new(bodies(&arguments)?);
+    let service = Service::new(&arguments.url);
+    let bodies = Arc::new(bodies(&arguments.release, &[&arguments.method], arguments.k)?);
     // What is slow once, and not the next time, is not measured.
     for body in bodies.iter().take(arguments.callers) {
-        service.complete(body, arguments.k).await.context("the first requests")?;
+        let Answered { outcome, .. } = service.complete(body).await;
+        ensure!(matches!(outcome, Outcome::Whole { .. }), "the first requests: {outcome}");
     }
 
     let before = service.process().await?;
     let began = Instant::now();
-    let (next, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-    let swapping = arguments.swap.then(|| tokio::spawn(swap(Arc::clone(&service), Arc::clone(&done))));
-    let mut callers = JoinSet::new();
-    for _ in 0..arguments.callers {
-        let (service, bodies, next) = (Arc::clone(&service), Arc::clone(&bodies), Arc::clone(&next));
-        let (requests, k) = (arguments.requests, arguments.k);
-        callers.spawn(async move {
-            let mut outcomes = Vec::new();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= requests {
-                    return outcomes;
-                }
-                let sent = Instant::now();
-                let answered = service.complete(&bodies[number % bodies.len()], k).await;
-                outcomes.push(answered.map(|()| sent.elapsed()));
-            }
-        });
-    }
-    let outcomes: Vec<Result<Duration>> = callers.join_all().await.into_iter().flatten().collect();
+    let done = Arc::new(AtomicBool::new(false));
+    let swapping = arguments.swap.then(|| tokio::spawn(swap(service.clone(), Arc::clone(&done))));
+    let load = Load::start(&service, &bodies, arguments.callers, arguments.requests);
+    let answered = load.finish().await;
     let took = began.elapsed();
     done.store(true, Ordering::Relaxed);
     let swaps = match swapping {
@@ -95,117 +80,40 @@ async fn main() -> Result<()> {
         None => None,
     };
     let after = service.process().await?;
-    report(outcomes, took, swaps, (before, after))
-}
-
-/// A request for each place of each outfit, blanked; outfits vary fastest.
-fn bodies(arguments: &Arguments) -> Result<Vec<Value>> {
-    let customers = rows::<Customer>(arguments)?;
-    let outfits = rows::<Outfit>(arguments)?;
-    let longest = outfits.iter().map(|outfit| outfit.articles().len()).max().unwrap_or(0);
-    let mut bodies = Vec::new();
-    for blank in 0..longest {
-        for outfit in outfits.iter().filter(|outfit| blank < outfit.articles().len()) {
-            let known = customers.iter().any(|customer| customer.id == outfit.customer);
-            ensure!(known, "the customer {} of an outfit is not there", outfit.customer);
-            let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
-            slots[blank] = Value::Null;
-            bodies.push(json!({
-                "customer": outfit.customer.as_str(), "outfit": slots,
-                "method": arguments.method, "k": arguments.k,
-            }));
-        }
-    }
-    ensure!(!bodies.is_empty(), "{} has no outfits", arguments.release.display());
-    Ok(bodies)
-}
-
-fn rows<T: Table>(arguments: &Arguments) -> Result<Vec<T>> {
-    let schema = exchange::schema_of(&arguments.release)?;
-    let path = arguments.release.join(format!("{}.jsonl", T::NAME));
-    let rows = exchange::read::<T>(&path, &schema)?;
-    rows.map(|row| Ok(row.context("a row")?.value)).collect()
-}
-
-struct Service {
-    url: String,
-    http: Client,
-}
-
-/// What the service's process has used.
-struct Process {
-    cpu_seconds: f64,
-    resident_bytes: f64,
-}
-
-impl Service {
-    /// All is well if there are as many suggestions as were asked for.
-    async fn complete(&self, body: &Value, k: usize) -> Result<()> {
-        let answer = self.http.post(format!("{}/complete", self.url)).json(body).send().await?;
-        let status = answer.status();
-        let text = answer.text().await?;
-        ensure!(status == 200, "{status}: {text}");
-        let answer: Value = serde_json::from_str(&text)?;
-        let blank = &answer["blanks"][0];
-        let found = blank["suggestions"].as_array().map_or(0, Vec::len);
-        let admissible = blank["admissible"].as_u64().context("how many are admissible")?;
-        ensure!(found == k.min(usize::try_from(admissible)?), "{found} suggestions instead of {k}: {text}");
-        Ok(())
-    }
-
-    async fn process(&self) -> Result<Process> {
-        let text = self.http.get(format!("{}/metrics", self.url)).send().await?.text().await?;
-        let value = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-            Ok::<f64, anyhow::Error>(line.with_context(|| format!("/metrics has no {name}"))?.parse()?)
-        };
-        Ok(Process {
-            cpu_seconds: value("process_cpu_seconds_total")?,
-            resident_bytes: value("process_resident_memory_bytes")?,
-        })
-    }
+    report(&answered, took, swaps, (before, after))
 }
 
 /// How often it was done by the end.
-async fn swap(service: Arc<Service>, done: Arc<AtomicBool>) -> Result<usize> {
+async fn swap(service: Service, done: Arc<AtomicBool>) -> Result<usize> {
     let releases: Value = service.http.get(format!("{}/releases", service.url)).send().await?.json().await?;
     let active = releases["active"].as_str().context("no release is active")?;
     let mut swaps = 0;
     while !done.load(Ordering::Relaxed) {
-        let path = format!("{}/releases/{active}/activate", service.url);
-        let answer = service.http.post(path).json(&json!({})).send().await?;
-        let status = answer.status();
-        ensure!(status == 200, "activating {active}: {status}: {}", answer.text().await?);
+        let (status, answer) = service.activate(active).await?;
+        ensure!(status == 200, "activating {active}: {status}: {answer}");
         swaps += 1;
     }
     Ok(swaps)
 }
 
 fn report(
-    outcomes: Vec<Result<Duration>>,
+    answered: &[Answered],
     took: Duration,
     swaps: Option<usize>,
     (before, after): (Process, Process),
 ) -> Result<()> {
-    let asked = outcomes.len();
-    let (mut times, mut errors) = (Vec::new(), Vec::new());
-    for outcome in outcomes {
-        match outcome {
-            Ok(time) => times.push(time.as_secs_f64() * 1e3),
-            Err(error) => errors.push(error),
-        }
-    }
-    times.sort_unstable_by(f64::total_cmp);
+    let asked = answered.len();
+    let is_whole = |came: &&Answered| matches!(came.outcome, Outcome::Whole { .. });
+    let mut times: Vec<Duration> = answered.iter().filter(is_whole).map(|came| came.took).collect();
+    let errors = asked - times.len();
     let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
-    let percentile = |percent: usize| times.get((times.len() * percent / 100).min(times.len().max(1) - 1));
     println!(
-        "{asked} requests in {:.2} s: {} errors, {:.0} requests/s",
+        "{asked} requests in {:.2} s: {errors} errors, {:.0} requests/s",
         took.as_secs_f64(),
-        errors.len(),
         count(asked) / took.as_secs_f64()
     );
-    if let (Some(p50), Some(p95), Some(p99), Some(most)) =
-        (percentile(50), percentile(95), percentile(99), times.last())
+    if let [Some(p50), Some(p95), Some(p99), Some(most)] =
+        [50, 95, 99, 100].map(|percent| percentile(&mut times, percent))
     {
         println!("latency: p50 {p50:.1} ms, p95 {p95:.1} ms, p99 {p99:.1} ms, longest {most:.1} ms");
     }
@@ -219,8 +127,8 @@ fn report(
     if let Some(swaps) = swaps {
         println!("{swaps} times the release was activated anew meanwhile");
     }
-    match errors.first() {
-        Some(first) => bail!("{} of {asked} requests failed, the first: {first:#}", errors.len()),
+    match answered.iter().find(|came| !is_whole(came)) {
+        Some(first) => bail!("{errors} of {asked} requests failed, the first: {}", first.outcome),
         None => Ok(()),
     }
 }

@@ -1,6 +1,10 @@
 //! API keys: what programs come with, and how far each reaches.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{
+    fmt,
+    str::FromStr,
+    time::{Duration, Instant},
+};
 
 use super::{Access, NOTED, Token};
 use crate::store::{ApiKey, Name, StoreError, Timestamp, TokenHash};
@@ -58,16 +62,23 @@ impl Access {
         Ok((key, kept))
     }
 
-    /// What is known of a key, if it is neither expired nor revoked.
+    /// What is known of a key, if it is neither expired nor revoked. The database is asked each time; while it
+    /// cannot be reached, whoever showed a key a few minutes ago gets in with it.
     pub async fn key(&self, key: &Key, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
-        let keys = self.store.api_keys();
-        let found = keys.find_valid(&key.hash(), now).await?;
-        if let Some(kept) = &found
-            && kept.last_used_at.is_none_or(|last| last + NOTED <= now)
-        {
-            keys.touch(kept.id, now).await?;
+        let (keys, hash) = (self.store.api_keys(), key.hash());
+        let ask = keys.find_valid(&hash, now);
+        let Some(found) = self.keys.get(&hash, Instant::now(), ask).await? else { return Ok(None) };
+        let kept = found.value;
+        if kept.expires_at.is_some_and(|expires| expires <= now) {
+            return Ok(None);
         }
-        Ok(found)
+        if found.stale.is_none() && kept.last_used_at.is_none_or(|last| last + NOTED <= now) {
+            // A key that is right opens the door, whether or not that can be noted.
+            if let Err(error) = keys.touch(kept.id, now).await {
+                tracing::warn!(%error, "the use of an API key could not be noted");
+            }
+        }
+        Ok(Some(kept))
     }
 }
 

@@ -12,7 +12,10 @@ use std::{
     time::Duration,
 };
 
-use crate::store::{Name, Person, PersonId, Role, Session, Store, StoreError, Timestamp};
+use crate::{
+    recall::{Keep, Recall},
+    store::{ApiKey, Name, Person, PersonId, Role, Session, Store, StoreError, Timestamp, TokenHash},
+};
 
 pub use self::{
     key::{Key, Scope},
@@ -37,8 +40,13 @@ pub struct Access {
     hasher: Hasher,
     /// Held for as long as it takes to look a name up.
     throttle: Arc<Mutex<Throttle>>,
+    keys: Recall<TokenHash, ApiKey>,
     requires_key: bool,
 }
+
+/// Keys are asked for each time, so one that was revoked is worth nothing at once; what is remembered opens the door
+/// while the database cannot be reached, and only for a few minutes.
+const KEYS: Keep = Keep { most: 1000, fresh: Duration::ZERO, most_age: Duration::from_mins(10) };
 
 /// Why somebody does not get in.
 #[derive(Debug, thiserror::Error)]
@@ -62,7 +70,8 @@ pub enum SignInError {
 impl Access {
     /// Programs get in without a key.
     pub fn new(store: Store) -> Self {
-        Self { store, hasher: Hasher::default(), throttle: Arc::default(), requires_key: false }
+        let keys = Recall::new(KEYS);
+        Self { store, hasher: Hasher::default(), throttle: Arc::default(), keys, requires_key: false }
     }
 
     /// Programs need a key from now on.

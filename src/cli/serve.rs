@@ -31,6 +31,7 @@ use crate::{
     exchange::{Files, schema_of},
     offer::{OfferError, Offers},
     onnx_runtime::OnnxRuntime,
+    profiles::Profiles,
     release::MANIFEST,
     store::Store,
     web::{self, AppState, Metrics, SAMPLED},
@@ -109,8 +110,10 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     announce(listening, &access).await?;
     let following = tokio::spawn(follow(Arc::clone(&offers)));
     let metrics = Metrics::new(&offers);
+    let profiles = Profiles::new(store.clone(), config.profiles.keep());
+    let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
-    let state = AppState { store: store.clone(), offers, limits: config.limits, tickets, metrics, access };
+    let state = AppState { store: store.clone(), profiles, offers, limits, tickets, metrics, access };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;

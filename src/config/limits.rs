@@ -26,6 +26,12 @@ pub struct Limits {
     pub columns: u32,
     /// Milliseconds after which a completion that has no answer yet is given up.
     pub deadline_ms: u32,
+    /// Milliseconds that any request may take, streams aside.
+    pub request_ms: u32,
+    /// Milliseconds in which a body must have arrived, streams aside.
+    pub body_ms: u32,
+    /// Milliseconds in which an open connection must have sent the next request's head.
+    pub idle_ms: u32,
 }
 
 impl Default for Limits {
@@ -40,6 +46,9 @@ impl Default for Limits {
             batch_suggestions: 20_000,
             columns: 16,
             deadline_ms: 5000,
+            request_ms: 30_000,
+            body_ms: 10_000,
+            idle_ms: 75_000,
         }
     }
 }
@@ -48,6 +57,21 @@ impl Limits {
     /// How long a completion may take.
     pub fn deadline(self) -> Duration {
         Duration::from_millis(self.deadline_ms.into())
+    }
+
+    /// How long any request may take.
+    pub fn request(self) -> Duration {
+        Duration::from_millis(self.request_ms.into())
+    }
+
+    /// How long a body may take to arrive.
+    pub fn body(self) -> Duration {
+        Duration::from_millis(self.body_ms.into())
+    }
+
+    /// How long a connection may wait for its next request.
+    pub fn idle(self) -> Duration {
+        Duration::from_millis(self.idle_ms.into())
     }
 
     /// # Errors
@@ -63,6 +87,9 @@ impl Limits {
             batch_suggestions,
             columns,
             deadline_ms,
+            request_ms,
+            body_ms,
+            idle_ms,
         } = self;
         for (name, value) in [
             ("page", page),
@@ -72,6 +99,9 @@ impl Limits {
             ("batch_suggestions", batch_suggestions),
             ("columns", columns),
             ("deadline_ms", deadline_ms),
+            ("request_ms", request_ms),
+            ("body_ms", body_ms),
+            ("idle_ms", idle_ms),
         ] {
             if value == 0 {
                 return Err(format!("limits.{name} must be at least 1, found 0"));
@@ -88,6 +118,13 @@ impl Limits {
         if page_default > page {
             return Err(format!(
                 "limits.page_default ({page_default}) must not be above limits.page ({page})"
+            ));
+        }
+        // Otherwise nobody would ever be told which of the two was the matter.
+        if request_ms <= deadline_ms || request_ms <= body_ms {
+            return Err(format!(
+                "limits.request_ms ({request_ms}) must be above limits.deadline_ms ({deadline_ms}) and \
+                 limits.body_ms ({body_ms})"
             ));
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! `ATELIER__SECTION__KEY` overrides the file, and the flags of `atelier serve` override both.
 
 mod limits;
+mod profiles;
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +21,7 @@ use toml::{Table, Value};
 
 use crate::engine::{self, DeviceChoice};
 
-pub use self::limits::Limits;
+pub use self::{limits::Limits, profiles::Profiles};
 
 /// Read when it is there and no file was named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
@@ -36,6 +37,7 @@ pub struct Config {
     pub models: Models,
     pub engine: Engine,
     pub cache: Cache,
+    pub profiles: Profiles,
     pub limits: Limits,
     pub access: Access,
 }
@@ -244,6 +246,7 @@ impl Config {
             (table, config) = with(&table, &section, &key, &origin, &text)?;
         }
         config.engine.check().map_err(ConfigError::Together)?;
+        config.profiles.check().map_err(ConfigError::Together)?;
         config.limits.check().map_err(ConfigError::Together)?;
         Ok(config)
     }
@@ -360,6 +363,10 @@ mod tests {
             (
                 "[limits]\nbulk_bytes = 2000",
                 "limits.bulk_bytes (2000) must not be below limits.body_bytes (1048576)",
+            ),
+            (
+                "[profiles]\nmost_age_s = 0",
+                "profiles.most_age_s (0) must not be below profiles.fresh_ms (1000)",
             ),
             ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
             ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),

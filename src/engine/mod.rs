@@ -20,6 +20,7 @@ mod model;
 mod queue;
 mod serving;
 mod softmax;
+mod weights;
 mod worker;
 
 use std::{path::Path, sync::Arc};

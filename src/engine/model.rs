@@ -1,13 +1,16 @@
 //! One ONNX file, checked against the contract of a release and open in a session.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use ort::{
     session::{Session, SessionInputs, SessionOutputs},
     value::{Outlet, Tensor, TensorElementType, ValueType},
 };
 
-use super::{Answer, Context, Device, Question, choose::choose};
+use super::{Answer, Context, Device, Question, choose::choose, weights};
 use crate::{
     domain::{MAX_SLOTS, Schema},
     onnx_runtime::OnnxRuntime,
@@ -23,6 +26,14 @@ pub enum ModelError {
     Contract { path: PathBuf, what: String, found: String, expected: String },
     #[error("{path}: it answers a trial outfit with {found}, expected one finite logit an article", path = .path.display())]
     Answers { path: PathBuf, found: String },
+    #[error(
+        "{path}: the weight `{weight}` holds NaN, expected numbers; export it again from a training that did \
+         not diverge",
+        path = .path.display()
+    )]
+    Weights { path: PathBuf, weight: String },
+    #[error("{path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
 }
 
 /// What a file must fit to.
@@ -81,6 +92,7 @@ impl Model {
         check_metadata(&session, &path, expected)?;
         let surface = Surface { path: &path, expected };
         surface.check(&session)?;
+        check_weights(&path)?;
         let mut model = Self {
             takes_features: named(session.inputs(), "features").is_some(),
             gives_personas: named(session.outputs(), "personas").is_some(),
@@ -276,6 +288,14 @@ fn check_metadata(session: &Session, path: &Path, expected: Expected<'_>) -> Res
         }
     }
     Ok(())
+}
+
+fn check_weights(path: &Path) -> Result<(), ModelError> {
+    let bytes = fs::read(path).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
+    match weights::first_with_nan(&bytes) {
+        Some(weight) => Err(ModelError::Weights { path: path.to_owned(), weight }),
+        None => Ok(()),
+    }
 }
 
 /// Checks names, types and shapes.

@@ -17,6 +17,7 @@ use super::{
     worker::{self, Worker},
 };
 use crate::{
+    memory::GivesBack,
     onnx_runtime::OnnxRuntime,
     release::{Method, Release, ReleaseError},
 };
@@ -99,6 +100,7 @@ impl Serving {
         let (lines, batch) = (BTreeMap::new(), settings.batch.max(1));
         let mut serving = Self { release, device, device_note: None, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
+        let gives_back = Arc::new(GivesBack);
         for entry in &entries {
             let queue = Arc::new(Queue::new(settings.queue));
             // In its place before its first thread runs: where a later model fails, dropping what was
@@ -106,7 +108,8 @@ impl Serving {
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
-            let worker = Worker { method: entry.method, queue, most: serving.batch, counted };
+            let (most, gives_back) = (serving.batch, Arc::clone(&gives_back));
+            let worker = Worker { method: entry.method, queue, most, counted, _gives_back: gives_back };
             let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
             line.takes_features = model.takes_features();
             line.gives_personas = model.gives_personas();

@@ -8,7 +8,7 @@ use super::{
     model::Model,
     queue::{Job, Queue, Reply},
 };
-use crate::release::Method;
+use crate::{memory::GivesBack, release::Method};
 
 /// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not wait for
 /// that.
@@ -54,6 +54,8 @@ pub(super) struct Worker {
     /// Most questions of one run.
     pub(super) most: usize,
     pub(super) counted: MethodMetrics,
+    /// Shared by all threads of a release: the last to end gives back the memory of its models.
+    pub(super) _gives_back: Arc<GivesBack>,
 }
 
 impl Worker {

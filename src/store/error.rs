@@ -71,7 +71,7 @@ impl From<sqlx::Error> for StoreError {
         match error {
             sqlx::Error::Database(database) => from_database(database.as_ref()),
             sqlx::Error::PoolTimedOut => StoreError::Unreachable {
-                reason: "no connection within ten seconds: it is down, or all connections are busy".into(),
+                reason: "no connection could be had in time: it is down, or all connections are busy".into(),
             },
             error @ (sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)

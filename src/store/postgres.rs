@@ -1,15 +1,20 @@
 //! Opening a database on a Postgres server.
 
+use std::time::Duration;
+
 use sqlx::{Connection, any::AnyPoolOptions};
 
 use super::{
     OpenError, Store, StoreError, address,
-    connect::{DEADLINE, Dialect, connect, quiet},
+    connect::{Dialect, connect, quiet},
     migrate,
 };
 
 /// A sixth of a default server's hundred connections: several replicas fit beside each other.
 const CONNECTIONS: u32 = 16;
+/// How long anybody waits for one of them: a request must hear soon that the server is gone, and a connection that is
+/// in use comes back in milliseconds.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
     let shown = address::shown(url);
@@ -28,7 +33,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
     first.close().await.map_err(|error| failed(error.into()))?;
     let pool = AnyPoolOptions::new()
         .max_connections(CONNECTIONS)
-        .acquire_timeout(DEADLINE)
+        .acquire_timeout(PATIENCE)
         .after_connect(|connection, _| {
             Box::pin(async {
                 // As SQLite's busy_timeout: waiting for another's row has the same end on both.

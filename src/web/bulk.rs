@@ -71,7 +71,9 @@ pub(super) async fn bring_in<T: Intake>(
     if report.bad > 0 && !(query.skip_bad && report.good > 0) {
         return Err(refusal(&report));
     }
-    import.commit().await?;
+    let committed = import.commit().await;
+    state.profiles.forget_all();
+    committed?;
     let Counts { added, changed, .. } = counts;
     if added + changed > 0 {
         let details = json!({"added": added, "changed": changed, "bad": report.bad});

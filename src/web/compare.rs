@@ -13,14 +13,14 @@ use super::{
     AppState, Finding, Problem,
     complete::{
         Asked, DEFAULT_K, FiltersBody, StandingBody, SuggestionBody, WarningBody, article_id, customer_id,
-        given, method, outfit, profile, suggestions,
+        given, known, method, outfit, suggestions,
     },
     extract::{Json, object, whole_option},
     openapi::{free_object, method_name},
     timing::TimingBody,
 };
 use crate::{
-    completion::{self, Blank, Completion, Cost, Request, overlap, rank_biased_overlap},
+    completion::{self, Blank, Completion, Cost, Request, Warning, overlap, rank_biased_overlap},
     domain::{ArticleId, CustomerId, Features},
     offer::Offer,
     release::Method,
@@ -141,7 +141,12 @@ async fn compare(
 struct Column {
     asked: Asked,
     customer: Option<CustomerId>,
+    /// Where the profile is a stale one.
+    aged: Option<Warning>,
 }
+
+/// A customer with their profile.
+type Person<'a> = (&'a CustomerId, &'a (Features, Option<Warning>));
 
 impl CompareBody {
     async fn read(self, state: &AppState, offer: &Offer) -> Result<Vec<Column>, Problem> {
@@ -165,16 +170,16 @@ impl CompareBody {
         }
         let profiles = try_join_all(customers.iter().enumerate().map(async |(place, (pointer, id))| {
             let pointer = pointer.map_or_else(|| format!("/customers/{place}"), ToOwned::to_owned);
-            profile(state, id, &pointer).await
+            known(state, id, &pointer).await
         }));
         let profiles = profiles.await?;
-        let column = |method: Method, customer: Option<(&CustomerId, &Features)>| {
-            let stored = customer.map(|(_, profile)| profile.clone()).unwrap_or_default();
+        let column = |method: Method, person: Option<Person<'_>>| {
+            let (stored, aged) = person.map(|(_, known)| known.clone()).unwrap_or_default();
             let request = Request { stored, method, ..request.clone() };
-            Column { asked: Asked { request, arm: None }, customer: customer.map(|(id, _)| id.clone()) }
+            let customer = person.map(|(id, _)| id.clone());
+            Column { asked: Asked { request, arm: None }, customer, aged }
         };
-        let people: Vec<(&CustomerId, &Features)> =
-            customers.iter().map(|(_, id)| id).zip(&profiles).collect();
+        let people: Vec<Person<'_>> = customers.iter().map(|(_, id)| id).zip(&profiles).collect();
         Ok(if people.len() > 1 {
             people.iter().map(|person| column(methods[0], Some(*person))).collect()
         } else {
@@ -261,7 +266,8 @@ impl ComparisonBody {
             let blank = completion.blanks.into_iter().next().expect("there is a blank; this is a bug");
             slot = blank.slot;
             rankings.push(blank.suggestions.iter().map(|suggestion| suggestion.index).collect());
-            let warnings = warnings.into_iter().map(WarningBody::from).collect();
+            let warnings = warnings.into_iter().chain(column.aged.clone());
+            let warnings = warnings.map(WarningBody::from).collect();
             bodies.push(ColumnBody { personas, steps, warnings, ..ColumnBody::new(column, blank) });
         }
         Self {

@@ -124,7 +124,10 @@ async fn put(
     Json(body): Json<CustomerPut>,
 ) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
     let (customer, warnings) = body.read(id, &state.schema())?;
-    let put = state.store.customers().put(&customer, SystemTime::now().into()).await?;
+    let put = state.store.customers().put(&customer, SystemTime::now().into()).await;
+    // Also where it failed: it may be stored all the same.
+    state.profiles.forget(&customer.id);
+    let put = put?;
     if put != Put::Unchanged {
         let details = json!({"new": put == Put::Added});
         state.note_of(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
@@ -168,7 +171,9 @@ async fn erase(
     Caller(actor): Caller,
     Path(id): Path<CustomerId>,
 ) -> Result<StatusCode, Problem> {
-    if !state.store.customers().erase(&id).await? {
+    let erased = state.store.customers().erase(&id).await;
+    state.profiles.forget(&id);
+    if !erased? {
         return Err(unknown(&id));
     }
     // That somebody was erased, and not who.

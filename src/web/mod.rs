@@ -11,6 +11,7 @@ mod compare;
 mod complete;
 mod customers;
 mod dashboard;
+mod deadline;
 mod docs;
 mod extract;
 mod features;
@@ -28,11 +29,12 @@ mod request_id;
 mod routing;
 mod score;
 mod security;
+mod serve;
 mod served;
 mod timing;
 mod trace_parent;
 
-use std::{future::Future, io, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     Extension, Router,
@@ -40,7 +42,6 @@ use axum::{
     http::{Method, Uri},
     middleware,
 };
-use tokio::net::TcpListener;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultOnResponse, TraceLayer},
@@ -55,6 +56,7 @@ use crate::{
     completion::Secret,
     config::Limits,
     offer::{Offer, Offers},
+    profiles::Profiles,
     store::Store,
 };
 
@@ -62,12 +64,14 @@ pub(crate) use assets::path as asset;
 pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
+pub use serve::serve;
 
 /// What every handler may use. Cheap to clone: all of it is shared.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
 pub struct AppState {
     pub store: Store,
+    pub profiles: Profiles,
     pub offers: Arc<Offers>,
     pub limits: Limits,
     /// Signs the ids of completions.
@@ -100,6 +104,7 @@ pub fn app(state: AppState) -> Router {
     let documents = Documents::new(&document);
     let keys = Keys::new(&document, state.access.clone());
     let metrics = state.metrics.clone();
+    let limits = state.limits;
     router
         .route_layer(middleware::from_fn_with_state(keys, keys::check))
         .merge(dashboard::router())
@@ -108,6 +113,7 @@ pub fn app(state: AppState) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
         .layer(Extension(documents))
+        .layer(middleware::from_fn_with_state(limits, deadline::hold))
         .layer(CatchPanicLayer::custom(problem::from_panic))
         .layer(middleware::from_fn(problem::render))
         .layer(middleware::map_response(security::harden))
@@ -149,13 +155,4 @@ async fn no_such_page(uri: Uri) -> Problem {
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
     Problem::new(Kind::MethodNotAllowed, format!("{} does not take {method}", uri.path()))
-}
-
-/// Serves until `shutdown` is done, then lets the requests in progress finish.
-pub async fn serve(
-    listener: TcpListener,
-    state: AppState,
-    shutdown: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    axum::serve(listener, app(state)).with_graceful_shutdown(shutdown).await
 }

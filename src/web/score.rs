@@ -92,8 +92,10 @@ async fn score(
 ) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
     let began = Instant::now();
     let offer = state.offer()?;
-    let asked: Asked = body.into_completion().read(&state, &offer).await?;
-    let score = completion::score(offer.ground(), &asked.request, began + state.limits.deadline()).await?;
+    let (asked, aged) = body.into_completion().read(&state, &offer).await?;
+    let mut score =
+        completion::score(offer.ground(), &asked.request, began + state.limits.deadline()).await?;
+    score.warnings.extend(aged);
     let scored = ScoredBody::new(&offer, &asked, score, began);
     Ok((scored.timing, Json(scored)))
 }

@@ -1,6 +1,6 @@
 //! What a caller of `/complete` sends, and what it means.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +13,7 @@ use super::super::{
     openapi::free_object,
 };
 use crate::{
-    completion::{Filters, MAX_SETS, Request},
+    completion::{Filters, MAX_SETS, Request, Warning},
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS},
     offer::Offer,
     release::Method,
@@ -113,7 +113,12 @@ impl CompleteBody {
         blanks.saturating_mul(self.k.unwrap_or(DEFAULT_K).saturating_add(self.sets))
     }
 
-    pub(in crate::web) async fn read(self, state: &AppState, offer: &Offer) -> Result<Asked, Problem> {
+    /// With a warning where the profile is a stale one.
+    pub(in crate::web) async fn read(
+        self,
+        state: &AppState,
+        offer: &Offer,
+    ) -> Result<(Asked, Option<Warning>), Problem> {
         let mut wrong = Vec::new();
         let customer = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", &mut wrong));
         let method = self.method.as_deref().and_then(|name| method(name, "/method", &mut wrong));
@@ -126,9 +131,9 @@ impl CompleteBody {
         if !wrong.is_empty() {
             return Err(Problem::invalid(wrong));
         }
-        let stored = match &customer {
-            Some(id) => profile(state, id, "/customer").await?,
-            None => Features::default(),
+        let (stored, aged) = match &customer {
+            Some(id) => known(state, id, "/customer").await?,
+            None => (Features::default(), None),
         };
         let Choice { method, arm } = match method {
             Some(method) => Choice { method, arm: None },
@@ -147,7 +152,7 @@ impl CompleteBody {
             sets: self.sets,
             standing_of: Vec::new(),
         };
-        Ok(Asked { request, arm })
+        Ok((Asked { request, arm }, aged))
     }
 }
 
@@ -220,11 +225,27 @@ pub(in crate::web) async fn profile(
     id: &CustomerId,
     pointer: &str,
 ) -> Result<Features, Problem> {
-    let customer = state.store.customers().get(id).await?;
-    customer.map(|customer| customer.features).ok_or_else(|| {
+    known(state, id, pointer).await.map(|(features, _)| features)
+}
+
+/// The same, with a warning where the database could not be asked whether they are still so.
+pub(in crate::web) async fn known(
+    state: &AppState,
+    id: &CustomerId,
+    pointer: &str,
+) -> Result<(Features, Option<Warning>), Problem> {
+    let Some(profile) = state.profiles.get(id, Instant::now()).await? else {
         let detail = format!(
             "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
         );
-        Problem::invalid(vec![Finding::at(pointer, detail)])
-    })
+        return Err(Problem::invalid(vec![Finding::at(pointer, detail)]));
+    };
+    let warning = profile.stale.map(|age| Warning {
+        code: "profile-stale",
+        detail: format!(
+            "the profile of {id} is as it was {} seconds ago: the database cannot be reached",
+            age.as_secs()
+        ),
+    });
+    Ok((profile.features, warning))
 }

@@ -15,7 +15,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 pub(super) use self::{
     answer::{Answer, StandingBody, SuggestionBody, WarningBody, completion_id, suggestions},
     body::{
-        Asked, CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given, method, outfit, profile,
+        Asked, CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given, known, method, outfit,
+        profile,
     },
 };
 use super::{
@@ -52,9 +53,10 @@ async fn complete(
 pub(super) async fn answer(state: &AppState, body: CompleteBody) -> Result<Answer, Problem> {
     let began = Instant::now();
     let offer = state.offer()?;
-    let asked = body.read(state, &offer).await?;
-    let completion =
+    let (asked, aged) = body.read(state, &offer).await?;
+    let mut completion =
         completion::complete(offer.ground(), &asked.request, began + state.limits.deadline()).await?;
+    completion.warnings.extend(aged);
     Ok(Answer::new(state, &offer, &asked, completion, began.elapsed(), SystemTime::now().into()))
 }
 

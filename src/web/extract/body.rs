@@ -52,12 +52,18 @@ impl Incoming {
     }
 
     /// The whole body in memory.
-    pub(super) async fn whole(mut self) -> Result<Vec<u8>, Problem> {
-        let mut whole = Vec::new();
-        while let Some(bytes) = self.next().await? {
-            whole.extend_from_slice(&bytes);
-        }
-        Ok(whole)
+    pub(super) async fn whole(mut self, most: Duration) -> Result<Vec<u8>, Problem> {
+        let read = async {
+            let mut whole = Vec::new();
+            while let Some(bytes) = self.next().await? {
+                whole.extend_from_slice(&bytes);
+            }
+            Ok(whole)
+        };
+        timeout(most, read).await.unwrap_or_else(|_| {
+            let detail = format!("the body did not arrive within {} ms; send it again", most.as_millis());
+            Err(Problem::new(Kind::Malformed, detail))
+        })
     }
 
     async fn chunk(&mut self) -> Result<Option<Bytes>, Problem> {

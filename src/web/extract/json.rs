@@ -48,8 +48,8 @@ where
             let detail = format!("the Content-Type must be application/json, found {found}");
             return Err(Problem::new(Kind::UnsupportedMediaType, detail));
         }
-        let limit = Limits::from_ref(state).body_bytes;
-        Incoming::new(request, limit).whole().await.map(Self)
+        let limits = Limits::from_ref(state);
+        Incoming::new(request, limits.body_bytes).whole(limits.body()).await.map(Self)
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! A contract is an `async fn(db: TestDatabase)`. It runs twice, as `store::customers::put_then_get
 //! [sqlite]` and `[postgres]`. Postgres is the server that `DATABASE_URL` names (its user must be able to
-//! create databases), or else a private one (`postgres.rs`), started when the first test needs it.
+//! create databases), or else a private one (`tests/shared/postgres.rs`), started when the first test needs it.
 //!
 //! A server of your own keeps one empty database for each set of migrations that it was tested with,
 //! `atelier_test_template_…`: later runs, and other processes of the same run, copy it. No process knows
@@ -14,8 +14,12 @@
 //! integration sets it. So does nextest, which would take an ignored test for a passed one.
 
 pub mod browser;
+#[path = "../../shared/database.rs"]
 mod database;
+#[path = "../../shared/postgres.rs"]
 mod postgres;
+#[path = "../../shared/private_server.rs"]
+mod private_server;
 pub mod tools;
 
 use std::{

@@ -33,12 +33,13 @@ use std::{
 use atelier::{
     access::{Access, Token},
     completion::Secret,
-    config::Limits,
+    config::{self, Limits},
     domain::{Article, Customer, Outfit},
     engine::{DeviceChoice, Engine, Serving, Settings},
     exchange::{self, Table},
     offer::Offers,
     onnx_runtime::OnnxRuntime,
+    profiles::Profiles,
     store::{Name, Role, Store, Timestamp},
     web::{self, AppState, Metrics},
 };
@@ -127,8 +128,10 @@ impl Service {
         let tickets = Secret::new(SECRET);
         let metrics = Metrics::new(&offers);
         let access = guard(Access::new(store.clone()));
+        let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
+        let offers_too = Arc::clone(&offers);
         let state =
-            AppState { store: store.clone(), offers: Arc::clone(&offers), limits, tickets, metrics, access };
+            AppState { store: store.clone(), profiles, offers: offers_too, limits, tickets, metrics, access };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,98 @@
+//! What must hold while things break: the built `atelier` is killed, starved, overloaded and lied to, and its
+//! promises are counted. docs/reliability.md has the figures.
+//!
+//! ```sh
+//! cargo test --test reliability                              # the short forms, part of `.ci/run`
+//! cargo test --release --test reliability -- --long          # the long ones
+//! cargo test --release --test reliability -- --long swaps    # one of them
+//! ```
+//!
+//! Each experiment runs alone, prints its figures as a line of JSON, and fails where a promise is broken. Short
+//! forms run on any machine beside anything: they hold what does not depend on speed. Figures of time and
+//! memory are held in the long forms. Where something that an experiment needs is not there, it says NOT RUN, and
+//! fails under `ATELIER_TESTS_MUST_RUN=1`.
+
+#![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
+
+#[path = "../shared/database.rs"]
+#[expect(dead_code, reason = "contracts look past the store, experiments do not")]
+mod database;
+#[path = "../shared/load.rs"]
+#[expect(dead_code, reason = "some of it is the benchmark's")]
+mod load;
+#[path = "../shared/postgres.rs"]
+mod postgres;
+#[path = "../shared/private_server.rs"]
+mod private_server;
+
+mod kills;
+mod outage;
+mod releases;
+mod report;
+mod server;
+mod swaps;
+
+use std::{env, process::ExitCode};
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+
+use report::{Form, Report};
+
+/// What came of an experiment that could be run at all.
+type Ran = anyhow::Result<Report>;
+
+/// One experiment: it does not run where `needs` names something that is missing.
+struct Experiment {
+    name: &'static str,
+    needs: fn() -> Result<(), String>,
+    run: fn(Form) -> Ran,
+}
+
+impl Experiment {
+    const fn new(name: &'static str, run: fn(Form) -> Ran) -> Self {
+        Self { name, needs: || Ok(()), run }
+    }
+
+    const fn needing(self, needs: fn() -> Result<(), String>) -> Self {
+        Self { needs, ..self }
+    }
+}
+
+const EXPERIMENTS: &[Experiment] = &[
+    Experiment::new("swaps", swaps::run),
+    Experiment::new("outage-stopped", outage::stopped).needing(private_server),
+    Experiment::new("outage-frozen", outage::frozen).needing(private_server),
+    Experiment::new("kills-sqlite", kills::sqlite),
+    Experiment::new("kills-postgres", kills::postgres).needing(private_server),
+];
+
+/// Postgres can be started here.
+fn private_server() -> Result<(), String> {
+    private_server::binaries().map(drop).map_err(|error| format!("Postgres: {error}"))
+}
+
+fn main() -> ExitCode {
+    if postgres::is_watchdog() {
+        return postgres::watch();
+    }
+    let (long, given): (Vec<_>, Vec<_>) = env::args().partition(|argument| argument == "--long");
+    let form = if long.is_empty() { Form::Short } else { Form::Long };
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_iter(given) };
+    let trials = EXPERIMENTS
+        .iter()
+        .map(|experiment| Trial::ignorable_test(experiment.name, move || conduct(experiment, form)));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+fn conduct(experiment: &Experiment, form: Form) -> Result<Completion, Failed> {
+    if let Err(reason) = (experiment.needs)() {
+        println!("NOT RUN: {} ({reason})", experiment.name);
+        return match env::var_os("ATELIER_TESTS_MUST_RUN") {
+            Some(value) if value == "1" => Err(format!("NOT RUN: {reason}").into()),
+            _ => Ok(Completion::ignored_with(reason)),
+        };
+    }
+    let report = (experiment.run)(form).map_err(|error| format!("{error:?}"))?;
+    report.print(experiment.name, form);
+    report.verdict().map(|()| Completion::Completed)
+}

@@ -1,0 +1,255 @@
+//! Postgres goes away under load and comes back: stopped as in a crash, or frozen, as when its machine or the network
+//! hangs.
+
+use std::{
+    fs,
+    process::Command,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::{runtime::Runtime, task::JoinHandle, time::sleep};
+
+use crate::{
+    Ran,
+    load::{Answered, Load, Outcome, Service, bodies, percentile},
+    private_server::PrivateServer,
+    report::{Form, Report},
+    server::{Setup, models},
+};
+
+const CALLERS: usize = 8;
+/// How soon after the database is back everybody is served from it again.
+const BACK: Duration = Duration::from_secs(6);
+/// How long it may take to say that something cannot be answered.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// The way in which it is away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Stopped,
+    Frozen,
+}
+
+pub fn stopped(form: Form) -> Ran {
+    run(Way::Stopped, form)
+}
+
+pub fn frozen(form: Form) -> Ran {
+    run(Way::Frozen, form)
+}
+
+fn run(way: Way, form: Form) -> Ran {
+    let away = Duration::from_secs(form.pick(4, 30));
+    // What is acknowledged must outlive a crash, so a commit waits for the log.
+    let postgres = Postgres(PrivateServer::start("-c synchronous_commit=on")?);
+    let setup = Setup::new(&postgres.0.url)?;
+    let _server = setup.start()?;
+    let service = Service::new(setup.url());
+    let bodies = Arc::new(bodies(&models().join("demo"), &["gsu"], 5)?);
+    Runtime::new()?.block_on(async {
+        let before = Load::start(&service, &bodies, CALLERS, bodies.len()).finish().await;
+        let whole = Outcome::Whole { stale: false };
+        ensure!(before.iter().all(|came| came.outcome == whole), "everybody is known before");
+        let known = Load::start(&service, &bodies, CALLERS, usize::MAX);
+        let strangers = Probe::start(&service, ask_about_a_stranger);
+        let writes = Probe::start(&service, write);
+        sleep(Duration::from_secs(1)).await;
+        let left = Instant::now();
+        postgres.leave(way)?;
+        sleep(away).await;
+        postgres.come_back(way)?;
+        let returned = Instant::now();
+        sleep(BACK + Duration::from_secs(2)).await;
+        let spell = Spell { left, returned };
+        let mut report = Report::default();
+        report.decimal("seconds_away", (returned - left).as_secs_f64());
+        judge_known(&mut report, form, &known.stop().await, &spell);
+        judge_probe(&mut report, form, "strangers", &strangers.stop().await, 422, &spell);
+        let writes = writes.stop().await;
+        judge_probe(&mut report, form, "writes", &writes, 201, &spell);
+        let acknowledged: Vec<usize> =
+            writes.iter().filter(|came| came.status == 201).map(|came| came.number).collect();
+        let mut lost = Vec::new();
+        for number in &acknowledged {
+            let path = format!("{}/customers/w-{number}", service.url);
+            if service.http.get(path).send().await?.status() != 200 {
+                lost.push(*number);
+            }
+        }
+        report.figure("writes_acknowledged", acknowledged.len());
+        report.figure("writes_lost", lost.len());
+        report.promise(lost.is_empty(), format!("acknowledged and gone: {lost:?}"));
+        Ok(report)
+    })
+}
+
+/// While the database was away.
+struct Spell {
+    left: Instant,
+    returned: Instant,
+}
+
+impl Spell {
+    /// Asked and answered while it was away.
+    fn holds(&self, at: Instant, took: Duration) -> bool {
+        at - took > self.left && at < self.returned
+    }
+
+    /// Asked when it was back for long enough.
+    fn is_over(&self, at: Instant, took: Duration) -> bool {
+        at - took > self.returned + BACK
+    }
+}
+
+/// Known customers are served all along: from what was known while the database was away.
+fn judge_known(report: &mut Report, form: Form, answered: &[Answered], spell: &Spell) {
+    let failed: Vec<_> =
+        answered.iter().filter(|came| !matches!(came.outcome, Outcome::Whole { .. })).collect();
+    let during: Vec<_> = answered.iter().filter(|came| spell.holds(came.at, came.took)).collect();
+    let stale = Outcome::Whole { stale: true };
+    let told = during.iter().filter(|came| came.outcome == stale).count();
+    let (mut times, mut usual): (Vec<Duration>, Vec<Duration>) = (
+        during.iter().map(|came| came.took).collect(),
+        answered.iter().filter(|came| came.at < spell.left).map(|came| came.took).collect(),
+    );
+    let still = answered.iter().filter(|came| came.outcome == stale && spell.is_over(came.at, came.took));
+    let still = still.count();
+    report.figure("known_answered_meanwhile", during.len());
+    report.figure("known_told_the_age", told);
+    report.figure("known_failed", failed.len());
+    report.figure("known_p99_ms_before", percentile(&mut usual, 99));
+    report.figure("known_p99_ms_meanwhile", percentile(&mut times, 99));
+    report.figure("known_slowest_ms_meanwhile", percentile(&mut times, 100));
+    if let Some(first) = failed.first() {
+        report
+            .promise(false, format!("{} known customers failed, the first: {}", failed.len(), first.outcome));
+    }
+    report.promise(told > 0, "nobody was told that the profile is an old one");
+    report.measured_promise(form, still == 0, format!("{still} were stale after it was back"));
+}
+
+/// What needs the database is refused while it is away, soon, and with a time to come back.
+fn judge_probe(report: &mut Report, form: Form, name: &str, came: &[Came], usual: u16, spell: &Spell) {
+    let during: Vec<_> = came.iter().filter(|came| spell.holds(came.at, came.took)).collect();
+    let refused = during.iter().filter(|came| came.status == 503 && came.retry_after.is_some()).count();
+    let odd: Vec<_> = came
+        .iter()
+        .filter(|came| came.status != usual && came.status != 503)
+        .map(|came| came.status)
+        .collect();
+    let late = came.iter().filter(|came| spell.is_over(came.at, came.took) && came.status != usual).count();
+    let slowest = came.iter().map(|came| came.took).max().unwrap_or_default();
+    report.figure(&format!("{name}_asked_meanwhile"), during.len());
+    report.figure(&format!("{name}_refused_with_retry_after"), refused);
+    report.decimal(&format!("{name}_slowest_ms"), slowest.as_secs_f64() * 1e3);
+    report.promise(refused > 0, format!("{name}: nobody was refused"));
+    report.promise(refused == during.len(), format!("{name}: {refused} of {} were refused", during.len()));
+    report.promise(odd.is_empty(), format!("{name}: odd answers {odd:?}"));
+    report.measured_promise(form, late == 0, format!("{name}: {late} were refused after it was back"));
+    report.measured_promise(form, slowest < PATIENCE, format!("{name}: one waited {slowest:?}"));
+}
+
+/// Requests one after the other.
+struct Probe {
+    done: Arc<AtomicBool>,
+    running: JoinHandle<Vec<Came>>,
+}
+
+struct Came {
+    number: usize,
+    at: Instant,
+    took: Duration,
+    /// 0 where there was no answer.
+    status: u16,
+    retry_after: Option<u64>,
+}
+
+impl Probe {
+    fn start(service: &Service, request: fn(&Service, usize) -> reqwest::RequestBuilder) -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let (service, stop) = (service.clone(), Arc::clone(&done));
+        let running = tokio::spawn(async move {
+            let mut came = Vec::new();
+            while !stop.load(Ordering::Relaxed) {
+                let (number, sent) = (came.len(), Instant::now());
+                let answer = request(&service, number).send().await;
+                let (status, retry_after) = answer.map_or((0, None), |answer| {
+                    let wait =
+                        answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
+                    (answer.status().as_u16(), wait)
+                });
+                came.push(Came { number, at: Instant::now(), took: sent.elapsed(), status, retry_after });
+                sleep(Duration::from_millis(10)).await;
+            }
+            came
+        });
+        Self { done, running }
+    }
+
+    async fn stop(self) -> Vec<Came> {
+        self.done.store(true, Ordering::Relaxed);
+        self.running.await.expect("a probe does not panic; this is a bug")
+    }
+}
+
+fn ask_about_a_stranger(service: &Service, number: usize) -> reqwest::RequestBuilder {
+    let body = json!({"customer": format!("nobody-{number}"), "outfit": [null]});
+    service.http.post(format!("{}/complete", service.url)).json(&body)
+}
+
+fn write(service: &Service, number: usize) -> reqwest::RequestBuilder {
+    let body: Value = json!({"features": {"gender": "female"}});
+    service.http.put(format!("{}/customers/w-{number}", service.url)).json(&body)
+}
+
+/// A server of this experiment's own. It stops when it is dropped.
+struct Postgres(PrivateServer);
+
+impl Postgres {
+    fn leave(&self, way: Way) -> Result<()> {
+        match way {
+            Way::Stopped => Ok(self.0.stop()?),
+            Way::Frozen => self.signal("STOP"),
+        }
+    }
+
+    fn come_back(&self, way: Way) -> Result<()> {
+        match way {
+            Way::Stopped => Ok(self.0.resume()?),
+            Way::Frozen => self.signal("CONT"),
+        }
+    }
+
+    /// To the server and each of its children.
+    fn signal(&self, name: &str) -> Result<()> {
+        let file = fs::read_to_string(self.0.folder.path().join("data/postmaster.pid"))?;
+        let parent = file.lines().next().context("its process")?;
+        let mut all = vec![parent.to_owned()];
+        for process in fs::read_dir("/proc")? {
+            let process = process?.path();
+            // The parent's number follows the state, which follows the name in parentheses.
+            let Ok(stat) = fs::read_to_string(process.join("stat")) else { continue };
+            let after = stat.rsplit(')').next().unwrap_or_default();
+            if after.split_whitespace().nth(1) == Some(parent) {
+                all.extend(process.file_name().and_then(|name| Some(name.to_str()?.to_owned())));
+            }
+        }
+        // A child may end meanwhile.
+        Command::new("kill").arg(format!("-{name}")).args(all).status()?;
+        Ok(())
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // One that is stopped already has no such file, and needs nothing.
+        let _ = self.signal("CONT");
+        let _ = self.0.stop();
+    }
+}

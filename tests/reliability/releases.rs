@@ -1,0 +1,122 @@
+//! A folder of releases: the demo release, and copies of it that are broken, each in its own way.
+//!
+//! A copy's name has as many letters as `demo`, so that it can be written over that in the ONNX files' metadata
+//! without moving a byte: a copy is refused for what is broken in it, not for its name.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+/// A broken copy's name, and a word of what must be said of it.
+pub const BROKEN: [(&str, &str); 6] = [
+    ("nan2", "the weight `articles.weight` holds NaN"),
+    ("cut1", "bytes, the manifest says"),
+    ("hash", "SHA-256"),
+    ("miss", "No such file"),
+    ("form", "expected f32 [any, 1499]"),
+    ("nan1", "the weight `vocabulary.weight` holds NaN"),
+];
+
+const MODEL: &str = "gsu.onnx";
+
+pub fn folder() -> Result<TempDir> {
+    let folder = TempDir::new()?;
+    let demo = super::server::models().join("demo");
+    let at = |name: &str| folder.path().join(name);
+    copy(&demo, &at("demo"))?;
+    for (name, _) in BROKEN {
+        copy(&demo, &at(name))?;
+        rename(&at(name), name)?;
+    }
+    let model = |name: &str| at(name).join(MODEL);
+    let whole = fs::read(model("cut1"))?;
+    fs::write(model("cut1"), &whole[..whole.len() / 2])?;
+    let mut flipped = fs::read(model("hash"))?;
+    let middle = flipped.len() / 2;
+    flipped[middle] ^= 1;
+    fs::write(model("hash"), flipped)?;
+    fs::remove_file(model("miss"))?;
+    let articles = at("form").join("articles.jsonl");
+    let text = fs::read_to_string(&articles)?;
+    let last = text.trim_end().rfind('\n').context("more than one article")?;
+    fs::write(&articles, &text[..=last])?;
+    spoil(&model("nan1"), "vocabulary.weight")?;
+    spoil(&model("nan2"), "articles.weight")?;
+    for name in ["form", "nan1", "nan2"] {
+        seal(&at(name))?;
+    }
+    Ok(folder)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir(to)?;
+    for entry in from.read_dir()? {
+        let path = entry?.path();
+        fs::copy(&path, to.join(path.file_name().context("a file")?))?;
+    }
+    Ok(())
+}
+
+/// Gives the release another name of four letters, everywhere.
+fn rename(folder: &Path, name: &str) -> Result<()> {
+    for entry in folder.read_dir()? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "onnx") {
+            let mut bytes = fs::read(&path)?;
+            // A metadata entry: the key `release`, then the value's tag and length.
+            let place = find(&bytes, b"release\x12\x04demo").context("the release's name in the metadata")?;
+            bytes[place + 9..place + 13].copy_from_slice(name.as_bytes());
+            fs::write(&path, bytes)?;
+        }
+    }
+    edit(folder, |manifest| manifest["name"] = json!(name))?;
+    seal(folder)
+}
+
+/// Puts one NaN into the middle of a weight, in whatever width it is stored.
+fn spoil(model: &Path, weight: &str) -> Result<()> {
+    let mut bytes = fs::read(model)?;
+    // The tensor's name (field 8), then its raw data (field 9) with a length of several bytes.
+    let mark = [&[0x42, u8::try_from(weight.len())?], weight.as_bytes(), &[0x4a]].concat();
+    let mut place =
+        find(&bytes, &mark).with_context(|| format!("{weight} in {}", model.display()))? + mark.len();
+    let (mut length, mut shift) = (0_usize, 0);
+    loop {
+        let byte = bytes[place];
+        place += 1;
+        length |= usize::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    let middle = place + length / 8 * 4;
+    // Two half-precision NaNs, which are one in single precision.
+    bytes[middle..middle + 4].copy_from_slice(&[0x00, 0x7e, 0xc0, 0x7f]);
+    Ok(fs::write(model, bytes)?)
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+/// Makes the manifest say what its files are.
+fn seal(folder: &Path) -> Result<()> {
+    edit(folder, |manifest| {
+        let files = manifest["files"].as_object_mut().expect("a manifest lists its files");
+        for (name, entry) in files {
+            let bytes = fs::read(folder.join(name)).expect("a listed file is there");
+            *entry = json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(&bytes))});
+        }
+    })
+}
+
+fn edit(folder: &Path, change: impl FnOnce(&mut Value)) -> Result<()> {
+    let path = folder.join("release.json");
+    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path)?)?;
+    change(&mut manifest);
+    Ok(fs::write(path, serde_json::to_vec_pretty(&manifest)?)?)
+}

@@ -1,0 +1,154 @@
+//! The built `atelier serve` as a process of its own: started, looked at, killed.
+
+use std::{
+    fs::{self, File},
+    io::{BufRead, BufReader},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
+
+/// How it is to be started.
+pub struct Setup {
+    database: String,
+    models: PathBuf,
+    address: String,
+    variables: Vec<(String, String)>,
+    /// Holds the log, and whatever else the experiment puts there.
+    pub folder: TempDir,
+}
+
+impl Setup {
+    /// With the demo release, on an address that stays the same over restarts.
+    pub fn new(database: impl Into<String>) -> Result<Self> {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        Ok(Self {
+            database: database.into(),
+            models: models(),
+            address: format!("127.0.0.1:{port}"),
+            variables: Vec::new(),
+            folder: TempDir::new()?,
+        })
+    }
+
+    /// With a database in a file of its own.
+    pub fn sqlite() -> Result<Self> {
+        let mut setup = Self::new(String::new())?;
+        setup.database = format!("sqlite:{}", setup.folder.path().join("atelier.db").display());
+        Ok(setup)
+    }
+
+    pub fn models(mut self, folder: &Path) -> Self {
+        folder.clone_into(&mut self.models);
+        self
+    }
+
+    /// A setting, as `ATELIER__SECTION__KEY`.
+    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+        self.variables.push((format!("ATELIER__{key}"), value.to_string()));
+        self
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
+        command.args(["--database", &self.database, "serve", "--address", &self.address, "--device", "cpu"]);
+        command.arg("--models").arg(&self.models).current_dir(self.folder.path());
+        command.env_remove("DATABASE_URL").env("RUST_LOG", "warn,ort=error");
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+
+    /// What it said so far, over all starts.
+    pub fn said(&self) -> String {
+        fs::read_to_string(self.log()).unwrap_or_default()
+    }
+
+    /// Starts it and waits until it answers.
+    pub fn start(&self) -> Result<Server> {
+        let log = File::options().create(true).append(true).open(self.log())?;
+        let mut child = self.command().stdout(Stdio::piped()).stderr(log).spawn()?;
+        let stdout = child.stdout.take().context("piped just above")?;
+        let server = Server { child };
+        let mut first = String::new();
+        // Nothing comes if it ends before it is ready.
+        BufReader::new(stdout).read_line(&mut first)?;
+        if first.is_empty() {
+            bail!("atelier did not start: {}", self.said());
+        }
+        Ok(server)
+    }
+}
+
+pub fn models() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("models")
+}
+
+/// A running service. It is killed when it is dropped.
+pub struct Server {
+    child: Child,
+}
+
+impl Server {
+    /// As the kernel does when memory runs out: without a word.
+    pub fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    /// SIGTERM.
+    pub fn terminate(&self) -> Result<()> {
+        let status = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        anyhow::ensure!(status.success(), "kill: {status}");
+        Ok(())
+    }
+
+    /// How it ended, if it did in time.
+    pub fn wait(&mut self, most: Duration) -> Result<Option<ExitStatus>> {
+        let began = Instant::now();
+        loop {
+            match self.child.try_wait()? {
+                Some(status) => return Ok(Some(status)),
+                None if began.elapsed() > most => return Ok(None),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+    }
+
+    /// Megabytes that it holds in memory.
+    pub fn resident(&self) -> Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kilobytes: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+        Ok(kilobytes / 1024.0)
+    }
+
+    /// How many files and sockets it has open, and how many threads.
+    pub fn descriptors_and_threads(&self) -> Result<(usize, usize)> {
+        let count = |what: &str| Ok::<_, anyhow::Error>(fs::read_dir(self.of(what))?.count());
+        Ok((count("fd")?, count("task")?))
+    }
+
+    fn of(&self, what: &str) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/{what}", self.child.id()))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,95 @@
+//! A release is swapped again and again under load, and every third time for one that is broken.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use anyhow::{Result, ensure};
+use atelier::release::Method;
+use tokio::runtime::Runtime;
+
+use crate::{
+    Ran,
+    load::{Load, Outcome, Service, bodies, percentile},
+    releases::{self, BROKEN},
+    report::{Form, Report},
+    server::{Server, Setup, models},
+};
+
+/// Swaps before memory is held against what it was: caches, and copies of models, come in the first ones.
+const WARM_UP: usize = 10;
+
+pub fn run(form: Form) -> Ran {
+    let (swaps, callers) = form.pick((15, 4), (100, 16));
+    let folder = releases::folder()?;
+    let setup = Setup::sqlite()?.models(folder.path());
+    let server = setup.start()?;
+    let service = Service::new(setup.url());
+    let runtime = Runtime::new()?;
+    runtime.block_on(async {
+        let methods = Method::ALL.map(Method::as_str);
+        let bodies = Arc::new(bodies(&models().join("demo"), &methods, 20)?);
+        let load = Load::start(&service, &bodies, callers, usize::MAX);
+        let mut report = Report::default();
+        for _ in 0..WARM_UP {
+            activate(&service, "demo").await?;
+        }
+        let before = settled(&server)?;
+        let (mut broken, mut most) = (0, before);
+        for swap in 0..swaps {
+            if swap * 3 % 10 < 3 {
+                let (name, word) = BROKEN[broken % BROKEN.len()];
+                let (status, answer) = service.activate(name).await?;
+                let detail = answer["detail"].as_str().unwrap_or_default();
+                report.promise(
+                    status == 409 && detail.contains(word),
+                    format!("{name} should be refused with {word:?}, found {status}: {answer}"),
+                );
+                broken += 1;
+            } else {
+                activate(&service, "demo").await?;
+            }
+            most = server.resident()?.max(most);
+        }
+        let after = settled(&server)?;
+        let answered = load.stop().await;
+        let failed: Vec<_> =
+            answered.iter().filter(|came| !matches!(came.outcome, Outcome::Whole { .. })).collect();
+        let mut times: Vec<Duration> = answered.iter().map(|came| came.took).collect();
+        report.figure("swaps", swaps);
+        report.figure("of_them_broken", broken);
+        report.figure("requests", answered.len());
+        report.figure("failed_requests", failed.len());
+        report.figure("p99_ms", percentile(&mut times, 99));
+        report.decimal("mb_before", before);
+        report.decimal("mb_most", most);
+        report.decimal("mb_after", after);
+        report.decimal("grown_by_percent", (after / before - 1.0) * 100.0);
+        report.promise(!answered.is_empty(), "nothing was asked meanwhile");
+        if let Some(first) = failed.first() {
+            report.promise(false, format!("{} requests failed, the first: {}", failed.len(), first.outcome));
+        }
+        report.measured_promise(
+            form,
+            after <= before * 1.05,
+            format!("memory was {before:.0} MB and is {after:.0} MB"),
+        );
+        Ok(report)
+    })
+}
+
+async fn activate(service: &Service, name: &str) -> Result<()> {
+    let (status, answer) = service.activate(name).await?;
+    ensure!(status == 200, "activating {name}: {status}: {answer}");
+    Ok(())
+}
+
+/// What it holds once the release before is gone, under the load that goes on: the middle of some looks.
+fn settled(server: &Server) -> Result<f64> {
+    thread::sleep(Duration::from_millis(500));
+    let mut looks = Vec::new();
+    for _ in 0..9 {
+        looks.push(server.resident()?);
+        thread::sleep(Duration::from_millis(50));
+    }
+    looks.sort_by(f64::total_cmp);
+    Ok(looks[looks.len() / 2])
+}
