@@ -17,6 +17,7 @@ pub mod domain;
 pub mod engine;
 pub mod evaluation;
 pub mod exchange;
+pub mod http_client;
 pub mod intake;
 mod json_pointer;
 pub mod offer;

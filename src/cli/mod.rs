@@ -1,5 +1,6 @@
 //! The verbs of `atelier`. Puts the other modules together; the only place that knows a terminal.
 
+mod check_health;
 mod export;
 mod import;
 mod progress;
@@ -26,6 +27,9 @@ struct Cli {
     /// The database: `sqlite:PATH` or `postgres://…`.
     #[arg(long, global = true, value_name = "URL")]
     database: Option<String>,
+    /// Any setting, as atelier.toml names it; may be given again and again.
+    #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
+    settings: Vec<String>,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -40,6 +44,8 @@ enum Verb {
     Export(export::Export),
     /// Print a link that signs a person in once, for the first admin or whoever lost the password.
     SignInLink(sign_in_link::SignInLink),
+    /// Ask the service at the configured address whether it is ready: for a container's health check.
+    CheckHealth,
 }
 
 /// The whole program.
@@ -56,6 +62,9 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<ExitCode> {
     let mut overrides = Overrides::from_variables(env::vars_os())?;
+    for pair in &cli.settings {
+        overrides.set_pair(pair)?;
+    }
     if let Some(url) = cli.database {
         overrides.set("database", "url", "--database", url);
     }
@@ -77,6 +86,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Verb::SignInLink(link) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(link.run(&config))
+        }
+        Verb::CheckHealth => {
+            let config = Config::read(cli.config.as_deref(), overrides)?;
+            check_health::run(&config.server.address)
         }
     }
 }
