@@ -37,16 +37,10 @@ pub(super) async fn open(url: &str, if_missing: IfMissing) -> Result<Store, Open
     }
 }
 
-/// sqlx logs statements by default, slow ones as warnings, and at every connection the whole of each parameter that it
-/// does not know; a shop's log is no place for them.
+/// sqlx logs statements by default, slow ones as warnings; a shop's log is no place for them.
 pub(super) fn quiet(url: &str) -> Result<AnyConnectOptions, OpenError> {
-    let mut options = AnyConnectOptions::from_str(url)
+    let options = AnyConnectOptions::from_str(url)
         .map_err(|error| OpenError::Url { database: address::shown(url), reason: error.to_string() })?;
-    let left_out = address::leave_out_unknown(&mut options);
-    if left_out > 0 {
-        let database = address::shown(url);
-        tracing::warn!(database, left_out, "the database's URL has parameters that Atelier does not know");
-    }
     Ok(options.disable_statement_logging())
 }
 

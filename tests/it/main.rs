@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         web::foreign_release::contracts(),
         web::health::contracts(),
         web::metrics::contracts(),
+        web::monitoring::contracts(),
         web::outfits::contracts(),
         web::pictures::contracts(),
         web::problems::contracts(),

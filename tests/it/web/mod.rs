@@ -9,6 +9,7 @@ pub mod feedback;
 pub mod foreign_release;
 pub mod health;
 pub mod metrics;
+pub mod monitoring;
 pub mod outfits;
 pub mod pictures;
 pub mod problems;
