@@ -21,6 +21,7 @@ pub mod http_client;
 pub mod intake;
 mod json_pointer;
 pub mod offer;
+pub mod offline;
 pub mod onnx_runtime;
 pub mod pictures;
 pub mod release;

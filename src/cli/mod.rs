@@ -1,6 +1,7 @@
 //! The verbs of `atelier`. Puts the other modules together; the only place that knows a terminal.
 
 mod check_health;
+mod complete;
 mod export;
 mod import;
 mod progress;
@@ -38,6 +39,8 @@ struct Cli {
 enum Verb {
     /// Serve pages and JSON; what `atelier` does without a verb.
     Serve(serve::Serve),
+    /// Complete outfits that lie in files, part by part, without a service.
+    Complete(complete::Complete),
     /// Bring articles, customers and outfits into the database, all of them or none.
     Import(import::Import),
     /// Write the database's articles, customers and outfits to files.
@@ -74,6 +77,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
             serve.set(&mut overrides);
             let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(serve::run(config))
+        }
+        Verb::Complete(complete) => {
+            complete.set(&mut overrides);
+            let config = Config::read(cli.config.as_deref(), overrides)?;
+            runtime.block_on(complete.run(config))
         }
         Verb::Import(import) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;

@@ -22,6 +22,7 @@ fn main() -> ExitCode {
         browser::analyst::contracts(),
         browser::every_page::contracts(),
         browser::stylist::contracts(),
+        cli::complete::contracts(),
         cli::export::contracts(),
         cli::import::contracts(),
         cli::serve::contracts(),
