@@ -107,6 +107,17 @@ impl Limits {
                 return Err(format!("limits.{name} must be at least 1, found 0"));
             }
         }
+        if columns < 2 {
+            return Err(format!(
+                "limits.columns must be at least 2, found {columns}: one column compares nothing"
+            ));
+        }
+        if batch_suggestions < batch_items {
+            return Err(format!(
+                "limits.batch_suggestions ({batch_suggestions}) must not be below limits.batch_items ({batch_items}): \
+                 each item asks for one at least"
+            ));
+        }
         if body_bytes < 1024 {
             return Err(format!("limits.body_bytes must be at least 1024, found {body_bytes}"));
         }

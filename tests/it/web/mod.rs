@@ -12,6 +12,7 @@ pub mod foreign_release;
 pub mod health;
 pub mod keys;
 pub mod metrics;
+pub mod monitoring;
 pub mod operations;
 pub mod outfits;
 pub mod personas;
