@@ -4,7 +4,11 @@
 //! The scope follows from the operation's tag in the document, so a new route has one without a word here. Whether
 //! a key is right is for `access` to say; a wrong one is told to nobody and reaches no log.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use axum::{
     extract::{FromRequestParts, MatchedPath, Request, State},
@@ -24,20 +28,22 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     access: Access,
+    /// Requests a second.
+    rate: u32,
     /// By path and method in lower case; what is not there is open to everybody.
     scopes: Arc<HashMap<(String, String), Scope>>,
 }
 
 impl Keys {
     /// From a document that is whole.
-    pub(super) fn new(document: &Value, access: Access) -> Self {
+    pub(super) fn new(document: &Value, access: Access, rate: u32) -> Self {
         let paths = document["paths"].as_object().into_iter().flatten();
         let scopes = paths.flat_map(|(path, item)| {
             item.as_object().into_iter().flatten().filter_map(move |(method, operation)| {
                 Some(((path.clone(), method.clone()), scope_of(path, method, operation)?))
             })
         });
-        Self { access, scopes: Arc::new(scopes.collect()) }
+        Self { access, rate, scopes: Arc::new(scopes.collect()) }
     }
 
     fn scope(&self, request: &Request) -> Option<Scope> {
@@ -60,10 +66,12 @@ impl Keys {
             None => None,
         };
         let Some(kept) = kept else { return Err(wrong()) };
-        if kept.scopes.iter().any(|held| held == scope.as_str()) {
-            Ok(Some(kept))
-        } else {
-            Err(beyond(&kept, scope))
+        if !kept.scopes.iter().any(|held| held == scope.as_str()) {
+            return Err(beyond(&kept, scope));
+        }
+        match self.access.pace(kept.id, self.rate, Instant::now()) {
+            Ok(()) => Ok(Some(kept)),
+            Err(wait) => Err(too_fast(self.rate, wait)),
         }
     }
 }
@@ -162,6 +170,11 @@ fn beyond(key: &ApiKey, scope: Scope) -> Response {
     );
     let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
     refuse(Kind::Scope, detail, challenge)
+}
+
+fn too_fast(rate: u32, wait: Duration) -> Response {
+    let detail = format!("a key may ask {rate} times a second, and this one asked faster");
+    Problem::new(Kind::TooFast, detail).retry_after(wait).into_response()
 }
 
 fn refuse(kind: Kind, detail: String, challenge: String) -> Response {

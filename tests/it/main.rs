@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         web::access::contracts(),
         web::api_guide::contracts(),
         web::articles::contracts(),
+        web::attempts::contracts(),
         web::comparing::contracts(),
         web::completing::contracts(),
         web::customers::contracts(),

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod api_guide;
 pub mod articles;
+pub mod attempts;
 pub mod comparing;
 pub mod completing;
 pub mod customers;
