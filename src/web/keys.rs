@@ -6,6 +6,7 @@
 
 use std::{
     collections::HashMap,
+    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant, SystemTime},
 };
@@ -54,9 +55,17 @@ impl Keys {
     }
 
     /// What is known of the key that a request came with, if it came with one, or why it goes no further.
-    async fn admit(&self, scope: Scope, sent: Option<String>) -> Result<Option<ApiKey>, Response> {
+    async fn admit(
+        &self,
+        scope: Scope,
+        sent: Option<String>,
+        from: From,
+    ) -> Result<Option<ApiKey>, Response> {
         let Some(sent) = sent else {
-            return if self.access.requires_key() { Err(missing(scope)) } else { Ok(None) };
+            return match from {
+                From::OwnMachine if !self.access.requires_key() => Ok(None),
+                from => Err(missing(scope, from)),
+            };
         };
         let now = SystemTime::now().into();
         let kept = match Key::parse(&sent) {
@@ -83,7 +92,8 @@ pub(super) async fn check(State(keys): State<Keys>, mut request: Request, next: 
         None => Ok(None),
         Some(scope) => {
             let sent = sent(request.headers()).map(ToOwned::to_owned);
-            keys.admit(scope, sent).await
+            let from = From::of(&request);
+            keys.admit(scope, sent, from).await
         }
     };
     match key {
@@ -94,6 +104,62 @@ pub(super) async fn check(State(keys): State<Keys>, mut request: Request, next: 
         }
         Err(refusal) => refusal,
     }
+}
+
+/// Where a request without a key comes from. Only the machine's own programs are let in without one; a browser that
+/// some site sends here, and a proxy that lets others in, reach the same port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    OwnMachine,
+    /// A proxy passed it on.
+    Proxy,
+    /// It was addressed to a name that anybody can point at this machine.
+    OtherName,
+    /// A page of another site sent it, and it would change something.
+    OtherSite,
+}
+
+impl From {
+    fn of(request: &Request) -> Self {
+        let headers = request.headers();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        if ["forwarded", "x-forwarded-for", "x-forwarded-host"].iter().any(|name| headers.contains_key(*name))
+        {
+            return Self::Proxy;
+        }
+        let host = text("host").or_else(|| request.uri().host()).unwrap_or("localhost");
+        if !is_own_name(host) {
+            return Self::OtherName;
+        }
+        let site = text("sec-fetch-site").unwrap_or("none");
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if changes && site != "none" && site != "same-origin" { Self::OtherSite } else { Self::OwnMachine }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::OwnMachine => "",
+            Self::Proxy => {
+                " Only the machine's own programs need none, and this request came through a proxy."
+            }
+            Self::OtherName => {
+                " Only the machine's own programs need none, and this request was sent to another name than localhost \
+                 or an address."
+            }
+            Self::OtherSite => {
+                " Only the machine's own programs need none, and a page of another site sent this."
+            }
+        }
+    }
+}
+
+/// `localhost:8080`, `127.0.0.1`, `[::1]:8080`: no name that a stranger's name server could answer for.
+fn is_own_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 /// On whose behalf a program's request acts, for the audit log.
@@ -149,10 +215,11 @@ fn sent(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
 }
 
-fn missing(scope: Scope) -> Response {
+fn missing(scope: Scope, from: From) -> Response {
     let detail = format!(
         "this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; an \
-         admin makes one at /access/keys"
+         admin makes one at /access/keys.{}",
+        from.words()
     );
     refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
 }
@@ -179,4 +246,19 @@ fn too_fast(rate: u32, wait: Duration) -> Response {
 
 fn refuse(kind: Kind, detail: String, challenge: String) -> Response {
     ([(header::WWW_AUTHENTICATE, challenge)], Problem::new(kind, detail)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_nobody_else_answers_for_are_the_machines_own() {
+        for own in ["localhost", "LocalHost:8080", "127.0.0.1:8080", "[::1]:8080", "10.0.0.7", "[::1]"] {
+            assert!(is_own_name(own), "{own}");
+        }
+        for other in ["evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", "[evil]"] {
+            assert!(!is_own_name(other), "{other}");
+        }
+    }
 }
