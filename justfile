@@ -29,7 +29,7 @@ schemathesis *flags:
 
 # A picture of every page, wide and on a phone, in light and dark.
 pictures folder="docs/images":
-    ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page sqlite
+    ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page --skip postgres --test-threads 2
 
 # A small synthetic world in data/small, in seconds.
 world:

@@ -4,7 +4,7 @@
 use axum::{
     body::{Bytes, to_bytes},
     extract::{FromRequest, FromRequestParts, Request},
-    http::{header, request::Parts},
+    http::{HeaderMap, HeaderName, header, request::Parts},
 };
 use serde::de::DeserializeOwned;
 
@@ -57,9 +57,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OpenForm<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        // Every browser says where a form came from; a program that does not is nobody's victim.
-        let site = request.headers().get("sec-fetch-site").and_then(|value| value.to_str().ok());
-        if site.is_some_and(|site| site != "same-origin" && site != "none") {
+        if !is_from_here(request.headers()) {
             return Err(Problem::new(
                 Kind::Forbidden,
                 "the form came from another site, so nothing was done",
@@ -67,6 +65,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OpenForm<T> {
         }
         parse(&read(request).await?).map(Self)
     }
+}
+
+/// Whether a browser says that a page of ours sent it: by Sec-Fetch-Site, or over plain HTTP, where it leaves that
+/// out, by Origin. A program that says nothing is nobody's victim.
+fn is_from_here(headers: &HeaderMap) -> bool {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(site) = text(HeaderName::from_static("sec-fetch-site")) {
+        return site == "same-origin" || site == "none";
+    }
+    let Some(origin) = text(header::ORIGIN) else { return true };
+    let host = origin.split_once("://").map(|(_, host)| host);
+    host.is_some() && host == text(header::HOST)
 }
 
 async fn read(request: Request) -> Result<Bytes, Problem> {

@@ -19,6 +19,8 @@ mod sign_in;
 mod studio;
 mod visitor;
 
+use std::sync::{Arc, OnceLock};
+
 use axum::{
     Router,
     response::{IntoResponse, Redirect, Response},
@@ -101,18 +103,34 @@ impl Page {
 }
 
 /// The frame around a page: what `layout.html` needs. Every page's struct has one as its field `shell`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::web) struct Shell {
     page: Option<Page>,
     pub(in crate::web) signed_in: Option<SignedIn>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::web) struct SignedIn {
     pub(in crate::web) name: String,
     pub(in crate::web) role: Role,
     /// What each form of the page carries in its field `csrf`.
     pub(in crate::web) csrf: String,
+}
+
+/// Who a request turned out to be of, for the page of a problem that it ends in: in the request's extensions, empty
+/// until `visitor` has looked.
+#[derive(Debug, Clone, Default)]
+pub(in crate::web) struct Frame(Arc<OnceLock<Shell>>);
+
+impl Frame {
+    fn of(&self, visitor: &Visitor) {
+        // Nobody looks twice with another result.
+        let _ = self.0.set(Shell::of(visitor, None));
+    }
+
+    pub(in crate::web) fn shell(&self) -> Shell {
+        self.0.get().cloned().unwrap_or_else(Shell::outside)
+    }
 }
 
 impl Shell {

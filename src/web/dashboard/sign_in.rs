@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     access::{SignInError, Token},
-    store::Timestamp,
+    store::{Actor, Person, Timestamp},
     web::{AppState, Kind, Problem},
 };
 
@@ -107,7 +107,12 @@ async fn enter(
     OpenForm(Chosen { password }): OpenForm<Chosen>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
-    let token = state.access.enter(&known(&link)?, password.as_deref(), now()).await?;
+    let link = known(&link)?;
+    let person = state.access.holder(&link, now()).await?;
+    let token = state.access.enter(&link, password.as_deref(), now()).await?;
+    if password.is_some() {
+        note_password(&state, &person).await?;
+    }
     Ok(signed_in(&token, &headers, destination("")))
 }
 
@@ -132,10 +137,14 @@ async fn change_password(
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
     let token = state.access.change_password(visitor.person.id, &password, now()).await?;
-    let subject = visitor.person.name.to_string();
-    let details = serde_json::Map::new();
-    state.store.audit().append(visitor.actor(), "password.set", &subject, None, &details, now()).await?;
+    note_password(&state, &visitor.person).await?;
     Ok(signed_in(&token, &headers, destination("")))
+}
+
+/// In the audit log.
+async fn note_password(state: &AppState, person: &Person) -> Result<(), Problem> {
+    let (actor, subject, details) = (Actor::Person(person.id), person.name.as_str(), serde_json::Map::new());
+    Ok(state.store.audit().append(actor, "password.set", subject, None, &details, now()).await?)
 }
 
 #[derive(Deserialize)]

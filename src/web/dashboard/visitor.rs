@@ -4,11 +4,11 @@ use std::time::SystemTime;
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, Method, header, request::Parts},
+    http::{HeaderMap, HeaderName, Method, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
 };
 
-use super::{Page, Shell};
+use super::{Frame, Page, Shell};
 use crate::{
     access::Token,
     store::{Actor, Person, Role},
@@ -74,7 +74,13 @@ async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Vis
         None if parts.method == Method::GET => {
             let here = parts.uri.path_and_query().map_or("/", |place| place.as_str());
             let next: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
-            Err(Redirect::to(&format!("/sign-in?next={next}")).into_response())
+            let sign_in = format!("/sign-in?next={next}");
+            // A part of a page that loads itself anew would be replaced by nothing: the whole page goes.
+            if parts.headers.contains_key("hx-request") {
+                let go = [(HeaderName::from_static("hx-redirect"), sign_in)];
+                return Err((go, Problem::new(Kind::SignIn, "the sign-in has ended")).into_response());
+            }
+            Err(Redirect::to(&sign_in).into_response())
         }
         None => {
             let detail = "nothing was changed; sign in at /sign-in and send it again";
@@ -92,7 +98,11 @@ impl FromRequestParts<AppState> for Guest {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let Some(token) = token(&parts.headers) else { return Ok(Self(None)) };
         let session = state.access.session(&token, SystemTime::now().into()).await?;
-        Ok(Self(session.map(|session| Visitor { person: session.person, token })))
+        let visitor = session.map(|session| Visitor { person: session.person, token });
+        if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
+            frame.of(visitor);
+        }
+        Ok(Self(visitor))
     }
 }
 

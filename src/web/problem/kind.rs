@@ -46,7 +46,8 @@ kinds! {
         "None was sent, or one that is none of this service's, has expired or was revoked. Send it as \
          Authorization: Bearer or as X-API-Key; an admin makes them.";
     Forbidden = 403 "forbidden", "This is not yours to do":
-        "The role does not reach that far, or the form came from elsewhere or from an earlier sign-in. The detail          says which; an admin can give another role.";
+        "The role does not reach that far, or the form came from elsewhere or from an earlier sign-in. The detail \
+         says which; an admin can give another role.";
     Scope = 403 "scope", "The API key does not reach that far":
         "A key opens what its scopes name. The detail says which scope this takes and which the key has; an admin \
          can make another key.";

@@ -14,7 +14,10 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{Finding, KINDS, Kind, Problem, Told, status};
-use crate::web::{AppState, RequestId, dashboard::Shell};
+use crate::web::{
+    AppState, RequestId,
+    dashboard::{Frame, Shell},
+};
 
 /// Where each problem is explained: its `type` is this path with its code as the fragment.
 const PAGE: &str = "/docs/problems";
@@ -61,12 +64,15 @@ struct ProblemPage<'a> {
     shell: Shell,
     kind: Kind,
     detail: &'a str,
+    findings: &'a [Finding],
     request_id: &'a str,
 }
 
 /// Gives every problem its body.
-pub(in crate::web) async fn render(request: Request, next: Next) -> Response {
+pub(in crate::web) async fn render(mut request: Request, next: Next) -> Response {
     let wants_page = wants_page(request.headers());
+    let frame = Frame::default();
+    request.extensions_mut().insert(frame.clone());
     let id =
         request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
     let mut response = next.run(request).await;
@@ -74,7 +80,8 @@ pub(in crate::web) async fn render(request: Request, next: Next) -> Response {
 
     let (kind, retry_after) = (told.kind, told.retry_after);
     let mut rendered = if wants_page {
-        page(&ProblemPage { shell: Shell::outside(), kind, detail: &told.detail, request_id: id.as_str() })
+        let (detail, findings) = (&*told.detail, &told.findings[..]);
+        page(&ProblemPage { shell: frame.shell(), kind, detail, findings, request_id: id.as_str() })
     } else {
         let json =
             serde_json::to_vec(&ProblemBody::new(told, &id)).expect("a problem is plain JSON; this is a bug");

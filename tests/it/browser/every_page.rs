@@ -55,7 +55,7 @@ const ANALYST: Pages = &[
     ),
     (
         "side-by-side-customers",
-        "/side-by-side?customer=c-014871,c-019029,c-000010&slot=a-00134&slot=&slot=a-00568&slot=a-00259",
+        "/side-by-side?customers=c-014871,c-019029,c-000010&slot=a-00134&slot=&slot=a-00568&slot=a-00259",
     ),
     ("evaluation", "/evaluation"),
     ("cases", "/evaluation/cases?first=none&second=gsu"),

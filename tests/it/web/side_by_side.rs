@@ -79,7 +79,7 @@ async fn joins_the_same_article(db: TestDatabase) {
 async fn compares_customers_under_one_method(db: TestDatabase) {
     let (_service, browser) = analyst(&db).await;
     let html = browser
-        .page(&format!("/side-by-side?customer=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
+        .page(&format!("/side-by-side?customers=c-014871,+c-019029&{OUTFIT}&method=gsu&type=coat"))
         .await;
     let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
     assert_eq!(heads, ["c-014871", "c-019029"]);
@@ -127,7 +127,7 @@ async fn knows_a_stored_outfit_with_its_occasion(db: TestDatabase) {
         outfit["articles"].as_array().unwrap().iter().map(|id| id.as_str().unwrap()).collect();
     let start = browser.page("/side-by-side?customer=c-014871").await;
     assert!(
-        start.contains("Click an article of an outfit above") && start.contains("validation, "),
+        start.contains("Click an article of an outfit below") && start.contains("validation, "),
         "{start}"
     );
     let slots: Vec<String> = ids[1..].iter().map(|id| format!("slot={id}")).collect();

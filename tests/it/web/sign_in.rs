@@ -170,6 +170,10 @@ async fn forged_forms_change_nothing(db: TestDatabase) {
     let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     assert_eq!(request.header("sec-fetch-site", "cross-site").send().await.unwrap().status(), 403);
+    // Over plain HTTP a browser says only the origin.
+    let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
+    let request = request.header("content-type", "application/x-www-form-urlencoded");
+    assert_eq!(request.header("origin", "http://evil.example").send().await.unwrap().status(), 403);
     let json = browser().post(format!("{}/sign-in", service.url)).json(&"x").send().await.unwrap();
     assert_eq!(json.status(), 415);
 }

@@ -73,7 +73,7 @@ async fn says_the_profile_in_words(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}")).await;
     for words in ["female", "28", "Sweden", "167 cm", "53 kg", "no brown, no navy, no red", "no leather"] {
-        assert!(html.contains(&format!(">{words}</li>")), "{words} in {html}");
+        assert!(html.contains(&format!("</span>{words}</li>")), "{words} in {html}");
     }
     let found = browser.page("/studio?find=sweden+0148").await;
     assert!(found.contains("<strong>c-014871</strong>") && !found.contains("c-000010"), "{found}");
@@ -116,8 +116,9 @@ async fn takes_and_turns_down(db: TestDatabase) {
     let customer = CustomerId::new("c-014871").unwrap();
     let events = service.store.feedback().of_customer(&customer).await.unwrap();
     let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.rank)).collect();
-    assert_eq!(kinds, [(FeedbackKind::Rejected, 2), (FeedbackKind::Accepted, 1)]);
-    assert_eq!(events[1].article.as_str(), article);
+    use FeedbackKind::{Accepted, Rejected, Shown};
+    assert_eq!(kinds, [(Shown, 2), (Rejected, 2), (Shown, 1), (Accepted, 1)]);
+    assert_eq!(events[3].article.as_str(), article);
 
     for nonsense in ["", "loved/1/1/a-1", "accepted/9/1/a-1", "accepted/1/x/a-1", "accepted/1/1/"] {
         assert_eq!(send(nonsense).await.status(), 422, "{nonsense}");
@@ -201,16 +202,18 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
 
 async fn says_what_is_wrong_with_an_address(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
-    for path in [
-        "/studio?slot=%00",
-        "/studio?method=best&slot=",
-        "/studio?nonsense=1",
-        "/studio?slot=&type=0:spaceship",
-    ] {
+    for path in ["/studio?slot=%00", "/studio?method=best&slot=", "/studio?nonsense=1"] {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), 422, "{path}");
         let html = answer.text().await.unwrap();
         assert!(html.contains("The request makes no sense"), "{html}");
+    }
+    for (filter, said) in [("type=0:spaceship", "spaceship"), ("price_min=100&price_max=50", "price")] {
+        let html = browser.page(&format!("/studio?slot=&slot=a-00134&{filter}")).await;
+        assert!(
+            html.contains("No suggestions") && html.contains(said) && html.contains("id=\"price-max\""),
+            "{html}"
+        );
     }
     let html = browser.page("/studio?slot=gone&slot=a-00134&slot=a-00568&slot=a-00259").await;
     assert!(html.contains("no longer in the catalogue"), "{html}");

@@ -178,7 +178,7 @@ fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> 
 }
 
 fn rank(of: Option<&(ArticleId, Option<Stands>)>) -> Option<usize> {
-    of.and_then(|(_, stands)| stands.map(|stands| stands.rank))
+    of.and_then(|(_, stands)| stands.filter(|stands| stands.admissible).map(|stands| stands.rank))
 }
 
 fn standing((_, stands): &(ArticleId, Option<Stands>)) -> String {

@@ -38,7 +38,9 @@ pub(super) fn write(columns: &[Column]) -> String {
             column.blank.suggestions.iter().any(|suggestion| suggestion.article.id == *id)
         };
         if let Some((id, Some(stands))) = truth.filter(|(id, _)| !shown(id)) {
-            let (rank, probability) = (stands.rank.to_string(), stands.probability.to_string());
+            // What the filters left out has no rank among what they let through.
+            let rank = if stands.admissible { stands.rank.to_string() } else { String::new() };
+            let probability = stands.probability.to_string();
             let line =
                 [column.method.as_str(), &customer, &rank, id.as_str(), "", "", &probability, "", "true"];
             lines.push(&line);

@@ -28,6 +28,8 @@ use crate::{
 
 /// Outfits that are shown of a customer's.
 const OUTFITS: u32 = 12;
+/// Of so many of a customer's outfits, one that is asked about is found again.
+const LOOKED_THROUGH: u32 = 1000;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/side-by-side", get(page)).route("/side-by-side.csv", get(download))
@@ -40,7 +42,8 @@ struct SideBySidePage {
     view: View,
     /// Ids as they are typed.
     customers: String,
-    /// The first customer in words.
+    /// The first customer, and what they are in words.
+    first: String,
     profile: String,
     outfits: Vec<OutfitView>,
     outfit: Vec<Option<ArticleView>>,
@@ -90,6 +93,11 @@ async fn page(
     let page = SideBySidePage {
         shell: visitor.shell(Page::SideBySide),
         customers: view.customers.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        first: first.map(ToString::to_string).unwrap_or_default(),
+        missing: match first {
+            Some(id) if stored.is_none() => Some(format!("There is no customer {id}.")),
+            _ => asked.is_none().then(|| missing(offer.is_some(), &view)),
+        },
         profile: stored.map(|customer| profile::line(&customer.features, &schema)).unwrap_or_default(),
         outfits: outfits(&state, &view, &records, &schema).await?,
         outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| there.next())).collect(),
@@ -97,7 +105,6 @@ async fn page(
         own: asked.as_ref().map(|asked| profile::line(&asked.own, &schema)).unwrap_or_default(),
         methods: all.into_iter().map(|method| (method.as_str(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
-        missing: asked.is_none().then(|| missing(offer.is_some(), &view)),
         compared: asked.map(|asked| Compared::new(&view, &asked.columns)),
         view,
     };
@@ -141,7 +148,7 @@ async fn own(state: &AppState, view: &View) -> Result<Features, Problem> {
     };
     let mut whole: Vec<&ArticleId> = view.slots.iter().flatten().chain([truth]).collect();
     whole.sort_unstable();
-    let records = state.store.outfits().of_customer(customer, 0, u32::from(u16::MAX)).await?;
+    let records = state.store.outfits().of_customer(customer, 0, LOOKED_THROUGH).await?;
     let same = |record: &OutfitRecord| {
         let mut articles: Vec<&ArticleId> = record.outfit.articles().iter().collect();
         articles.sort_unstable();
@@ -177,7 +184,7 @@ fn missing(serving: bool, view: &View) -> String {
         "Name a customer, then click an article of one of their outfits: it becomes the blank, and you see who \
          would have put it back. The case explorer of the evaluation leads here, too."
     } else {
-        "Click an article of an outfit above: it becomes the blank, and you see which method would have put it back."
+        "Click an article of an outfit below: it becomes the blank, and you see which method would have put it back."
     };
     said.to_owned()
 }

@@ -75,15 +75,9 @@ impl View {
         let article = || article().map_err(|error| error.to_string());
         match name {
             "slot" => self.slots.push(article()?),
+            "customer" => self.add(value)?,
             // Typed by hand, several stand in one field.
-            "customer" => {
-                for id in value.split([',', ' ']).filter(|id| !id.is_empty()) {
-                    let id = CustomerId::new(id).map_err(|error| error.to_string())?;
-                    if !self.customers.contains(&id) {
-                        self.customers.push(id);
-                    }
-                }
-            }
+            "customers" => value.split([',', ' ']).try_for_each(|id| self.add(id))?,
             "method" | "k" if value.is_empty() => {}
             "method" => {
                 let method = value.parse().map_err(|error: UnknownMethod| error.to_string())?;
@@ -101,6 +95,16 @@ impl View {
                 self.k = Some(k.clamp(1, MOST_K));
             }
             _ => return Err("this page has no such parameter".into()),
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, customer: &str) -> Result<(), String> {
+        if !customer.is_empty() {
+            let id = CustomerId::new(customer).map_err(|error| error.to_string())?;
+            if !self.customers.contains(&id) {
+                self.customers.push(id);
+            }
         }
         Ok(())
     }
@@ -158,16 +162,13 @@ impl View {
 
     /// The columns' methods: those that were chosen, else the paper's, as far as the release has them.
     pub(super) fn methods(&self, has: impl Fn(Method) -> bool, default: Method) -> Vec<Method> {
-        let chosen: Vec<Method> = if self.methods.is_empty() {
-            if self.is_of_customers() {
-                vec![default]
-            } else {
-                PAPERS.into_iter().filter(|one| has(*one)).collect()
-            }
-        } else {
-            self.methods.clone()
-        };
-        if self.is_of_customers() { chosen.into_iter().take(1).collect() } else { chosen }
+        match &self.methods[..] {
+            // The methods of a comparison that was of methods before say nothing of which one is meant now.
+            [only] => vec![*only],
+            _ if self.is_of_customers() => vec![default],
+            [] => PAPERS.into_iter().filter(|one| has(*one)).collect(),
+            chosen => chosen.to_vec(),
+        }
     }
 }
 
@@ -182,8 +183,10 @@ mod tests {
         let view = View::parse(query).unwrap();
         assert_eq!(view.query(), query);
         assert_eq!(view.methods(|_| true, Method::Gsu), [Method::None, Method::Gsu]);
-        let two = View::parse("customer=c-1,+c-2&customer=c-1&method=").unwrap();
+        let two = View::parse("customers=c-1,+c-2&customer=c-1&method=none&method=c").unwrap();
         assert_eq!((two.customers.len(), two.methods(|_| true, Method::Gsu)), (2, vec![Method::Gsu]));
+        let several = View::parse("customer=c-1, 2").unwrap();
+        assert_eq!(several.customers[0].as_str(), "c-1, 2", "an id may hold a comma");
         let papers = View::default().methods(|method| method != Method::C, Method::Gsu);
         assert_eq!(papers, [Method::None, Method::Np, Method::Gs, Method::Gsu]);
         let ids = ["a", "b"].map(|id| ArticleId::new(id).unwrap());

@@ -13,7 +13,7 @@ use super::View;
 use crate::{
     digest,
     domain::{ArticleId, Outfit},
-    store::Origin,
+    store::{Origin, Put},
     web::{
         AppState, Finding, Kind, Problem,
         dashboard::{form::Form, visitor::Stylist},
@@ -46,18 +46,21 @@ pub(super) async fn feedback(
     } else {
         (KindBody::Rejected, view.with(|view| view.exclude.push(article.clone())))
     };
-    // The same verdict, sent twice, counts once.
-    let said = format!("{}/{}/{article}/{kind:?}", verdict.completion_id, slot);
-    let event = EventBody {
-        id: format!("studio-{}", digest::of(said.as_bytes())),
-        completion_id: verdict.completion_id,
-        kind,
-        slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
-        article: article.to_string(),
-        rank: Some(rank),
-        customer: view.customer.map(|customer| customer.to_string()),
-    };
-    feedback::take(&state, event, SystemTime::now().into()).await?;
+    // What is judged was shown: acceptance is counted of what was shown.
+    for kind in [KindBody::Shown, kind] {
+        // The same verdict, sent twice, counts once.
+        let said = format!("{}/{slot}/{article}/{kind:?}", verdict.completion_id);
+        let event = EventBody {
+            id: format!("studio-{}", digest::of(said.as_bytes())),
+            completion_id: verdict.completion_id.clone(),
+            kind,
+            slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
+            article: article.to_string(),
+            rank: Some(rank),
+            customer: view.customer.as_ref().map(ToString::to_string),
+        };
+        feedback::take(&state, event, SystemTime::now().into()).await?;
+    }
     Ok(Redirect::to(&next.href()).into_response())
 }
 
@@ -102,13 +105,15 @@ pub(super) async fn save(
         .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
     outfits::check_articles(&state.store, &outfit).await?;
     let now = SystemTime::now().into();
-    let (seq, _) = state.store.outfits().save(&outfit, Origin::Saved, Some(visitor.person.id), now).await?;
-    let details = Map::from_iter([("articles".to_owned(), json!(outfit.articles().len()))]);
-    let subject = seq.to_string();
-    state
-        .store
-        .audit()
-        .append(visitor.actor(), "outfit.save", &subject, Some(&customer), &details, now)
-        .await?;
+    let (seq, put) = state.store.outfits().save(&outfit, Origin::Saved, Some(visitor.person.id), now).await?;
+    if put == Put::Added {
+        let details = Map::from_iter([("articles".to_owned(), json!(outfit.articles().len()))]);
+        let subject = seq.to_string();
+        state
+            .store
+            .audit()
+            .append(visitor.actor(), "outfit.save", &subject, Some(&customer), &details, now)
+            .await?;
+    }
     Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

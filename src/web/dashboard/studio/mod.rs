@@ -24,6 +24,7 @@ use self::{
 };
 use super::{Page, Shell, visitor::Stylist};
 use crate::{
+    completion::CompletionError,
     domain::{Features, Schema},
     offer::Offer,
     release::Method,
@@ -74,7 +75,14 @@ async fn page(
     let (mut suggested, mut silent) = (None, None);
     match &offer {
         Some(offer) if view.blanks() > 0 => {
-            suggested = Some(suggest::suggest(&state, offer, &view, stored.clone(), &board).await?);
+            match suggest::suggest(&state, offer, &view, stored.clone(), &board).await {
+                Ok(found) => suggested = Some(found),
+                // The outfit and the filters stay, so that they can be mended.
+                Err(CompletionError::Invalid(found)) => {
+                    silent = Some(found.into_iter().map(|one| one.detail).collect::<Vec<_>>().join(". "));
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
         Some(offer) if board.is_whole() => board.judge(&state, offer, &view, stored.clone()).await?,
         None if view.blanks() > 0 => {

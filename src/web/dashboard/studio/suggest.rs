@@ -4,11 +4,11 @@ use std::{collections::HashMap, time::SystemTime};
 
 use super::{View, board::Board};
 use crate::{
-    completion::{self, Blank, Cause, Completion, Reason, Request, Suggestion},
+    completion::{self, Blank, Cause, Completion, CompletionError, Reason, Request, Suggestion},
     domain::{ArticleId, Features, Schema},
     offer::Offer,
     web::{
-        AppState, Problem,
+        AppState,
         complete::{Asked, completion_id},
         dashboard::{
             article_view::ArticleView,
@@ -84,7 +84,7 @@ pub(super) async fn suggest(
     view: &View,
     stored: Features,
     board: &Board,
-) -> Result<Suggested, Problem> {
+) -> Result<Suggested, CompletionError> {
     let began = SystemTime::now();
     let choice = super::method(view, offer);
     let schema = offer.serving.release().schema();
@@ -107,7 +107,8 @@ pub(super) async fn suggest(
     let asked = Asked { request: request(true), arm: choice.arm };
     let deadline = super::deadline(state);
     let completion = completion::complete(offer.ground(), &asked.request, deadline).await?;
-    let before = if view.changed.is_empty() {
+    // Varied lists differ for more reasons than the change.
+    let before = if view.changed.is_empty() || view.varied {
         None
     } else {
         let plain =

@@ -37,6 +37,8 @@ pub(super) struct Control {
     pub(super) many: bool,
     pub(super) unit: String,
     pub(super) value: String,
+    /// What stands for no value.
+    pub(super) nothing: &'static str,
 }
 
 pub(super) struct Choice {
@@ -123,6 +125,7 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
             Kind::Number { unit, .. } => unit.clone(),
             _ => String::new(),
         },
-        value: given.last().cloned().unwrap_or_default(),
+        value: given.last().filter(|given| *given != view::NOT_GIVEN).cloned().unwrap_or_default(),
+        nothing: view::NOT_GIVEN,
     })
 }
