@@ -89,12 +89,12 @@ impl Queue {
         Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit }
     }
 
-    /// All of these jobs or none.
-    pub(super) fn push(&self, jobs: Vec<Job>) -> Result<(), AskError> {
+    /// All of these jobs or none; all of them where they are of a request that was let in before.
+    pub(super) fn push(&self, jobs: Vec<Job>, further: bool) -> Result<(), AskError> {
         let mut line = self.line();
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
         // One request may be larger than the limit; alone it is let in, or it would be refused for ever.
-        if line.waiting > 0 && line.waiting + asked > self.limit {
+        if !further && line.waiting > 0 && line.waiting + asked > self.limit {
             let half = count(line.waiting) / 2.0 * line.pace / count(line.workers.max(1));
             let retry_after = Duration::from_secs_f64(half.clamp(0.001, 60.0));
             return Err(AskError::Full { waiting: line.waiting, limit: self.limit, retry_after });

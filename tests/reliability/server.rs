@@ -57,6 +57,10 @@ impl Setup {
         format!("http://{}", self.address)
     }
 
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
         command.args(["--database", &self.database, "serve", "--address", &self.address, "--device", "cpu"]);
