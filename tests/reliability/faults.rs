@@ -104,7 +104,10 @@ pub fn disk_full(_form: Form) -> Ran {
         report.promise(completes(&http, &url).await?, "completions need no disk");
         fs::remove_file(&ballast)?;
         let (status, _) = put(&http, &url, "room", WORDS).await?;
-        report.promise(status == 201, format!("there is room again, and a write is answered with {status}"));
+        report.promise(
+            status == 201,
+            format!("there is room again, and a write is answered with {status}: {}", setup.said()),
+        );
         server.kill()?;
         let _server = setup.start()?;
         let mut lost = 0;
