@@ -212,3 +212,22 @@ fn still_wanted(job: Job) -> Option<Job> {
 fn count(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_for_newcomers() {
+        let queue = Queue::new(1);
+        let job = || {
+            let questions = vec![Question::new(vec![0], 0, Vec::new().into())];
+            let now = Instant::now();
+            vec![Job { questions, since: now, deadline: now, reply: oneshot::channel().0 }]
+        };
+        queue.push(job(), false).unwrap();
+        assert!(matches!(queue.push(job(), false), Err(AskError::Full { waiting: 1, limit: 1, .. })));
+        queue.push(job(), true).unwrap();
+        assert_eq!(queue.state().waiting, 2);
+    }
+}

@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(mode(&path), 0o640);
     }
 
-    /// As a full disk does it: SQLite has undone the transaction before sqlx wants to.
+    /// As a full disk does it: `SQLite` has undone the transaction before sqlx wants to.
     #[tokio::test]
     async fn when_sqlite_undid_a_write_the_next_one_goes_on() {
         let folder = tempfile::tempdir().unwrap();

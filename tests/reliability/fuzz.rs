@@ -36,20 +36,24 @@ struct Target {
     short: u64,
     long: u64,
     corpus: Vec<Vec<u8>>,
-    read: Box<dyn Fn(&[u8], &Path) + Sync>,
+    read: Read,
 }
+
+type Read = Box<dyn Fn(&[u8], &Path) + Sync>;
 
 pub fn run(form: Form) -> Ran {
     let seed = match std::env::var("ATELIER_FUZZ_SEED") {
         Ok(seed) => seed.parse().context("ATELIER_FUZZ_SEED is a whole number")?,
         Err(_) => u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros())?,
     };
-    // Not the default, which prints every panic: what matters of one is kept.
+    // At once, and each target when it begins: what ends the whole process would leave no report.
+    println!("\nseed {seed}");
     let mut report = Report::default();
     report.figure("seed", seed);
     let mut total = 0;
     for target in targets()? {
         let cases = form.pick(target.short, target.long);
+        println!("{}: {cases} cases", target.name);
         let began = Instant::now();
         let panicked = hammer(&target, seed, cases)?;
         total += cases;
@@ -69,7 +73,7 @@ fn targets() -> Result<Vec<Target>> {
     };
     let schema = exchange::schema_of(&demo)?;
     let mut targets = Vec::new();
-    let mut target = |name, short, long, corpus, read: Box<dyn Fn(&[u8], &Path) + Sync>| {
+    let mut target = |name, short, long, corpus, read: Read| {
         targets.push(Target { name, short, long, corpus, read });
     };
     let requests = Requests::new(&demo)?;
@@ -156,7 +160,7 @@ fn tickets() -> Vec<Vec<u8>> {
         blanks: vec![(1, vec![7, 300, 0])],
     };
     let ticket = ticket.seal(&Secret::new(SECRET));
-    [ticket.as_str(), "c-17", "Ä#%41&😀'", &format!("atl_{}", "a".repeat(64))].map(|text| text.into()).into()
+    [ticket.as_str(), "c-17", "Ä#%41&😀'", &format!("atl_{}", "a".repeat(64))].map(Into::into).into()
 }
 
 fn read_ids(bytes: &[u8], _: &Path) {

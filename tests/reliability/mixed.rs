@@ -78,7 +78,7 @@ pub fn run(form: Form) -> Ran {
             load.stop().await.iter().filter(|came| !is_whole(came)).map(|came| came.outcome.to_string()),
         );
         let mut report = Report::default();
-        report.figure("seconds", each.as_secs() * slices as u64);
+        report.figure("seconds", (each * slices).as_secs());
         report.figure("completions", seen.iter().map(|slice| slice.requests).sum::<usize>());
         report.figure("other_requests", made.load(Ordering::Relaxed));
         report.figure("failed", failed.len());
@@ -89,16 +89,18 @@ pub fn run(form: Form) -> Ran {
     })
 }
 
+type Of = fn(&Slice) -> f64;
+
 /// The second sixth of the time, when everything has been opened that ever will be, against the last.
 fn hold(report: &mut Report, form: Form, seen: &[Slice]) {
     let part = (seen.len() / 6).max(1);
     let (early, late) = (&seen[part..2 * part], &seen[seen.len() - part..]);
-    let middle = |slices: &[Slice], of: fn(&Slice) -> f64| {
+    let middle = |slices: &[Slice], of: Of| {
         let mut values: Vec<f64> = slices.iter().map(of).collect();
         values.sort_by(f64::total_cmp);
         values[values.len() / 2]
     };
-    let kinds: [(&str, fn(&Slice) -> f64, f64); 5] = [
+    let kinds: [(&str, Of, f64); 5] = [
         ("megabytes", |slice| slice.megabytes, 1.05),
         ("descriptors", |slice| count(slice.descriptors), 1.2),
         ("threads", |slice| count(slice.threads), 1.2),

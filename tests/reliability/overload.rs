@@ -108,13 +108,14 @@ async fn flood(
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few million")]
         let due = (began.elapsed().as_secs_f64() * per_second) as usize;
         let room = ON_THEIR_WAY - (sent - came.len());
-        for number in sent..due.min(sent + room) {
+        let until = due.min(sent + room);
+        for number in sent..until {
             let (service, bodies, tell) = (service.clone(), Arc::clone(bodies), tell.clone());
             tokio::spawn(async move {
                 let _ = tell.send(service.complete(&bodies[number % bodies.len()]).await);
             });
-            sent += 1;
         }
+        sent = sent.max(until);
         sleep(TICK).await;
     }
     drop(tell);

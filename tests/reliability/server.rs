@@ -48,7 +48,7 @@ impl Setup {
     }
 
     /// A setting, as `ATELIER__SECTION__KEY`.
-    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+    pub fn set(mut self, key: &str, value: &str) -> Self {
         self.variables.push((format!("ATELIER__{key}"), value.to_string()));
         self
     }
