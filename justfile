@@ -23,6 +23,10 @@ it filter="":
 load *flags:
     cargo bench --bench load -- {{flags}}
 
+# What must hold while things break, e.g. `just reliability --long swaps`; without flags, the short forms.
+reliability *flags:
+    cargo test -p atelier --release --test reliability -- {{flags}}
+
 # At least 5,000 made-up requests, held against the service's own document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}

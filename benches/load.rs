@@ -13,7 +13,11 @@
 //! `tests/shared/load.rs`.
 
 #[path = "../tests/shared/load.rs"]
-#[expect(unreachable_pub, reason = "nobody is outside of a benchmark's binary")]
+#[expect(
+    unreachable_pub,
+    dead_code,
+    reason = "nobody is outside of a benchmark's binary; some is for experiments"
+)]
 mod load;
 
 use std::{

@@ -70,7 +70,7 @@ mod tests {
         store::Timestamp,
     };
 
-    const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_secs(60) };
+    const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
     const SECOND: Duration = Duration::from_secs(1);
 
     fn id(number: usize) -> CustomerId {

@@ -31,7 +31,9 @@ impl Throttle {
                 self.0.clear();
             }
         }
-        self.0.retain(|key, attempts| key != name || attempts.over > now);
+        // Nobody is ever told to wait longer than the longest: where it says so, the clock was set back.
+        let stands = |attempts: &Attempts| attempts.over > now && attempts.next <= now + LONGEST;
+        self.0.retain(|key, attempts| key != name || stands(attempts));
         let attempts =
             self.0.entry(name.to_owned()).or_insert(Attempts { count: 0, next: now, over: now + LONGEST });
         if attempts.next > now {
@@ -57,6 +59,14 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_set_back_locks_nobody_out() {
+        let mut throttle = Throttle::default();
+        let now = Timestamp::from_millis(100_000_000);
+        throttle.attempt("ada", now).unwrap();
+        throttle.attempt("ada", Timestamp::from_millis(10_000_000)).unwrap();
+    }
 
     #[test]
     fn attempts_get_slower_and_time_heals() {

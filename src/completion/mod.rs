@@ -215,7 +215,13 @@ struct Asker<'a> {
 impl Asker<'_> {
     async fn ask(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
         let asked = questions.len();
-        let answered = self.ground.serving.ask(self.method, questions, self.deadline).await?;
+        let serving = self.ground.serving;
+        let answered = if cost.questions == 0 {
+            serving.ask(self.method, questions, self.deadline).await?
+        } else {
+            // What was answered so far would be thrown away.
+            serving.ask_further(self.method, questions, self.deadline).await?
+        };
         cost.queued += answered.queued;
         cost.inferred += answered.inferred;
         cost.questions += asked;

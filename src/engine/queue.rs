@@ -89,12 +89,12 @@ impl Queue {
         Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit }
     }
 
-    /// All of these jobs or none.
-    pub(super) fn push(&self, jobs: Vec<Job>) -> Result<(), AskError> {
+    /// All of these jobs or none; all of them where they are of a request that was let in before.
+    pub(super) fn push(&self, jobs: Vec<Job>, further: bool) -> Result<(), AskError> {
         let mut line = self.line();
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
         // One request may be larger than the limit; alone it is let in, or it would be refused for ever.
-        if line.waiting > 0 && line.waiting + asked > self.limit {
+        if !further && line.waiting > 0 && line.waiting + asked > self.limit {
             let half = count(line.waiting) / 2.0 * line.pace / count(line.workers.max(1));
             let retry_after = Duration::from_secs_f64(half.clamp(0.001, 60.0));
             return Err(AskError::Full { waiting: line.waiting, limit: self.limit, retry_after });
@@ -211,4 +211,23 @@ fn still_wanted(job: Job) -> Option<Job> {
 
 fn count(number: usize) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_for_newcomers() {
+        let queue = Queue::new(1);
+        let job = || {
+            let questions = vec![Question::new(vec![0], 0, Vec::new().into())];
+            let now = Instant::now();
+            vec![Job { questions, since: now, deadline: now, reply: oneshot::channel().0 }]
+        };
+        queue.push(job(), false).unwrap();
+        assert!(matches!(queue.push(job(), false), Err(AskError::Full { waiting: 1, limit: 1, .. })));
+        queue.push(job(), true).unwrap();
+        assert_eq!(queue.state().waiting, 2);
+    }
 }

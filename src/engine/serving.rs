@@ -181,7 +181,19 @@ impl Serving {
         questions: Vec<Question>,
         deadline: Instant,
     ) -> Result<Answered, AskError> {
-        let answered = self.answer(method, questions, deadline).await;
+        let answered = self.answer(method, questions, deadline, false).await;
+        answered.inspect_err(|error| self.metrics.rejected(method, error))
+    }
+
+    /// For a request that has had answers already: the queue's limit is for those that come anew. Were it refused
+    /// now, under overload most runs would be for requests that come to nothing.
+    pub async fn ask_further(
+        &self,
+        method: Method,
+        questions: Vec<Question>,
+        deadline: Instant,
+    ) -> Result<Answered, AskError> {
+        let answered = self.answer(method, questions, deadline, true).await;
         answered.inspect_err(|error| self.metrics.rejected(method, error))
     }
 
@@ -190,6 +202,7 @@ impl Serving {
         method: Method,
         questions: Vec<Question>,
         deadline: Instant,
+        further: bool,
     ) -> Result<Answered, AskError> {
         let line = self.lines.get(&method).ok_or(AskError::NoMethod(method))?;
         let since = Instant::now();
@@ -206,7 +219,7 @@ impl Serving {
             });
             replies.push(answer);
         }
-        line.queue.push(jobs)?;
+        line.queue.push(jobs, further)?;
         let late = || AskError::Deadline { waited: since.elapsed() };
         let all = try_join_all(replies.into_iter().map(async |reply| {
             reply.await.unwrap_or_else(|_| Err(AskError::Failed("its thread ended".into())))

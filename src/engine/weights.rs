@@ -132,15 +132,15 @@ mod tests {
         [&[number << 3 | 2, length], bytes].concat()
     }
 
-    fn model(kind: u64, data: Vec<u8>) -> Vec<u8> {
+    fn model(kind: u64, data: &[u8]) -> Vec<u8> {
         let kind = [2 << 3, u8::try_from(kind).unwrap()];
-        let tensor = [&kind[..], &field(8, b"w"), &data].concat();
+        let tensor = [&kind[..], &field(8, b"w"), data].concat();
         field(7, &[field(1, b"a node"), field(5, &tensor)].concat())
     }
 
     #[test]
     fn a_nan_is_found_in_every_width() {
-        let of = |kind, bytes: &[&[u8]]| first_with_nan(&model(kind, field(9, &bytes.concat())));
+        let of = |kind, bytes: &[&[u8]]| first_with_nan(&model(kind, &field(9, &bytes.concat())));
         let found = Some("w".to_owned());
         assert_eq!(of(FLOAT, &[&1_f32.to_le_bytes(), &f32::NAN.to_le_bytes()]), found);
         assert_eq!(of(FLOAT, &[&1_f32.to_le_bytes(), &f32::INFINITY.to_le_bytes()]), None);
@@ -149,8 +149,8 @@ mod tests {
         assert_eq!(of(FLOAT16, &[&[0, 0x7c]]), None, "infinity");
         assert_eq!(of(BFLOAT16, &[&[0xc0, 0x7f]]), found);
         assert_eq!(of(7, &[&f32::NAN.to_le_bytes()]), None, "whole numbers have none");
-        assert_eq!(first_with_nan(&model(FLOAT, field(4, &f32::NAN.to_le_bytes()))), found);
-        assert_eq!(first_with_nan(&model(DOUBLE, field(10, &f64::NAN.to_le_bytes()))), found);
+        assert_eq!(first_with_nan(&model(FLOAT, &field(4, &f32::NAN.to_le_bytes()))), found);
+        assert_eq!(first_with_nan(&model(DOUBLE, &field(10, &f64::NAN.to_le_bytes()))), found);
     }
 
     proptest! {

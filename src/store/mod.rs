@@ -174,9 +174,7 @@ impl Store {
     /// Begins a write. Dropping it without `commit` undoes it.
     async fn write(&self) -> Result<Transaction<'static, Any>, StoreError> {
         let begun = match self.dialect {
-            // A deferred transaction takes the lock at its first write, and fails at once if somebody
-            // else wrote since its first read; an immediate one waits in line.
-            Dialect::Sqlite => self.writer.begin_with("begin immediate").await,
+            Dialect::Sqlite => sqlite::begin(&self.writer).await,
             Dialect::Postgres => self.writer.begin().await,
         };
         begun.map_err(|error| match (self.dialect, error) {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use sqlx::{
-    AnyConnection, Connection,
+    Any, AnyConnection, AnyPool, Connection, Transaction,
     any::{AnyConnectOptions, AnyPoolOptions},
 };
 use tempfile::NamedTempFile;
@@ -69,6 +69,22 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
             .connect_lazy_with(options.clone())
     };
     Ok(Store { readers: pool(READERS), writer: pool(1), dialect: Dialect::Sqlite, shown })
+}
+
+/// A deferred transaction takes the lock at its first write, and fails at once if somebody else wrote since its
+/// first read; an immediate one waits in line.
+pub(super) async fn begin(writer: &AnyPool) -> sqlx::Result<Transaction<'static, Any>> {
+    const BEGIN: &str = "begin immediate";
+    match writer.begin_with(BEGIN).await {
+        // SQLite itself undoes a transaction that a full disk or a failing one breaks, and sqlx, which then finds
+        // nothing to undo, believes its connection to be within one for ever: nobody could write until the next
+        // start. Another connection takes its place.
+        Err(sqlx::Error::InvalidSavePointStatement) => {
+            writer.acquire().await?.close().await?;
+            writer.begin_with(BEGIN).await
+        }
+        begun => begun,
+    }
 }
 
 /// An empty file that is its owner's alone, as is a folder that is not there yet: it will hold people's
@@ -205,6 +221,18 @@ mod tests {
         set_mode(&path, 0o640);
         Store::open(&url(&path)).await.unwrap();
         assert_eq!(mode(&path), 0o640);
+    }
+
+    /// As a full disk does it: `SQLite` has undone the transaction before sqlx wants to.
+    #[tokio::test]
+    async fn when_sqlite_undid_a_write_the_next_one_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&url(&folder.path().join("a.db"))).await.unwrap();
+        let mut transaction = store.write().await.unwrap();
+        sqlx::raw_sql("rollback").execute(&mut *transaction).await.unwrap();
+        drop(transaction);
+        store.articles().put(&coat(), NOW).await.unwrap();
+        assert_eq!(store.articles().get(&coat().id).await, Ok(Some(coat())));
     }
 
     #[tokio::test]

@@ -3,7 +3,7 @@
 //! Told to stop, the service goes on accepting for a moment and says in every answer that the connection closes,
 //! so that callers leave by themselves. Then it takes what the kernel has accepted in its name, closes the
 //! listener, and leaves newcomers a moment to send what they came for. What is left then is either busy, and is
-//! waited for, or it is idle or only half sent, and is cut.
+//! waited for, or it is idle or not all of its request has arrived, and it is cut.
 
 use std::{
     convert::Infallible,
@@ -12,7 +12,7 @@ use std::{
     pin::{Pin, pin},
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -25,7 +25,11 @@ use axum::{
     http::{HeaderValue, header},
     response::Response,
 };
-use hyper::{body::Frame, server::conn::http1, service::service_fn};
+use hyper::{
+    body::{Frame, SizeHint},
+    server::conn::http1,
+    service::service_fn,
+};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -139,7 +143,9 @@ impl Connections {
         let service = service_fn({
             let (router, stages, busy) = (self.router.clone(), self.stages.clone(), Arc::clone(&busy));
             move |request: Request<hyper::body::Incoming>| {
-                answer(router.clone(), stages.clone(), Busy::new(&busy), request.map(Body::new))
+                let progress =
+                    Arc::new(Progress { busy: Arc::clone(&busy), arrived: AtomicBool::new(false) });
+                answer(router.clone(), stages.clone(), progress, request.map(Body::new))
             }
         });
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
@@ -161,39 +167,50 @@ impl Connections {
 async fn answer(
     mut router: Router,
     stages: watch::Receiver<Stage>,
-    busy: Busy,
+    progress: Arc<Progress>,
     request: Request,
 ) -> Result<Response, Infallible> {
+    if request.body().is_end_stream() {
+        progress.arrive();
+    }
+    let request = request.map(|body| Body::new(Passing { body, progress: Arc::clone(&progress) }));
     let mut response = router.call(request).await?;
     if *stages.borrow() != Stage::Open {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| Body::new(Leaving { body, _busy: busy })))
+    Ok(response.map(|body| Body::new(Passing { body, progress })))
 }
 
-/// A request in progress, counted from its head to the end of its answer.
-struct Busy(Arc<AtomicUsize>);
+/// One request: in progress from when all of it has arrived until its answer is on its way.
+struct Progress {
+    /// Those of its connection.
+    busy: Arc<AtomicUsize>,
+    arrived: AtomicBool,
+}
 
-impl Busy {
-    fn new(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
+impl Progress {
+    fn arrive(&self) {
+        if !self.arrived.swap(true, Ordering::Relaxed) {
+            self.busy.fetch_add(1, Ordering::Relaxed);
+        }
     }
 }
 
-impl Drop for Busy {
+impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        if *self.arrived.get_mut() {
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
-/// An answer's body on its way.
-struct Leaving {
+/// A request's body that arrives, or an answer's that leaves.
+struct Passing {
     body: Body,
-    _busy: Busy,
+    progress: Arc<Progress>,
 }
 
-impl HttpBody for Leaving {
+impl HttpBody for Passing {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -201,14 +218,18 @@ impl HttpBody for Leaving {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
+        let frame = Pin::new(&mut self.body).poll_frame(context);
+        if self.body.is_end_stream() || matches!(frame, Poll::Ready(None)) {
+            self.progress.arrive();
+        }
+        frame
     }
 
     fn is_end_stream(&self) -> bool {
         self.body.is_end_stream()
     }
 
-    fn size_hint(&self) -> hyper::body::SizeHint {
+    fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
 }

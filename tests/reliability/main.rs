@@ -25,11 +25,18 @@ mod postgres;
 #[path = "../shared/private_server.rs"]
 mod private_server;
 
+mod chance;
+mod faults;
+mod fuzz;
 mod kills;
+mod mixed;
 mod outage;
+mod overload;
 mod releases;
 mod report;
+mod requests;
 mod server;
+mod stopping;
 mod swaps;
 
 use std::{env, process::ExitCode};
@@ -62,6 +69,14 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("swaps", swaps::run),
     Experiment::new("outage-stopped", outage::stopped).needing(private_server),
     Experiment::new("outage-frozen", outage::frozen).needing(private_server),
+    Experiment::new("overload", overload::run),
+    Experiment::new("stopping", stopping::run),
+    Experiment::new("fuzz", fuzz::run),
+    Experiment::new("mixed", mixed::run),
+    Experiment::new("disk-full", faults::disk_full).needing(faults::mounting),
+    Experiment::new("read-only", faults::read_only).needing(faults::mounting),
+    Experiment::new("newer-version", faults::newer_version),
+    Experiment::new("two-on-one-file", faults::two_on_one_file),
     Experiment::new("kills-sqlite", kills::sqlite),
     Experiment::new("kills-postgres", kills::postgres).needing(private_server),
 ];

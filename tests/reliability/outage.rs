@@ -98,12 +98,12 @@ struct Spell {
 impl Spell {
     /// Asked and answered while it was away.
     fn holds(&self, at: Instant, took: Duration) -> bool {
-        at - took > self.left && at < self.returned
+        at > self.left + took && at < self.returned
     }
 
     /// Asked when it was back for long enough.
     fn is_over(&self, at: Instant, took: Duration) -> bool {
-        at - took > self.returned + BACK
+        at > self.returned + BACK + took
     }
 }
 

@@ -48,13 +48,17 @@ impl Setup {
     }
 
     /// A setting, as `ATELIER__SECTION__KEY`.
-    pub fn set(mut self, key: &str, value: impl ToString) -> Self {
+    pub fn set(mut self, key: &str, value: &str) -> Self {
         self.variables.push((format!("ATELIER__{key}"), value.to_string()));
         self
     }
 
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    pub fn database(&self) -> &str {
+        &self.database
     }
 
     pub fn command(&self) -> Command {

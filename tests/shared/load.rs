@@ -196,6 +196,18 @@ impl Load {
         Self { answered, done, callers: running }
     }
 
+    /// So many callers for so long.
+    pub async fn run_for(
+        service: &Service,
+        bodies: &Arc<Vec<Value>>,
+        callers: usize,
+        long: Duration,
+    ) -> Vec<Answered> {
+        let load = Self::start(service, bodies, callers, usize::MAX);
+        tokio::time::sleep(long).await;
+        load.stop().await
+    }
+
     /// What came since this was last asked.
     pub fn taken(&self) -> Vec<Answered> {
         std::mem::take(&mut self.answered.lock().unwrap_or_else(PoisonError::into_inner))

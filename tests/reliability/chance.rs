@@ -1,0 +1,87 @@
+//! Chance that follows from a seed, and what it does to input.
+
+/// `SplitMix64`.
+pub struct Chance(u64);
+
+/// What formats treat in some way of its own.
+const WORDS: [&[u8]; 24] = [
+    b"null",
+    b"\"",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\\u0000",
+    b"\\ud800",
+    b"-1",
+    b"1e999",
+    b"9223372036854775808",
+    b"0.0000001",
+    b"\xff",
+    b"\r\n",
+    b"\n",
+    b"=",
+    b"true",
+    b"\xef\xbb\xbf",
+    b"PAR1",
+    b"../",
+    b"\0",
+    b"\"\"",
+];
+
+impl Chance {
+    /// The chance of one case.
+    pub fn of(seed: u64, case: u64) -> Self {
+        Self(seed ^ case.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 up to, and without, `most`.
+    pub fn below(&mut self, most: usize) -> usize {
+        let most = u64::try_from(most.max(1)).expect("a length fits; this is a bug");
+        usize::try_from(self.next() % most).expect("it is below a length; this is a bug")
+    }
+
+    /// One of the inputs, spoilt in a few places, and now and then not at all.
+    pub fn spoil(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
+        let mut input = corpus[self.below(corpus.len())].clone();
+        for _ in 0..self.below(6) {
+            self.spoil_once(&mut input, corpus);
+        }
+        input
+    }
+
+    fn spoil_once(&mut self, input: &mut Vec<u8>, corpus: &[Vec<u8>]) {
+        let place = self.below(input.len() + 1);
+        let end = (place + self.below(32)).min(input.len());
+        match self.below(8) {
+            0 if place < input.len() => input[place] ^= 1 << self.below(8),
+            1 if place < input.len() => input[place] = self.next().to_le_bytes()[0],
+            2 => drop(input.drain(place..end)),
+            3 => {
+                let piece = input[place..end].to_vec();
+                let to = self.below(input.len() + 1);
+                input.splice(to..to, piece);
+            }
+            4 => input.truncate(place),
+            5 => {
+                let other = &corpus[self.below(corpus.len())];
+                let from = self.below(other.len() + 1);
+                let to = (from + self.below(64)).min(other.len());
+                input.splice(place..end, other[from..to].iter().copied());
+            }
+            _ => {
+                let word = WORDS[self.below(WORDS.len())];
+                input.splice(place..end, word.iter().copied());
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What is wrong around the service: a full disk, a data folder that can only be read, a database of a newer Atelier,
+//! another service on the same file.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use anyhow::{Result, ensure};
+use reqwest::Client;
+use serde_json::json;
+use sqlx::Connection;
+use tempfile::TempDir;
+use tokio::{runtime::Runtime, task::JoinSet};
+
+use crate::{
+    Ran,
+    report::{Form, Report},
+    server::Setup,
+};
+
+/// A file system of a few megabytes, as long as this is held.
+struct Disk(TempDir);
+
+impl Disk {
+    fn new(megabytes: u32) -> Result<Self> {
+        let folder = TempDir::new()?;
+        mount(&["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "none"], folder.path())?;
+        Ok(Self(folder))
+    }
+
+    fn set(&self, mode: &str) -> Result<()> {
+        mount(&["-o", &format!("remount,{mode}")], self.0.path())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn database(&self) -> String {
+        format!("sqlite:{}", self.path().join("data/atelier.db").display())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        // Lazily: a server that is being killed may still hold a file.
+        let _ = Command::new("umount").arg("-l").arg(self.path()).status();
+    }
+}
+
+fn mount(options: &[&str], at: &Path) -> Result<()> {
+    let output = Command::new("mount").args(options).arg(at).output()?;
+    ensure!(output.status.success(), "mount: {}", String::from_utf8_lossy(&output.stderr).trim());
+    Ok(())
+}
+
+/// A file system can be mounted here.
+pub fn mounting() -> Result<(), String> {
+    Disk::new(1).map(drop).map_err(|error| error.to_string())
+}
+
+async fn put(http: &Client, url: &str, id: &str, words: usize) -> Result<(u16, bool)> {
+    let body = json!({"features": {"note": "x".repeat(words)}});
+    let answer = http.put(format!("{url}/customers/{id}")).json(&body).send().await?;
+    Ok((answer.status().as_u16(), answer.headers().contains_key("retry-after")))
+}
+
+async fn completes(http: &Client, url: &str) -> Result<bool> {
+    let body = json!({"outfit": [null], "k": 1});
+    let answer = http.post(format!("{url}/complete")).json(&body).send().await?;
+    Ok(answer.status() == 200)
+}
+
+pub fn disk_full(_form: Form) -> Ran {
+    const WORDS: usize = 20_000;
+    let disk = Disk::new(24)?;
+    let setup = Setup::new(disk.database())?;
+    let ballast = disk.path().join("ballast");
+    fs::write(&ballast, vec![1; 4 << 20])?;
+    let server = setup.start()?;
+    let (url, http) = (setup.url(), Client::new());
+    let mut report = Report::default();
+    Runtime::new()?.block_on(async {
+        let (mut stored, mut refusal) = (Vec::new(), None);
+        for number in 0..4000 {
+            let id = format!("full-{number}");
+            match put(&http, &url, &id, WORDS).await? {
+                (201, _) => stored.push(id),
+                other => {
+                    refusal = Some(other);
+                    break;
+                }
+            }
+        }
+        report.figure("stored_before_it_was_full", stored.len());
+        report.promise(
+            refusal == Some((503, true)),
+            format!("a full disk should be a 503 with a Retry-After, found {refusal:?}"),
+        );
+        report.promise(completes(&http, &url).await?, "completions need no disk");
+        fs::remove_file(&ballast)?;
+        let (status, _) = put(&http, &url, "room", WORDS).await?;
+        report.promise(
+            status == 201,
+            format!("there is room again, and a write is answered with {status}: {}", setup.said()),
+        );
+        server.kill()?;
+        let _server = setup.start()?;
+        let mut lost = 0;
+        for id in stored.iter().map(String::as_str).chain(["room"]) {
+            lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
+        }
+        report.figure("lost", lost);
+        report.promise(lost == 0, format!("{lost} acknowledged writes are gone"));
+        Ok(report)
+    })
+}
+
+pub fn read_only(_form: Form) -> Ran {
+    let disk = Disk::new(24)?;
+    let setup = Setup::new(disk.database())?;
+    let server = setup.start()?;
+    drop(server);
+    disk.set("ro")?;
+    let mut report = Report::default();
+    let said = refusal(&setup)?;
+    report.figure("said", said.clone());
+    report.promise(
+        said.contains("can only be read") || said.contains("cannot be opened"),
+        format!("a folder that can only be read should be said so: {said}"),
+    );
+    // Nothing is damaged by the attempt.
+    disk.set("rw")?;
+    let _server = setup.start()?;
+    Runtime::new()?.block_on(async {
+        let (status, _) = put(&Client::new(), &setup.url(), "writable", 1).await?;
+        report.promise(status == 201, format!("it can be written again, found {status}"));
+        Ok(report)
+    })
+}
+
+pub fn newer_version(_form: Form) -> Ran {
+    let setup = Setup::sqlite()?;
+    drop(setup.start()?);
+    sqlx::any::install_default_drivers();
+    Runtime::new()?.block_on(async {
+        let mut connection = sqlx::AnyConnection::connect(setup.database()).await?;
+        let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+                     values (9999, 'from the future', true, x'00', 0)";
+        sqlx::raw_sql(newer).execute(&mut connection).await?;
+        Ok::<_, anyhow::Error>(connection.close().await?)
+    })?;
+    let mut report = Report::default();
+    let said = refusal(&setup)?;
+    report.figure("said", said.clone());
+    report.promise(said.contains("is at version 9999, this Atelier knows up to"), format!("it said: {said}"));
+    Ok(report)
+}
+
+/// What a service says that does not start.
+fn refusal(setup: &Setup) -> Result<String> {
+    let mut child = setup.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    for _ in 0..200 {
+        if child.try_wait()?.is_some() {
+            let output = child.wait_with_output()?;
+            ensure!(!output.status.success(), "it ended well");
+            let said = String::from_utf8(output.stderr)?;
+            return Ok(said.lines().last().unwrap_or_default().to_owned());
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+    let _ = child.kill();
+    let _ = child.wait();
+    anyhow::bail!("it started, or waits for something")
+}
+
+pub fn two_on_one_file(form: Form) -> Ran {
+    let each = form.pick(40, 1000);
+    let one = Setup::sqlite()?;
+    let other = Setup::new(one.database())?;
+    let _servers = (one.start()?, other.start()?);
+    let urls = [one.url(), other.url()];
+    let http = Client::new();
+    let mut report = Report::default();
+    Runtime::new()?.block_on(async {
+        let mut writers = JoinSet::new();
+        for writer in 0..8 {
+            let (url, http) = (urls[writer % 2].clone(), http.clone());
+            writers.spawn(async move {
+                let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
+                for number in 0..each {
+                    let id = format!("two-{writer}-{number}");
+                    match put(&http, &url, &id, 10).await {
+                        Ok((201, _)) => stored.push(id),
+                        Ok((503, true)) => busy += 1,
+                        other => odd.push(format!("{other:?}")),
+                    }
+                }
+                (stored, busy, odd)
+            });
+        }
+        let (mut stored, mut busy, mut odd) = (Vec::new(), 0, Vec::new());
+        while let Some(written) = writers.join_next().await {
+            let (some, waited, strange) = written?;
+            stored.extend(some);
+            busy += waited;
+            odd.extend(strange);
+        }
+        let mut lost = 0;
+        for (place, id) in stored.iter().enumerate() {
+            let url = &urls[place % 2];
+            lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
+        }
+        let seen = change_is_seen(&http, &urls).await?;
+        report.figure("writes_acknowledged", stored.len());
+        report.figure("told_to_come_back", busy);
+        report.figure("lost", lost);
+        report.figure("a_change_was_seen_by_the_other_after_ms", u64::try_from(seen.as_millis())?);
+        report.promise(odd.is_empty(), format!("odd answers: {odd:?}"));
+        report.promise(lost == 0, format!("{lost} acknowledged writes are gone"));
+        report.measured_promise(
+            form,
+            seen < Duration::from_secs(2),
+            format!("a change was seen after {seen:?}"),
+        );
+        Ok(report)
+    })
+}
+
+/// How long until one service completes with the profile that the other one erased.
+async fn change_is_seen(http: &Client, urls: &[String; 2]) -> Result<Duration> {
+    let body = json!({"customer": "two-0-0", "outfit": [null], "k": 1});
+    let ask = async || -> Result<u16> {
+        let answer = http.post(format!("{}/complete", urls[1])).json(&body).send().await?;
+        Ok(answer.status().as_u16())
+    };
+    ensure!(ask().await? == 200, "the customer is there");
+    let gone = http.delete(format!("{}/customers/two-0-0", urls[0])).send().await?.status();
+    ensure!(gone == 204, "erasing: {gone}");
+    let began = std::time::Instant::now();
+    while ask().await? == 200 {
+        ensure!(began.elapsed() < Duration::from_secs(30), "an erased customer is served for half a minute");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(began.elapsed())
+}

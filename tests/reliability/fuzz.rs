@@ -1,0 +1,203 @@
+//! Made-up and spoilt input to everything that reads what strangers send: no panic, whatever it is.
+//!
+//! Each case follows from a seed and its number alone. The seed is printed; `ATELIER_FUZZ_SEED` takes one again. An
+//! input that made something panic is kept, and its path is told.
+
+use std::{
+    fs,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use anyhow::{Context, Result};
+use atelier::{
+    access::Key,
+    completion::{Secret, Ticket},
+    domain::{Article, ArticleId, Customer, CustomerId, Outfit, Schema},
+    exchange::{self, Table},
+    release::{Manifest, Method, Release},
+};
+use tempfile::TempDir;
+
+use crate::{
+    Ran,
+    chance::Chance,
+    report::{Form, Report},
+    requests::Requests,
+    server::models,
+};
+
+/// Something that reads bytes. `folder` is its thread's own.
+struct Target {
+    name: &'static str,
+    short: u64,
+    long: u64,
+    corpus: Vec<Vec<u8>>,
+    read: Read,
+}
+
+type Read = Box<dyn Fn(&[u8], &Path) + Sync>;
+
+pub fn run(form: Form) -> Ran {
+    let seed = match std::env::var("ATELIER_FUZZ_SEED") {
+        Ok(seed) => seed.parse().context("ATELIER_FUZZ_SEED is a whole number")?,
+        Err(_) => u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros())?,
+    };
+    // At once, and each target when it begins: what ends the whole process would leave no report.
+    println!("\nseed {seed}");
+    let mut report = Report::default();
+    report.figure("seed", seed);
+    let mut total = 0;
+    for target in targets()? {
+        let cases = form.pick(target.short, target.long);
+        println!("{}: {cases} cases", target.name);
+        let began = Instant::now();
+        let panicked = hammer(&target, seed, cases)?;
+        total += cases;
+        report.figure(&format!("{}_cases", target.name), cases);
+        report.decimal(&format!("{}_seconds", target.name), began.elapsed().as_secs_f64());
+        report.promise(panicked.is_empty(), format!("{} panicked on {panicked:?}", target.name));
+    }
+    report.figure("cases", total);
+    Ok(report)
+}
+
+fn targets() -> Result<Vec<Target>> {
+    let demo = models().join("demo");
+    let lines = |name: &str, most: usize| -> Result<Vec<u8>> {
+        let text = fs::read_to_string(demo.join(name))?;
+        Ok(text.lines().take(most).flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect())
+    };
+    let schema = exchange::schema_of(&demo)?;
+    let mut targets = Vec::new();
+    let mut target = |name, short, long, corpus, read: Read| {
+        targets.push(Target { name, short, long, corpus, read });
+    };
+    let requests = Requests::new(&demo)?;
+    let corpus = requests.corpus.clone();
+    target("requests", 1500, 200_000, corpus, Box::new(move |bytes, _| requests.send(bytes)));
+    let tables = [
+        ("articles", reader::<Article> as Reader),
+        ("customers", reader::<Customer>),
+        ("outfits", reader::<Outfit>),
+    ];
+    for (table, read) in tables {
+        let json_lines = lines(&format!("{table}.jsonl"), 4)?;
+        let of = |format: &'static str| {
+            let schema = schema.clone();
+            Box::new(move |bytes: &[u8], folder: &Path| read(bytes, folder, format, &schema))
+        };
+        let name = |format| &*Box::leak(format!("{table}_{format}").into_boxed_str());
+        target(name("jsonl"), 1000, 500_000, vec![json_lines], of("jsonl"));
+        target(name("csv"), 1000, 500_000, vec![CSV.as_bytes().to_vec()], of("csv"));
+        target(name("parquet"), 500, 150_000, fixtures(table)?, of("parquet"));
+    }
+    let schema = fs::read(demo.join("schema.toml"))?;
+    let read_schema = |bytes: &[u8], _: &Path| {
+        let _ = Schema::parse(&String::from_utf8_lossy(bytes));
+    };
+    target("schema", 500, 300_000, vec![schema], Box::new(read_schema));
+    let manifest = fs::read(demo.join("release.json"))?;
+    let read_manifest = |bytes: &[u8], _: &Path| {
+        let _ = serde_json::from_slice::<Manifest>(bytes);
+    };
+    target("manifest", 500, 500_000, vec![manifest.clone()], Box::new(read_manifest));
+    target("release_folder", 300, 200_000, vec![manifest], Box::new(read_release));
+    target("tickets_and_ids", 20_000, 6_000_000, tickets(), Box::new(read_ids));
+    Ok(targets)
+}
+
+/// Columns of all three tables: each reader complains of the others' in its own way.
+const CSV: &str = "id,type,brand,price,in_stock,sizes,features.age,features.preferred_colours,customer,articles,split\n\
+                   a-1,coat,\"Fjell & Söhne\",10.5,true,S|M,28,grey|red,c-1,a-1|a-2|a-3|a-4,train\n\
+                   a-2,boot,\"a \"\"b\"\",\n\",,false,,,,c-2,\"[\"\"a-1\"\"]\",validation\n";
+
+/// Files that other programs wrote.
+fn fixtures(table: &str) -> Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for entry in Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").read_dir()? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with(table) && name.ends_with(".parquet") {
+            found.push(fs::read(path)?);
+        }
+    }
+    Ok(found)
+}
+
+type Reader = fn(&[u8], &Path, &str, &Schema);
+
+fn reader<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) {
+    let path = folder.join(format!("table.{format}"));
+    fs::write(&path, bytes).expect("a case can be written");
+    if let Ok(rows) = exchange::read::<T>(&path, schema) {
+        // A row that is bad is followed by others; a file that is broken ends.
+        for row in rows.take(100) {
+            let _ = row;
+        }
+    }
+}
+
+fn read_release(bytes: &[u8], folder: &Path) {
+    let folder = folder.join("demo");
+    fs::create_dir_all(&folder).expect("a folder can be made");
+    fs::write(folder.join("release.json"), bytes).expect("a case can be written");
+    let _ = Release::open(&folder);
+}
+
+const SECRET: [u8; 32] = [7; 32];
+
+fn tickets() -> Vec<Vec<u8>> {
+    let ticket = Ticket {
+        release: "demo".into(),
+        method: Method::Gsu,
+        arm: Some("autumn/gsu".into()),
+        at: 1_763_700_000_000,
+        slots: vec![Some(0), None, Some(1499)],
+        blanks: vec![(1, vec![7, 300, 0])],
+    };
+    let ticket = ticket.seal(&Secret::new(SECRET));
+    [ticket.as_str(), "c-17", "Ä#%41&😀'", &format!("atl_{}", "a".repeat(64))].map(Into::into).into()
+}
+
+fn read_ids(bytes: &[u8], _: &Path) {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = Ticket::open(&text, &Secret::new(SECRET));
+    let _ = (CustomerId::new(&*text), ArticleId::new(&*text), Key::parse(&text));
+    let _ = text.parse::<Method>();
+}
+
+/// Where inputs are kept that something panicked on.
+fn hammer(target: &Target, seed: u64, cases: u64) -> Result<Vec<PathBuf>> {
+    let next = AtomicU64::new(0);
+    let threads = thread::available_parallelism()?.get();
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz");
+    thread::scope(|scope| {
+        let work = || -> Result<Vec<PathBuf>> {
+            let folder = TempDir::new()?;
+            let mut panicked = Vec::new();
+            loop {
+                let case = next.fetch_add(1, Ordering::Relaxed);
+                if case >= cases || panicked.len() > 3 {
+                    return Ok(panicked);
+                }
+                let input = Chance::of(seed, case).spoil(&target.corpus);
+                if catch_unwind(AssertUnwindSafe(|| (target.read)(&input, folder.path()))).is_err() {
+                    fs::create_dir_all(&kept)?;
+                    let path = kept.join(format!("{}-{seed}-{case}", target.name));
+                    fs::write(&path, &input)?;
+                    panicked.push(path);
+                }
+            }
+        };
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let mut panicked = Vec::new();
+        for thread in threads {
+            panicked.extend(thread.join().expect("panics are caught; this is a bug")?);
+        }
+        Ok(panicked)
+    })
+}

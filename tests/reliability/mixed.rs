@@ -1,0 +1,175 @@
+//! Everything that a shop does, for a long time: nothing grows, nothing gets slower.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Result, ensure};
+use atelier::release::Method;
+use serde_json::{Value, json};
+use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
+
+use crate::{
+    Ran,
+    load::{Answered, Load, Outcome, Service, bodies, percentile},
+    report::{Form, Report},
+    server::{Server, Setup, models},
+};
+
+/// What was seen in one slice of time.
+#[derive(Debug, Clone, Copy)]
+struct Slice {
+    p50: f64,
+    p99: f64,
+    megabytes: f64,
+    descriptors: usize,
+    threads: usize,
+    requests: usize,
+}
+
+pub fn run(form: Form) -> Ran {
+    /// Callers that complete outfits, and callers that do everything else.
+    const COMPLETING: usize = 4;
+    const OTHERS: usize = 2;
+    let (slices, each) = form.pick((5, Duration::from_secs(2)), (60, Duration::from_mins(1)));
+    let setup = Setup::sqlite()?;
+    let server = setup.start()?;
+    let service = Service::new(setup.url());
+    let bodies = Arc::new(bodies(&models().join("demo"), &Method::ALL.map(Method::as_str), 20)?);
+    Runtime::new()?.block_on(async {
+        let load = Load::start(&service, &bodies, COMPLETING, usize::MAX);
+        let (done, made) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let mut others = JoinSet::new();
+        for number in 0..OTHERS {
+            let (service, done, made) = (service.clone(), Arc::clone(&done), Arc::clone(&made));
+            let body = bodies[number].clone();
+            others.spawn(async move {
+                for round in 0.. {
+                    if done.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    made.fetch_add(everything_else(&service, &body, number, round).await?, Ordering::Relaxed);
+                    sleep(Duration::from_millis(20)).await;
+                }
+                Ok::<_, anyhow::Error>(())
+            });
+        }
+        let mut seen = Vec::new();
+        let mut failed = Vec::new();
+        for number in 0..slices {
+            sleep(each).await;
+            let came = load.taken();
+            failed.extend(came.iter().filter(|came| !is_whole(came)).map(|came| came.outcome.to_string()));
+            let slice = slice(&server, &came)?;
+            if form == Form::Long {
+                eprintln!("minute {}: {slice:?}", number + 1);
+            }
+            seen.push(slice);
+        }
+        done.store(true, Ordering::Relaxed);
+        while let Some(other) = others.join_next().await {
+            other??;
+        }
+        failed.extend(
+            load.stop().await.iter().filter(|came| !is_whole(came)).map(|came| came.outcome.to_string()),
+        );
+        let mut report = Report::default();
+        report.figure("seconds", (each * slices).as_secs());
+        report.figure("completions", seen.iter().map(|slice| slice.requests).sum::<usize>());
+        report.figure("other_requests", made.load(Ordering::Relaxed));
+        report.figure("failed", failed.len());
+        report
+            .promise(failed.is_empty(), format!("{} failed, the first: {:?}", failed.len(), failed.first()));
+        hold(&mut report, form, &seen);
+        Ok(report)
+    })
+}
+
+type Of = fn(&Slice) -> f64;
+
+/// The second sixth of the time, when everything has been opened that ever will be, against the last.
+fn hold(report: &mut Report, form: Form, seen: &[Slice]) {
+    let part = (seen.len() / 6).max(1);
+    let (early, late) = (&seen[part..2 * part], &seen[seen.len() - part..]);
+    let middle = |slices: &[Slice], of: Of| {
+        let mut values: Vec<f64> = slices.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values[values.len() / 2]
+    };
+    let kinds: [(&str, Of, f64); 5] = [
+        ("megabytes", |slice| slice.megabytes, 1.05),
+        ("descriptors", |slice| count(slice.descriptors), 1.2),
+        ("threads", |slice| count(slice.threads), 1.2),
+        ("p50_ms", |slice| slice.p50, 1.3),
+        ("p99_ms", |slice| slice.p99, 1.5),
+    ];
+    for (name, of, most) in kinds {
+        let (early, late) = (middle(early, of), middle(late, of));
+        report.decimal(&format!("{name}_early"), early);
+        report.decimal(&format!("{name}_late"), late);
+        report.measured_promise(form, late <= early * most, format!("{name} went from {early} to {late}"));
+    }
+}
+
+fn slice(server: &Server, came: &[Answered]) -> Result<Slice> {
+    let mut times: Vec<Duration> = came.iter().map(|came| came.took).collect();
+    let (descriptors, threads) = server.descriptors_and_threads()?;
+    let mut time = |percent| percentile(&mut times, percent).unwrap_or_default();
+    let (p50, p99) = (time(50), time(99));
+    Ok(Slice { p50, p99, megabytes: server.resident()?, descriptors, threads, requests: came.len() })
+}
+
+/// A bit of everything else that there is to do; how many requests that was.
+async fn everything_else(service: &Service, body: &Value, caller: usize, round: usize) -> Result<usize> {
+    let Service { url, http } = service;
+    let id = format!("mixed-{caller}-{}", round % 500);
+    let sent = Instant::now();
+    let customer = json!({"features": {"age": 18 + round % 60, "gender": "female"}});
+    let features = json!({"customer": id, "outfit": body["outfit"], "k": 5});
+    let answers = [
+        http.put(format!("{url}/customers/{id}")).json(&customer),
+        http.get(format!("{url}/customers/{id}/export")),
+        http.get(format!("{url}/articles?n=50&search=coat")),
+        http.get(format!("{url}/customers?n=20")),
+        http.post(format!("{url}/compare")).json(&features),
+        http.get(format!("{url}/metrics")),
+        http.get(format!("{url}/readyz")),
+    ];
+    let mut made = 0;
+    for request in answers {
+        let answer = request.send().await?;
+        let (status, path) = (answer.status(), answer.url().path().to_owned());
+        let text = answer.text().await?;
+        ensure!(status.is_success(), "{path}: {status}: {text}");
+        made += 1;
+    }
+    let completion: Value = http.post(format!("{url}/complete")).json(&features).send().await?.json().await?;
+    let event = json!({
+        "id": format!("m-{caller}-{round}-{}", sent.elapsed().as_nanos()),
+        "completion_id": completion["completion_id"], "kind": "accepted", "slot": completion["blanks"][0]["slot"],
+        "article": completion["blanks"][0]["suggestions"][0]["article"]["id"], "customer": id,
+    });
+    let taken = http.post(format!("{url}/feedback")).json(&event).send().await?.status();
+    ensure!(taken == 200, "feedback: {taken}");
+    if round % 100 == 99 {
+        let gone = http.delete(format!("{url}/customers/{id}")).send().await?.status();
+        ensure!(gone == 204, "erasing: {gone}");
+    }
+    if round % 2000 == 1999 {
+        let (status, answer) = service.activate("demo").await?;
+        ensure!(status == 200, "activating: {status}: {answer}");
+    }
+    Ok(made + 2)
+}
+
+fn is_whole(came: &Answered) -> bool {
+    matches!(came.outcome, Outcome::Whole { .. })
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,168 @@
+//! Ten times what the service can answer is asked of it: it goes on answering what it can, refuses the rest at once,
+//! and is itself again when that is over.
+//!
+//! Callers share the machine with the service. So that it is the model that has all hands full, and not the network,
+//! there is one thread for it, and requests are large: every suggestion is explained.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+use tokio::{runtime::Runtime, sync::mpsc, time::sleep};
+
+use crate::{
+    Ran,
+    load::{Answered, Load, Outcome, Service, bodies, percentile},
+    report::{Form, Report},
+    server::{Setup, models},
+};
+
+const TIMES: f64 = 10.0;
+const CALLERS: usize = 64;
+/// Most requests that are on their way at a time: beyond that this machine lacks sockets, not the service hands.
+const ON_THEIR_WAY: usize = 3000;
+const TICK: Duration = Duration::from_millis(2);
+/// What a refusal takes at most, by the service's own clock.
+const AT_ONCE: &str = "0.01";
+
+pub fn run(form: Form) -> Ran {
+    let (calm, long) = form.pick((2, 5), (10, 60));
+    let (calm, long) = (Duration::from_secs(calm), Duration::from_secs(long));
+    let setup = Setup::sqlite()?.set("ENGINE__WORKERS", "1").set("ENGINE__QUEUE", "512");
+    let server = setup.start()?;
+    let service = Service::new(setup.url());
+    let mut bodies = bodies(&models().join("demo"), &["gsx-latent"], 20)?;
+    for body in &mut bodies {
+        body["explain"] = json!(true);
+    }
+    let bodies = Arc::new(bodies);
+    Runtime::new()?.block_on(async {
+        Load::start(&service, &bodies, CALLERS, bodies.len().min(500)).finish().await;
+        let peak = rate(&Load::run_for(&service, &bodies, CALLERS, calm).await, calm);
+        let mut report = Report::default();
+        let before = server.resident()?;
+        let flood = flood(&service, &bodies, peak * TIMES, long);
+        let (came, sent, most) = {
+            let mut flood = Box::pin(flood);
+            let mut most = before;
+            loop {
+                tokio::select! {
+                    (came, sent) = &mut flood => break (came, sent, most),
+                    () = sleep(Duration::from_millis(200)) => most = server.resident()?.max(most),
+                }
+            }
+        };
+        let recovered = recovery(&service, &bodies[0]).await?;
+        let after = rate(&Load::run_for(&service, &bodies, CALLERS, calm).await, calm);
+        let useful = came.iter().filter(|came| is_whole(came)).count();
+        let is_refusal = |came: &&Answered| {
+            matches!(came.outcome, Outcome::Refused { status: 429, retry_after: Some(wait) } if wait > 0)
+        };
+        let mut refusals: Vec<Duration> = came.iter().filter(is_refusal).map(|came| came.took).collect();
+        let odd: Vec<String> = came
+            .iter()
+            .filter(|came| !is_whole(came) && !is_refusal(came))
+            .map(|came| came.outcome.to_string())
+            .collect();
+        let useful_rate = count(useful) / long.as_secs_f64();
+        let at_once = share_at_once(&service).await?;
+        report.decimal("peak_per_second", peak);
+        report.decimal("offered_per_second", count(sent) / long.as_secs_f64());
+        report.decimal("useful_per_second", useful_rate);
+        report.decimal("useful_of_peak_percent", useful_rate / peak * 100.0);
+        report.figure("refused", refusals.len());
+        report.figure("neither_answered_nor_refused", odd.len());
+        report.decimal("refusals_within_10_ms_percent", at_once * 100.0);
+        report.figure("refusal_p99_ms_as_callers_saw_it", percentile(&mut refusals, 99));
+        report.decimal("mb_before", before);
+        report.decimal("mb_most", most);
+        report.decimal("recovered_after_ms", recovered.as_secs_f64() * 1e3);
+        report.decimal("per_second_afterwards", after);
+        report.promise(!refusals.is_empty(), "nothing was refused");
+        report.promise(odd.is_empty(), format!("{} odd answers, the first: {:?}", odd.len(), odd.first()));
+        report.promise(useful > 0, "nothing was answered meanwhile");
+        report.measured_promise(form, useful_rate >= 0.9 * peak, "useful throughput fell below 90 % of the peak");
+        report.measured_promise(form, at_once >= 0.99, "more than one refusal of a hundred took over 10 ms");
+        report.measured_promise(form, most <= before * 1.5 + 100.0, "memory grew by more than half and 100 MB");
+        report.measured_promise(form, recovered < Duration::from_secs(1), "it took longer than a second to recover");
+        Ok(report)
+    })
+}
+
+/// So many a second, whatever comes of them; when all are through, what came, and how many were sent.
+async fn flood(
+    service: &Service,
+    bodies: &Arc<Vec<Value>>,
+    per_second: f64,
+    long: Duration,
+) -> (Vec<Answered>, usize) {
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let (began, mut sent, mut came) = (Instant::now(), 0, Vec::new());
+    while began.elapsed() < long {
+        while let Ok(answered) = told.try_recv() {
+            came.push(answered);
+        }
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few million")]
+        let due = (began.elapsed().as_secs_f64() * per_second) as usize;
+        let room = ON_THEIR_WAY - (sent - came.len());
+        let until = due.min(sent + room);
+        for number in sent..until {
+            let (service, bodies, tell) = (service.clone(), Arc::clone(bodies), tell.clone());
+            tokio::spawn(async move {
+                let _ = tell.send(service.complete(&bodies[number % bodies.len()]).await);
+            });
+        }
+        sent = sent.max(until);
+        sleep(TICK).await;
+    }
+    drop(tell);
+    let ended = began + long;
+    while let Some(answered) = told.recv().await {
+        came.push(answered);
+    }
+    // What was answered later was not answered in this time; a refusal is one whenever it comes.
+    came.retain(|came| !is_whole(came) || came.at <= ended);
+    (came, sent)
+}
+
+/// How long until a request is answered again.
+async fn recovery(service: &Service, body: &Value) -> Result<Duration> {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(30) {
+        if is_whole(&service.complete(body).await) {
+            return Ok(began.elapsed());
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    anyhow::bail!("not one request was answered in 30 seconds after the overload")
+}
+
+/// The share of refusals that took at most [`AT_ONCE`] seconds, as the service measured it.
+async fn share_at_once(service: &Service) -> Result<f64> {
+    let text = service.http.get(format!("{}/metrics", service.url)).send().await?.text().await?;
+    let bucket = |le: &str| -> Result<f64> {
+        let line = text.lines().find(|line| {
+            line.starts_with("atelier_http_request_duration_seconds_bucket{")
+                && ["status=\"429\"", "route=\"/complete\""].iter().all(|label| line.contains(label))
+                && line.contains(&format!("le=\"{le}\""))
+        });
+        let line = line.with_context(|| format!("no refusals up to {le} in /metrics"))?;
+        Ok(line.rsplit(' ').next().context("a value")?.parse()?)
+    };
+    Ok(bucket(AT_ONCE)? / bucket("+Inf")?)
+}
+
+fn is_whole(came: &Answered) -> bool {
+    matches!(came.outcome, Outcome::Whole { .. })
+}
+
+fn rate(came: &[Answered], long: Duration) -> f64 {
+    count(came.iter().filter(|came| is_whole(came)).count()) / long.as_secs_f64()
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
