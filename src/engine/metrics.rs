@@ -49,6 +49,7 @@ struct Rejection {
 const FULL: Rejection = Rejection { reason: "queue-full" };
 const LATE: Rejection = Rejection { reason: "deadline" };
 const FAILED: Rejection = Rejection { reason: "model-failed" };
+const UNREACHABLE: Rejection = Rejection { reason: "model-unreachable" };
 
 impl Default for EngineMetrics {
     fn default() -> Self {
@@ -56,7 +57,7 @@ impl Default for EngineMetrics {
         let questions: fn() -> Histogram = || Histogram::new(QUESTIONS);
         let rejected = Family::<Rejection, Counter>::default();
         // From nought, so that the first one is seen as an increase.
-        for reason in [FULL, LATE, FAILED] {
+        for reason in [FULL, LATE, FAILED, UNREACHABLE] {
             drop(rejected.get_or_create(&reason));
         }
         Self {
@@ -108,6 +109,7 @@ impl EngineMetrics {
             AskError::Full { .. } => FULL,
             AskError::Deadline { .. } => LATE,
             AskError::Failed(_) => FAILED,
+            AskError::Unreachable(_) => UNREACHABLE,
             // Nobody asked a model anything.
             AskError::NoMethod(_) => return,
         };

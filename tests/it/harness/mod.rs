@@ -15,6 +15,7 @@
 
 pub mod browser;
 mod database;
+pub mod model_server;
 mod postgres;
 pub mod tools;
 

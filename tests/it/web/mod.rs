@@ -14,6 +14,7 @@ pub mod outfits;
 pub mod pictures;
 pub mod problems;
 pub mod releases;
+pub mod remote;
 pub mod routes;
 pub mod side_by_side;
 pub mod sign_in;
