@@ -123,7 +123,9 @@ fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
 
 fn write(path: &Path, outfits: &[OpenOutfit]) -> Result<()> {
     let mut shape = Shape::new(&Schema::default_schema());
-    outfits.iter().for_each(|outfit| shape.see(outfit));
+    for outfit in outfits {
+        shape.see(outfit);
+    }
     let mut writer = Writer::create(path, Format::Parquet, &shape)?;
     for outfit in outfits {
         writer.write(outfit)?;

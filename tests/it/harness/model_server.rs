@@ -1,5 +1,5 @@
 //! A small server of models over the Open Inference Protocol v2: the demo release's files in ONNX Runtime, as Triton or
-//! KServe would have them, with and without the binary extension, and as unwell as a test wants it.
+//! `KServe` would have them, with and without the binary extension, and as unwell as a test wants it.
 
 use std::{
     collections::HashMap,
