@@ -149,7 +149,8 @@ impl Complete {
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
         let settings = Settings { workers, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);
-        let serving = Engine::new(onnx_runtime, settings).load(&folder)?;
+        let serving =
+            Engine::new(onnx_runtime, settings).with_remote(config.engine.remote()).load(&folder)?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
             let has: Vec<&str> = serving.methods().map(Method::as_str).collect();

@@ -77,7 +77,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let store = Store::open(&config.database.url).await?;
     fill_if_empty(&store, &config.models).await?;
     let tickets = ticket_secret(&store).await?;
-    let engine = Engine::new(onnx_runtime, config.engine.settings());
+    let engine = Engine::new(onnx_runtime, config.engine.settings()).with_remote(config.engine.remote());
     let offers = Arc::new(Offers::new(engine, store.clone(), config.models.folder.clone()));
     begin(&offers, &config.models).await?;
     let address = &config.server.address;

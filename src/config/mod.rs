@@ -20,7 +20,10 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::engine::{self, DeviceChoice};
+use crate::{
+    engine::{self, DeviceChoice},
+    http_client::Origin,
+};
 
 pub use self::{limits::Limits, overrides::Overrides, profiles::Profiles};
 
@@ -85,6 +88,8 @@ pub struct Engine {
     pub batch: usize,
     /// Most outfits that wait for one method.
     pub queue: usize,
+    /// `http://host:port` of a server of models that is asked instead of sessions of the service's own.
+    pub remote: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -121,7 +126,7 @@ impl Default for Models {
 
 impl Default for Engine {
     fn default() -> Self {
-        Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024 }
+        Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024, remote: None }
     }
 }
 
@@ -135,7 +140,24 @@ impl Engine {
         engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }
 
+    /// The server that is asked, if one is.
+    pub fn remote(&self) -> Option<Origin> {
+        self.remote
+            .as_ref()
+            .map(|url| Origin::parse(url).expect("it was checked when it was read; this is a bug"))
+    }
+
     fn check(&self) -> Result<(), String> {
+        if let Some(url) = &self.remote {
+            Origin::parse(url).map_err(|error| format!("engine.remote: {error}"))?;
+            if self.device != DeviceChoice::Auto {
+                return Err(
+                    "engine.device is about sessions of the service's own, and engine.remote asks a server \
+                            instead: leave one of them out"
+                        .into(),
+                );
+            }
+        }
         if self.batch == 0 || self.queue < self.batch {
             return Err(format!(
                 "engine.batch ({}) must be at least 1, and engine.queue ({}) not below it",
@@ -379,6 +401,15 @@ mod tests {
                 "[engine]\nqueue = 100",
                 "engine.queue (100) must not be below limits.batch_items (256): a batch would be refused for its \
                  own length",
+            ),
+            (
+                "[engine]\nremote = \"triton:8000\"",
+                "engine.remote: expected http://HOST:PORT, found \"triton:8000\"",
+            ),
+            (
+                "[engine]\nremote = \"http://triton:8000\"\ndevice = \"cuda\"",
+                "engine.device is about sessions of the service's own, and engine.remote asks a server instead: leave \
+                 one of them out",
             ),
             (
                 "[engine]\nbatch = 2000",

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 pub enum Device {
     Cpu,
     Cuda,
+    /// Whatever a server of models computes on.
+    Remote,
 }
 
 /// What was asked for.
@@ -41,13 +43,14 @@ impl Device {
         match self {
             Self::Cpu => "cpu",
             Self::Cuda => "cuda",
+            Self::Remote => "remote",
         }
     }
 
     /// ONNX Runtime falls back to the CPU without a word unless it is told that this is an error.
     pub(super) fn prepare(self, builder: SessionBuilder) -> Result<SessionBuilder, ort::Error> {
         match self {
-            Self::Cpu => Ok(builder),
+            Self::Cpu | Self::Remote => Ok(builder),
             Self::Cuda => {
                 Ok(builder.with_execution_providers([ep::CUDA::default().build().error_on_failure()])?)
             }

@@ -50,6 +50,7 @@ struct Rejection {
 const FULL: &str = "queue-full";
 const LATE: &str = "deadline";
 const FAILED: &str = "model-failed";
+const UNREACHABLE: &str = "model-unreachable";
 
 impl Default for EngineMetrics {
     fn default() -> Self {
@@ -91,7 +92,7 @@ impl EngineMetrics {
     pub(super) fn of(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
         let of_method = OfMethod { method: method.as_str() };
         // From nought, so that the first one is seen as an increase.
-        for reason in [FULL, LATE, FAILED] {
+        for reason in [FULL, LATE, FAILED, UNREACHABLE] {
             drop(self.rejected.get_or_create(&Rejection { method: method.as_str(), reason }));
         }
         let of_model =
@@ -108,6 +109,7 @@ impl EngineMetrics {
             AskError::Full { .. } => FULL,
             AskError::Deadline { .. } => LATE,
             AskError::Failed(_) => FAILED,
+            AskError::Unreachable(_) => UNREACHABLE,
             // Nobody asked a model anything.
             AskError::NoMethod(_) => return,
         };

@@ -5,7 +5,7 @@
 //! how likely they are. Questions to one method wait in one bounded queue; OS threads that own their
 //! sessions take from it as many as fit a batch whenever they are free, so batches fill while models
 //! are busy, without a timer. Choosing happens on those threads too, outside the graph: the V-wide
-//! logits never leave them.
+//! logits never leave them. Instead of a session a thread may own a connection to a server that has the same model.
 //!
 //! A [`Serving`] is a release with all its methods loaded. It is shared; when the last request that holds
 //! it is answered its threads end and its models are freed.
@@ -14,12 +14,15 @@
 
 mod choose;
 mod device;
+mod inputs;
 mod mask;
 mod metrics;
 mod model;
 mod queue;
+mod remote;
 mod serving;
 mod softmax;
+mod surface;
 mod weights;
 mod worker;
 
@@ -32,7 +35,7 @@ pub use model::ModelError;
 pub use queue::{AskError, QueueState};
 pub use serving::{Answered, LoadError, Serving};
 
-use crate::{onnx_runtime::OnnxRuntime, release::Release};
+use crate::{http_client::Origin, onnx_runtime::OnnxRuntime, release::Release};
 
 /// A customer's context as models take it: for each feature of the schema the indices of its values,
 /// 1 and up; empty where it is not given.
@@ -117,11 +120,18 @@ pub struct Engine {
     onnx_runtime: OnnxRuntime,
     settings: Settings,
     metrics: EngineMetrics,
+    remote: Option<Origin>,
 }
 
 impl Engine {
     pub fn new(onnx_runtime: OnnxRuntime, settings: Settings) -> Self {
-        Self { onnx_runtime, settings, metrics: EngineMetrics::default() }
+        Self { onnx_runtime, settings, metrics: EngineMetrics::default(), remote: None }
+    }
+
+    /// Asks a server of models over the Open Inference Protocol, if there is one, instead of sessions here. It knows
+    /// the model of a method as `<release>-<method>`.
+    pub fn with_remote(self, remote: Option<Origin>) -> Self {
+        Self { remote, ..self }
     }
 
     pub fn settings(&self) -> Settings {
@@ -140,6 +150,6 @@ impl Engine {
     /// Reads a release and starts all its methods, warmed up. Takes as long as that takes: not for a
     /// thread that others wait on.
     pub fn load(&self, folder: &Path) -> Result<Serving, LoadError> {
-        Serving::start(&self.onnx_runtime, Release::open(folder)?, self.settings, &self.metrics)
+        Serving::start(self, Release::open(folder)?)
     }
 }

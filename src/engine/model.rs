@@ -1,29 +1,62 @@
-//! One ONNX file, checked against the contract of a release and open in a session.
+//! One model, checked against the contract of a release: an ONNX file open in a session, or the same model at a server.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    time::{Duration, Instant},
 };
 
 use ort::{
     session::{Session, SessionInputs, SessionOutputs},
-    value::{Outlet, Tensor, TensorElementType, ValueType},
+    value::Tensor,
 };
 
-use super::{Answer, Context, Device, Question, choose::choose, weights};
+use super::{
+    Answer, Context, Device, Question,
+    choose::choose,
+    inputs::Inputs,
+    remote::Remote,
+    surface::{Port, Surface},
+    weights,
+};
 use crate::{
     domain::{MAX_SLOTS, Schema},
+    http_client::Origin,
     onnx_runtime::OnnxRuntime,
     release::{Manifest, MethodEntry, Release},
 };
 
-/// Why a file is no model of its release. Each says what was found and what was expected.
+/// How long trial outfits may take at a server: it may load the model for them.
+const TRIAL: Duration = Duration::from_mins(1);
+
+/// Where models compute.
+#[derive(Debug, Clone)]
+pub(super) enum Place {
+    Local { runtime: OnnxRuntime, device: Device },
+    Remote(Origin),
+}
+
+impl Place {
+    pub(super) fn device(&self) -> Device {
+        match self {
+            Self::Local { device, .. } => *device,
+            Self::Remote(_) => Device::Remote,
+        }
+    }
+}
+
+/// Why a file, or what a server has by its address, is no model of its release. Each says what was found and what was
+/// expected.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
     #[error("{path}: ONNX Runtime refuses it on {device}: {reason}", path = .path.display())]
     Runtime { path: PathBuf, device: Device, reason: String },
     #[error("{path}: {what} is {found}, expected {expected}", path = .path.display())]
     Contract { path: PathBuf, what: String, found: String, expected: String },
+    #[error("{path}: {reason}", path = .path.display())]
+    Remote { path: PathBuf, reason: String },
+    #[error("{path}: no answer in time", path = .path.display())]
+    Late { path: PathBuf },
     #[error("{path}: it answers a trial outfit with {found}, expected one finite logit an article", path = .path.display())]
     Answers { path: PathBuf, found: String },
     #[error(
@@ -55,123 +88,116 @@ impl<'a> Expected<'a> {
     fn schema(self) -> &'a Schema {
         self.release.schema()
     }
+
+    /// What a server knows the model by.
+    pub(super) fn remote_name(self) -> String {
+        format!("{}-{}", self.manifest().name, self.entry.method)
+    }
+
+    pub(super) fn articles(self) -> usize {
+        self.release.vocabulary().len()
+    }
+
+    pub(super) fn features(self) -> usize {
+        self.schema().features().len()
+    }
 }
 
-/// A session and what it was found to take and give.
+/// What answers, and what it was found to take and give.
 #[derive(Debug)]
 pub(super) struct Model {
     path: PathBuf,
-    session: Session,
-    device: Device,
+    backend: Backend,
     articles: usize,
-    features: usize,
-    takes_features: bool,
-    gives_personas: bool,
-    gives_steps: bool,
+    /// Where it sees customers, how many features.
+    features: Option<usize>,
+    gives: Gives,
 }
 
-/// The personas and steps of a batch, where a model gives them.
-struct Extras<'a> {
-    personas: Option<(usize, &'a [f32])>,
-    steps: Option<&'a [f32]>,
+#[derive(Debug)]
+enum Backend {
+    Local(Session, Device),
+    Remote(Box<Remote>),
+}
+
+/// Outputs that a model need not have.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gives {
+    pub(super) personas: bool,
+    pub(super) steps: bool,
+}
+
+/// What a run gave.
+#[derive(Debug)]
+pub(super) struct Outputs<'a> {
+    pub(super) logits: &'a [f32],
+    /// How many there are, and those of all rows.
+    pub(super) personas: Option<(usize, &'a [f32])>,
+    pub(super) steps: Option<&'a [f32]>,
 }
 
 impl Model {
-    /// Opens the file, checks its surface, and asks it about trial outfits.
-    pub(super) fn open(
-        runtime: &OnnxRuntime,
-        expected: Expected<'_>,
-        device: Device,
-    ) -> Result<Self, ModelError> {
-        let path = expected.release.model(expected.entry);
-        let session = open(runtime, &path, device).map_err(|error| ModelError::Runtime {
-            path: path.clone(),
-            device,
-            reason: error.to_string(),
-        })?;
-        check_metadata(&session, &path, expected)?;
-        let surface = Surface { path: &path, expected };
-        surface.check(&session)?;
-        check_weights(&path)?;
-        let mut model = Self {
-            takes_features: named(session.inputs(), "features").is_some(),
-            gives_personas: named(session.outputs(), "personas").is_some(),
-            gives_steps: named(session.outputs(), "steps").is_some(),
-            articles: expected.release.vocabulary().len(),
-            features: expected.schema().features().len(),
-            path,
-            session,
-            device,
+    /// Opens the file, or finds the model at its server; checks its surface, and asks it about trial outfits.
+    pub(super) fn open(place: &Place, expected: Expected<'_>) -> Result<Self, ModelError> {
+        let (path, backend, surface) = match place {
+            Place::Local { runtime, device } => {
+                let path = expected.release.model(expected.entry);
+                let session =
+                    open(runtime, &path, *device).map_err(|error| refused(&path, *device, &error))?;
+                check_metadata(&session, &path, expected)?;
+                check_weights(&path)?;
+                let ports = |outlets: &[_]| outlets.iter().map(Port::of_session).collect();
+                let surface = (ports(session.inputs()), ports(session.outputs()));
+                (path, Backend::Local(session, *device), surface)
+            }
+            Place::Remote(origin) => {
+                let mut remote = Remote::new(origin.clone(), &expected.remote_name());
+                let surface = remote.surface(Instant::now() + TRIAL)?;
+                (remote.path().to_owned(), Backend::Remote(Box::new(remote)), surface)
+            }
         };
+        let (inputs, outputs) = surface;
+        let surface = Surface { path: &path, inputs, outputs };
+        surface.check(expected)?;
+        let features = surface.takes("features").then_some(expected.features());
+        let gives = Gives { personas: surface.gives("personas"), steps: surface.gives("steps") };
+        let mut model = Self { path, backend, articles: expected.articles(), features, gives };
         model.try_out(expected)?;
         Ok(model)
     }
 
     pub(super) fn takes_features(&self) -> bool {
-        self.takes_features
+        self.features.is_some()
     }
 
     pub(super) fn gives_personas(&self) -> bool {
-        self.gives_personas
+        self.gives.personas
     }
 
     /// Answers them all in one run. A row that is no answer is the matter of its own question; the others have theirs.
+    /// A session takes as long as it takes; a server is waited for until the deadline.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],
+        deadline: Instant,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let inputs = self.inputs(questions).map_err(|error| refused(&self.path, self.device, &error))?;
-        let outputs = self
-            .session
-            .run(SessionInputs::from(inputs))
-            .map_err(|error| refused(&self.path, self.device, &error))?;
-        let logits = floats(&self.path, &outputs, "logits", &[questions.len(), self.articles])?;
-        let personas = if self.gives_personas {
-            let (count, values) = rows(&self.path, &outputs, "personas", questions.len())?;
-            Some((count, values))
-        } else {
-            None
-        };
-        let steps = if self.gives_steps {
-            Some(floats(&self.path, &outputs, "steps", &[questions.len()])?)
-        } else {
-            None
-        };
-        let extras = Extras { personas, steps };
-        let answer = |(row, (logits, question)): (usize, (&[f32], &Question))| {
-            let mut answer = choose(logits, question).ok_or_else(|| ModelError::Answers {
-                path: self.path.clone(),
-                found: "logits that are not finite".into(),
-            })?;
-            answer.personas = extras.personas.map(|(count, all)| all[row * count..][..count].to_vec());
-            answer.steps = extras.steps.map(|steps| steps[row]);
-            Ok(answer)
-        };
-        Ok(logits.chunks_exact(self.articles).zip(questions).enumerate().map(answer).collect())
-    }
-
-    fn inputs(&self, questions: &[Question]) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
-        let batch = questions.len();
-        let slots = questions.iter().map(|question| question.slots.len()).max().unwrap_or(0);
-        let padding = i64::try_from(self.articles + 1).expect("vocabularies are smaller; this is a bug");
-        let mut articles = vec![padding; batch * slots];
-        for (row, question) in articles.chunks_exact_mut(slots.max(1)).zip(questions) {
-            for (cell, &slot) in row.iter_mut().zip(&question.slots) {
-                *cell = slot.into();
+        let Self { path, backend, articles, features, gives } = self;
+        let inputs = Inputs::new(questions, *articles, *features);
+        match backend {
+            Backend::Local(session, device) => {
+                let tensors = tensors(inputs).map_err(|error| refused(path, *device, &error))?;
+                let outputs = session
+                    .run(SessionInputs::from(tensors))
+                    .map_err(|error| refused(path, *device, &error))?;
+                let outputs = outputs_of(path, &outputs, questions.len(), *articles, *gives)?;
+                Ok(chosen(path, &outputs, *articles, questions))
+            }
+            Backend::Remote(remote) => {
+                let answered = remote.infer(&inputs, *gives, deadline)?;
+                let outputs = answered.outputs(questions.len(), *articles, *gives, path)?;
+                Ok(chosen(path, &outputs, *articles, questions))
             }
         }
-        let place = |question: &Question| i64::try_from(question.blank).expect("a slot; this is a bug");
-        let blanks: Vec<i64> = questions.iter().map(place).collect();
-        let mut inputs = vec![
-            ("articles", Tensor::from_array(([batch, slots], articles))?),
-            ("blank", Tensor::from_array(([batch], blanks))?),
-        ];
-        if self.takes_features {
-            let contexts = questions.iter().map(|question| &question.context);
-            let (values, cells) = features(contexts, self.features);
-            inputs.push(("features", Tensor::from_array(([batch, self.features, values], cells))?));
-        }
-        Ok(inputs)
     }
 
     /// Outfits of every length, with and without a context: a file that fails on one of them would fail on a
@@ -198,34 +224,63 @@ impl Model {
                 ranks: false,
             })
             .collect();
-        for answer in self.answer(&questions)? {
+        let deadline = Instant::now() + TRIAL;
+        for answer in self.answer(&questions, deadline)? {
             answer?;
         }
-        self.answer(&questions[..1])?.remove(0).map(drop)
+        self.answer(&questions[..1], deadline)?.remove(0).map(drop)
     }
 }
 
-/// The input `features`: each feature's values, and noughts up to the most that one of them has.
-fn features<'a>(contexts: impl Iterator<Item = &'a Context> + Clone, features: usize) -> (usize, Vec<i64>) {
-    let values = contexts.clone().flat_map(|context| context.iter()).map(Vec::len).max().unwrap_or(0).max(1);
-    let mut cells = Vec::new();
-    for context in contexts {
-        assert_eq!(context.len(), features, "a context of the release's schema; this is a bug");
-        for given in context.iter() {
-            cells.extend(given.iter().copied().map(i64::from));
-            cells.extend(std::iter::repeat_n(0, values - given.len()));
-        }
+/// The answers in what a run gave.
+fn chosen(
+    path: &Path,
+    outputs: &Outputs<'_>,
+    articles: usize,
+    questions: &[Question],
+) -> Vec<Result<Answer, ModelError>> {
+    let answer = |(row, (logits, question)): (usize, (&[f32], &Question))| {
+        let mut answer = choose(logits, question).ok_or_else(|| ModelError::Answers {
+            path: path.to_owned(),
+            found: "logits that are not finite".into(),
+        })?;
+        answer.personas = outputs.personas.map(|(count, all)| all[row * count..][..count].to_vec());
+        answer.steps = outputs.steps.map(|steps| steps[row]);
+        Ok(answer)
+    };
+    outputs.logits.chunks_exact(articles).zip(questions).enumerate().map(answer).collect()
+}
+
+fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
+    let Inputs { batch, slots, articles, blanks, features } = inputs;
+    let mut tensors = vec![
+        ("articles", Tensor::from_array(([batch, slots], articles))?),
+        ("blank", Tensor::from_array(([batch], blanks))?),
+    ];
+    if let Some(given) = features {
+        let shape = [batch, given.features, given.values];
+        tensors.push(("features", Tensor::from_array((shape, given.cells))?));
     }
-    (values, cells)
+    Ok(tensors)
+}
+
+fn outputs_of<'a>(
+    path: &Path,
+    outputs: &'a SessionOutputs<'_>,
+    batch: usize,
+    articles: usize,
+    gives: Gives,
+) -> Result<Outputs<'a>, ModelError> {
+    Ok(Outputs {
+        logits: floats(path, outputs, "logits", &[batch, articles])?,
+        personas: gives.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
+        steps: gives.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
+    })
 }
 
 fn open(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Session, ort::Error> {
     let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
     device.prepare(builder)?.commit_from_file(path)
-}
-
-fn named<'a>(outlets: &'a [Outlet], name: &str) -> Option<&'a Outlet> {
-    outlets.iter().find(|outlet| outlet.name() == name)
 }
 
 fn refused(path: &Path, device: Device, error: &ort::Error) -> ModelError {
@@ -296,95 +351,4 @@ fn check_weights(path: &Path) -> Result<(), ModelError> {
         Some(weight) => Err(ModelError::Weights { path: path.to_owned(), weight }),
         None => Ok(()),
     }
-}
-
-/// Checks names, types and shapes.
-struct Surface<'a> {
-    path: &'a Path,
-    expected: Expected<'a>,
-}
-
-/// One axis: any length, or this one.
-type Axes = [Option<usize>];
-
-impl Surface<'_> {
-    fn check(&self, session: &Session) -> Result<(), ModelError> {
-        let articles = self.expected.release.vocabulary().len();
-        let features = self.expected.schema().features().len();
-        let (inputs, outputs) = (session.inputs(), session.outputs());
-        let (whole, float) = (TensorElementType::Int64, TensorElementType::Float32);
-        self.needs(inputs, "input", "articles", whole, &[None, None])?;
-        self.needs(inputs, "input", "blank", whole, &[None])?;
-        self.may_have(inputs, "input", "features", whole, &[None, Some(features), None])?;
-        self.needs(outputs, "output", "logits", float, &[None, Some(articles)])?;
-        self.may_have(outputs, "output", "personas", float, &[None, None])?;
-        self.may_have(outputs, "output", "steps", float, &[None])?;
-        let known = ["articles", "blank", "features"];
-        match inputs.iter().find(|input| !known.contains(&input.name())) {
-            Some(input) => Err(self.wrong(
-                format!("an input called {:?}", input.name()),
-                "there".into(),
-                "no inputs but articles, blank and features".into(),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    fn needs(
-        &self,
-        outlets: &[Outlet],
-        what: &str,
-        name: &str,
-        element: TensorElementType,
-        axes: &Axes,
-    ) -> Result<(), ModelError> {
-        if named(outlets, name).is_none() {
-            let names: Vec<&str> = outlets.iter().map(Outlet::name).collect();
-            return Err(self.wrong(
-                format!("its {what} `{name}`"),
-                format!("missing among {}", names.join(", ")),
-                describe(element, axes),
-            ));
-        }
-        self.may_have(outlets, what, name, element, axes)
-    }
-
-    fn may_have(
-        &self,
-        outlets: &[Outlet],
-        what: &str,
-        name: &str,
-        element: TensorElementType,
-        axes: &Axes,
-    ) -> Result<(), ModelError> {
-        let Some(outlet) = named(outlets, name) else { return Ok(()) };
-        // A dynamic axis takes any length. Where any is needed, an input's must be dynamic.
-        let axis_fits = |found: i64, axis: Option<usize>| match axis {
-            _ if found == -1 => true,
-            Some(length) => usize::try_from(found) == Ok(length),
-            None => what == "output",
-        };
-        let fits = match outlet.dtype() {
-            ValueType::Tensor { ty, shape, .. } => {
-                *ty == element
-                    && shape.len() == axes.len()
-                    && shape.iter().zip(axes).all(|(&found, &axis)| axis_fits(found, axis))
-            }
-            _ => false,
-        };
-        if fits {
-            return Ok(());
-        }
-        Err(self.wrong(format!("its {what} `{name}`"), outlet.dtype().to_string(), describe(element, axes)))
-    }
-
-    fn wrong(&self, what: String, found: String, expected: String) -> ModelError {
-        ModelError::Contract { path: self.path.to_owned(), what, found, expected }
-    }
-}
-
-fn describe(element: TensorElementType, axes: &Axes) -> String {
-    let axes: Vec<String> =
-        axes.iter().map(|axis| axis.map_or("any".into(), |length| length.to_string())).collect();
-    format!("{element} [{}]", axes.join(", "))
 }

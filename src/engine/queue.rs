@@ -25,6 +25,9 @@ pub enum AskError {
     /// The model failed on it. The log has the reason.
     #[error("the model failed: {0}")]
     Failed(String),
+    /// The server of models does not answer, or not as it should. The log has the reason.
+    #[error("the server of models: {0}")]
+    Unreachable(String),
     #[error("the release has no method {0}")]
     NoMethod(crate::release::Method),
 }

@@ -11,14 +11,13 @@ use futures_util::future::try_join_all;
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, AskError, Device, EngineMetrics, Question, QueueState, Settings,
-    model::{Expected, Model, ModelError},
+    Answer, AskError, Device, Engine, EngineMetrics, Question, QueueState,
+    model::{Expected, Model, ModelError, Place},
     queue::{Job, Queue},
     worker::{self, Worker},
 };
 use crate::{
     memory::GivesBack,
-    onnx_runtime::OnnxRuntime,
     release::{Method, Release, ReleaseError},
 };
 
@@ -66,17 +65,22 @@ pub struct Answered {
 }
 
 impl Serving {
-    /// On the first device on which all models really answer.
-    pub(super) fn start(
-        runtime: &OnnxRuntime,
-        release: Release,
-        settings: Settings,
-        metrics: &EngineMetrics,
-    ) -> Result<Self, LoadError> {
+    /// At the server of models, or on the first device on which all models really answer.
+    pub(super) fn start(engine: &Engine, release: Release) -> Result<Self, LoadError> {
         let release = Arc::new(release);
-        let start = |device| Self::start_on(device, runtime, Arc::clone(&release), settings, metrics.clone());
-        let (&last, better) =
-            settings.device.candidates().split_last().expect("each choice names a device; this is a bug");
+        if let Some(origin) = &engine.remote {
+            return Self::start_at(&Place::Remote(origin.clone()), engine, release);
+        }
+        let start = |device| {
+            let place = Place::Local { runtime: engine.onnx_runtime.clone(), device };
+            Self::start_at(&place, engine, Arc::clone(&release))
+        };
+        let (&last, better) = engine
+            .settings
+            .device
+            .candidates()
+            .split_last()
+            .expect("each choice names a device; this is a bug");
         let mut note = None;
         for &device in better {
             match start(device) {
@@ -90,14 +94,9 @@ impl Serving {
         Ok(serving)
     }
 
-    fn start_on(
-        device: Device,
-        runtime: &OnnxRuntime,
-        release: Arc<Release>,
-        settings: Settings,
-        metrics: EngineMetrics,
-    ) -> Result<Self, LoadError> {
-        let (lines, batch) = (BTreeMap::new(), settings.batch.max(1));
+    fn start_at(place: &Place, engine: &Engine, release: Arc<Release>) -> Result<Self, LoadError> {
+        let (lines, settings, metrics) = (BTreeMap::new(), engine.settings, engine.metrics.clone());
+        let (device, batch) = (place.device(), settings.batch.max(1));
         let mut serving = Self { release, device, device_note: None, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
         let gives_back = Arc::new(GivesBack);
@@ -110,17 +109,17 @@ impl Serving {
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
             let (most, gives_back) = (serving.batch, Arc::clone(&gives_back));
             let worker = Worker { method: entry.method, queue, most, counted, _gives_back: gives_back };
-            let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
+            let model = Model::open(place, Expected::new(&serving.release, entry))?;
             line.takes_features = model.takes_features();
             line.gives_personas = model.gives_personas();
             worker::start(worker.clone(), model)?;
             for _ in 1..settings.workers {
-                let (runtime, release) = (runtime.clone(), Arc::clone(&serving.release));
+                let (place, release) = (place.clone(), Arc::clone(&serving.release));
                 let entry = entry.clone();
                 let open = move || {
                     // All copies of a model give the same answers, whatever became of its file meanwhile.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&runtime, Expected::new(&release, &entry), device)?)
+                    Ok(Model::open(&place, Expected::new(&release, &entry))?)
                 };
                 worker::start_reserve(worker.clone(), open)?;
             }

@@ -5,7 +5,7 @@ use std::{sync::Arc, thread, time::Instant};
 use super::{
     AskError, LoadError, Question,
     metrics::MethodMetrics,
-    model::Model,
+    model::{Model, ModelError},
     queue::{Job, Queue, Reply},
 };
 use crate::{memory::GivesBack, release::Method};
@@ -63,7 +63,9 @@ impl Worker {
         while let Some(jobs) = self.queue.pop(self.most) {
             let began = Instant::now();
             let (questions, askers) = apart(jobs);
-            let answered = model.answer(&questions);
+            // Whoever waits longest decides how long a server is waited for; the others are told in time elsewhere.
+            let deadline = askers.iter().map(|asker| asker.deadline).max().unwrap_or(began);
+            let answered = model.answer(&questions, deadline);
             let took = began.elapsed();
             self.queue.ran(questions.len(), took);
             self.counted.ran(questions.len(), took);
@@ -85,7 +87,12 @@ impl Worker {
                 Err(error) => {
                     tracing::error!(method = %self.method, %error, questions = questions.len(), "a run failed");
                     for asker in askers {
-                        asker.tell(Err(AskError::Failed(error.to_string())));
+                        let reason = match &error {
+                            ModelError::Remote { .. } => AskError::Unreachable(error.to_string()),
+                            ModelError::Late { .. } => AskError::Deadline { waited: began - asker.since },
+                            _ => AskError::Failed(error.to_string()),
+                        };
+                        asker.tell(Err(reason));
                     }
                 }
             }
@@ -97,6 +104,7 @@ impl Worker {
 struct Asker {
     questions: usize,
     since: Instant,
+    deadline: Instant,
     reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>,
 }
 
@@ -110,8 +118,9 @@ impl Asker {
 fn apart(jobs: Vec<Job>) -> (Vec<Question>, Vec<Asker>) {
     let mut questions = Vec::new();
     let askers = jobs.into_iter().map(|job| {
-        let asker = Asker { questions: job.questions.len(), since: job.since, reply: job.reply };
-        questions.extend(job.questions);
+        let Job { questions: own, since, deadline, reply } = job;
+        let asker = Asker { questions: own.len(), since, deadline, reply };
+        questions.extend(own);
         asker
     });
     let askers = askers.collect();

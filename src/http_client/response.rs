@@ -23,6 +23,11 @@ pub struct Response {
 }
 
 impl Response {
+    #[cfg(test)]
+    pub(crate) fn new(status: u16, headers: Vec<(String, String)>, body: Vec<u8>) -> Self {
+        Self { status, headers, body }
+    }
+
     pub fn header(&self, name: &str) -> Option<&str> {
         let found = self.headers.iter().find(|(found, _)| found.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())

@@ -14,7 +14,7 @@ use super::{Done, OfflineError, Profiles, SHOWN, Wanted};
 use crate::{
     catalogue::Catalogue,
     completion::{Completion, Ground, Invalid, Request, complete_many},
-    domain::{ArticleId, OpenOutfit, Slot},
+    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
     engine::Serving,
     exchange::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
 };
@@ -40,7 +40,7 @@ pub struct Job {
 impl Job {
     /// The longest queue that one part makes, in questions.
     pub fn queue(workers: usize) -> usize {
-        in_flight(workers) * CHUNK * crate::domain::MAX_SLOTS
+        in_flight(workers) * CHUNK * MAX_SLOTS
     }
 }
 
@@ -116,10 +116,10 @@ fn read_chunks(mut rows: Rows<OpenOutfit>, chunks: &mpsc::Sender<Chunk>) -> Opti
     }
 }
 
-/// A row's outfit completed, or why it cannot be.
+/// A row's outfit completed and for whom, or why it cannot be.
 struct Answered {
     line: u64,
-    outcome: Result<(OpenOutfit, Completion), String>,
+    outcome: Result<(CustomerId, Completion), String>,
 }
 
 async fn answer(
@@ -129,7 +129,7 @@ async fn answer(
     let ids: BTreeSet<_> = rows.iter().flatten().map(|row| &row.value.customer).collect();
     let profiles = job.profiles.of(ids).await?;
     let mut answered: Vec<Answered> = Vec::with_capacity(rows.len());
-    let (mut outfits, mut requests) = (Vec::new(), Vec::new());
+    let (mut customers, mut requests) = (Vec::new(), Vec::new());
     for row in rows {
         let (line, refused) = match row {
             Err(error) => (error.line, error.reason),
@@ -138,8 +138,8 @@ async fn answer(
                     (line, format!("customer {} is not known, and the row has no features", value.customer))
                 }
                 stored => {
-                    requests.push(request(job, &value, stored.cloned().unwrap_or_default()));
-                    outfits.push((line, value));
+                    customers.push((line, value.customer.clone()));
+                    requests.push(request(job, value, stored.cloned().unwrap_or_default()));
                     continue;
                 }
             },
@@ -148,16 +148,16 @@ async fn answer(
     }
     let ground = Ground { serving: &job.serving, catalogue: &job.catalogue };
     let found = complete_many(ground, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
-    let outcome = |((line, outfit), found): ((u64, OpenOutfit), Result<Completion, Vec<Invalid>>)| {
-        let outcome = found.map(|completion| (outfit, completion)).map_err(|invalid| said(&invalid));
-        Answered { line, outcome }
-    };
-    answered.extend(outfits.into_iter().zip(found).map(outcome));
+    for ((line, customer), found) in customers.into_iter().zip(found) {
+        let outcome = found.map(|completion| (customer, completion)).map_err(|invalid| said(&invalid));
+        answered.push(Answered { line, outcome });
+    }
     answered.sort_by_key(|answered| answered.line);
     Ok(answered)
 }
 
-fn request(job: &Job, outfit: &OpenOutfit, stored: crate::domain::Features) -> Request {
+fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
+    let OpenOutfit { slots, features, .. } = outfit;
     let Wanted { method, k, filters, diversity, .. } = &job.wanted;
     let slot = |slot: &Slot| -> Option<ArticleId> {
         match slot {
@@ -167,8 +167,8 @@ fn request(job: &Job, outfit: &OpenOutfit, stored: crate::domain::Features) -> R
     };
     Request {
         stored,
-        given: outfit.features.clone(),
-        outfit: outfit.slots.as_slice().iter().map(slot).collect(),
+        given: features,
+        outfit: slots.as_slice().iter().map(slot).collect(),
         method: *method,
         k: *k,
         filters: filters.clone(),
@@ -187,7 +187,7 @@ fn said(invalid: &[Invalid]) -> String {
 }
 
 fn note(done: &mut Done, writer: &mut SuggestionWriter, answered: Answered) -> Result<(), OfflineError> {
-    let (outfit, completion) = match answered.outcome {
+    let (customer, completion) = match answered.outcome {
         Ok(completed) => completed,
         Err(reason) => {
             done.bad += 1;
@@ -206,7 +206,7 @@ fn note(done: &mut Done, writer: &mut SuggestionWriter, answered: Answered) -> R
         for (rank, suggestion) in (1..).zip(&blank.suggestions) {
             writer.write(SuggestionRow {
                 row: i64::try_from(answered.line).expect("files have fewer rows; this is a bug"),
-                customer: outfit.customer.as_str(),
+                customer: customer.as_str(),
                 slot,
                 rank,
                 article: suggestion.article.id.as_str(),

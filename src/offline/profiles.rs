@@ -1,6 +1,7 @@
 //! Where what is known of customers comes from.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     path::Path,
 };
@@ -34,21 +35,26 @@ impl Profiles {
         Ok(Self::Held(held))
     }
 
-    /// Those of these customers that are known.
-    pub(super) async fn of(
-        &self,
-        ids: BTreeSet<&CustomerId>,
-    ) -> Result<HashMap<CustomerId, Features>, OfflineError> {
+    /// What is known of these customers.
+    pub(super) async fn of(&self, ids: BTreeSet<&CustomerId>) -> Result<Known<'_>, OfflineError> {
         match self {
             Self::Stored(store) => {
                 let ids: Vec<CustomerId> = ids.into_iter().cloned().collect();
                 let found = store.customers().named(&ids).await?;
-                Ok(found.into_iter().map(|customer| (customer.id, customer.features)).collect())
+                let found = found.into_iter().map(|customer| (customer.id, customer.features)).collect();
+                Ok(Known(Cow::Owned(found)))
             }
-            Self::Held(held) => {
-                let found = |id: &CustomerId| held.get(id).map(|features| (id.clone(), features.clone()));
-                Ok(ids.into_iter().filter_map(found).collect())
-            }
+            Self::Held(held) => Ok(Known(Cow::Borrowed(held))),
         }
+    }
+}
+
+/// Features at hand.
+#[derive(Debug)]
+pub(super) struct Known<'a>(Cow<'a, HashMap<CustomerId, Features>>);
+
+impl Known<'_> {
+    pub(super) fn get(&self, id: &CustomerId) -> Option<&Features> {
+        self.0.get(id)
     }
 }

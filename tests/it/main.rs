@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         web::pictures::contracts(),
         web::problems::contracts(),
         web::releases::contracts(),
+        web::remote::contracts(),
         web::routes::contracts(),
         web::side_by_side::contracts(),
         web::sign_in::contracts(),

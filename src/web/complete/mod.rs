@@ -3,7 +3,7 @@
 mod answer;
 mod body;
 
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use axum::extract::State;
 use futures_util::{StreamExt, stream};
@@ -59,6 +59,9 @@ pub(super) async fn answer(state: &AppState, body: CompleteBody) -> Result<Answe
     completion.warnings.extend(aged);
     Ok(Answer::new(state, &offer, &asked, completion, began.elapsed(), SystemTime::now().into()))
 }
+
+/// When a server of models that cannot be reached is worth another try.
+const UNREACHABLE: Duration = Duration::from_secs(1);
 
 /// Items of a batch that are answered at a time.
 const AT_A_TIME: usize = 16;
@@ -145,6 +148,9 @@ impl From<completion::CompletionError> for Problem {
             }
             completion::CompletionError::Ask(error @ AskError::Deadline { .. }) => {
                 Self::new(Kind::Deadline, error.to_string())
+            }
+            completion::CompletionError::Ask(error @ AskError::Unreachable(_)) => {
+                Self::inside(Kind::Unavailable, error).retry_after(UNREACHABLE)
             }
             completion::CompletionError::Ask(error @ (AskError::Failed(_) | AskError::NoMethod(_))) => {
                 Self::inside(Kind::Internal, error)

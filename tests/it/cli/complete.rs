@@ -9,7 +9,7 @@ use std::{
 };
 
 use atelier::{
-    domain::{OpenOutfit, Outfit, Schema, Slot, Slots},
+    domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots},
     exchange::{Format, Shape, Writer},
 };
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
@@ -45,8 +45,8 @@ impl Parts {
     }
 
     fn put(&self, name: &str, rows: &[Value]) {
-        let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
-        fs::write(self.input.path().join(name), lines).unwrap();
+        let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
+        fs::write(self.input.path().join(name), lines.join("\n")).unwrap();
     }
 
     fn command(&self, db: &TestDatabase, flags: &[&str]) -> Command {
@@ -114,9 +114,13 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
     };
     let outfits: Vec<OpenOutfit> = outfits.iter().map(open).collect();
     let mut shape = Shape::new(&Schema::default_schema());
-    outfits.iter().for_each(|outfit| shape.see(outfit));
+    for outfit in &outfits {
+        shape.see(outfit);
+    }
     let mut writer = Writer::create(file, Format::Parquet, &shape).unwrap();
-    outfits.iter().for_each(|outfit| writer.write(outfit).unwrap());
+    for outfit in &outfits {
+        writer.write(outfit).unwrap();
+    }
     writer.finish().unwrap();
 }
 
@@ -216,7 +220,7 @@ async fn what_was_killed_goes_on(db: TestDatabase) {
         .iter()
         .take(150)
         .map(|outfit| {
-            let articles: Vec<&str> = outfit.articles().iter().skip(1).map(|id| id.as_str()).collect();
+            let articles: Vec<&str> = outfit.articles().iter().skip(1).map(ArticleId::as_str).collect();
             json!({"customer": outfit.customer.as_str(), "articles": articles})
         })
         .collect();
@@ -278,9 +282,9 @@ async fn files_take_the_databases_place(db: TestDatabase) {
     // A catalogue of three: one is in the outfit, two are left.
     let few = Parts::new();
     let lines = fs::read_to_string(demo.join("articles.jsonl")).unwrap();
-    let three: String = lines.lines().skip(314).take(3).map(|line| format!("{line}\n")).collect();
+    let three: Vec<&str> = lines.lines().skip(314).take(3).collect();
     let articles = few.output.path().join(".articles.jsonl");
-    fs::write(&articles, three).unwrap();
+    fs::write(&articles, three.join("\n")).unwrap();
     few.put(
         "part-0.jsonl",
         &[json!({"customer": "x", "articles": ["a-00315", null], "features": {"age": 40}})],

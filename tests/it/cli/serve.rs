@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{atelier, path, run, said, write_tables};
-use crate::harness::{TestDatabase, contracts};
+use crate::harness::{Kind, TestDatabase, contracts};
 
 contracts!(
     prints_a_link_that_answers_and_stops_when_told,
@@ -22,6 +22,7 @@ contracts!(
     a_variable_that_is_no_text_is_no_matter,
     programs_need_a_key_on_any_other_address,
     programs_need_a_key_where_the_settings_say_so,
+    what_nobody_reads_of_a_url_reaches_no_log,
 );
 
 /// A served `atelier`, with its address and the link that signs the first admin in.
@@ -188,4 +189,23 @@ async fn programs_need_a_key_where_the_settings_say_so(db: TestDatabase) {
     let served = Served::start(&db, folder.path()).await;
     assert!(served.get("articles").await.contains("\"items\":[]"));
     served.stop().await;
+}
+
+async fn what_nobody_reads_of_a_url_reaches_no_log(db: TestDatabase) {
+    if db.kind == Kind::Sqlite {
+        // Its URLs have no parameters.
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let mut other = db.clone();
+    other.url.push_str(if db.url.contains('?') { "&" } else { "?" });
+    other.url.push_str("api_key=hunter2&application_name=atelier");
+    let served = Served::start(&other, folder.path()).await;
+    assert!(served.get("customers").await.contains("items"));
+    let log = served.stop().await;
+    assert!(log.contains("\"left_out\":1"), "{log}");
+    assert!(!log.contains("hunter2") && !log.contains("api_key"), "{log}");
+    for line in log.lines() {
+        serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
+    }
 }

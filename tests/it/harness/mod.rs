@@ -16,6 +16,7 @@
 pub mod browser;
 #[path = "../../shared/database.rs"]
 mod database;
+pub mod model_server;
 #[path = "../../shared/postgres.rs"]
 mod postgres;
 #[path = "../../shared/private_server.rs"]

@@ -20,6 +20,7 @@ pub mod personas;
 pub mod pictures;
 pub mod problems;
 pub mod releases;
+pub mod remote;
 pub mod routes;
 pub mod side_by_side;
 pub mod sign_in;

@@ -1,0 +1,155 @@
+//! Inference at a server of models over the Open Inference Protocol instead of sessions of the service's own.
+
+use std::{sync::Arc, time::Instant};
+
+use atelier::{config::Limits, engine::LoadError, http_client::Origin, release::Method};
+use serde_json::{Value, json};
+
+use super::{Service, header, models};
+use crate::harness::{
+    TestDatabase, contracts,
+    model_server::{Manner, ModelServer},
+};
+
+contracts!(
+    answers_are_those_of_sessions,
+    a_server_that_is_unwell_is_told_and_forgiven,
+    what_does_not_fit_is_refused,
+);
+
+/// A service with the demo's catalogue whose models are elsewhere.
+async fn asking(db: &TestDatabase, limits: Limits) -> (Service, ModelServer) {
+    let service = Service::start_with(db, limits).await;
+    service.bring_in_demo().await;
+    let runtime = service.offers.engine().onnx_runtime().clone();
+    let server = ModelServer::start(&runtime, models(), "127.0.0.1:0").await;
+    let serving = load(&service, server.origin.clone()).await.unwrap();
+    service.offers.serve_loaded(Arc::new(serving)).await.unwrap();
+    (service, server)
+}
+
+async fn load(service: &Service, origin: Origin) -> Result<atelier::engine::Serving, LoadError> {
+    let engine = service.offers.engine().clone().with_remote(Some(origin));
+    tokio::task::spawn_blocking(move || engine.load(&models().join("demo"))).await.unwrap()
+}
+
+async fn answers_are_those_of_sessions(db: TestDatabase) {
+    let (service, server) = asking(&db, Limits::default()).await;
+    let mut questions = Vec::new();
+    for method in Method::ALL {
+        questions.push(json!({"customer": "c-014871", "method": method.as_str(), "k": 20,
+            "outfit": ["a-00315", null, "a-00587", "a-00170", null]}));
+        questions.push(json!({"features": {}, "method": method.as_str(), "k": 20, "outfit": [null]}));
+    }
+    let mut remote: Vec<Vec<Value>> = Vec::new();
+    for manner in [Manner::Bytes, Manner::Numbers] {
+        server.answer(manner);
+        let mut answers = Vec::new();
+        for question in &questions {
+            answers.push(service.asked("/complete", question).await);
+        }
+        remote.push(answers);
+    }
+    assert_eq!(service.json("/readyz").await["device"], "remote");
+    let local = service.offers.engine().clone();
+    let local =
+        tokio::task::spawn_blocking(move || local.load(&models().join("demo"))).await.unwrap().unwrap();
+    service.offers.serve_loaded(Arc::new(local)).await.unwrap();
+    for (place, question) in questions.iter().enumerate() {
+        let local = service.asked("/complete", question).await;
+        assert_eq!(local["device"], "cpu");
+        for answers in &remote {
+            assert_eq!(answers[place]["device"], "remote");
+            same(&answers[place], &local);
+        }
+    }
+    // A batch of many goes there in one run.
+    let items: Vec<Value> = questions.iter().cycle().take(100).cloned().collect();
+    let serving = load(&service, server.origin.clone()).await.unwrap();
+    service.offers.serve_loaded(Arc::new(serving)).await.unwrap();
+    let batch = service.asked("/complete/batch", &json!({"items": items})).await;
+    let batch = batch["items"].as_array().unwrap();
+    assert_eq!(batch.len(), 100);
+    batch.iter().zip(remote[0].iter().cycle()).for_each(|(one, other)| same(one, other));
+}
+
+fn same(one: &Value, other: &Value) {
+    let (blanks, others) = (one["blanks"].as_array(), other["blanks"].as_array());
+    let (blanks, others) = (blanks.unwrap_or_else(|| panic!("{one}")), others.unwrap());
+    assert_eq!(blanks.len(), others.len());
+    for (blank, other) in blanks.iter().zip(others) {
+        let suggestions = |blank: &Value| blank["suggestions"].as_array().unwrap().clone();
+        let (suggestions, others) = (suggestions(blank), suggestions(other));
+        assert_eq!(suggestions.len(), 20);
+        for (suggestion, other) in suggestions.iter().zip(&others) {
+            let probability = |suggestion: &Value| suggestion["probability"].as_f64().unwrap();
+            let (a, b) = (probability(suggestion), probability(other));
+            assert!((a - b).abs() < 1e-5, "{a} {b}");
+            // Equal ones may change places within rounding.
+            assert!(suggestion["article"] == other["article"] || (a - b).abs() < 1e-6 * a);
+        }
+    }
+}
+
+async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
+    let limits = Limits { deadline_ms: 1000, ..Limits::default() };
+    let (service, server) = asking(&db, limits).await;
+    let question = json!({"customer": "c-014871", "outfit": ["a-00315", null, "a-00587", "a-00170"]});
+    let ask = async || {
+        let body = question.to_string();
+        let answer = service.post("/complete", "application/json", body).await;
+        let retry = header(&answer, "retry-after").to_owned();
+        (answer.status().as_u16(), retry, answer.json::<Value>().await.unwrap())
+    };
+    server.answer(Manner::Failing);
+    let (status, retry, problem) = ask().await;
+    assert_eq!((status, retry.as_str(), problem["code"].as_str()), (503, "1", Some("unavailable")));
+    assert!(!problem.to_string().contains("memory"), "nothing of the inside: {problem}");
+    assert_eq!(service.get("/readyz").await.status(), 503);
+
+    server.answer(Manner::Silent);
+    let began = Instant::now();
+    let (status, _, problem) = ask().await;
+    assert_eq!((status, problem["code"].as_str()), (504, Some("deadline")));
+    assert!(began.elapsed() >= limits.deadline());
+
+    // On a busy machine the first answers may be late.
+    let recovers = async || {
+        for _ in 0..20 {
+            if ask().await.0 == 200 {
+                return true;
+            }
+        }
+        false
+    };
+    server.answer(Manner::Bytes);
+    assert!(recovers().await, "it is asked anew");
+
+    let origin = server.origin.clone();
+    server.stop().await;
+    let (status, _, problem) = ask().await;
+    assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "{problem}");
+    let address = origin.to_string().replace("http://", "");
+    let runtime = service.offers.engine().onnx_runtime().clone();
+    let _back = ModelServer::start(&runtime, models(), &address).await;
+    assert!(recovers().await, "no restart is needed");
+    let metrics = service.get("/metrics").await.text().await.unwrap();
+    let counted = metrics
+        .lines()
+        .find_map(|line| line.strip_prefix("atelier_requests_rejected_total{reason=\"model-unreachable\"} "));
+    assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");
+}
+
+async fn what_does_not_fit_is_refused(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let nobody = Origin::parse("http://127.0.0.1:9").unwrap();
+    let error = load(&service, nobody).await.unwrap_err().to_string();
+    let expected = "http://127.0.0.1:9/v2/models/demo-none: http://127.0.0.1:9 cannot be reached: ";
+    assert!(error.starts_with(expected), "{error}");
+
+    let runtime = service.offers.engine().onnx_runtime().clone();
+    let folder = tempfile::tempdir().unwrap();
+    let server = ModelServer::start(&runtime, folder.path().to_owned(), "127.0.0.1:0").await;
+    let error = load(&service, server.origin.clone()).await.unwrap_err().to_string();
+    assert!(error.contains("/v2/models/demo-none: it answers 404"), "{error}");
+}
