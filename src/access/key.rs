@@ -3,11 +3,12 @@
 use std::{
     fmt,
     str::FromStr,
+    sync::PoisonError,
     time::{Duration, Instant},
 };
 
 use super::{Access, NOTED, Token};
-use crate::store::{ApiKey, Name, StoreError, Timestamp, TokenHash};
+use crate::store::{ApiKey, KeyId, Name, StoreError, Timestamp, TokenHash};
 
 /// What a key begins with, so that one that was left in a file is found by it.
 const PREFIX: &str = "atl_";
@@ -79,6 +80,13 @@ impl Access {
             }
         }
         Ok(Some(kept))
+    }
+}
+
+impl Access {
+    /// Counts a request of the key's, or says how long to wait before the next.
+    pub fn pace(&self, key: KeyId, per_second: u32, now: Instant) -> Result<(), Duration> {
+        self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(key, per_second, now)
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod key;
 mod password;
+mod rate;
 mod throttle;
 mod token;
 
@@ -22,7 +23,7 @@ pub use self::{
     password::PasswordError,
     token::Token,
 };
-use self::{password::Hasher, throttle::Throttle};
+use self::{password::Hasher, rate::Rates, throttle::Throttle};
 
 /// A person signs in anew after so long.
 pub const SESSION: Duration = Duration::from_hours(24 * 7);
@@ -42,6 +43,8 @@ pub struct Access {
     throttle: Arc<Mutex<Throttle>>,
     keys: Recall<TokenHash, ApiKey>,
     requires_key: bool,
+    /// Held for as long as it takes to look a key up.
+    rates: Arc<Mutex<Rates>>,
 }
 
 /// Keys are asked for each time, so one that was revoked is worth nothing at once; what is remembered opens the door
@@ -71,7 +74,14 @@ impl Access {
     /// Programs get in without a key.
     pub fn new(store: Store) -> Self {
         let keys = Recall::new(KEYS);
-        Self { store, hasher: Hasher::default(), throttle: Arc::default(), keys, requires_key: false }
+        Self {
+            store,
+            hasher: Hasher::default(),
+            throttle: Arc::default(),
+            keys,
+            requires_key: false,
+            rates: Arc::default(),
+        }
     }
 
     /// Programs need a key from now on.

@@ -57,7 +57,7 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
     }
     svg.line("axis", (LEFT, BOTTOM), (RIGHT, BOTTOM));
     svg.text("name", (f64::midpoint(LEFT, RIGHT), HEIGHT - 10.0), Anchor::Middle, x_name);
-    svg.text("name", (LEFT + 8.0, TOP + 4.0), Anchor::Start, y_name);
+    svg.text("name", (LEFT + 8.0, TOP + 18.0), Anchor::Start, y_name);
 
     let ends: Vec<f64> = chart
         .series

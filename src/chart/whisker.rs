@@ -44,11 +44,14 @@ const TOP: f64 = 34.0;
 /// Between two dots of a row, and besides between two rows.
 const DOT: f64 = 9.0;
 const GAP: f64 = 12.0;
+/// A row holds a name and a note, however few dots it has.
+const LEAST: f64 = 38.0;
 
 pub fn whiskers(chart: &Whiskers<'_>) -> String {
     let (name, scale, written) = chart.x;
     let count = |length: usize| length.to_string().parse::<f64>().unwrap_or(0.0);
-    let row_height = DOT * count(chart.kinds.len()) + GAP;
+    let dots = DOT * count(chart.kinds.len());
+    let row_height = (dots + GAP).max(LEAST);
     let bottom = TOP + row_height * count(chart.rows.len());
     let place = |number: f64| LEFT + scale.place(number) * (RIGHT - LEFT);
     let mut svg = Svg::new("whiskers", WIDTH, bottom + 14.0, chart.title, chart.about);
@@ -72,7 +75,7 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
         if !row.note.is_empty() {
             svg.text("", (0.0, middle + 12.0), Anchor::Start, &row.note);
         }
-        let mut y = top + f64::midpoint(GAP, DOT);
+        let mut y = middle - (dots - DOT) / 2.0;
         for ((dot, kind), (lines, marks)) in row.dots.iter().zip(&chart.kinds).zip(&mut paths) {
             if let Some(Whisker { at, low, high }) = *dot {
                 let (from, to) = (place(low), place(high));

@@ -1,5 +1,7 @@
 //! The verbs of `atelier`. Puts the other modules together; the only place that knows a terminal.
 
+mod check_health;
+mod complete;
 mod export;
 mod import;
 mod progress;
@@ -26,6 +28,9 @@ struct Cli {
     /// The database: `sqlite:PATH` or `postgres://…`.
     #[arg(long, global = true, value_name = "URL")]
     database: Option<String>,
+    /// Any setting, as atelier.toml names it; may be given again and again.
+    #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
+    settings: Vec<String>,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -34,12 +39,16 @@ struct Cli {
 enum Verb {
     /// Serve pages and JSON; what `atelier` does without a verb.
     Serve(serve::Serve),
+    /// Complete outfits that lie in files, part by part, without a service.
+    Complete(complete::Complete),
     /// Bring articles, customers and outfits into the database, all of them or none.
     Import(import::Import),
     /// Write the database's articles, customers and outfits to files.
     Export(export::Export),
     /// Print a link that signs a person in once, for the first admin or whoever lost the password.
     SignInLink(sign_in_link::SignInLink),
+    /// Ask the service at the configured address whether it is ready: for a container's health check.
+    CheckHealth,
 }
 
 /// The whole program.
@@ -56,6 +65,9 @@ pub fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<ExitCode> {
     let mut overrides = Overrides::from_variables(env::vars_os())?;
+    for pair in &cli.settings {
+        overrides.set_pair(pair)?;
+    }
     if let Some(url) = cli.database {
         overrides.set("database", "url", "--database", url);
     }
@@ -65,6 +77,11 @@ fn run(cli: Cli) -> Result<ExitCode> {
             serve.set(&mut overrides);
             let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(serve::run(config))
+        }
+        Verb::Complete(complete) => {
+            complete.set(&mut overrides);
+            let config = Config::read(cli.config.as_deref(), overrides)?;
+            runtime.block_on(complete.run(config))
         }
         Verb::Import(import) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
@@ -77,6 +94,10 @@ fn run(cli: Cli) -> Result<ExitCode> {
         Verb::SignInLink(link) => {
             let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(link.run(&config))
+        }
+        Verb::CheckHealth => {
+            let config = Config::read(cli.config.as_deref(), overrides)?;
+            check_health::run(&config.server.address)
         }
     }
 }

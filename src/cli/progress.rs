@@ -20,6 +20,12 @@ impl Progress {
         self.0.set_position(done);
     }
 
+    /// Where the total is known with the first step only.
+    pub(super) fn set_of(&self, done: u64, total: u64) {
+        self.0.set_length(total);
+        self.0.set_position(done);
+    }
+
     pub(super) fn finish(self) {
         self.0.finish_and_clear();
     }

@@ -37,9 +37,6 @@ use crate::{
     web::{self, AppState, Metrics, SAMPLED},
 };
 
-/// How long requests in progress may take once the service was told to stop.
-const DRAIN: Duration = Duration::from_secs(20);
-
 const DEFAULT_LOG: &str = "info,ort=warn";
 
 #[derive(Debug, Default, Args)]
@@ -123,7 +120,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         () = signals.next() => {
             tracing::info!("stopping: no new requests, those in progress are finished");
             let _ = stop.send(());
-            drain(serving, &mut signals).await?;
+            drain(serving, &mut signals, config.server.drain()).await?;
         }
     }
     following.abort();
@@ -252,11 +249,15 @@ async fn announce(address: SocketAddr, access: &Access) -> Result<()> {
 
 /// Lets requests in progress finish, but not for ever: a caller that never sends its request's end, or a
 /// second signal, ends the wait.
-async fn drain(mut serving: JoinHandle<io::Result<()>>, signals: &mut Signals) -> Result<()> {
+async fn drain(
+    mut serving: JoinHandle<io::Result<()>>,
+    signals: &mut Signals,
+    patience: Duration,
+) -> Result<()> {
     tokio::select! {
         ended = &mut serving => return Ok(ended??),
-        () = tokio::time::sleep(DRAIN) => {
-            tracing::warn!("requests in progress were not done after {} seconds and are cut", DRAIN.as_secs());
+        () = tokio::time::sleep(patience) => {
+            tracing::warn!("requests in progress were not done after {patience:?} and are cut");
         }
         () = signals.next() => tracing::warn!("told to stop again: requests in progress are cut"),
     }

@@ -24,6 +24,8 @@ pub struct Limits {
     pub batch_suggestions: u32,
     /// Columns of one comparison.
     pub columns: u32,
+    /// Requests a second with one API key; as many again may come at once.
+    pub key_rate: u32,
     /// Milliseconds after which a completion that has no answer yet is given up.
     pub deadline_ms: u32,
     /// Milliseconds that any request may take, streams aside.
@@ -45,6 +47,7 @@ impl Default for Limits {
             batch_items: 256,
             batch_suggestions: 20_000,
             columns: 16,
+            key_rate: 500,
             deadline_ms: 5000,
             request_ms: 30_000,
             body_ms: 10_000,
@@ -86,6 +89,7 @@ impl Limits {
             batch_items,
             batch_suggestions,
             columns,
+            key_rate,
             deadline_ms,
             request_ms,
             body_ms,
@@ -98,6 +102,7 @@ impl Limits {
             ("batch_items", batch_items),
             ("batch_suggestions", batch_suggestions),
             ("columns", columns),
+            ("key_rate", key_rate),
             ("deadline_ms", deadline_ms),
             ("request_ms", request_ms),
             ("body_ms", body_ms),
@@ -106,6 +111,17 @@ impl Limits {
             if value == 0 {
                 return Err(format!("limits.{name} must be at least 1, found 0"));
             }
+        }
+        if columns < 2 {
+            return Err(format!(
+                "limits.columns must be at least 2, found {columns}: one column compares nothing"
+            ));
+        }
+        if batch_suggestions < batch_items {
+            return Err(format!(
+                "limits.batch_suggestions ({batch_suggestions}) must not be below limits.batch_items ({batch_items}): \
+                 each item asks for one at least"
+            ));
         }
         if body_bytes < 1024 {
             return Err(format!("limits.body_bytes must be at least 1024, found {body_bytes}"));

@@ -1,18 +1,19 @@
 //! The settings of a running service: flag over variable over file over default.
 //!
 //! `atelier.toml` in the repository's root lists every setting with its default. A variable
-//! `ATELIER__SECTION__KEY` overrides the file, and the flags of `atelier serve` override both.
+//! `ATELIER__SECTION__KEY` overrides the file, and flags override both: `--set section.key=value` any
+//! setting, and those that are changed most have a flag of their own, which wins over that.
 
 mod limits;
+mod overrides;
 mod profiles;
 
 use std::{
-    collections::BTreeMap,
-    ffi::OsString,
     fs, io,
     num::NonZero,
     path::{Path, PathBuf},
     thread,
+    time::Duration,
 };
 
 use etcetera::{BaseStrategy, choose_base_strategy};
@@ -21,12 +22,12 @@ use toml::{Table, Value};
 
 use crate::engine::{self, DeviceChoice};
 
-pub use self::{limits::Limits, profiles::Profiles};
+pub use self::{limits::Limits, overrides::Overrides, profiles::Profiles};
+
+use self::overrides::PREFIX;
 
 /// Read when it is there and no file was named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
-const PREFIX: &str = "ATELIER__";
-const DATABASE_URL: &str = "DATABASE_URL";
 
 /// Every setting.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
@@ -47,6 +48,14 @@ pub struct Config {
 pub struct Server {
     /// `host:port`.
     pub address: String,
+    /// Milliseconds that requests in progress have once the service was told to stop.
+    pub drain_ms: u32,
+}
+
+impl Server {
+    pub fn drain(&self) -> Duration {
+        Duration::from_millis(self.drain_ms.into())
+    }
 }
 
 #[derive(Clone, PartialEq, Deserialize)]
@@ -94,7 +103,7 @@ pub struct Access {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { address: "127.0.0.1:8080".into() }
+        Self { address: "127.0.0.1:8080".into(), drain_ms: 20_000 }
     }
 }
 
@@ -181,54 +190,14 @@ pub enum ConfigError {
     Variable(String),
     #[error("{origin}: {reason}")]
     Setting { origin: String, reason: String },
+    /// Not what was given: it may hold a password.
+    #[error("--set takes SECTION.KEY=VALUE, as in --set limits.page=100")]
+    Pair,
     #[error("the variable {0} is not valid UTF-8")]
     Encoding(String),
     /// Each may be sound by itself.
     #[error("the settings do not go together: {0}")]
     Together(String),
-}
-
-/// Settings from above the file, by section and key: where each came from, and its text. No `Debug`: a
-/// database's URL may hold a password.
-#[derive(Default)]
-#[expect(missing_debug_implementations, reason = "a URL may hold a password")]
-pub struct Overrides(BTreeMap<(String, String), (String, String)>);
-
-impl Overrides {
-    /// Takes `ATELIER__SECTION__KEY` and, because every host sets it, `DATABASE_URL`. An empty one is
-    /// none, as in every shell.
-    pub fn from_variables(
-        variables: impl Iterator<Item = (OsString, OsString)>,
-    ) -> Result<Self, ConfigError> {
-        let mut found = Self::default();
-        let mut ours = Vec::new();
-        for (name, text) in variables {
-            let Ok(name) = name.into_string() else { continue };
-            if (name == DATABASE_URL || name.starts_with(PREFIX)) && !text.is_empty() {
-                let text = text.into_string().map_err(|_| ConfigError::Encoding(name.clone()))?;
-                ours.push((name, text));
-            }
-        }
-        // The prefixed name is the more deliberate one: it comes last and wins.
-        ours.sort_by_key(|(name, _)| name.starts_with(PREFIX));
-        for (name, text) in ours {
-            if name == DATABASE_URL {
-                found.set("database", "url", &name, text);
-            } else {
-                let rest = name[PREFIX.len()..].to_ascii_lowercase();
-                let Some((section, key)) = rest.split_once("__") else {
-                    return Err(ConfigError::Variable(name));
-                };
-                found.set(section, key, &name, text);
-            }
-        }
-        Ok(found)
-    }
-
-    /// `origin` is how a message names where the value came from: a variable or a flag.
-    pub fn set(&mut self, section: &str, key: &str, origin: &str, text: impl Into<String>) {
-        self.0.insert((section.into(), key.into()), (origin.into(), text.into()));
-    }
 }
 
 impl Config {
@@ -242,13 +211,34 @@ impl Config {
         };
         // Checked by itself first, so that a mistake in the file is not blamed on a variable.
         let mut config = check(&table, &format!("the configuration file {}", path.display()))?;
-        for ((section, key), (origin, text)) in overrides.0 {
+        for ((section, key), (origin, text)) in overrides.into_settings() {
             (table, config) = with(&table, &section, &key, &origin, &text)?;
         }
         config.engine.check().map_err(ConfigError::Together)?;
         config.profiles.check().map_err(ConfigError::Together)?;
         config.limits.check().map_err(ConfigError::Together)?;
+        config.go_together().map_err(ConfigError::Together)?;
         Ok(config)
+    }
+
+    /// What a section cannot see by itself.
+    fn go_together(&self) -> Result<(), String> {
+        let Self { server, engine, limits, .. } = self;
+        if limits.batch_items as usize > engine.queue {
+            return Err(format!(
+                "engine.queue ({}) must not be below limits.batch_items ({}): a batch would be refused for its own \
+                 length",
+                engine.queue, limits.batch_items
+            ));
+        }
+        if limits.deadline_ms > server.drain_ms {
+            return Err(format!(
+                "server.drain_ms ({}) must not be below limits.deadline_ms ({}): a stop would cut requests that may \
+                 still be answered",
+                server.drain_ms, limits.deadline_ms
+            ));
+        }
+        Ok(())
     }
 }
 
@@ -371,6 +361,26 @@ mod tests {
             ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
             ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
             (
+                "[limits]\nbatch_suggestions = 100",
+                "limits.batch_suggestions (100) must not be below limits.batch_items (256): each item asks for one \
+                 at least",
+            ),
+            (
+                "[limits]\ncolumns = 1",
+                "limits.columns must be at least 2, found 1: one column compares nothing",
+            ),
+            ("[limits]\ndeadline_ms = 0", "limits.deadline_ms must be at least 1, found 0"),
+            (
+                "[limits]\ndeadline_ms = 30000",
+                "server.drain_ms (20000) must not be below limits.deadline_ms (30000): a stop would cut requests \
+                 that may still be answered",
+            ),
+            (
+                "[engine]\nqueue = 100",
+                "engine.queue (100) must not be below limits.batch_items (256): a batch would be refused for its \
+                 own length",
+            ),
+            (
                 "[engine]\nbatch = 2000",
                 "engine.batch (2000) must be at least 1, and engine.queue (1024) not below it",
             ),
@@ -378,8 +388,33 @@ mod tests {
             let error = said(text).unwrap_err().to_string();
             assert_eq!(error, format!("the settings do not go together: {reason}"));
         }
+        // Sound together, wherever each comes from.
+        let overrides = variables(&[("ATELIER__SERVER__DRAIN_MS", "30000")]).unwrap();
+        let named = file("[limits]\ndeadline_ms = 30000\n[engine]\nqueue = 256");
+        assert_eq!(
+            Config::read(Some(named.path()), overrides).unwrap().server.drain(),
+            Duration::from_secs(30)
+        );
         let error = said("[limits]\npage = -1").unwrap_err().to_string();
         assert!(error.contains("invalid value: integer `-1`"), "{error}");
+    }
+
+    #[test]
+    fn any_setting_can_be_set_by_a_flag() {
+        let mut overrides = variables(&[("ATELIER__LIMITS__PAGE", "70")]).unwrap();
+        overrides.set_pair("limits.page=80").unwrap();
+        overrides.set_pair("database.url=postgres://h/d?application_name=a=b").unwrap();
+        overrides.set("models", "release", "--release", "spring");
+        let config = Config::read(Some(file("").path()), overrides).unwrap();
+        assert_eq!((config.limits.page, config.models.release.as_str()), (80, "spring"));
+        assert_eq!(config.database.url, "postgres://h/d?application_name=a=b");
+
+        let mut overrides = Overrides::default();
+        let error = overrides.set_pair("limits.page").unwrap_err().to_string();
+        assert_eq!(error, "--set takes SECTION.KEY=VALUE, as in --set limits.page=100");
+        overrides.set_pair("limits.pages=80").unwrap();
+        let error = Config::read(Some(file("").path()), overrides).unwrap_err().to_string();
+        assert!(error.starts_with("--set limits.pages: unknown field `pages`"), "{error}");
     }
 
     #[test]

@@ -20,6 +20,6 @@ pub use customer::Customer;
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};
 pub use number::{json_number, whole_word};
-pub use outfit::{MAX_SLOTS, MIN_ARTICLES, Outfit, OutfitError, Slot, Slots, Split};
+pub use outfit::{MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split};
 pub use schema::{Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Schema, SchemaError};
 pub use vocabulary::{Vocabulary, VocabularyError};

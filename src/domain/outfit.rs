@@ -123,6 +123,15 @@ impl Slots {
     }
 }
 
+/// An outfit that somebody wants completed, and for whom. Without a blank one more article is asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenOutfit {
+    pub customer: CustomerId,
+    pub slots: Slots,
+    /// What is known of the customer or belongs to the outfit; it wins over the profile.
+    pub features: Features,
+}
+
 fn refuse_twice<'a>(articles: impl Iterator<Item = &'a ArticleId>) -> Result<(), OutfitError> {
     let mut seen = HashSet::with_capacity(MAX_SLOTS);
     for article in articles {

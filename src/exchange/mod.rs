@@ -54,6 +54,11 @@
 //! Decimals are read as numbers,
 //! dates and timestamps as ISO 8601 texts; pandas' index column is left out. Columns are written as
 //! narrow as their values allow: text, truth, whole number, number, list of texts, else JSON.
+//!
+//! # Outfits to complete, and what belongs in them
+//!
+//! `atelier complete` reads outfits with blanks in the same formats (`open_outfits`), and writes a table of its own
+//! that nobody imports, through [`SuggestionWriter`].
 
 mod check;
 mod csv;
@@ -65,9 +70,11 @@ mod format;
 mod json_lines;
 mod json_text;
 mod known;
+mod open_outfits;
 mod parquet;
 mod rows;
 mod shape;
+mod suggestions;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -84,5 +91,6 @@ pub use json_text::json_reason;
 pub(crate) use parquet::guarded;
 pub use rows::{Row, Rows, read};
 pub use shape::Shape;
+pub use suggestions::{SuggestionRow, SuggestionWriter};
 pub use table::Table;
 pub use writer::Writer;

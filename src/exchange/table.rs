@@ -9,7 +9,8 @@ use super::{
 };
 use crate::domain::{Article, ArticleId, Customer, CustomerId, FeatureWarning, Outfit, Schema};
 
-/// A table that files can hold: [`Article`], [`Customer`] or [`Outfit`].
+/// A table that files can hold: [`Article`], [`Customer`], [`Outfit`], or outfits that are to be completed
+/// ([`OpenOutfit`](crate::domain::OpenOutfit)).
 pub trait Table: Sized + Clone + Wire + Check {
     /// What the table is called, and its files: `articles`, `customers`, `outfits`.
     const NAME: &'static str;
@@ -51,7 +52,7 @@ pub trait Wire: Sized {
     fn to_fields(&self, schema: &Schema) -> Fields<'_>;
 }
 
-const fn one(name: &'static str, required: bool) -> Field {
+pub(super) const fn one(name: &'static str, required: bool) -> Field {
     Field { name, required, list: false }
 }
 
@@ -173,11 +174,11 @@ impl Wire for Outfit {
     }
 }
 
-fn given<V>(field: &str, value: Option<V>) -> Result<V, String> {
+pub(super) fn given<V>(field: &str, value: Option<V>) -> Result<V, String> {
     value.ok_or_else(|| format!("field {field:?} is missing"))
 }
 
-fn in_field(field: &str, error: impl std::fmt::Display) -> String {
+pub(super) fn in_field(field: &str, error: impl std::fmt::Display) -> String {
     format!("field {field:?}: {error}")
 }
 
@@ -189,7 +190,7 @@ fn text<'a>(field: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
 }
 
 /// An id as its owner writes it, or as the number that databases and data frames make of it.
-fn id_text<'a>(what: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
+pub(super) fn id_text<'a>(what: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
     match value {
         Value::Text(text) => Ok(text),
         Value::Number(number) if !number.is_f64() => Ok(number.to_string().into()),
@@ -209,7 +210,7 @@ fn article_ids(value: Value<'_>) -> Result<Vec<ArticleId>, String> {
 }
 
 /// Postgres keeps no text that holds it.
-fn refuse_nul(fields: &Fields<'_>) -> Result<(), String> {
+pub(super) fn refuse_nul(fields: &Fields<'_>) -> Result<(), String> {
     match fields.iter().find(|(name, value)| name.contains('\0') || value.holds_nul()) {
         Some((name, _)) => Err(format!("field {name:?} holds the character NUL (\\u0000): take it out")),
         None => Ok(()),

@@ -85,23 +85,29 @@ impl<T: Table> Writer<T> {
     /// If the disk refuses; then what was there is still there.
     pub fn finish(self) -> Result<(), ExchangeError> {
         let Self { sink, target, .. } = self;
-        let place = || -> io::Result<()> {
-            let file = match sink {
+        let file = || -> io::Result<NamedTempFile> {
+            Ok(match sink {
                 Sink::JsonLines(output) | Sink::Csv(_, output) => output.into_inner()?,
                 Sink::Parquet(writer) => writer.finish()?,
-            };
-            file.as_file().sync_all()?;
-            file.persist(&target)?;
-            // The rename is on disk once the folder is.
-            #[cfg(unix)]
-            std::fs::File::open(folder(&target))?.sync_all()?;
-            Ok(())
+            })
         };
-        place().map_err(|source| ExchangeError::Write { path: target.clone(), source })
+        file()
+            .and_then(|file| put_in_place(file, &target))
+            .map_err(|source| ExchangeError::Write { path: target.clone(), source })
     }
 }
 
-fn buffered(file: NamedTempFile) -> BufWriter<NamedTempFile> {
+/// Gives a file that stands [`beside`] its target the target's name, once all of it is on disk.
+pub(super) fn put_in_place(file: NamedTempFile, target: &Path) -> io::Result<()> {
+    file.as_file().sync_all()?;
+    file.persist(target)?;
+    // The rename is on disk once the folder is.
+    #[cfg(unix)]
+    std::fs::File::open(folder(target))?.sync_all()?;
+    Ok(())
+}
+
+pub(super) fn buffered(file: NamedTempFile) -> BufWriter<NamedTempFile> {
     BufWriter::with_capacity(1 << 18, file)
 }
 
@@ -109,7 +115,7 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-fn beside(path: &Path) -> io::Result<NamedTempFile> {
+pub(super) fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
     let prefix = format!(".{}.", name.to_string_lossy());
     let mut builder = tempfile::Builder::new();

@@ -168,3 +168,21 @@ fn last_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing").trim().to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_holds_the_same_library() {
+        let pinned = include_str!("../../deploy/onnxruntime-cpu.txt");
+        assert!(pinned.contains(&format!("onnxruntime=={VERSION} ")));
+        for wheel in WHEELS.iter().filter(|wheel| wheel.os == "linux") {
+            assert!(pinned.contains(wheel.sha256), "{}", wheel.platform);
+        }
+        assert!(
+            include_str!("../../deploy/onnxruntime-gpu.txt")
+                .contains(&format!("onnxruntime-gpu=={VERSION} "))
+        );
+    }
+}

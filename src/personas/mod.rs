@@ -44,8 +44,8 @@ struct Line {
     portrait: Option<Arc<Portrait>>,
     /// Questions answered, and questions in all, while it is computed.
     working: Option<(usize, usize)>,
-    /// Why the last attempt came to nothing.
-    failed: Option<String>,
+    /// Whether the last attempt came to nothing. The log says why.
+    failed: bool,
 }
 
 /// What there is of a method's personas.
@@ -57,8 +57,8 @@ pub enum Progress {
         of: usize,
     },
     Ready(Arc<Portrait>),
-    /// The next look tries again.
-    Failed(String),
+    /// The log says why; the next look tries again.
+    Failed,
 }
 
 impl Personas {
@@ -78,8 +78,8 @@ impl Personas {
         let stored = store.outfits().count().await?.min(MOST_OUTFITS.into());
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(method).or_default();
-        if let Some(reason) = line.failed.take() {
-            return Ok(Progress::Failed(reason));
+        if std::mem::take(&mut line.failed) {
+            return Ok(Progress::Failed);
         }
         let fresh = line.portrait.as_ref().is_some_and(|portrait| portrait.outfits as u64 == stored);
         if !fresh && line.working.is_none() {
@@ -112,7 +112,7 @@ impl Personas {
                 Ok(portrait) => line.portrait = Some(Arc::new(portrait)),
                 Err(error) => {
                     tracing::error!(%method, %error, "the personas cannot be computed");
-                    line.failed = Some(error.to_string());
+                    line.failed = true;
                 }
             }
         };

@@ -63,6 +63,46 @@ pub(super) fn shown(url: &str) -> String {
     shown
 }
 
+/// Parameters of a Postgres URL that sqlx understands, `options[…]` aside.
+const PARAMETERS: [&str; 18] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
+/// Takes the other parameters out, and says how many they were. Not which: a password that was not encoded may have
+/// spilled into them.
+pub(super) fn leave_out_unknown(options: &mut AnyConnectOptions) -> usize {
+    let url = &mut options.database_url;
+    let given: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+    let is_known = |name: &str| PARAMETERS.contains(&name) || name.starts_with("options[");
+    let known: Vec<_> = given.iter().filter(|(name, _)| is_known(name)).collect();
+    let left_out = given.len() - known.len();
+    if left_out > 0 {
+        url.set_query(None);
+        // Even an empty list of pairs would leave a `?` behind.
+        if !known.is_empty() {
+            url.query_pairs_mut().extend_pairs(known);
+        }
+    }
+    left_out
+}
+
 /// What stands before the colon, if that may be a scheme. A text with nothing in it that parts a URL may
 /// be shown whole.
 fn scheme(url: &str) -> &str {
@@ -100,6 +140,26 @@ mod tests {
         for refused in ["sqlite:", "sqlite::memory:", "sqlite:a.db?mode=ro", "mysql://h/d", "atelier.db", ""]
         {
             assert!(Address::parse(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn parameters_that_nobody_reads_are_left_out() {
+        let left = |url: &str| {
+            let mut options = AnyConnectOptions::from_str(url).unwrap();
+            (leave_out_unknown(&mut options), options.database_url.to_string())
+        };
+        for (url, count, kept) in [
+            ("postgres://u:p@h/d", 0, "postgres://u:p@h/d"),
+            ("postgres://u:p@h/d?sslmode=require", 0, "postgres://u:p@h/d?sslmode=require"),
+            ("postgres://h/d?channel_binding=x&apikey=secret", 2, "postgres://h/d"),
+            (
+                "postgres://h/d?x=secret&password=a%26b&options[a]=b",
+                1,
+                "postgres://h/d?password=a%26b&options%5Ba%5D=b",
+            ),
+        ] {
+            assert_eq!(left(url), (count, kept.to_owned()));
         }
     }
 

@@ -101,6 +101,25 @@ impl<'a> Customers<'a> {
         Ok(known)
     }
 
+    /// Those of the ids that there are customers of, in no order.
+    pub async fn named(self, ids: &[CustomerId]) -> Result<Vec<Customer>, StoreError> {
+        let mut found = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(upsert::ROWS) {
+            let places = upsert::values(self.store.dialect, 1, ids.len());
+            let sql = format!("select id, features from customers where id in {places}");
+            let mut query = sqlx::query_as(AssertSqlSafe(sql));
+            for id in ids {
+                query = query.bind(id.as_str());
+            }
+            let rows: Vec<(String, String)> =
+                query.persistent(ids.len() == upsert::ROWS).fetch_all(&self.store.readers).await?;
+            for row in rows {
+                found.push(customer(row)?);
+            }
+        }
+        Ok(found)
+    }
+
     /// Every customer, in the order of their ids' bytes. Each page is read when it is needed.
     pub fn all(self) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
         pages::all(None::<CustomerId>, move |after| async move {

@@ -22,7 +22,12 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         StoreError::Unreachable { reason } => OpenError::Server { database: shown.clone(), reason },
         error => OpenError::Other { database: shown.clone(), error },
     };
-    let options = quiet(url)?;
+    let mut options = quiet(url)?;
+    // sqlx would log them at every connection with all that they say, and what they say may be a password.
+    let left_out = address::leave_out_unknown(&mut options);
+    if left_out > 0 {
+        tracing::warn!(database = shown, left_out, "parameters of the database's URL that nobody reads");
+    }
     let mut first = connect(&options).await.map_err(|error| match error {
         sqlx::Error::Configuration(error) => {
             OpenError::Url { database: shown.clone(), reason: error.to_string() }

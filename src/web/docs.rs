@@ -68,6 +68,8 @@ struct Operation<'a> {
     path: &'a str,
     summary: &'a str,
     about: &'a str,
+    /// What a key for it must open; none where no key is asked for.
+    scope: Option<&'a str>,
     parameters: Vec<Line<'a>>,
     /// Its media type, its type, and an example.
     body: Option<(&'a str, Type, String)>,
@@ -125,6 +127,11 @@ fn group<'a>(document: &'a Value, tag: &'a Value) -> Group<'a> {
     Group { name: text(&tag["name"]), about: text(&tag["description"]), operations }
 }
 
+fn scope(operation: &Value) -> Option<&str> {
+    let mut ways = operation["security"].as_array().into_iter().flatten();
+    ways.find_map(|way| way["bearer"][0].as_str())
+}
+
 fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> {
     let parameter = |parameter: &'a Value| Line {
         name: text(&parameter["name"]),
@@ -139,6 +146,7 @@ fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'
         path,
         summary: text(&operation["summary"]),
         about: text(&operation["description"]),
+        scope: scope(operation),
         parameters: operation["parameters"].as_array().into_iter().flatten().map(parameter).collect(),
         body: bodies.map(|(media, content)| body(document, media, &content["schema"])).next(),
         answers: answers

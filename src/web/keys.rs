@@ -4,7 +4,12 @@
 //! The scope follows from the operation's tag in the document, so a new route has one without a word here. Whether
 //! a key is right is for `access` to say; a wrong one is told to nobody and reaches no log.
 
-use std::{collections::HashMap, sync::Arc, time::SystemTime};
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant, SystemTime},
+};
 
 use axum::{
     extract::{FromRequestParts, MatchedPath, Request, State},
@@ -24,20 +29,22 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(super) struct Keys {
     access: Access,
+    /// Requests a second.
+    rate: u32,
     /// By path and method in lower case; what is not there is open to everybody.
     scopes: Arc<HashMap<(String, String), Scope>>,
 }
 
 impl Keys {
     /// From a document that is whole.
-    pub(super) fn new(document: &Value, access: Access) -> Self {
+    pub(super) fn new(document: &Value, access: Access, rate: u32) -> Self {
         let paths = document["paths"].as_object().into_iter().flatten();
         let scopes = paths.flat_map(|(path, item)| {
             item.as_object().into_iter().flatten().filter_map(move |(method, operation)| {
                 Some(((path.clone(), method.clone()), scope_of(path, method, operation)?))
             })
         });
-        Self { access, scopes: Arc::new(scopes.collect()) }
+        Self { access, rate, scopes: Arc::new(scopes.collect()) }
     }
 
     fn scope(&self, request: &Request) -> Option<Scope> {
@@ -48,9 +55,17 @@ impl Keys {
     }
 
     /// What is known of the key that a request came with, if it came with one, or why it goes no further.
-    async fn admit(&self, scope: Scope, sent: Option<String>) -> Result<Option<ApiKey>, Response> {
+    async fn admit(
+        &self,
+        scope: Scope,
+        sent: Option<String>,
+        from: From,
+    ) -> Result<Option<ApiKey>, Response> {
         let Some(sent) = sent else {
-            return if self.access.requires_key() { Err(missing(scope)) } else { Ok(None) };
+            return match from {
+                From::OwnMachine if !self.access.requires_key() => Ok(None),
+                from => Err(missing(scope, from)),
+            };
         };
         let now = SystemTime::now().into();
         let kept = match Key::parse(&sent) {
@@ -60,10 +75,12 @@ impl Keys {
             None => None,
         };
         let Some(kept) = kept else { return Err(wrong()) };
-        if kept.scopes.iter().any(|held| held == scope.as_str()) {
-            Ok(Some(kept))
-        } else {
-            Err(beyond(&kept, scope))
+        if !kept.scopes.iter().any(|held| held == scope.as_str()) {
+            return Err(beyond(&kept, scope));
+        }
+        match self.access.pace(kept.id, self.rate, Instant::now()) {
+            Ok(()) => Ok(Some(kept)),
+            Err(wait) => Err(too_fast(self.rate, wait)),
         }
     }
 }
@@ -75,7 +92,8 @@ pub(super) async fn check(State(keys): State<Keys>, mut request: Request, next: 
         None => Ok(None),
         Some(scope) => {
             let sent = sent(request.headers()).map(ToOwned::to_owned);
-            keys.admit(scope, sent).await
+            let from = From::of(&request);
+            keys.admit(scope, sent, from).await
         }
     };
     match key {
@@ -86,6 +104,62 @@ pub(super) async fn check(State(keys): State<Keys>, mut request: Request, next: 
         }
         Err(refusal) => refusal,
     }
+}
+
+/// Where a request without a key comes from. Only the machine's own programs are let in without one; a browser that
+/// some site sends here, and a proxy that lets others in, reach the same port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum From {
+    OwnMachine,
+    /// A proxy passed it on.
+    Proxy,
+    /// It was addressed to a name that anybody can point at this machine.
+    OtherName,
+    /// A page of another site sent it, and it would change something.
+    OtherSite,
+}
+
+impl From {
+    fn of(request: &Request) -> Self {
+        let headers = request.headers();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        if ["forwarded", "x-forwarded-for", "x-forwarded-host"].iter().any(|name| headers.contains_key(*name))
+        {
+            return Self::Proxy;
+        }
+        let host = text("host").or_else(|| request.uri().host()).unwrap_or("localhost");
+        if !is_own_name(host) {
+            return Self::OtherName;
+        }
+        let site = text("sec-fetch-site").unwrap_or("none");
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if changes && site != "none" && site != "same-origin" { Self::OtherSite } else { Self::OwnMachine }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::OwnMachine => "",
+            Self::Proxy => {
+                " Only the machine's own programs need none, and this request came through a proxy."
+            }
+            Self::OtherName => {
+                " Only the machine's own programs need none, and this request was sent to another name than localhost \
+                 or an address."
+            }
+            Self::OtherSite => {
+                " Only the machine's own programs need none, and a page of another site sent this."
+            }
+        }
+    }
+}
+
+/// `localhost:8080`, `127.0.0.1`, `[::1]:8080`: no name that a stranger's name server could answer for.
+fn is_own_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
 /// On whose behalf a program's request acts, for the audit log.
@@ -141,10 +215,11 @@ fn sent(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
 }
 
-fn missing(scope: Scope) -> Response {
+fn missing(scope: Scope, from: From) -> Response {
     let detail = format!(
         "this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; an \
-         admin makes one at /access/keys"
+         admin makes one at /access/keys.{}",
+        from.words()
     );
     refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
 }
@@ -164,6 +239,26 @@ fn beyond(key: &ApiKey, scope: Scope) -> Response {
     refuse(Kind::Scope, detail, challenge)
 }
 
+fn too_fast(rate: u32, wait: Duration) -> Response {
+    let detail = format!("a key may ask {rate} times a second, and this one asked faster");
+    Problem::new(Kind::TooFast, detail).retry_after(wait).into_response()
+}
+
 fn refuse(kind: Kind, detail: String, challenge: String) -> Response {
     ([(header::WWW_AUTHENTICATE, challenge)], Problem::new(kind, detail)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_nobody_else_answers_for_are_the_machines_own() {
+        for own in ["localhost", "LocalHost:8080", "127.0.0.1:8080", "[::1]:8080", "10.0.0.7", "[::1]"] {
+            assert!(is_own_name(own), "{own}");
+        }
+        for other in ["evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", "[evil]"] {
+            assert!(!is_own_name(other), "{other}");
+        }
+    }
 }

@@ -102,7 +102,7 @@ pub fn app(state: AppState) -> Router {
     let (router, described) = routes().split_for_parts();
     let document = openapi::whole(described, state.limits, state.access.requires_key());
     let documents = Documents::new(&document);
-    let keys = Keys::new(&document, state.access.clone());
+    let keys = Keys::new(&document, state.access.clone(), state.limits.key_rate);
     let metrics = state.metrics.clone();
     let limits = state.limits;
     router

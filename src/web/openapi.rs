@@ -145,7 +145,7 @@ fn add_problems(operation: &mut Map<String, Value>) {
     };
     let mut kinds = vec![Kind::Internal, Kind::Unavailable];
     if operation.contains_key("security") {
-        kinds.extend([Kind::Key, Kind::Scope]);
+        kinds.extend([Kind::Key, Kind::Scope, Kind::TooFast]);
     }
     if has("path") {
         kinds.extend([Kind::Malformed, Kind::Invalid]);
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
         let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
         let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
-        assert_eq!(statuses, ["200", "201", "400", "401", "403", "413", "415", "422", "500", "503"]);
+        assert_eq!(statuses, ["200", "201", "400", "401", "403", "413", "415", "422", "429", "500", "503"]);
         let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
         assert_eq!(schema, "#/components/schemas/Problem");
         let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();

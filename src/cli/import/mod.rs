@@ -181,6 +181,6 @@ fn rows(count: u64) -> String {
     format!("{} {}", HumanCount(count), row_or_rows(count))
 }
 
-fn row_or_rows(count: u64) -> &'static str {
+pub(super) fn row_or_rows(count: u64) -> &'static str {
     if count == 1 { "row" } else { "rows" }
 }

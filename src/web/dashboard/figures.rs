@@ -28,13 +28,13 @@ pub(super) fn moment(at: Timestamp) -> String {
     written.strip_suffix(":00").unwrap_or(&written).replace('T', " ")
 }
 
-/// With a space between thousands, as in `1 500`.
+/// `546,432`
 pub(super) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut written = String::new();
     for (place, digit) in digits.char_indices() {
         if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            written.push('\u{202f}');
+            written.push(',');
         }
         written.push(digit);
     }
@@ -88,14 +88,12 @@ mod tests {
         {
             assert_eq!(duration(seconds), written);
         }
-        assert_eq!(whole(1_499.6), "1\u{202f}500");
+        assert_eq!(whole(1_499.6), "1,500");
     }
 
     #[test]
     fn thousands_stand_apart() {
-        for (number, written) in
-            [(0, "0"), (999, "999"), (1_500, "1\u{202f}500"), (12_345_678, "12\u{202f}345\u{202f}678")]
-        {
+        for (number, written) in [(0, "0"), (999, "999"), (1_500, "1,500"), (12_345_678, "12,345,678")] {
             assert_eq!(count(number), written);
         }
     }

@@ -14,7 +14,7 @@ use crate::web::{Finding, Kind, Problem};
 /// Longer than any form here.
 const MOST: usize = 1 << 18;
 
-/// The query of a page's address.
+/// The query of a page's address. Browsers send a form's empty fields too: those are as if they were not there.
 #[derive(Debug)]
 pub(in crate::web) struct PageQuery<T>(pub(in crate::web) T);
 
@@ -22,7 +22,10 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        parse(parts.uri.query().unwrap_or_default().as_bytes()).map(Self)
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let given = pairs.filter(|(_, value)| !value.is_empty());
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+        parse(query.as_bytes()).map(Self)
     }
 }
 

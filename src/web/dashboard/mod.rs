@@ -3,7 +3,7 @@
 //! Each page is a private template struct with its handler, in the module of its name; its template mirrors the
 //! URL. All of a view's state is in its address, so that every view is a link and works without a script; htmx only
 //! spares the reader the whole page's loading. Pages are made of what `completion`, `offer` and `store` say, as the
-//! JSON endpoints are; they are no part of the OpenAPI document.
+//! JSON endpoints are; they are no part of `/openapi.json`.
 
 mod access;
 mod article_view;
@@ -85,6 +85,11 @@ impl Page {
         }
     }
 
+    /// Whether it is the one that the frame is around.
+    pub(in crate::web) fn is_shown(self, shell: &Shell) -> bool {
+        shell.page == Some(self)
+    }
+
     /// Whoever may see it.
     fn role(self) -> Role {
         match self {
@@ -129,10 +134,6 @@ impl Shell {
     pub(in crate::web) fn pages(&self) -> impl Iterator<Item = Page> {
         let role = self.signed_in.as_ref().map(|signed_in| signed_in.role);
         Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.role()))
-    }
-
-    pub(in crate::web) fn is(&self, page: &Page) -> bool {
-        self.page == Some(*page)
     }
 
     pub(in crate::web) fn csrf(&self) -> &str {

@@ -70,6 +70,9 @@ kinds! {
     QueueFull = 429 "queue-full", "Too much waits already":
         "More outfits wait for this method than the service takes on. Try again after the time in Retry-After, \
          with fewer at once.";
+    TooFast = 429 "too-fast", "This API key asks too fast":
+        "More requests came with this key than it may send in a second; /docs names the limit. Try again after the \
+         time in Retry-After, or send what belongs together as one batch.";
     TooManyAttempts = 429 "too-many-attempts", "Too many attempts to sign in":
         "The password for this name was wrong too often. Try again after the time in Retry-After; each further          attempt waits longer.";
     Internal = 500 "internal", "Something went wrong inside":

@@ -9,7 +9,7 @@ use crate::{
         browser::{Eyes, Window, chromium},
         contracts,
     },
-    web::{Service, operations::two_releases},
+    web::{Service, operations::releases::two_releases},
 };
 
 contracts!(
@@ -95,7 +95,7 @@ async fn sees_figures_go_on_by_themselves(db: TestDatabase) {
     window.until("[...document.querySelectorAll('dt')].some(dt => dt.innerText === 'outfits')").await;
     window.run("document.querySelector('#live').classList.add('still-the-same')").await;
     service.put("/articles/new", &serde_json::json!({"type": "coat"})).await;
-    let articles = "document.querySelector('dl.figures dd').innerText.replace(/\\s/g, '')";
+    let articles = "document.querySelector('dl.figures dd').innerText.replace(',', '')";
     window.until(&format!("{articles} === '1501'")).await;
     assert!(window.address().await.ends_with("/operations"));
 }

@@ -1,9 +1,9 @@
 //! Every page, for everybody: axe-core finds nothing, in light and dark, nothing hangs over the edge of a phone, and
 //! no page is heavy. `ATELIER_PICTURES=FOLDER` keeps a picture of each.
 
-use std::{env, fs, path::PathBuf};
+use std::{env, fs, path::PathBuf, time::Duration};
 
-use atelier::store::Role;
+use atelier::{personas::Progress, release::Method, store::Role};
 use serde_json::Value;
 
 use super::signed_in;
@@ -17,14 +17,21 @@ use crate::{
 };
 
 contracts!(
-    keeps_nothing_from_anybody needs chromium_with_axe,
-    keeps_nothing_from_anybody_in_the_dark needs chromium_with_axe,
-    fits_a_phone needs chromium_with_axe,
-    fits_a_phone_in_the_dark needs chromium_with_axe,
+    a_stylists_pages_in_the_light needs chromium_with_axe,
+    a_stylists_pages_in_the_dark needs chromium_with_axe,
+    a_stylists_pages_on_a_phone needs chromium_with_axe,
+    an_analysts_pages_in_the_light needs chromium_with_axe,
+    an_analysts_pages_in_the_dark needs chromium_with_axe,
+    an_analysts_pages_on_a_phone needs chromium_with_axe,
+    an_admins_pages_in_the_light needs chromium_with_axe,
+    an_admins_pages_in_the_dark needs chromium_with_axe,
+    an_admins_pages_on_a_phone needs chromium_with_axe,
 );
 
 /// A name for each page, and its address.
-const PAGES: [(&str, &str); 21] = [
+type Pages = &'static [(&'static str, &'static str)];
+
+const STYLIST: Pages = &[
     ("customers", "/studio"),
     ("outfits", "/studio?customer=c-014871"),
     ("outfit", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130"),
@@ -37,6 +44,11 @@ const PAGES: [(&str, &str); 21] = [
         "several-blanks",
         "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=a-00259&type=1:coat&type=2:bag&k=4&pick=1",
     ),
+    ("personas", "/personas?method=latent&customer=c-000010"),
+    ("password", "/password"),
+];
+
+const ANALYST: Pages = &[
     (
         "side-by-side",
         "/side-by-side?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259&truth=a-01243&type=coat",
@@ -47,6 +59,13 @@ const PAGES: [(&str, &str); 21] = [
     ),
     ("evaluation", "/evaluation"),
     ("cases", "/evaluation/cases?first=none&second=gsu"),
+    ("segments", "/evaluation/segments?by=age&metric=recall_at_1"),
+    ("evaluation-customers", "/evaluation/customers"),
+    ("docs", "/docs/problems"),
+    ("not-found", "/nothing"),
+];
+
+const ADMIN: Pages = &[
     ("operations", "/operations"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
@@ -56,40 +75,80 @@ const PAGES: [(&str, &str); 21] = [
     ("person", "/access/people/1"),
     ("keys", "/access/keys"),
     ("audit", "/access/audit"),
-    ("password", "/password"),
-    ("docs", "/docs/problems"),
-    ("not-found", "/nothing"),
 ];
+
+const PHONE: u32 = 390;
 
 /// A page that weighs more takes its time on a phone.
 const HEAVY: u64 = 150_000;
 
-async fn keeps_nothing_from_anybody(db: TestDatabase) {
-    walk(db, Eyes::default()).await;
+async fn a_stylists_pages_in_the_light(db: TestDatabase) {
+    walk(db, STYLIST, Eyes::default()).await;
 }
 
-async fn keeps_nothing_from_anybody_in_the_dark(db: TestDatabase) {
-    walk(db, Eyes { dark: true, ..Eyes::default() }).await;
+async fn a_stylists_pages_in_the_dark(db: TestDatabase) {
+    walk(db, STYLIST, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
-async fn fits_a_phone(db: TestDatabase) {
-    walk(db, Eyes { width: 390, ..Eyes::default() }).await;
+async fn a_stylists_pages_on_a_phone(db: TestDatabase) {
+    walk(db, STYLIST, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
-async fn fits_a_phone_in_the_dark(db: TestDatabase) {
-    walk(db, Eyes { width: 390, dark: true, ..Eyes::default() }).await;
+async fn an_analysts_pages_in_the_light(db: TestDatabase) {
+    walk(db, ANALYST, Eyes::default()).await;
 }
 
-async fn walk(db: TestDatabase, eyes: Eyes) {
+async fn an_analysts_pages_in_the_dark(db: TestDatabase) {
+    walk(db, ANALYST, Eyes { dark: true, ..Eyes::default() }).await;
+}
+
+async fn an_analysts_pages_on_a_phone(db: TestDatabase) {
+    walk(db, ANALYST, Eyes { width: PHONE, ..Eyes::default() }).await;
+}
+
+async fn an_admins_pages_in_the_light(db: TestDatabase) {
+    walk(db, ADMIN, Eyes::default()).await;
+}
+
+async fn an_admins_pages_in_the_dark(db: TestDatabase) {
+    walk(db, ADMIN, Eyes { dark: true, ..Eyes::default() }).await;
+}
+
+async fn an_admins_pages_on_a_phone(db: TestDatabase) {
+    walk(db, ADMIN, Eyes { width: PHONE, ..Eyes::default() }).await;
+}
+
+async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     let service = Service::demo(&db).await;
-    let window = signed_in(&service, Role::Admin, eyes).await;
-    let mut wrong = Vec::new();
-    for (name, path) in PAGES {
-        look(&window, &service, eyes, (name, path), &mut wrong).await;
+    if pages.iter().any(|(name, _)| *name == "personas") {
+        personas(&service).await;
     }
-    let outside = Window::open(eyes).await;
-    look(&outside, &service, eyes, ("sign-in", "/sign-in"), &mut wrong).await;
+    let mut wrong = Vec::new();
+    // On a phone the dark is the same but for a picture of it.
+    let phone_in_the_dark =
+        (eyes.width == PHONE && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
+    for eyes in [Some(eyes), phone_in_the_dark].into_iter().flatten() {
+        let window = signed_in(&service, Role::Admin, eyes).await;
+        for page in pages {
+            look(&window, &service, eyes, *page, &mut wrong).await;
+        }
+        let outside = Window::open(eyes).await;
+        look(&outside, &service, eyes, ("sign-in", "/sign-in"), &mut wrong).await;
+    }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Waits until they are computed: a page that loads itself again cannot be looked at.
+async fn personas(service: &Service) {
+    let offer = service.offers.current().unwrap();
+    while !matches!(offer.personas.of(Method::Latent, &service.store).await.unwrap(), Progress::Ready(_)) {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Where pictures are kept, if they are asked for.
+fn pictures() -> Option<PathBuf> {
+    env::var_os("ATELIER_PICTURES").map(PathBuf::from)
 }
 
 async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str), wrong: &mut Vec<String>) {
@@ -103,19 +162,29 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
     if weight.as_u64().is_none_or(|bytes| bytes > HEAVY) {
         wrong.push(format!("{name}: the page has {weight} bytes"));
     }
+    if eyes.width != PHONE {
+        for violation in violations(window).await {
+            wrong.push(format!("{name}: {violation}"));
+        }
+    }
+    if let Some(folder) = pictures() {
+        let shade = if eyes.dark { "dark" } else { "light" };
+        let width = if eyes.width == PHONE { "phone" } else { "wide" };
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{name}-{width}-{shade}.webp")), window.picture().await).unwrap();
+    }
+}
+
+/// What axe-core finds on the page.
+async fn violations(window: &Window) -> Vec<String> {
     let axe = fs::read_to_string(tools::axe().unwrap()).unwrap();
     let script = format!(
         "{axe}; const done = arguments[0]; axe.run().then(found => done(found.violations.map(one => \
          [one.id, one.help, one.nodes.length, one.nodes[0].html, one.nodes[0].failureSummary])))"
     );
-    for violation in window.run_later(&script).await.as_array().map(Vec::as_slice).unwrap_or_default() {
-        let words = violation.as_array().into_iter().flatten().map(Value::to_string);
-        wrong.push(format!("{name}: {}", words.collect::<Vec<_>>().join(" ")));
-    }
-    if let Some(folder) = env::var_os("ATELIER_PICTURES").map(PathBuf::from) {
-        let shade = if eyes.dark { "dark" } else { "light" };
-        let width = if eyes.width < 600 { "phone" } else { "wide" };
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(format!("{name}-{width}-{shade}.webp")), window.picture().await).unwrap();
-    }
+    let found = window.run_later(&script).await;
+    let words = |one: &Value| {
+        one.as_array().into_iter().flatten().map(Value::to_string).collect::<Vec<_>>().join(" ")
+    };
+    found.as_array().expect("axe answers with a list").iter().map(words).collect()
 }

@@ -1,5 +1,6 @@
 //! The verbs of the built program, as somebody at a shell runs them.
 
+pub mod complete;
 pub mod export;
 pub mod import;
 pub mod serve;

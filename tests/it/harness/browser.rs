@@ -1,4 +1,4 @@
-//! A real browser: Chromium without a window, driven over WebDriver by the machine's chromedriver.
+//! A real browser: Chromium without a window, driven over `WebDriver` by the machine's chromedriver.
 //!
 //! Eight of the protocol's commands are all that stories need, so this speaks them itself; a client crate would
 //! bring 26 more.
@@ -259,8 +259,13 @@ fn value(mut answer: Value) -> Result<Value, String> {
     }
 }
 
-/// A driver of its own on a port of its own.
+/// A driver of its own on a port of its own. One that finds its port taken, by another that started with it, gives
+/// up; then another is tried.
 fn start_driver() -> (Child, u16) {
+    (0..5).find_map(|_| try_driver()).expect("chromedriver starts")
+}
+
+fn try_driver() -> Option<(Child, u16)> {
     let mut driver = Command::new("chromedriver")
         .arg("--port=0")
         .stdout(Stdio::piped())
@@ -268,10 +273,13 @@ fn start_driver() -> (Child, u16) {
         .spawn()
         .unwrap();
     let said = BufReader::new(driver.stdout.take().unwrap());
-    for line in said.lines().map_while(Result::ok) {
-        if let Some((_, port)) = line.rsplit_once("started successfully on port ") {
-            return (driver, port.trim_end_matches('.').parse().unwrap());
-        }
+    let mut ports = said.lines().map_while(Result::ok).filter_map(|line| {
+        let (_, port) = line.rsplit_once("started successfully on port ")?;
+        port.trim_end_matches('.').parse().ok()
+    });
+    let port = ports.next();
+    if port.is_none() {
+        let _ = driver.wait();
     }
-    panic!("chromedriver did not start");
+    port.map(|port| (driver, port))
 }

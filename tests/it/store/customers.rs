@@ -11,6 +11,7 @@ contracts!(
     put_then_get,
     put_says_what_it_did,
     ids_order_by_bytes,
+    those_that_are_known_are_told_apart,
     search_sees_features,
     nonsense_is_refused,
     a_damaged_row_is_named
@@ -31,6 +32,17 @@ async fn put_says_what_it_did(db: TestDatabase) {
     assert_eq!(store.customers().put(&other, LATER).await, Ok(Put::Changed));
     assert_eq!(store.customers().get(&other.id).await, Ok(Some(other)));
     assert_eq!(store.customers().count().await, Ok(1));
+}
+
+/// More of them than one statement takes.
+async fn those_that_are_known_are_told_apart(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &ODD_IDS).await;
+    assert!(store.customers().known(&[]).await.unwrap().is_empty());
+    let strangers = (0..1200).map(|number| customer_id(&format!("stranger-{number}")));
+    let ids: Vec<_> = strangers.chain(ODD_IDS.map(customer_id)).collect();
+    let known = store.customers().known(&ids).await.unwrap();
+    assert_eq!(known, ODD_IDS.map(customer_id).into());
 }
 
 async fn ids_order_by_bytes(db: TestDatabase) {

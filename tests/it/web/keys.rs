@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use atelier::{
     access::Scope,
+    config::Limits,
     domain::CustomerId,
     store::{Actor, ApiKey, Name, Timestamp},
 };
@@ -20,6 +21,8 @@ contracts!(
     a_key_ends_when_it_expires_or_is_revoked,
     changes_are_written_down_with_the_key,
     a_use_is_noted_once_a_minute,
+    a_key_that_asks_too_fast_waits,
+    only_the_machines_own_programs_need_none,
 );
 
 fn now() -> Timestamp {
@@ -229,4 +232,62 @@ async fn a_use_is_noted_once_a_minute(db: TestDatabase) {
         seen.push(service.store.api_keys().list().await.unwrap()[0].last_used_at.unwrap().millis());
     }
     assert_eq!(seen, [1_000, 1_000, 1_000, 61_000, 61_000]);
+}
+
+async fn a_key_that_asks_too_fast_waits(db: TestDatabase) {
+    let limits = Limits { key_rate: 2, ..Limits::default() };
+    let service = Service::start_with(&db, limits).await;
+    let (key, _) = issue(&service, &[Scope::Catalogue]).await;
+    let (other, _) = issue(&service, &[Scope::Catalogue]).await;
+    let mut refused = None;
+    for _ in 0..50 {
+        let answer = send(&service, Method::GET, "/customers", &key).await;
+        if answer.status() == 429 {
+            refused = Some(answer);
+            break;
+        }
+    }
+    let refused = refused.expect("fifty requests come faster than two a second");
+    let wait: u64 = header(&refused, "retry-after").parse().unwrap();
+    assert_eq!(wait, 1, "half a second, rounded up");
+    let problem = problem(refused).await;
+    assert_eq!(problem["code"], "too-fast");
+    assert_eq!(problem["detail"], "a key may ask 2 times a second, and this one asked faster");
+    assert_eq!(
+        send(&service, Method::GET, "/customers", &other).await.status(),
+        200,
+        "another key is another's"
+    );
+    assert_eq!(service.get("/livez").await.status(), 200);
+    tokio::time::sleep(Duration::from_secs(wait)).await;
+    assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
+}
+
+async fn only_the_machines_own_programs_need_none(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let ask = async |method: Method, headers: &[(&str, &str)]| {
+        let mut request = service.http.request(method, format!("{}/articles/a-1", service.url));
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.json(&json!({"type": "coat"})).send().await.unwrap()
+    };
+    assert_eq!(ask(Method::PUT, &[]).await.status(), 201);
+    assert_eq!(ask(Method::GET, &[("host", "localhost:1")]).await.status(), 200);
+    assert_eq!(ask(Method::PUT, &[("sec-fetch-site", "same-origin")]).await.status(), 200);
+    for (method, header, value, words) in [
+        (Method::GET, "x-forwarded-for", "10.1.2.3", "came through a proxy"),
+        (Method::GET, "forwarded", "for=10.1.2.3", "came through a proxy"),
+        (Method::GET, "host", "shop.example", "another name than localhost"),
+        (Method::DELETE, "sec-fetch-site", "cross-site", "a page of another site"),
+        (Method::PUT, "sec-fetch-site", "same-site", "a page of another site"),
+    ] {
+        let refused = ask(method, &[(header, value)]).await;
+        assert_eq!(refused.status(), 401, "{header}: {value}");
+        let problem = problem(refused).await;
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
+    }
+    let (key, _) = issue(&service, &[Scope::Catalogue]).await;
+    let open = ask(Method::GET, &[("x-forwarded-for", "10.1.2.3"), ("x-api-key", &key)]).await;
+    assert_eq!(open.status(), 200, "a key opens it from wherever");
 }

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod api_guide;
 pub mod articles;
+pub mod attempts;
 pub mod comparing;
 pub mod completing;
 pub mod customers;
@@ -12,6 +13,7 @@ pub mod foreign_release;
 pub mod health;
 pub mod keys;
 pub mod metrics;
+pub mod monitoring;
 pub mod operations;
 pub mod outfits;
 pub mod personas;

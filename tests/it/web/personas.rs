@@ -1,6 +1,9 @@
 //! `/personas`: what the page says is what the models answer when they are asked here.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use atelier::{
     config::Limits,
@@ -10,7 +13,9 @@ use atelier::{
     store::Role,
 };
 
-use super::{Browser, Service, evaluation::demo_but, header, rows};
+use serde_json::Value;
+
+use super::{Browser, Service, evaluation::lack::demo_but, header, rows};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -19,6 +24,7 @@ contracts!(
     nobody_who_was_erased_is_shown,
     what_makes_no_sense_is_refused,
     releases_without_personas_say_what_to_do,
+    they_end_with_the_release,
 );
 
 /// The page, once what it shows is computed: until then it loads itself again.
@@ -122,6 +128,7 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
     let number = link.unwrap().split('"').next().unwrap();
     let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
     assert!(one.contains("An outfit of c-") && one.matches("most of all").count() == 1, "{one}");
+    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("most of all"));
     let nobody = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
     assert!(nobody.contains("No outfits are kept of this customer"));
 }
@@ -178,4 +185,22 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
         html.contains("No method of demo has personas") && html.contains("fit --method latent"),
         "{html}"
     );
+}
+
+async fn they_end_with_the_release(db: TestDatabase) {
+    let folder = demo_but(|_, manifest| {
+        let kept = |one: &Value| one["method"] == "gsu" || one["method"] == "latent";
+        manifest["methods"].as_array_mut().unwrap().retain(kept);
+    });
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    service.bring_in_demo().await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    service.offers.serve("demo").await.unwrap();
+    let before = Arc::downgrade(&service.offers.current().unwrap().serving);
+    assert!(stylist.page("/personas").await.contains("The model is being asked"));
+    service.offers.serve("demo").await.unwrap();
+    while before.upgrade().is_some() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(ready(&stylist, "/personas").await.contains("Persona 8"), "the new one has its own");
 }

@@ -87,16 +87,16 @@ async fn takes_and_turns_down(db: TestDatabase) {
     let html = browser.page(&format!("/studio?{view}")).await;
     let first = verdicts(&html, "accepted")[0].to_owned();
     let article = first.rsplit('/').next().unwrap();
-    let sent = |verdict: &str| {
+    let fields_of = |verdict: &str| {
         let fields = [("view", view.clone()), ("completion_id", hidden(&html, "completion_id").to_owned())];
         fields.into_iter().chain([("verdict", verdict.to_owned())]).collect::<Vec<_>>()
     };
     let send = async |verdict: &str| {
-        let fields = sent(verdict);
+        let fields = fields_of(verdict);
         let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
         browser.post("/studio/feedback", &fields).await
     };
-    let turned_down = send(&verdicts(&html, "rejected")[1].to_owned()).await;
+    let turned_down = send(verdicts(&html, "rejected")[1]).await;
     assert_eq!(turned_down.status(), 303);
     let next = header(&turned_down, "location").to_owned();
     let second = verdicts(&html, "accepted")[1].to_owned();

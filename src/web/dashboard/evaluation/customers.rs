@@ -9,10 +9,11 @@ use super::{
     written,
 };
 use crate::{
+    domain::{Customer, Schema},
     evaluation::{By, CustomerApart, Lead},
     web::{
         AppState, Problem,
-        dashboard::{Page, Shell, form::PageQuery, visitor::Analyst},
+        dashboard::{Page, Shell, form::PageQuery, profile, visitor::Analyst},
     },
 };
 
@@ -33,6 +34,8 @@ struct CustomersPage {
 
 struct CustomerView {
     customer: String,
+    /// Who they are, in a few words; empty if they are not known here.
+    who: String,
     cases: u32,
     difference: String,
     apart: String,
@@ -54,11 +57,16 @@ pub(super) async fn page(
     let asked = Asked::new(query, &ranks, offer.serving.release().manifest().default_method)?;
     let known = known(&state.store, &ranks).await?;
     let found = ranks.customers_apart(asked.versus, asked.selection(&known));
-    let view = |apart: &CustomerApart<'_>| CustomerView::new(*apart, &asked);
+    let mut customers = Vec::with_capacity(SIZE);
+    for apart in page_of(&found, asked.page, SIZE) {
+        let who = state.store.customers().get(apart.customer).await?;
+        let who = who.map(|customer| who_they_are(&customer, offer.serving.release().schema()));
+        customers.push(CustomerView::new(*apart, &asked, who.unwrap_or_default()));
+    }
     let page = CustomersPage {
         tab,
         pager: Pager::new(&asked, tab.path(), found.len(), SIZE),
-        customers: page_of(&found, asked.page, SIZE).map(view).collect(),
+        customers,
         asked,
         bys: By::ALL,
         leads: Lead::ALL,
@@ -68,14 +76,21 @@ pub(super) async fn page(
 }
 
 impl CustomerView {
-    fn new(apart: CustomerApart<'_>, asked: &Asked) -> Self {
+    fn new(apart: CustomerApart<'_>, asked: &Asked, who: String) -> Self {
         let CustomerApart { customer, cases, difference } = apart;
         Self {
             customer: customer.to_string(),
+            who,
             cases,
-            difference: written::sign(difference, &written::plain(difference.abs())),
+            difference: written::sign(difference, &format!("{:.3}", difference.abs())),
             apart: cases::words(asked.versus, difference),
             link: asked.of_customer(Tab::Cases.path(), customer),
         }
     }
+}
+
+/// The beginning of their profile: all of it would not fit a line.
+fn who_they_are(customer: &Customer, schema: &Schema) -> String {
+    let words = profile::profile(&customer.features, schema).into_iter().take(6).map(|word| word.words);
+    words.collect::<Vec<_>>().join(", ")
 }

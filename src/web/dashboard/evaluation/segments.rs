@@ -81,7 +81,9 @@ pub(super) async fn page(
 /// The first one if none is named.
 fn feature<'a>(query: &ChoiceQuery, figures: &'a Figures) -> Result<Option<&'a str>, Problem> {
     let features = figures.features();
-    let Some(by) = &query.by else { return Ok(features.first().copied()) };
+    let Some(by) = &query.by else {
+        return Ok(features.first().copied());
+    };
     let found = features.iter().find(|feature| *feature == by).copied();
     let detail = || format!("there are no segments by {by:?}; there are by {}", features.join(", "));
     found.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("by", detail())]))
@@ -114,7 +116,7 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     };
     let note = |slots: u64| {
         let few = if slots < SMALL { ", few" } else { "" };
-        format!("{} slots{few}", written::thousands(slots))
+        format!("{} slots{few}", written::count(slots))
     };
     let rows: Vec<WhiskerRow> = groups
         .iter()
@@ -146,7 +148,7 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
         rows: groups
             .iter()
             .map(|(value, slots, summaries)| {
-                let cells = std::iter::once(written::thousands(*slots)).chain(summaries.iter().map(cell));
+                let cells = std::iter::once(written::count(*slots)).chain(summaries.iter().map(cell));
                 ((*value).to_owned(), cells.collect())
             })
             .collect(),

@@ -70,7 +70,7 @@ impl Row {
             name: result.method.to_string(),
             mark: chart::mark(kind(result.method)),
             ours: METRICS.map(cell).into(),
-            parameters: written::thousands(result.parameters),
+            parameters: written::count(result.parameters),
             paper: paper(result.method),
         }
     }

@@ -77,7 +77,8 @@ impl Asked {
             );
             findings.push(Finding::parameter("type", detail));
         }
-        let customer = query.customer.map(CustomerId::new).transpose().unwrap_or_else(|error| {
+        let customer = query.customer.as_deref().map(str::trim).filter(|id| !id.is_empty());
+        let customer = customer.map(CustomerId::new).transpose().unwrap_or_else(|error| {
             findings.push(Finding::parameter("customer", error.to_string()));
             None
         });
@@ -172,7 +173,7 @@ impl Pager {
     pub(super) fn new(asked: &Asked, path: &str, total: usize, size: usize) -> Self {
         let pages = total.div_ceil(size).max(1);
         Self {
-            total: super::written::thousands(total as u64),
+            total: super::written::count(total as u64),
             page: asked.page,
             pages,
             before: (asked.page > 1).then(|| asked.link(path, (asked.page - 1).min(pages))),

@@ -1,5 +1,7 @@
 //! How a figure is written.
 
+pub(super) use crate::web::dashboard::figures::count;
+
 use crate::evaluation::{Difference, Figure, Metric};
 
 /// With the unit of the table's head, in which shares are percent.
@@ -56,18 +58,6 @@ pub(super) fn on_axis(metric: Metric) -> fn(f64) -> String {
     if metric.is_share() { percent } else { plain }
 }
 
-pub(super) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut written = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            written.push(',');
-        }
-        written.push(digit);
-    }
-    written
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,10 +72,6 @@ mod tests {
         assert_eq!(signed(Metric::Mrr, -0.0001), "0.000", "nought has no sign");
         assert_eq!(error(Metric::RecallAt1, Figure { mean: 0.2, standard_error: Some(0.004) }), "± 0.40");
         assert_eq!(error(Metric::Mrr, Figure { mean: 0.2, standard_error: None }), "");
-        assert_eq!(
-            (thousands(546_432), thousands(12), thousands(1_000)),
-            ("546,432".into(), "12".into(), "1,000".into())
-        );
         assert_eq!((percent(0.2), percent(0.125)), ("20 %".into(), "12.5 %".into()));
         assert_eq!((plain(3.5), plain(0.0), plain(10.0)), ("3.5".into(), "0".into(), "10".into()));
     }

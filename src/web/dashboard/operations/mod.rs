@@ -1,6 +1,7 @@
 //! `/operations`: how the service does, which release answers, and which of its methods.
 
 mod live;
+mod proposal;
 mod releases;
 mod routing;
 mod rows;

@@ -20,7 +20,7 @@ use self::{
     card::{PersonaCard, cards},
     mixture::{Mixture, mixture},
 };
-use super::{Page, Shell, form::PageQuery, visitor::Stylist};
+use super::{Page, Shell, figures::count, form::PageQuery, visitor::Stylist};
 use crate::{
     domain::CustomerId,
     offer::Offer,
@@ -58,15 +58,15 @@ enum Content {
     NoRelease,
     NoPersonas,
     Working { done: usize, of: usize },
-    Failed(String),
+    Failed,
     Ready(Box<Shown>),
 }
 
 /// What is shown once it is computed.
 struct Shown {
     words: String,
-    articles: usize,
-    outfits: usize,
+    articles: String,
+    outfits: String,
     cards: Vec<PersonaCard>,
     mixture: Option<Mixture>,
 }
@@ -104,9 +104,9 @@ async fn page(
 }
 
 fn customer(text: Option<&str>) -> Result<Option<CustomerId>, Problem> {
-    let parse = |text: &str| CustomerId::new(text.trim());
     let finding = |error: crate::domain::IdError| Finding::parameter("customer", error.to_string());
-    text.map(parse).transpose().map_err(|error| Problem::invalid(vec![finding(error)]))
+    let text = text.map(str::trim).filter(|text| !text.is_empty());
+    text.map(CustomerId::new).transpose().map_err(|error| Problem::invalid(vec![finding(error)]))
 }
 
 fn method(asked: Option<Method>, there: &[Method]) -> Result<Option<Method>, Problem> {
@@ -129,13 +129,13 @@ async fn content(
 ) -> Result<Content, Problem> {
     let portrait = match offer.personas.of(method, &state.store).await? {
         Progress::Working { done, of } => return Ok(Content::Working { done, of }),
-        Progress::Failed(reason) => return Ok(Content::Failed(reason)),
+        Progress::Failed => return Ok(Content::Failed),
         Progress::Ready(portrait) => portrait,
     };
     Ok(Content::Ready(Box::new(Shown {
         words: words(offer, &portrait),
-        articles: portrait.articles,
-        outfits: portrait.outfits,
+        articles: count(portrait.articles as u64),
+        outfits: count(portrait.outfits as u64),
         mixture: mixture(state, offer, method, &portrait, customer, outfit).await?,
         cards: cards(&state.store, offer, &portrait).await?,
     })))

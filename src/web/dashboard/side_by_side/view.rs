@@ -84,7 +84,7 @@ impl View {
                     }
                 }
             }
-            "method" if value.is_empty() => {}
+            "method" | "k" if value.is_empty() => {}
             "method" => {
                 let method = value.parse().map_err(|error: UnknownMethod| error.to_string())?;
                 if !self.methods.contains(&method) {
@@ -95,7 +95,6 @@ impl View {
             "mark" => self.mark = article()?,
             "type" => self.kind = (!value.is_empty()).then(|| value.to_owned()),
             "no_gos" => self.no_gos = value == "on",
-            "k" if value.is_empty() => {}
             "k" => {
                 let k: usize =
                     value.parse().map_err(|_| format!("this is a whole number, found {value:?}"))?;
@@ -193,7 +192,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_says_where() {
-        let many: String = (0..11).map(|n| format!("customer=c-{n}&")).collect();
+        let many = (0..11).map(|n| format!("customer=c-{n}")).collect::<Vec<_>>().join("&");
         for (query, name) in [
             ("k=x", "k"),
             ("method=best", "method"),

@@ -28,7 +28,8 @@ pub(super) struct Verdict {
     view: String,
     completion_id: String,
     /// `accepted/1/3/a-12`: the verdict, the slot, the suggestion's rank and the article.
-    verdict: String,
+    #[serde(rename = "verdict")]
+    said: String,
 }
 
 /// Notes it as feedback; then the article lies in the outfit, or is suggested no more.
@@ -38,7 +39,7 @@ pub(super) async fn feedback(
     Form(verdict): Form<Verdict>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&verdict.view)?;
-    let (accepted, slot, rank, article) = read(&verdict.verdict, &view)
+    let (accepted, slot, rank, article) = read(&verdict.said, &view)
         .map_err(|detail| Problem::invalid(vec![Finding::parameter("verdict", detail)]))?;
     let (kind, next) = if accepted {
         (KindBody::Accepted, view.filled(slot, &article))

@@ -124,8 +124,8 @@ pub(super) async fn suggest(
         arm: asked.arm,
         device: offer.serving.device().as_str(),
         took: format!("{:.0} ms", began.elapsed().unwrap_or_default().as_secs_f64() * 1000.0),
-        blanks: blanks.into_iter().map(|blank| ground.blank(blank)).collect(),
-        sets: sets.into_iter().map(|set| ground.set(&set)).collect(),
+        blanks: blanks.iter().map(|blank| ground.blank(blank)).collect(),
+        sets: sets.iter().map(|set| ground.set(set)).collect(),
         warnings: warnings.into_iter().map(|warning| warning.detail).collect(),
     })
 }
@@ -140,7 +140,7 @@ struct Shown<'a> {
 }
 
 impl Shown<'_> {
-    fn blank(&self, blank: Blank) -> BlankView {
+    fn blank(&self, blank: &Blank) -> BlankView {
         let before =
             self.before.and_then(|before| before.blanks.iter().find(|other| other.slot == blank.slot));
         let before: Option<HashMap<ArticleId, usize>> = before.map(|before| {

@@ -232,8 +232,9 @@ impl View {
         self.with(|view| view.exclude.clear())
     }
 
-    pub(super) fn is_by(&self, method: &Method) -> bool {
-        self.method == Some(*method)
+    /// The method that is asked for by name, if one is.
+    pub(super) fn method_name(&self) -> &'static str {
+        self.method.map_or("", Method::as_str)
     }
 
     pub(super) fn k(&self) -> usize {

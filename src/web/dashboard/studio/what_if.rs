@@ -47,8 +47,9 @@ pub(super) struct Choice {
 
 pub(super) fn what_if(view: &View, stored: &Features, schema: &Schema) -> WhatIf {
     let own = view.own.iter().map(|(name, words)| (name, words, true));
-    let changed = view.changed.iter().map(|(name, words)| (name, words, false));
-    let changes = own.chain(changed).map(|(name, words, own)| change(view, stored, schema, name, words, own));
+    let supposed = view.changed.iter().map(|(name, words)| (name, words, false));
+    let changes =
+        own.chain(supposed).map(|(name, words, own)| change(view, stored, schema, name, words, own));
     let feature = |feature: &crate::domain::Feature| {
         (feature.name.clone(), feature.label.clone(), view.changing.as_ref() == Some(&feature.name))
     };

@@ -1,0 +1,59 @@
+# Two images of one build: `atelier` computes on the CPU, `atelier-gpu` on an NVIDIA GPU.
+#
+#   docker build --target atelier -t atelier .
+#   docker run --rm -p 127.0.0.1:8080:8080 -v atelier:/var/lib/atelier atelier
+#
+# Everything is fetched while it is built: a running container needs no network but its database's.
+
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /src
+COPY . .
+RUN --mount=type=cache,target=/usr/local/cargo/registry \
+    --mount=type=cache,target=/src/target \
+    cargo build --release --locked --bin atelier \
+    && strip -o /atelier target/release/atelier
+
+# ONNX Runtime's library out of its wheel; which one is pinned by the file's hashes.
+FROM python:3.12-slim-bookworm AS onnxruntime
+COPY deploy/onnxruntime-cpu.txt /tmp/requirements.txt
+RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
+        --target /tmp/wheels --requirement /tmp/requirements.txt \
+    && mkdir /opt/onnxruntime \
+    && cp /tmp/wheels/onnxruntime/capi/libonnxruntime.so.* /opt/onnxruntime/libonnxruntime.so
+
+# The same with CUDA's provider, and the parts of CUDA that it loads. The driver comes from the host.
+FROM python:3.12-slim-bookworm AS onnxruntime-gpu
+COPY deploy/onnxruntime-gpu.txt /tmp/requirements.txt
+RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
+        --target /tmp/wheels --requirement /tmp/requirements.txt \
+    && mkdir /opt/onnxruntime \
+    && mv /tmp/wheels/onnxruntime/capi/libonnxruntime.so.* /opt/onnxruntime/libonnxruntime.so \
+    && mv /tmp/wheels/onnxruntime/capi/libonnxruntime_providers_cuda.so \
+          /tmp/wheels/onnxruntime/capi/libonnxruntime_providers_shared.so /opt/onnxruntime/ \
+    && find /tmp/wheels/nvidia -name 'lib*.so*' -exec mv -t /opt/onnxruntime {} +
+
+FROM debian:bookworm-slim AS base
+RUN useradd --system --uid 10001 --home-dir /var/lib/atelier --create-home atelier
+COPY --from=build /atelier /usr/local/bin/atelier
+# A named volume that is mounted here first begins with what is here: the demo release.
+COPY --chown=atelier models/demo /models/demo
+ENV ORT_DYLIB_PATH=/opt/onnxruntime/libonnxruntime.so \
+    LD_LIBRARY_PATH=/opt/onnxruntime \
+    ATELIER__SERVER__ADDRESS=0.0.0.0:8080 \
+    ATELIER__DATABASE__URL=sqlite:/var/lib/atelier/atelier.db \
+    ATELIER__MODELS__FOLDER=/models
+USER atelier
+WORKDIR /var/lib/atelier
+EXPOSE 8080
+HEALTHCHECK --interval=10s --timeout=12s --start-period=60s --retries=3 CMD ["atelier", "check-health"]
+ENTRYPOINT ["atelier"]
+CMD ["serve"]
+
+FROM base AS atelier-gpu
+COPY --from=onnxruntime-gpu /opt/onnxruntime /opt/onnxruntime
+# Refuses to start where the GPU does not answer: a fallback to the CPU would show in the latency first.
+ENV ATELIER__ENGINE__DEVICE=cuda
+
+# The last one is what `docker build .` makes.
+FROM base AS atelier
+COPY --from=onnxruntime /opt/onnxruntime /opt/onnxruntime

@@ -1,0 +1,309 @@
+//! `atelier complete`: outfits in files completed into files.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::Path,
+    process::{Command, Output, Stdio},
+    time::Duration,
+};
+
+use atelier::{
+    domain::{OpenOutfit, Outfit, Schema, Slot, Slots},
+    exchange::{Format, Shape, Writer},
+};
+use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{atelier, path, run, said};
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::{Service, models, rows},
+};
+
+contracts!(
+    answers_as_the_service_does,
+    bad_rows_are_told_and_may_be_left_out,
+    what_was_killed_goes_on,
+    files_take_the_databases_place,
+    mistakes_are_told_before_anything_is_done,
+);
+
+/// Folders of parts, and the program on them.
+struct Parts {
+    input: TempDir,
+    output: TempDir,
+}
+
+/// Suggestions by row, slot and rank: customer, article, probability.
+type Suggestions = BTreeMap<(i64, i64, i64), (String, String, f64)>;
+
+impl Parts {
+    fn new() -> Self {
+        Self { input: tempfile::tempdir().unwrap(), output: tempfile::tempdir().unwrap() }
+    }
+
+    fn put(&self, name: &str, rows: &[Value]) {
+        let lines: String = rows.iter().map(|row| format!("{row}\n")).collect();
+        fs::write(self.input.path().join(name), lines).unwrap();
+    }
+
+    fn command(&self, db: &TestDatabase, flags: &[&str]) -> Command {
+        let mut command = atelier(db, &["complete", "--input", path(self.input.path())]);
+        command.args(["--output", path(self.output.path()), "--models", path(&models()), "--device", "cpu"]);
+        command.args(flags);
+        command
+    }
+
+    async fn run(&self, db: &TestDatabase, flags: &[&str]) -> Output {
+        run(self.command(db, flags)).await
+    }
+
+    async fn done(&self, db: &TestDatabase, flags: &[&str]) -> String {
+        let output = self.run(db, flags).await;
+        assert!(output.status.success(), "{}", said(&output));
+        said(&output)
+    }
+
+    /// The names of the parts that are there, in order.
+    fn written(&self) -> Vec<String> {
+        let names = fs::read_dir(self.output.path()).unwrap();
+        let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
+        names.sort_unstable();
+        names
+    }
+
+    fn read(&self, name: &str) -> Suggestions {
+        let path = self.output.path().join(name);
+        let from_json = |line: &str| {
+            let row: Value = serde_json::from_str(line).unwrap();
+            let number = |name: &str| row[name].as_i64().unwrap();
+            let text = |name: &str| row[name].as_str().unwrap().to_owned();
+            let key = (number("row"), number("slot"), number("rank"));
+            (key, (text("customer"), text("article"), row["probability"].as_f64().unwrap()))
+        };
+        if name.ends_with("jsonl") {
+            return fs::read_to_string(path).unwrap().lines().map(from_json).collect();
+        }
+        let file = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+        let rows = file.into_iter().map(|row| {
+            let row = row.unwrap();
+            let names: Vec<&str> = row.get_column_iter().map(|(name, _)| name.as_str()).collect();
+            assert_eq!(names, ["row", "customer", "slot", "rank", "article", "probability"]);
+            let key =
+                (row.get_long(0).unwrap(), row.get_int(2).unwrap().into(), row.get_int(3).unwrap().into());
+            let text = |column| row.get_string(column).unwrap().clone();
+            (key, (text(1), text(4), row.get_double(5).unwrap()))
+        });
+        rows.collect()
+    }
+}
+
+/// The demo's outfits with one slot blank, in a Parquet file like `atelier export` writes.
+fn write_parquet(file: &Path, outfits: &[Outfit]) {
+    let open = |outfit: &Outfit| {
+        let mut slots: Vec<Slot> = outfit.articles().iter().cloned().map(Slot::Article).collect();
+        slots[1] = Slot::Blank;
+        OpenOutfit {
+            customer: outfit.customer.clone(),
+            slots: Slots::new(slots).unwrap(),
+            features: outfit.features.clone(),
+        }
+    };
+    let outfits: Vec<OpenOutfit> = outfits.iter().map(open).collect();
+    let mut shape = Shape::new(&Schema::default_schema());
+    outfits.iter().for_each(|outfit| shape.see(outfit));
+    let mut writer = Writer::create(file, Format::Parquet, &shape).unwrap();
+    outfits.iter().for_each(|outfit| writer.write(outfit).unwrap());
+    writer.finish().unwrap();
+}
+
+async fn answers_as_the_service_does(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let parts = Parts::new();
+    let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(40).collect();
+    write_parquet(&parts.input.path().join("part-00000.parquet"), &outfits);
+    let two = json!({"customer": "c-014871", "articles": ["", "a-01317", null, "a-00170"], "features": {"occasion": "office"}});
+    let described =
+        json!({"customer": "someone", "articles": "a-00315|a-01317|a-00587", "features": {"age": 30}});
+    parts.put("part-00001.jsonl", &[two, described]);
+    let flags = ["--k", "4", "--method", "np", "--max-price", "200"];
+    let said = parts.done(&db, &flags).await;
+    assert!(said.contains("np of demo on cpu, "), "{said}");
+    assert!(said.contains("part-00000.parquet: 40 outfits, 160 suggestions, in "), "{said}");
+
+    let filters = json!({"price": {"max": 200}});
+    let first = parts.read("part-00000.parquet");
+    assert_eq!(first.len(), 160);
+    for (row, outfit) in (1..).zip(&outfits) {
+        let mut slots: Vec<Option<&str>> = outfit.articles().iter().map(|id| Some(id.as_str())).collect();
+        slots[1] = None;
+        let occasion = outfit.features.get("occasion");
+        let features = occasion.map_or(json!({}), |_| {
+            let line = atelier::exchange::json_line(outfit, &Schema::default_schema());
+            serde_json::from_str::<Value>(&line).unwrap()["features"].clone()
+        });
+        let asked = json!({"customer": outfit.customer.as_str(), "outfit": slots, "features": features,
+            "method": "np", "k": 4, "filters": filters});
+        let answer = service.asked("/complete", &asked).await;
+        for (rank, suggestion) in (1..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
+            let (customer, article, probability) = &first[&(row, 1, rank)];
+            assert_eq!(customer, outfit.customer.as_str());
+            assert_eq!(article, suggestion["article"]["id"].as_str().unwrap(), "{row}, {rank}");
+            assert!((probability - suggestion["probability"].as_f64().unwrap()).abs() < 1e-5);
+        }
+    }
+    let second = parts.read("part-00001.jsonl");
+    assert_eq!(second.len(), 12, "four for each of two blanks, and for one article more");
+    assert_eq!(
+        second.keys().map(|(row, slot, _)| (*row, *slot)).collect::<Vec<_>>()[..8],
+        [[(1, 0); 4], [(1, 2); 4]].concat()
+    );
+    let answer = service
+        .asked(
+            "/complete",
+            &json!({"features": {"age": 30},
+        "outfit": ["a-00315", "a-01317", "a-00587"], "method": "np", "k": 4, "filters": filters}),
+        )
+        .await;
+    assert_eq!(answer["blanks"][0]["suggestions"][0]["article"]["id"], second[&(2, 3, 1)].1);
+
+    // Nothing is done twice.
+    let said = parts.done(&db, &flags).await;
+    assert!(said.contains("part-00000.parquet: is there already") && !said.contains("np of demo"), "{said}");
+}
+
+async fn bad_rows_are_told_and_may_be_left_out(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let parts = Parts::new();
+    let good = json!({"customer": "c-014871", "articles": ["a-01317", null]});
+    let rows = [
+        good.clone(),
+        json!({"customer": "nobody", "articles": ["a-01317", null]}),
+        json!({"customer": "c-014871", "articles": ["a-1", null]}),
+        json!({"customer": "c-014871", "articles": 5}),
+        json!({"customer": "c-014871", "articles": ["a-00315", "a-01317", "a-00587", "a-00170", "a-00042", "a-00059", "a-01080", "a-01347"]}),
+    ];
+    parts.put("part-0.jsonl", &rows);
+    parts.put("part-1.jsonl", &[good]);
+    let output = parts.run(&db, &["--k", "2"]).await;
+    assert_eq!(output.status.code(), Some(1));
+    let told = said(&output);
+    for line in [
+        "part-0.jsonl, row 2: customer nobody is not known, and the row has no features",
+        "part-0.jsonl, row 3: /outfit/0: there is no article a-1",
+        "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
+        "part-0.jsonl, row 5: /outfit: an outfit has at most 8 slots; these are all taken",
+        "part-0.jsonl: not written. Mend the 4 bad rows, or leave them out with --skip-bad",
+        "part-1.jsonl: 1 outfits, 2 suggestions, in ",
+        "note: ",
+    ] {
+        assert!(told.contains(line), "{line} in {told}");
+    }
+    assert_eq!(parts.written(), ["part-1.jsonl"], "the others are not held up");
+    let told = parts.done(&db, &["--k", "2", "--skip-bad"]).await;
+    assert!(told.contains("part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows left out, in "), "{told}");
+    assert_eq!(parts.read("part-0.jsonl").len(), 2);
+    service.stop().await;
+}
+
+async fn what_was_killed_goes_on(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let (whole, killed) = (Parts::new(), Parts::new());
+    let outfits: Vec<Value> = rows::<Outfit>()
+        .iter()
+        .take(150)
+        .map(|outfit| {
+            let articles: Vec<&str> = outfit.articles().iter().skip(1).map(|id| id.as_str()).collect();
+            json!({"customer": outfit.customer.as_str(), "articles": articles})
+        })
+        .collect();
+    let names: Vec<String> = (0..6).map(|number| format!("part-{number:05}.jsonl")).collect();
+    for name in &names {
+        whole.put(name, &outfits);
+        killed.put(name, &outfits);
+    }
+    whole.done(&db, &["--share", "0/2"]).await;
+    assert_eq!(whole.written().len(), 3);
+    whole.done(&db, &["--share", "1/2"]).await;
+    assert_eq!(whole.written(), names, "two processes make it all");
+
+    let mut command = killed.command(&db, &[]);
+    let before = tokio::task::spawn_blocking(move || {
+        let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+        // As the power goes: with no chance to tidy up.
+        while killed.written().len() < 2 {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed
+    });
+    let killed = before.await.unwrap();
+    let there = killed.written();
+    assert!((2..6).contains(&there.len()), "{there:?}");
+    let stamp = |name: &String| fs::metadata(killed.output.path().join(name)).unwrap().modified().unwrap();
+    let stamps: Vec<_> = there.iter().map(stamp).collect();
+    killed.done(&db, &[]).await;
+    assert_eq!(there.iter().map(stamp).collect::<Vec<_>>(), stamps, "what was there was not made again");
+    assert_eq!(killed.written(), names);
+    for name in &names {
+        let (one, other) = (whole.read(name), killed.read(name));
+        assert_eq!(one.len(), 10 * outfits.len());
+        assert!(one.keys().eq(other.keys()));
+        for ((a, one), (b, other)) in
+            one.values().map(|(a, _, p)| (a, p)).zip(other.values().map(|(a, _, p)| (a, p)))
+        {
+            assert_eq!(a, b);
+            assert!((one - other).abs() < 1e-5, "{one} {other}");
+        }
+    }
+    service.stop().await;
+}
+
+/// A job on a cluster needs no database.
+async fn files_take_the_databases_place(db: TestDatabase) {
+    let parts = Parts::new();
+    let demo = models().join("demo");
+    parts.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": ["a-01317", null, "a-00315"]})]);
+    let nowhere = ["--database", "sqlite:/nowhere/at/all.db"];
+    let customers = demo.join("customers.jsonl");
+    parts.done(&db, &[&nowhere[..], &["--customers", path(&customers)]].concat()).await;
+    let all = parts.read("part-0.jsonl");
+    assert_eq!(all.len(), 10);
+
+    // A catalogue of three: one is in the outfit, two are left.
+    let few = Parts::new();
+    let lines = fs::read_to_string(demo.join("articles.jsonl")).unwrap();
+    let three: String = lines.lines().skip(314).take(3).map(|line| format!("{line}\n")).collect();
+    let articles = few.output.path().join(".articles.jsonl");
+    fs::write(&articles, three).unwrap();
+    few.put(
+        "part-0.jsonl",
+        &[json!({"customer": "x", "articles": ["a-00315", null], "features": {"age": 40}})],
+    );
+    few.done(&db, &[&nowhere[..], &["--articles", path(&articles), "--allow-no-gos"]].concat()).await;
+    assert_eq!(few.read("part-0.jsonl").len(), 2);
+}
+
+async fn mistakes_are_told_before_anything_is_done(db: TestDatabase) {
+    let parts = Parts::new();
+    let refused = async |flags: &[&str]| {
+        let output = parts.run(&db, flags).await;
+        assert!(!output.status.success());
+        said(&output)
+    };
+    let empty = refused(&[]).await;
+    assert!(empty.contains("holds no parts: files that end in .parquet, .jsonl or .ndjson"), "{empty}");
+    parts.put("part-0.jsonl", &[json!({"customer": "c", "articles": ["a"]})]);
+    let told = refused(&["--k", "0"]).await;
+    assert!(told.contains("--k is from 1 to 250, found 0"), "{told}");
+    let told = refused(&["--share", "2/2"]).await;
+    assert!(told.contains("a share is INDEX/COUNT with the index from 0 up, as in 0/4"), "{told}");
+    let told = refused(&["--method", "gs-u"]).await;
+    assert!(told.contains("there is no method \"gs-u\""), "{told}");
+    assert!(parts.written().is_empty());
+}

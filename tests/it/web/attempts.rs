@@ -1,0 +1,298 @@
+//! What nobody gets by with: every page for every role and for nobody, forms without their token, sessions that are
+//! over, texts that would be something else.
+
+use std::time::{Duration, SystemTime};
+
+use atelier::{
+    access::Token,
+    store::{Name, Role, TokenHash},
+};
+use serde_json::json;
+
+use super::{Browser, Service, browser, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    each_page_is_for_its_role_and_no_other,
+    each_form_is_for_its_role_and_of_its_session,
+    the_tables_here_name_every_page,
+    a_session_that_is_over_opens_nothing,
+    texts_stay_texts_on_every_page,
+    no_text_becomes_a_header,
+    files_are_served_from_one_folder_only,
+    a_form_is_short,
+);
+
+/// Each page and the least role that sees it; None is for everybody.
+const PAGES: [(&str, Option<Role>); 21] = [
+    ("/studio", Some(Role::Stylist)),
+    ("/personas", Some(Role::Stylist)),
+    ("/password", Some(Role::Stylist)),
+    ("/side-by-side", Some(Role::Analyst)),
+    ("/side-by-side.csv", Some(Role::Analyst)),
+    ("/evaluation", Some(Role::Analyst)),
+    ("/evaluation/segments", Some(Role::Analyst)),
+    ("/evaluation/cases", Some(Role::Analyst)),
+    ("/evaluation/cases.csv", Some(Role::Analyst)),
+    ("/evaluation/customers", Some(Role::Analyst)),
+    ("/operations", Some(Role::Admin)),
+    ("/operations/releases", Some(Role::Admin)),
+    ("/operations/releases/demo", Some(Role::Admin)),
+    ("/operations/routing", Some(Role::Admin)),
+    ("/operations/routing/change", Some(Role::Admin)),
+    ("/access", Some(Role::Admin)),
+    ("/access/people/1", Some(Role::Admin)),
+    ("/access/keys", Some(Role::Admin)),
+    ("/access/audit", Some(Role::Admin)),
+    ("/sign-in", None),
+    ("/pictures/coat.svg", None),
+];
+
+type Fields = &'static [(&'static str, &'static str)];
+
+/// Each form, the least role that may send it, and what would be sent.
+const FORMS: [(&str, Role, Fields); 11] = [
+    (
+        "/studio/feedback",
+        Role::Stylist,
+        &[("view", "slot="), ("completion_id", "x"), ("verdict", "accepted/0/1/a")],
+    ),
+    ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
+    ("/password", Role::Stylist, &[("password", "short")]),
+    ("/operations/releases/demo", Role::Admin, &[]),
+    ("/operations/routing", Role::Admin, &[("default_method", "none")]),
+    ("/access", Role::Admin, &[("name", "Mallory"), ("role", "admin")]),
+    ("/access/people/1", Role::Admin, &[("role", "stylist")]),
+    ("/access/people/1/disable", Role::Admin, &[]),
+    ("/access/keys", Role::Admin, &[("label", "x"), ("scope", "admin")]),
+    ("/access/keys/1/revoke", Role::Admin, &[]),
+    ("/sign-out", Role::Stylist, &[]),
+];
+
+const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
+
+async fn each_page_is_for_its_role_and_no_other(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let nobody = browser();
+    for (path, role) in PAGES {
+        let answer = nobody.get(format!("{}{path}", service.url)).header("accept", "text/html").send().await;
+        let answer = answer.unwrap();
+        if role.is_none() {
+            assert_eq!(answer.status(), 200, "{path} for nobody");
+            continue;
+        }
+        assert_eq!(answer.status(), 303, "{path} for nobody");
+        assert!(header(&answer, "location").starts_with("/sign-in"), "{path}");
+    }
+    for own in ROLES {
+        let browser = service.signed_in(own).await;
+        for (path, role) in PAGES {
+            let answer = browser.get(path).await;
+            let status = answer.status();
+            let text = answer.text().await.unwrap();
+            if role.is_some_and(|role| own < role) {
+                assert_eq!(status, 403, "{path} for {own}");
+                assert!(text.contains(&format!("yours is {own}")), "{path} for {own}: {text}");
+            } else {
+                // A page may still find that its address says too little, or that there is nobody of that number.
+                assert!(![401, 403, 500].contains(&status.as_u16()), "{path} for {own}: {status} {text}");
+            }
+        }
+    }
+}
+
+async fn each_form_is_for_its_role_and_of_its_session(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stranger = service.signed_in(Role::Admin).await.session.form_token();
+    let before =
+        (service.store.people().list().await.unwrap(), service.store.audit().list(None, 99).await.unwrap());
+    for (path, role, fields) in FORMS {
+        let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
+        let bare = browser().post(format!("{}{path}", service.url)).body(form);
+        let bare = bare.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
+        assert!([401, 403].contains(&bare.status().as_u16()), "{path} for nobody: {}", bare.status());
+        for own in ROLES {
+            let browser = service.signed_in(own).await;
+            // With its own session and no token, one made up, or another session's.
+            for csrf in ["", "0", &stranger] {
+                let sent: Vec<(&str, &str)> = fields.iter().copied().chain([("csrf", csrf)]).collect();
+                let answer = browser.post_bare(path, &sent).await;
+                assert_eq!(answer.status(), 403, "{path} for {own} with the token {csrf:?}");
+            }
+            if own < role {
+                let answer = browser.post(path, fields).await;
+                assert_eq!(answer.status(), 403, "{path} for {own}");
+                assert!(answer.text().await.unwrap().contains(&format!("yours is {own}")), "{path}");
+            }
+        }
+    }
+    let after =
+        (service.store.people().list().await.unwrap(), service.store.audit().list(None, 99).await.unwrap());
+    let names = |people: &[atelier::store::Person]| {
+        people.iter().map(|one| (one.name.clone(), one.role)).collect::<Vec<_>>()
+    };
+    assert!(
+        names(&after.0).iter().all(|(name, role)| name.as_str() == format!("Some {role}")),
+        "{:?}",
+        after.0
+    );
+    assert_eq!(after.1, before.1, "nothing was done");
+}
+
+/// A page that is added is tried here, too.
+async fn the_tables_here_name_every_page(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let shown = format!("{:?}", atelier::web::app(service.state.clone()));
+    let document = service.json("/openapi.json").await;
+    let named = |path: &str| {
+        let known = PAGES.iter().map(|(known, _)| *known).chain(FORMS.iter().map(|(known, ..)| *known));
+        known
+            .chain(["/", "/sign-in/x", "/static/x", "/access/people/1/disable"])
+            .any(|known| is_of(known, path))
+    };
+    let routed = shown.split('"').filter(|part| part.starts_with('/'));
+    for path in routed.filter(|path| document["paths"][*path].is_null()) {
+        assert!(named(path), "{path} is in no table of tests/it/web/attempts.rs");
+    }
+}
+
+/// Whether an address is one of the route's.
+fn is_of(address: &str, route: &str) -> bool {
+    let (address, route): (Vec<_>, Vec<_>) = (address.split('/').collect(), route.split('/').collect());
+    address.len() == route.len()
+        && address
+            .iter()
+            .zip(&route)
+            .all(|(part, of)| part == of || (of.starts_with('{') && !part.is_empty()))
+}
+
+async fn a_session_that_is_over_opens_nothing(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let now = SystemTime::now().into();
+    let browser = service.signed_in(Role::Admin).await;
+    let closed = async |browser: &Browser, why: &str| {
+        let answer = browser.get("/access").await;
+        assert_eq!(
+            (answer.status().as_u16(), header(&answer, "location")),
+            (303, "/sign-in?next=%2Faccess"),
+            "{why}"
+        );
+        let form = browser.post("/access", &[("name", "Mallory"), ("role", "admin")]).await;
+        assert_eq!(form.status(), 401, "{why}");
+    };
+    let person = service.state.access.session(&browser.session, now).await.unwrap().unwrap().person;
+
+    let made_up = Token::parse(&"ab".repeat(32)).unwrap();
+    closed(&Browser { session: made_up.clone(), ..service.signed_in(Role::Admin).await }, "made up").await;
+    let (long_ago, since) = (now, now + Duration::from_millis(1));
+    service
+        .store
+        .sessions()
+        .create(&TokenHash::of(made_up.as_str()), person.id, long_ago, since)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    closed(&Browser { session: made_up, ..service.signed_in(Role::Admin).await }, "expired").await;
+
+    service.store.people().create(&Name::new("Another").unwrap(), Role::Admin, now).await.unwrap();
+    service.store.people().set_disabled(person.id, Some(now)).await.unwrap();
+    closed(&browser, "disabled").await;
+    service.store.people().set_disabled(person.id, None).await.unwrap();
+    assert_eq!(browser.get("/access").await.status(), 200, "enabled again");
+    service.store.people().set_password_hash(person.id, "x").await.unwrap();
+    closed(&browser, "a new password").await;
+}
+
+async fn texts_stay_texts_on_every_page(db: TestDatabase) {
+    const EVIL: &str = "<img src=x onerror=alert(1)>\"'&amp;{{7*7}}";
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let article =
+        json!({"type": "coat", "name": EVIL, "brand": EVIL, "colour": EVIL, "image": "javascript:alert(1)"});
+    assert_eq!(service.put("/articles/a-evil", &article).await.status(), 201);
+    let id = "c<b>\"'";
+    let path = format!("/customers/{}", form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>());
+    let customer = json!({"features": {"gender": EVIL, "preferred_brands": [EVIL]}});
+    assert_eq!(service.put(&path, &customer).await.status(), 201);
+    let outfit = json!({"customer": id, "articles": ["a-evil", "a-00134", "a-00568", "a-00259"], "features": {"occasion": EVIL}});
+    assert_eq!(service.ask("/outfits", &outfit).await.0, 201);
+    let key = [("label", EVIL), ("scope", "complete"), ("days", "90")];
+    let made = admin.post("/access/keys", &key).await.text().await.unwrap();
+    let named = admin.post("/access", &[("name", EVIL), ("role", "stylist")]).await.text().await.unwrap();
+    let who = form_urlencoded::byte_serialize(id.as_bytes()).collect::<String>();
+    let mut seen = vec![made, named];
+    for path in [
+        "/studio".to_owned(),
+        format!("/studio?find={who}"),
+        format!("/studio?customer={who}"),
+        format!(
+            "/studio?customer={who}&slot=a-evil&slot=&slot=a-00134&slot=a-00568&if.gender={who}&pick=1&search=img"
+        ),
+        format!("/side-by-side?customer={who}&slot=a-evil&slot=&slot=a-00134&truth=a-00568"),
+        "/evaluation/cases".to_owned(),
+        format!("/personas?customer={who}"),
+        "/access".to_owned(),
+        "/access/keys".to_owned(),
+        "/access/audit".to_owned(),
+        format!("/nothing/{who}"),
+        format!("/sign-in?next={who}"),
+    ] {
+        seen.push(admin.get(&path).await.text().await.unwrap());
+    }
+    assert!(seen.iter().any(|html| html.contains("&#60;img src=x")), "the texts are shown");
+    for html in seen {
+        for tag in ["<img src=x", "<b>\"", "javascript:"] {
+            assert!(!html.contains(tag), "{tag} in {html}");
+        }
+    }
+}
+
+async fn no_text_becomes_a_header(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let browser = service.signed_in(Role::Stylist).await;
+    for path in [
+        "/studio?customer=x%0d%0aSet-Cookie:%20a=b",
+        "/sign-in?next=/x%0d%0aSet-Cookie:%20a=b",
+        "/pictures/coat%0d%0aSet-Cookie:%20a=b.svg",
+        "/evaluation/cases.csv?customer=x%0d%0aSet-Cookie:%20a=b",
+    ] {
+        let answer = browser.get(path).await;
+        assert_eq!(header(&answer, "set-cookie"), "", "{path}");
+        assert!(answer.status().as_u16() < 500, "{path}");
+    }
+    let admin = service.signed_in(Role::Admin).await;
+    let answer = admin.post("/access", &[("name", "x\r\nSet-Cookie: a=b"), ("role", "stylist")]).await;
+    assert!(answer.status().is_client_error(), "{}", answer.status());
+}
+
+async fn files_are_served_from_one_folder_only(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    for path in [
+        "/static/..%2f..%2fCargo.toml",
+        "/static/%2e%2e/Cargo.toml",
+        "/static//etc/passwd",
+        "/static/atelier.css/../../Cargo.toml",
+        "/static/licences/htmx.txt",
+        "/operations/releases/..%2f..%2fetc",
+        "/operations/releases/%2e%2e",
+        "/pictures/..%2f..%2fCargo.toml",
+    ] {
+        let answer = admin.get(path).await;
+        assert!([404, 422].contains(&answer.status().as_u16()), "{path}: {}", answer.status());
+        let text = answer.text().await.unwrap();
+        assert!(!text.contains("[package]") && !text.contains("root:"), "{path}: {text}");
+    }
+}
+
+async fn a_form_is_short(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let browser = service.signed_in(Role::Stylist).await;
+    let long = "x".repeat(1 << 18);
+    let answer = browser.post("/studio/outfits", &[("view", &long)]).await;
+    assert_eq!(answer.status(), 413);
+    let answer = browser.post("/password", &[("password", &"x".repeat(300))]).await;
+    assert_eq!(answer.status(), 422);
+    let many = format!("/studio?{}", "exclude=a-00134&".repeat(3000));
+    assert!(browser.get(&many).await.status().as_u16() < 500);
+}

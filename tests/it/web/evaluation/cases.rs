@@ -1,0 +1,206 @@
+//! The case explorer, held against the single answers as they are read here: by rows, in another way than the
+//! service reads them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fs::File,
+};
+
+use atelier::{domain::Customer, store::Role};
+use parquet::{
+    file::{reader::FileReader, serialized_reader::SerializedFileReader},
+    record::RowAccessor,
+};
+
+use super::text;
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::{Service, header, models, rows},
+};
+
+contracts!(
+    the_first_case_is_the_one_where_they_differ_most,
+    cases_can_be_narrowed_down_and_turned_around,
+    customers_are_sorted_by_the_mean_of_their_cases,
+    cases_as_a_file,
+);
+
+/// A row of `ranks.parquet`.
+struct Answered {
+    customer: String,
+    seen: bool,
+    articles: Vec<String>,
+    slot: usize,
+    article: String,
+    kind: String,
+    /// Rank and cross-entropy, by method.
+    gsu: (f32, f32),
+    none: (f32, f32),
+}
+
+impl Answered {
+    fn difference(&self) -> f32 {
+        self.none.1 - self.gsu.1
+    }
+
+    /// How the case opens in Side by side.
+    fn link(&self) -> String {
+        let slots = self.articles.iter().enumerate();
+        let slots =
+            slots.map(|(slot, id)| if slot == self.slot { "slot=".into() } else { format!("slot={id}") });
+        format!(
+            "/side-by-side?customer={}&#38;{}&#38;truth={}&#38;method=none&#38;method=gsu",
+            self.customer,
+            slots.collect::<Vec<_>>().join("&#38;"),
+            self.article
+        )
+    }
+}
+
+fn answers() -> Vec<Answered> {
+    let file = SerializedFileReader::new(File::open(models().join("demo/ranks.parquet")).unwrap()).unwrap();
+    let names: Vec<String> = file
+        .metadata()
+        .file_metadata()
+        .schema()
+        .get_fields()
+        .iter()
+        .map(|field| field.name().to_owned())
+        .collect();
+    let place = |name: &str| names.iter().position(|other| other == name).unwrap();
+    let answered = |row: parquet::record::Row| {
+        let text = |name: &str| row.get_string(place(name)).unwrap().clone();
+        let both = |method: &str| {
+            let of = |what: &str| row.get_float(place(&format!("{method}.{what}"))).unwrap();
+            (of("rank"), of("cross_entropy"))
+        };
+        Answered {
+            customer: text("customer"),
+            seen: row.get_bool(place("seen")).unwrap(),
+            articles: text("articles").split('|').map(str::to_owned).collect(),
+            slot: usize::try_from(row.get_int(place("slot")).unwrap()).unwrap(),
+            article: text("article"),
+            kind: text("type"),
+            gsu: both("gsu"),
+            none: both("none"),
+        }
+    };
+    file.get_row_iter(None).unwrap().map(|row| answered(row.unwrap())).collect()
+}
+
+/// Those of customers whom the demo's database has.
+fn known_answers() -> Vec<Answered> {
+    let known: HashSet<String> =
+        rows::<Customer>().into_iter().map(|customer| customer.id.to_string()).collect();
+    answers().into_iter().filter(|answered| known.contains(&answered.customer)).collect()
+}
+
+/// The links to Side by side, in their order.
+fn links(html: &str) -> Vec<String> {
+    let links = html.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    links.filter(|link| link.starts_with("/side-by-side?")).map(str::to_owned).collect()
+}
+
+async fn the_first_case_is_the_one_where_they_differ_most(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let html = analyst.page("/evaluation/cases?first=gsu&second=none").await;
+    assert!(html.len() < 60_000, "{} bytes", html.len());
+    let mut all = known_answers();
+    assert!(text(&html).contains(&format!("{},{:03} cases", all.len() / 1000, all.len() % 1000)));
+    all.sort_by(|one, other| other.difference().total_cmp(&one.difference()));
+    let expected: Vec<String> = all.iter().take(12).map(Answered::link).collect();
+    assert_eq!(links(&html), expected);
+    let first = &all[0];
+    assert!(text(&html).contains(&format!("gsu rank {}", first.gsu.0)), "{}", text(&html));
+    assert!(text(&html).contains(&format!("none rank {}", first.none.0)));
+
+    // What it links to is there, and marks the true article.
+    let opened = analyst.page(&expected[0].replace("&#38;", "&")).await;
+    assert!(opened.contains(&first.article), "{opened}");
+    // The second page goes on where the first one ends.
+    let second = links(&analyst.page("/evaluation/cases?first=gsu&second=none&page=2").await);
+    assert_eq!(second[0], all[12].link());
+    let past = analyst.page("/evaluation/cases?first=gsu&second=none&page=9999").await;
+    assert!(past.contains("No case fits"));
+}
+
+async fn cases_can_be_narrowed_down_and_turned_around(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let base = "/evaluation/cases?first=gsu&second=none";
+    let shown = async |query: &str| links(&analyst.page(&format!("{base}&{query}")).await);
+    let best = |all: &[Answered], key: &dyn Fn(&Answered) -> f32| {
+        all.iter().min_by(|one, other| key(one).total_cmp(&key(other))).unwrap().link()
+    };
+    let mut all = known_answers();
+    assert_eq!(shown("lead=second").await[0], best(&all, &Answered::difference));
+    assert_eq!(shown("by=rank").await[0], best(&all, &|one| one.gsu.0 - one.none.0));
+    all.retain(|one| one.kind == "coat" && !one.seen);
+    assert_eq!(shown("type=coat&seen=no").await[0], best(&all, &|one| -one.difference()));
+    let customer = all[0].customer.clone();
+    let own: Vec<Answered> = known_answers().into_iter().filter(|one| one.customer == customer).collect();
+    assert_eq!(shown(&format!("customer={customer}")).await.len(), own.len().min(12));
+
+    // All of the evaluation: the customers who are not here are told of, and lead nowhere.
+    let html = analyst.page(&format!("{base}&known=no")).await;
+    assert!(text(&html).contains("9,898 cases"));
+    let strangers = html.matches("this customer is not known here").count();
+    assert_eq!(strangers + links(&html).len(), 12);
+    assert!(strangers > 0);
+    // A form as browsers send it, with what was left open.
+    let open = "by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=";
+    assert_eq!(shown(open).await, shown("").await);
+    let nobody = analyst.page(&format!("{base}&customer=c-nobody")).await;
+    assert!(nobody.contains("No case fits"));
+}
+
+async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let html = analyst.page("/evaluation/customers?first=gsu&second=none").await;
+    let mut sums: HashMap<String, (f64, f64)> = HashMap::new();
+    for answered in known_answers() {
+        let (sum, count) = sums.entry(answered.customer.clone()).or_default();
+        *sum += f64::from(answered.difference());
+        *count += 1.0;
+    }
+    let mean = |(sum, count): &(f64, f64)| sum / count;
+    let (customer, most) = sums.iter().max_by(|one, other| mean(one.1).total_cmp(&mean(other.1))).unwrap();
+    let first = html.split("<tbody>").nth(1).unwrap().split("</tr>").next().unwrap();
+    assert!(first.contains(&format!("<th scope=\"row\">{customer}</th>")), "{customer}: {first}");
+    let cells = first.split("<td class=\"number\">").skip(1).map(|cell| cell.split('<').next().unwrap());
+    let cells: Vec<&str> = cells.collect();
+    assert_eq!(cells[0], most.1.to_string());
+    assert!((cells[1].parse::<f64>().unwrap() - mean(most)).abs() < 6e-4, "{first}");
+    assert!(first.contains(&format!("customer={customer}&#38;known=yes")), "{first}");
+    assert!(text(&html).contains(&format!("{} customers", sums.len())));
+}
+
+async fn cases_as_a_file(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let answer = analyst.get("/evaluation/cases.csv?first=gsu&second=none&type=coat&known=no").await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "content-type"), "text/csv; charset=utf-8");
+    assert_eq!(header(&answer, "content-disposition"), "attachment; filename=\"demo-gsu-none-cases.csv\"");
+    let text = answer.text().await.unwrap();
+    let lines: Vec<&str> = text.split_terminator("\r\n").collect();
+    assert_eq!(
+        lines[0],
+        "outfit,slot,customer,seen,type,article,articles,gsu.rank,none.rank,gsu.log_probability,none.log_probability,\
+         difference"
+    );
+    let mut coats: Vec<Answered> = answers().into_iter().filter(|one| one.kind == "coat").collect();
+    coats.sort_by(|one, other| other.difference().total_cmp(&one.difference()));
+    assert_eq!(lines.len(), coats.len() + 1);
+    for (line, coat) in lines[1..].iter().zip(&coats) {
+        let cells: Vec<&str> = line.split(',').collect();
+        assert_eq!(
+            cells[2..7],
+            [&*coat.customer, &coat.seen.to_string(), "coat", &coat.article, &coat.articles.join("|")]
+        );
+        assert_eq!((cells[7], cells[8]), (&*coat.gsu.0.to_string(), &*coat.none.0.to_string()));
+        assert!((cells[11].parse::<f32>().unwrap() - coat.difference()).abs() < 1e-5, "{line}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Releases whose evaluation is missing or damaged.
+
+use std::{fs, path::Path};
+
+use atelier::{config::Limits, store::Role};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use super::text;
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::{Service, models},
+};
+
+contracts!(files_that_are_missing_or_damaged_are_told_of);
+
+/// The demo release with something changed, as a folder of releases.
+pub fn demo_but(change: impl FnOnce(&Path, &mut Value)) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = folder.path().join("demo");
+    fs::create_dir(&demo).unwrap();
+    for entry in fs::read_dir(models().join("demo")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, demo.join(path.file_name().unwrap())).unwrap();
+    }
+    let path = demo.join("release.json");
+    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    change(&demo, &mut manifest);
+    fs::write(path, manifest.to_string()).unwrap();
+    folder
+}
+
+/// A file of other content, as the manifest has it too.
+fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
+    fs::write(demo.join(name), content).unwrap();
+    let digest: String =
+        Sha256::digest(content).iter().fold(String::new(), |all, byte| format!("{all}{byte:02x}"));
+    manifest["files"][name] = json!({"bytes": content.len(), "sha256": digest});
+}
+
+async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
+    let folder = demo_but(|demo, manifest| {
+        // Fewer models load faster.
+        manifest["methods"]
+            .as_array_mut()
+            .unwrap()
+            .retain(|one| one["method"] == "none" || one["method"] == "gsu");
+        manifest["files"].as_object_mut().unwrap().remove("evaluation.json");
+        replace(demo, manifest, "ranks.parquet", b"PAR1 and nothing else PAR1");
+    });
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let none = analyst.page("/evaluation/cases").await;
+    assert!(none.contains("No release is served"), "{none}");
+
+    service.offers.serve("demo").await.unwrap();
+    for path in ["/evaluation", "/evaluation/segments"] {
+        let html = analyst.page(path).await;
+        assert!(html.contains("This release brings no evaluation"), "{html}");
+        assert!(html.contains("the release demo has no file evaluation.json"), "{html}");
+        assert!(html.contains("atelier-training release"), "{html}");
+    }
+    for path in ["/evaluation/cases", "/evaluation/customers"] {
+        let html = analyst.page(path).await;
+        assert!(html.contains("ranks.parquet of the release demo cannot be read: "), "{html}");
+    }
+    assert_eq!(analyst.get("/evaluation/cases.csv").await.status(), 404);
+
+    // Figures that make no sense, and single answers that were changed while they were served.
+    let demo = folder.path().join("demo");
+    let path = demo.join("release.json");
+    let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    replace(&demo, &mut manifest, "evaluation.json", b"{\"comparison\": 7}");
+    replace(&demo, &mut manifest, "ranks.parquet", &fs::read(models().join("demo/ranks.parquet")).unwrap());
+    fs::write(&path, manifest.to_string()).unwrap();
+    service.offers.serve("demo").await.unwrap();
+    let html = analyst.page("/evaluation").await;
+    assert!(html.contains("evaluation.json of the release demo cannot be read: invalid type"), "{html}");
+    fs::write(demo.join("ranks.parquet"), "short").unwrap();
+    let html = analyst.page("/evaluation/cases").await;
+    assert!(html.contains("5 bytes, the manifest says 692548"), "{html}");
+    // It is tried again, and then kept: nobody reads the file for every page.
+    fs::copy(models().join("demo/ranks.parquet"), demo.join("ranks.parquet")).unwrap();
+    let whole = analyst.page("/evaluation/cases?known=no").await;
+    assert!(text(&whole).contains("9,898 cases"), "{whole}");
+    fs::remove_file(demo.join("ranks.parquet")).unwrap();
+    assert_eq!(analyst.page("/evaluation/cases?known=no").await, whole);
+
+    // Figures without single answers: everything but the curves.
+    replace(
+        &demo,
+        &mut manifest,
+        "evaluation.json",
+        &fs::read(models().join("demo/evaluation.json")).unwrap(),
+    );
+    manifest["files"].as_object_mut().unwrap().remove("ranks.parquet");
+    fs::write(&path, manifest.to_string()).unwrap();
+    service.offers.serve("demo").await.unwrap();
+    let html = analyst.page("/evaluation").await;
+    assert!(html.contains("the release demo has no file ranks.parquet") && html.contains("3.377"), "{html}");
+}

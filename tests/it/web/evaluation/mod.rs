@@ -1,0 +1,174 @@
+//! `/evaluation`: what the pages show is what the release says, and what is computed of it is computed anew here.
+
+pub mod cases;
+pub mod lack;
+
+use std::fs;
+
+use atelier::store::Role;
+use serde_json::Value;
+
+use super::{Service, browser, header, models};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    figures_are_the_releases_own,
+    curves_and_segments_have_their_numbers,
+    what_makes_no_sense_is_refused,
+    only_analysts_see_it,
+);
+
+fn evaluation() -> Value {
+    serde_json::from_str(&fs::read_to_string(models().join("demo/evaluation.json")).unwrap()).unwrap()
+}
+
+/// A page's text without its tags, for reading.
+fn text(html: &str) -> String {
+    let parts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
+    parts.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The line of a page's first table that begins with this name.
+fn line(html: &str, name: &str) -> String {
+    let head = format!("{name}</th>");
+    let mut lines = html.split("<tr>").filter(|line| line.contains(&head));
+    lines.next().unwrap_or_else(|| panic!("no line {name}: {html}")).to_owned()
+}
+
+async fn figures_are_the_releases_own(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let html = analyst.page("/evaluation").await;
+    assert!(html.len() < 60_000, "{} bytes", html.len());
+    let evaluation = evaluation();
+    let methods = evaluation["comparison"]["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), 10);
+    for method in methods {
+        let line = line(&html, method["method"].as_str().unwrap());
+        let mean = |figure: &str| method[figure]["mean"].as_f64().unwrap();
+        let entropy = format!("{:.3}", mean("cross_entropy"));
+        let percents =
+            ["recall_at_1", "recall_at_5", "recall_at_250"].map(|name| format!("{:.2}", 100.0 * mean(name)));
+        let all = percents.into_iter().chain([entropy, format!("{:.3}", mean("mrr"))]);
+        for figure in all {
+            assert!(line.contains(&format!(">{figure}")), "{figure} in {line}");
+        }
+        let own = evaluation["evaluations"].as_array().unwrap();
+        let own = own.iter().find(|own| own["about"]["method"] == method["method"]).unwrap();
+        let error = own["summary"]["cross_entropy"]["standard_error"].as_f64().unwrap();
+        assert!(line.contains(&format!("± {error:.3}")), "{line}");
+    }
+    for baseline in ["popularity", "popularity, told the type", "co-occurrence"] {
+        assert!(html.contains(&format!("<th scope=\"row\">{baseline}</th>")), "{baseline}");
+    }
+    // The paper's own line, and that it is the best of its columns; ours is another method.
+    assert!(line(&html, "gsu").contains("best\">4.746<span"), "{}", line(&html, "gsu"));
+    assert!(line(&html, "np").contains("best\">3.377<span"), "{}", line(&html, "np"));
+    assert!(line(&html, "none").contains("546,432") && !line(&html, "none").contains("best"));
+    let text = text(&html);
+    for sentence in [
+        "The lowest cross-entropy is that of np, 3.377; none, which sees no customer, has 3.757: a difference of −0.380",
+        "The next, gsu, is 0.036 behind, which is more than the luck of the outfits (p = 0.002).",
+        "first most often by np, in 20.97 % of the slots, least often by latent, in 16.21 %, and popularity in 1.56 %.",
+        "stand here as np, gsu, gs, none, c; in the paper, on its data, as gsu, gs, np, c, none.",
+        "“popularity, told the type” has 2.928, lower than any method",
+    ] {
+        assert!(text.contains(sentence), "{sentence}: {text}");
+    }
+    // Differences, from both sides, and one that is none.
+    assert!(text.contains("▲ −0.344 better −0.365 to −0.323 p 0.002"), "{text}");
+    assert!(text.contains("▼ +0.344 worse +0.323 to +0.365 p 0.002"), "{text}");
+    assert!(text.contains("≈ +0.004 no sure difference −0.008 to +0.017 p 0.426"), "{text}");
+    assert!(!html.contains("style=") && !html.contains("<style"), "the policy allows none");
+
+    let chosen = analyst.page("/evaluation?method=gsx&method=latent&metric=recall_at_5").await;
+    let text = self::text(&chosen);
+    assert!(text.contains("Differences in recall@5") && text.contains("Calibration of gsx"), "{text}");
+    assert!(!text.contains("Calibration of gsu"));
+}
+
+async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let evaluation = evaluation();
+    let of = |name: &str| {
+        let all = evaluation["evaluations"].as_array().unwrap();
+        all.iter().find(|own| own["about"]["method"] == name).unwrap().clone()
+    };
+    let html = analyst.page("/evaluation?method=gsu").await;
+    let recall = |k: &str| 100.0 * of("gsu")["summary"][k]["mean"].as_f64().unwrap();
+    let table = html.split("<caption class=\"visually-hidden\">Recall at k").nth(1).unwrap();
+    for figure in ["recall_at_1", "recall_at_5", "recall_at_250"] {
+        let written = format!("<td class=\"number\">{:.2}</td>", recall(figure));
+        assert!(line(table, "gsu").contains(&written), "{written}: {}", line(table, "gsu"));
+    }
+    let bin = &of("gsu")["calibration"]["bins"][9];
+    let percent = |name: &str| 100.0 * bin[name].as_f64().unwrap();
+    let last = format!("{:.1} → {:.1}", percent("confidence"), percent("accuracy"));
+    assert!(html.contains(&last), "{last}");
+
+    assert!(analyst.page("/evaluation/segments?by=&metric=").await.contains("seen in training or not"));
+    let page = analyst.page("/evaluation/segments?by=gender&metric=recall_at_1&method=np").await;
+    let segments = of("np")["segments"].as_array().unwrap().clone();
+    let female = segments.iter().find(|one| one["by"] == "gender" && one["value"] == "female").unwrap();
+    let figure = &female["summary"]["recall_at_1"];
+    let written = format!(
+        "<td class=\"number\">{:.2} ± {:.2}</td>",
+        100.0 * figure["mean"].as_f64().unwrap(),
+        100.0 * figure["standard_error"].as_f64().unwrap()
+    );
+    assert!(line(&page, "female").contains(&written), "{written}: {}", line(&page, "female"));
+    assert!(line(&page, "female").contains(">5,823<"));
+    assert!(text(&page).contains("270 slots, few"), "a small group is marked");
+    assert!(page.contains("<svg class=\"chart whiskers\"") && page.contains("Recall@1 by gender"));
+
+    // The most there is to show is still a page that loads at once.
+    let all: String = evaluation["comparison"]["methods"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .fold(String::new(), |all, one| format!("{all}&method={}", one["method"].as_str().unwrap()));
+    for path in ["/evaluation?metric=recall_at_5", "/evaluation/segments?by=preferred_brands"] {
+        let size = analyst.page(&format!("{path}{all}")).await.len();
+        assert!(size < 100_000, "{path}: {size} bytes");
+    }
+}
+
+async fn what_makes_no_sense_is_refused(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    for (path, says) in [
+        ("/evaluation?method=bert", "unknown variant `bert`"),
+        ("/evaluation?metric=accuracy", "unknown variant `accuracy`"),
+        ("/evaluation?colour=red", "unknown field `colour`"),
+        ("/evaluation/segments?by=weather", "no segments by"),
+        ("/evaluation/cases?first=gsu&second=gsu", "gsu cannot be held against itself"),
+        ("/evaluation/cases?type=spaceship", "no case has a missing article of type"),
+        ("/evaluation/cases?page=0", "pages are counted from 1"),
+        ("/evaluation/cases?page=x", "invalid digit"),
+        ("/evaluation/cases?seen=maybe", "unknown variant `maybe`"),
+        ("/evaluation/cases?customer=%00", "control characters"),
+        ("/evaluation/cases.csv?by=length", "unknown variant `length`"),
+        ("/evaluation/customers?lead=third", "unknown variant `third`"),
+    ] {
+        let answer = analyst.get(path).await;
+        let status = answer.status();
+        let html = answer.text().await.unwrap();
+        assert_eq!(status, 422, "{path}: {html}");
+        assert!(html.contains("<h1>") && html.contains(says), "{path}: {html}");
+    }
+}
+
+async fn only_analysts_see_it(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    for path in ["", "/segments", "/cases", "/cases.csv", "/customers"] {
+        let path = format!("/evaluation{path}");
+        let answer = stylist.get(&path).await;
+        assert_eq!(answer.status(), 403, "{path}");
+        assert!(answer.text().await.unwrap().contains("takes the role analyst"));
+        let outside = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(outside.status(), 303, "{path}");
+        assert!(header(&outside, "location").starts_with("/sign-in?next=%2Fevaluation"), "{path}");
+    }
+}

@@ -1,0 +1,62 @@
+//! What the dashboard in `deploy/grafana` and the alerts in `deploy/` ask Prometheus for is what a service tells it.
+
+use std::{collections::HashSet, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use super::Service;
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(every_query_asks_for_what_is_told);
+
+/// What Prometheus itself adds.
+const OWN_METRICS: [&str; 1] = ["up"];
+const OWN_LABELS: [&str; 2] = ["job", "instance"];
+/// What a query says beside metrics and labels.
+const WORDS: [&str; 9] =
+    ["sum", "max", "by", "count", "rate", "changes", "histogram_quantile", "__rate_interval", "m"];
+
+async fn every_query_asks_for_what_is_told(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    service.bring_in_demo().await;
+    // Loaded by this service's own engine: that one counts what its models do.
+    service.offers.serve("demo").await.unwrap();
+    let outfit = json!({"customer": "c-014871", "outfit": ["a-00315", "a-01317", "a-00587", null]});
+    service.asked("/complete", &outfit).await;
+    let text = service.get("/metrics").await.text().await.unwrap();
+    let told: HashSet<&str> = text.lines().filter(|line| !line.starts_with('#')).flat_map(words).collect();
+
+    let queries = queries();
+    assert!(queries.len() > 25, "{queries:?}");
+    for query in queries {
+        let named = words(&query).filter(|word| !WORDS.contains(word));
+        for word in named.filter(|word| !OWN_METRICS.contains(word) && !OWN_LABELS.contains(word)) {
+            assert!(told.contains(word), "{word} of the query {query}");
+        }
+    }
+}
+
+/// Names of metrics and of labels; what stands in quotes or is a number is none.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let unquoted = text.split('"').step_by(2);
+    let words = unquoted.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_'))
+}
+
+fn queries() -> Vec<String> {
+    let deploy = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy");
+    let dashboard = fs::read(deploy.join("grafana/atelier.json")).unwrap();
+    let dashboard: Value = serde_json::from_slice(&dashboard).unwrap();
+    let of_panels = dashboard["panels"].as_array().unwrap().iter().flat_map(|panel| {
+        let targets = panel["targets"].as_array().unwrap();
+        assert!(!targets.is_empty(), "{panel}");
+        targets.iter().map(|target| target["expr"].as_str().unwrap().to_owned())
+    });
+    let alerts = fs::read_to_string(deploy.join("alerts.yml")).unwrap();
+    // An expression goes on over lines that are set in deeper.
+    let of_alerts = alerts.split("expr:").skip(1).map(|rest| {
+        let end = ["\n        for:", "\n        labels:"].into_iter().filter_map(|key| rest.find(key)).min();
+        rest[..end.unwrap()].replace(">-", "").trim().to_owned()
+    });
+    of_panels.chain(of_alerts).collect()
+}

@@ -1,0 +1,160 @@
+//! `/operations`: what is shown is what was done, and what is changed is asked first and written down.
+
+pub mod releases;
+pub mod routing;
+
+use atelier::{
+    config::Limits,
+    store::{Actor, Name, Role, Timestamp},
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Browser, Service, releases::copy};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    the_figures_are_those_of_metrics,
+    without_a_release_it_says_so,
+    the_last_quarter_of_an_hour_is_drawn,
+    pages_stay_small,
+);
+
+/// With the demo release and its data, and an admin at a browser.
+async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
+    let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.offers.serve("demo").await.unwrap();
+    let admin = service.signed_in(Role::Admin).await;
+    let name = Name::new("Some admin").unwrap();
+    let me = service.store.people().by_name(&name).await.unwrap().unwrap().id;
+    (service, admin, Actor::Person(me))
+}
+
+async fn last(service: &Service) -> Option<(Actor, String, String, Value)> {
+    let entries = service.store.audit().list(None, 1).await.unwrap();
+    entries.into_iter().next().map(|one| (one.actor, one.action, one.subject, one.details.into()))
+}
+
+/// The cells of the row that begins with this.
+fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
+    let (_, rest) = html.split_once(head).unwrap_or_else(|| panic!("{head} in {html}"));
+    let (row, _) = rest.split_once("</tr>").unwrap();
+    row.split("<td")
+        .skip(1)
+        .map(|cell| cell.split_once('>').unwrap().1.split("</td>").next().unwrap())
+        .collect()
+}
+
+async fn the_figures_are_those_of_metrics(db: TestDatabase) {
+    let models = tempfile::tempdir().unwrap();
+    copy(&super::models().join("demo"), &models.path().join("demo"));
+    let (service, admin, _) = start(&db, &models).await;
+    service.put("/articles/new-coat", &json!({"type": "coat"})).await;
+    for _ in 0..3 {
+        service.asked("/complete", &json!({"outfit": ["a-00134", null, null], "method": "gsu"})).await;
+    }
+    assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
+
+    let html = admin.page("/operations").await;
+    assert!(html.contains("The release demo answers"), "{html}");
+    let figure = |name: &str, value: &str| {
+        let shown = format!("<dt>{name}</dt><dd>{value}</dd>");
+        assert!(html.contains(&shown), "{shown} in {html}");
+    };
+    figure("articles", "1,501");
+    figure("articles unknown to the release", "1");
+    figure("customers", "300");
+    figure("answers", "5");
+    figure("errors (5xx)", "0");
+    figure("Database", service.store.kind());
+    figure("API keys", "not needed on this machine&#39;s own address");
+
+    let gsu = row(&html, "<th scope=\"row\">gsu <span class=\"quiet small\">default</span></th>");
+    assert_eq!(gsu[..5], ["921,856", "0 <span class=\"quiet\">of 1,024</span>", "1", "6", "2.0"]);
+    for time in &gsu[5..11] {
+        assert!(time.replace(',', "").parse::<f64>().is_ok_and(|ms| ms > 0.0 && ms < 60_000.0), "{gsu:?}");
+    }
+    assert_eq!(gsu[11], "–");
+    assert_eq!(row(&html, "<th scope=\"row\">np</th>")[3..6], ["0", "–", "–"]);
+    let complete = row(&html, "<code>POST /complete</code>");
+    assert_eq!(complete[..2], ["200", "3"]);
+    assert!(html.contains("<td class=\"number\">422</td><td class=\"number\">1</td>"), "{html}");
+
+    // A script takes the live part of the same page.
+    assert!(
+        html.contains("<div id=\"live\" hx-get=\"/operations\" hx-trigger=\"every 5s\" hx-select=\"#live\"")
+    );
+    assert!(html.contains("<a class=\"button small no-script\" href=\"/operations\">Refresh</a>"), "{html}");
+}
+
+async fn without_a_release_it_says_so(db: TestDatabase) {
+    let empty = tempfile::tempdir().unwrap();
+    let nowhere = empty.path().join("models");
+    let service = Service::start_in(&db, Limits::default(), nowhere).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let html = admin.page("/operations").await;
+    assert!(html.contains("No release answers") && html.contains("<dt>articles</dt><dd>0</dd>"), "{html}");
+    assert!(admin.page("/operations/releases").await.contains("<strong>No releases</strong>"));
+    let routing = admin.get("/operations/routing").await;
+    assert_eq!(routing.status(), 503);
+    assert!(routing.text().await.unwrap().contains("no release is being served"));
+    assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
+}
+
+async fn the_last_quarter_of_an_hour_is_drawn(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let metrics = &service.state.metrics;
+    let second = |second: i64| Timestamp::from_millis(1000 * second);
+    metrics.sample(second(0));
+    assert!(admin.page("/operations").await.contains("The curves begin some seconds after the service."));
+    for _ in 0..10 {
+        service.get("/articles").await;
+        // What watches is no traffic.
+        service.get("/livez").await;
+        service.get("/metrics").await;
+    }
+    metrics.sample(second(5));
+    let html = admin.page("/operations").await;
+    assert!(html.contains("Answers a second: 2.0 now, 2.0 at most"), "{html}");
+    metrics.sample(second(10));
+    let html = admin.page("/operations").await;
+    assert!(html.contains("Answers a second: 0.0 now, 2.0 at most"), "{html}");
+    assert!(html.contains("Waiting for a model: 0 now, 0 at most"), "{html}");
+    assert!(html.contains("95 of 100 within, ms: – now,"), "{html}");
+    // However long it runs, a quarter of an hour is kept.
+    for at in 3..400 {
+        metrics.sample(second(5 * at));
+    }
+    let html = admin.page("/operations").await;
+    assert!(html.contains("Answers a second: 0.0 now, 0.0 at most"), "{html}");
+    let (_, rate) = html.split_once("<path class=\"curve\" d=\"").unwrap();
+    let points = rate.split('"').next().unwrap().matches(['M', 'L']).count();
+    assert_eq!(points, 180);
+}
+
+async fn pages_stay_small(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    for at in 0..200 {
+        service.state.metrics.sample(Timestamp::from_millis(5000 * at));
+    }
+    // Every route with the statuses that are easily had.
+    let document = service.json("/openapi.json").await;
+    for path in document["paths"].as_object().unwrap().keys() {
+        service.get(&path.replace("{id}", "x").replace("{name}", "x")).await;
+        service.delete(&path.replace("{id}", "x").replace("{name}", "x")).await;
+        service.post(path, "text/plain", "").await;
+    }
+    for path in ["/operations", "/operations/releases", "/operations/releases/demo", "/operations/routing"] {
+        let html = admin.page(path).await;
+        assert!(html.len() < 60_000, "{path}: {} bytes", html.len());
+        assert!(!html.contains("style=") && !html.contains("<style") && !html.contains("<script>"), "{path}");
+    }
+    let html = admin.page("/operations").await;
+    assert!(
+        html.matches("<th scope=\"row\"><code>").count() == 40 && html.contains(" more are in /metrics"),
+        "{html}"
+    );
+}

@@ -1,0 +1,137 @@
+//! Which method answers where none is named, and how often its suggestions are taken.
+
+use atelier::{release::Method, store::Role};
+use serde_json::{Value, json};
+
+use super::{last, row};
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::{Service, header},
+};
+
+contracts!(
+    a_routing_is_shown_before_it_is_set,
+    a_routing_that_cannot_be_is_told_why,
+    acceptance_is_counted_by_method_and_arm,
+);
+
+async fn a_routing_is_shown_before_it_is_set(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let html = admin.page("/operations/routing").await;
+    assert!(html.contains("Where no method is named, gsu answers, as demo has it"), "{html}");
+    assert!(html.contains("No experiment runs"), "{html}");
+
+    let arms = [
+        ("method", "gsu"),
+        ("share", "9"),
+        ("method", "np"),
+        ("share", " "),
+        ("method", "none"),
+        ("share", "1"),
+    ];
+    let query =
+        "default_method=np&experiment=autumn&method=gsu&share=9&method=np&share=+&method=none&share=1";
+    let asked = admin.page(&format!("/operations/routing/change?{query}")).await;
+    let before = "the release's default, no experiment";
+    let after = "np, experiment autumn (gsu 9, none 1)";
+    assert!(asked.contains(&format!("<dd><strong>{after}</strong></dd>")), "{asked}");
+    assert!(asked.contains("Known customers are split between the arms"), "{asked}");
+    assert_eq!(service.json("/routing").await["experiment"], Value::Null, "asking changes nothing");
+
+    let fields: Vec<(&str, &str)> = [("before", before), ("default_method", "np"), ("experiment", "autumn")]
+        .into_iter()
+        .chain(arms)
+        .collect();
+    let set = admin.post("/operations/routing", &fields).await;
+    assert_eq!((set.status().as_u16(), header(&set, "location")), (303, "/operations/routing"));
+    let arms = json!([{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]);
+    let routing = json!({"default_method": "np", "experiment": {"name": "autumn", "arms": arms}});
+    assert_eq!(service.json("/routing").await, routing);
+    let (_, action, subject, details) = last(&service).await.unwrap();
+    assert_eq!((action.as_str(), subject.as_str()), ("routing.set", "routing"));
+    assert_eq!(details, json!({"before": before, "after": after}));
+    let html = admin.page("/operations/routing").await;
+    assert_eq!(row(&html, "<th scope=\"row\">gsu</th>"), ["9", "90 %"]);
+    assert!(html.contains("id=\"share-none\" value=\"1\""), "the form begins from what is: {html}");
+
+    // The same form again comes too late: it was made before the change.
+    let late = admin.post("/operations/routing", &fields).await;
+    assert_eq!(late.status(), 409);
+    assert!(
+        late.text().await.unwrap().contains("somebody changed the routing meanwhile, so nothing was set")
+    );
+    let same = admin.page(&format!("/operations/routing/change?{query}")).await;
+    assert!(
+        same.contains("Nothing would change") && !same.contains("action=\"/operations/routing\""),
+        "{same}"
+    );
+
+    let ended = admin.page("/operations/routing/change?default_method=np").await;
+    assert!(ended.contains("The experiment ends"), "{ended}");
+    let fields = [("before", after), ("default_method", "np")];
+    assert_eq!(admin.post("/operations/routing", &fields).await.status(), 303);
+    assert_eq!(service.json("/routing").await, json!({"default_method": "np", "experiment": null}));
+}
+
+async fn a_routing_that_cannot_be_is_told_why(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    for (query, said) in [
+        ("default_method=bert", "there is no method &#34;bert&#34;"),
+        ("experiment=x&method=gsu&share=1", "an experiment has two to ten arms, this one has 1"),
+        (
+            "experiment=a+b&method=gsu&share=1&method=np&share=1",
+            "an experiment&#39;s name has 1 to 64 letters",
+        ),
+        ("method=gsu&share=1&method=np&share=1", "an experiment&#39;s name has 1 to 64 letters"),
+        (
+            "experiment=x&method=gsu&share=half&method=np&share=1",
+            "the share of gsu is a whole number, found &#34;half&#34;",
+        ),
+        ("experiment=x&method=gsu&share=0&method=np&share=1", "the arm of gsu has no share; leave it out"),
+        ("experiment=x&method=gsu&share=-1&method=np&share=1", "the share of gsu is a whole number"),
+    ] {
+        let answer = admin.get(&format!("/operations/routing/change?{query}")).await;
+        assert_eq!(answer.status(), 422, "{query}");
+        let html = answer.text().await.unwrap();
+        let (_, wrong) = html.split_once("role=\"alert\"><ul>").expect("it says what is wrong");
+        assert!(wrong.split("</ul>").next().unwrap().contains(said), "{query}: {html}");
+        let fields: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let fields: Vec<(&str, &str)> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(admin.post("/operations/routing", &fields).await.status(), 422, "{query}");
+    }
+    let typed = admin.get("/operations/routing/change?experiment=a+b&method=gsu&share=half").await;
+    let html = typed.text().await.unwrap();
+    assert!(html.contains("value=\"a b\"") && html.contains("id=\"share-gsu\" value=\"half\""), "{html}");
+    assert_eq!(last(&service).await, None);
+}
+
+async fn acceptance_is_counted_by_method_and_arm(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    assert!(admin.page("/operations/routing").await.contains("<strong>No feedback yet</strong>"));
+    let arms = json!([{"method": Method::Gsu.as_str(), "share": 1}, {"method": "none", "share": 1}]);
+    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let mut arm = String::new();
+    for number in 0..4 {
+        let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 1});
+        let answer = service.asked("/complete", &request).await;
+        arm = answer["arm"].as_str().unwrap().to_owned();
+        let article = &answer["blanks"][0]["suggestions"][0]["article"]["id"];
+        for kind in if number == 0 { &["shown", "accepted"][..] } else { &["shown"] } {
+            let event = json!({"id": format!("{kind}-{number}"), "completion_id": answer["completion_id"],
+                "kind": kind, "slot": 1, "article": article});
+            service.asked("/feedback", &event).await;
+        }
+    }
+    let html = admin.page("/operations/routing").await;
+    let (_, method) = arm.split_once('/').unwrap();
+    let (_, acceptance) = html.split_once("id=\"acceptance\"").unwrap();
+    let found = row(acceptance, &format!("<th scope=\"row\">{method}</th>"));
+    assert_eq!(found[..6], ["demo", arm.as_str(), "4", "1", "0", "0"]);
+    // Wilson's interval of one in four.
+    assert_eq!(found[6], "25 % <span class=\"quiet\">(4.6 % to 70 %)</span>");
+    assert!(found[7].contains("aria-label=\"25 %, between 4.6 % and 70 %\""), "{found:?}");
+}
