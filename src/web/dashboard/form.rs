@@ -9,7 +9,10 @@ use axum::{
 use serde::de::DeserializeOwned;
 
 use super::visitor;
-use crate::web::{Finding, Kind, Problem};
+use crate::{
+    domain::MAX_SLOTS,
+    web::{Finding, Kind, Problem},
+};
 
 /// Longer than any form here.
 const MOST: usize = 1 << 18;
@@ -97,5 +100,27 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         let name = error.path().to_string();
         let name = if name == "." { String::new() } else { name };
         Problem::invalid(vec![Finding::parameter(name, error.inner().to_string())])
+    })
+}
+
+/// Hands over each parameter of a page's address, for views whose names are not all known beforehand; what is wrong
+/// with which comes back.
+pub(super) fn each_parameter(
+    query: &str,
+    mut take: impl FnMut(&str, &str) -> Result<(), String>,
+) -> Vec<Finding> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    pairs
+        .filter_map(|(name, value)| {
+            take(&name, value.trim()).err().map(|detail| Finding::parameter(name, detail))
+        })
+        .collect()
+}
+
+/// What is wrong with an outfit of more slots than there are.
+pub(super) fn too_long<T>(slots: &[T]) -> Option<Finding> {
+    let found = slots.len();
+    (found > MAX_SLOTS).then(|| {
+        Finding::parameter("slot", format!("an outfit has at most {MAX_SLOTS} slots, found {found}"))
     })
 }

@@ -3,9 +3,12 @@
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{ArticleId, CustomerId, MAX_SLOTS},
+    domain::{ArticleId, CustomerId},
     release::{Method, UnknownMethod},
-    web::{Finding, Problem},
+    web::{
+        Finding, Problem,
+        dashboard::form::{each_parameter, too_long},
+    },
 };
 
 /// Rows where the address does not say.
@@ -44,16 +47,8 @@ impl<S: Send + Sync> FromRequestParts<S> for View {
 impl View {
     pub(super) fn parse(query: &str) -> Result<Self, Problem> {
         let mut view = Self::default();
-        let mut wrong = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if let Err(detail) = view.take(&name, value.trim()) {
-                wrong.push(Finding::parameter(name, detail));
-            }
-        }
-        if view.slots.len() > MAX_SLOTS {
-            let detail = format!("an outfit has at most {MAX_SLOTS} slots, found {}", view.slots.len());
-            wrong.push(Finding::parameter("slot", detail));
-        }
+        let mut wrong = each_parameter(query, |name, value| view.take(name, value));
+        wrong.extend(too_long(&view.slots));
         let blanks = view.slots.iter().filter(|slot| slot.is_none()).count();
         if blanks > 1 {
             wrong

@@ -6,9 +6,12 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
     completion::Filters,
-    domain::{ArticleId, CustomerId, FeatureValue, Features, Kind, MAX_SLOTS, Schema},
+    domain::{ArticleId, CustomerId, FeatureValue, Features, Kind, Schema},
     release::Method,
-    web::{Finding, Problem},
+    web::{
+        Problem,
+        dashboard::form::{each_parameter, too_long},
+    },
 };
 
 /// Suggestions for each blank where the address does not say.
@@ -64,16 +67,8 @@ impl<S: Send + Sync> FromRequestParts<S> for View {
 impl View {
     pub(super) fn parse(query: &str) -> Result<Self, Problem> {
         let mut view = Self::default();
-        let mut wrong = Vec::new();
-        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
-            if let Err(detail) = view.take(&name, value.trim()) {
-                wrong.push(Finding::parameter(name, detail));
-            }
-        }
-        if view.slots.len() > MAX_SLOTS {
-            let detail = format!("an outfit has at most {MAX_SLOTS} slots, found {}", view.slots.len());
-            wrong.push(Finding::parameter("slot", detail));
-        }
+        let mut wrong = each_parameter(query, |name, value| view.take(name, value));
+        wrong.extend(too_long(&view.slots));
         if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
     }
 
