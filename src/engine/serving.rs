@@ -107,17 +107,18 @@ impl Serving {
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
             let worker = Worker { method: entry.method, queue, most: serving.batch, counted };
-            let model = Model::open(runtime, Expected::new(&serving.release, entry), device)?;
+            let model = Model::open(runtime, Expected::new(&serving.release, entry), device, None)?;
             line.takes_features = model.takes_features();
             line.gives_personas = model.gives_personas();
+            let head = model.head();
             worker::start(worker.clone(), model)?;
             for _ in 1..settings.workers {
                 let (runtime, release) = (runtime.clone(), Arc::clone(&serving.release));
-                let entry = entry.clone();
+                let (entry, head) = (entry.clone(), head.clone());
                 let open = move || {
                     // All copies of a model give the same answers, whatever became of its file meanwhile.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&runtime, Expected::new(&release, &entry), device)?)
+                    Ok(Model::open(&runtime, Expected::new(&release, &entry), device, head)?)
                 };
                 worker::start_reserve(worker.clone(), open)?;
             }

@@ -1,13 +1,24 @@
 //! One ONNX file, checked against the contract of a release and open in a session.
+//!
+//! On a CPU a file that our exporter wrote is served in two parts: ONNX Runtime computes its trunk, the
+//! [`head`](super::head) what comes behind. On other devices, and where a file came from elsewhere, ONNX Runtime
+//! computes all logits, and they are chosen from.
 
-use std::path::{Path, PathBuf};
+mod surface;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use ort::{
     session::{Session, SessionInputs, SessionOutputs},
-    value::{Outlet, Tensor, TensorElementType, ValueType},
+    value::Tensor,
 };
 
-use super::{Answer, Context, Device, Question, choose::choose};
+use self::surface::{check_metadata, check_surface, named};
+use super::{Answer, Context, Device, Question, choose::choose, graph, head::Head};
 use crate::{
     domain::{MAX_SLOTS, Schema},
     onnx_runtime::OnnxRuntime,
@@ -51,6 +62,8 @@ impl<'a> Expected<'a> {
 pub(super) struct Model {
     path: PathBuf,
     session: Session,
+    /// What comes behind the session, where that is not the session's own.
+    head: Option<Arc<Head>>,
     device: Device,
     articles: usize,
     features: usize,
@@ -59,28 +72,20 @@ pub(super) struct Model {
     gives_steps: bool,
 }
 
-/// The personas and steps of a batch, where a model gives them.
-struct Extras<'a> {
-    personas: Option<(usize, &'a [f32])>,
-    steps: Option<&'a [f32]>,
-}
-
 impl Model {
-    /// Opens the file, checks its surface, and asks it about trial outfits.
+    /// Opens the file, checks its surface, and asks it about trial outfits. A further copy takes the head of the
+    /// first.
     pub(super) fn open(
         runtime: &OnnxRuntime,
         expected: Expected<'_>,
         device: Device,
+        head: Option<Arc<Head>>,
     ) -> Result<Self, ModelError> {
         let path = expected.release.model(expected.entry);
-        let session = open(runtime, &path, device).map_err(|error| ModelError::Runtime {
-            path: path.clone(),
-            device,
-            reason: error.to_string(),
-        })?;
+        let (session, head) =
+            open(runtime, &path, expected, device, head).map_err(|error| refused(&path, device, &error))?;
         check_metadata(&session, &path, expected)?;
-        let surface = Surface { path: &path, expected };
-        surface.check(&session)?;
+        check_surface(&session, &path, expected, head.as_deref())?;
         let mut model = Self {
             takes_features: named(session.inputs(), "features").is_some(),
             gives_personas: named(session.outputs(), "personas").is_some(),
@@ -89,10 +94,16 @@ impl Model {
             features: expected.schema().features().len(),
             path,
             session,
+            head,
             device,
         };
         model.try_out(expected)?;
         Ok(model)
+    }
+
+    /// What further copies share.
+    pub(super) fn head(&self) -> Option<Arc<Head>> {
+        self.head.clone()
     }
 
     pub(super) fn takes_features(&self) -> bool {
@@ -113,10 +124,8 @@ impl Model {
             .session
             .run(SessionInputs::from(inputs))
             .map_err(|error| refused(&self.path, self.device, &error))?;
-        let logits = floats(&self.path, &outputs, "logits", &[questions.len(), self.articles])?;
         let personas = if self.gives_personas {
-            let (count, values) = rows(&self.path, &outputs, "personas", questions.len())?;
-            Some((count, values))
+            Some(rows(&self.path, &outputs, "personas", questions.len())?)
         } else {
             None
         };
@@ -125,17 +134,24 @@ impl Model {
         } else {
             None
         };
-        let extras = Extras { personas, steps };
-        let answer = |(row, (logits, question)): (usize, (&[f32], &Question))| {
-            let mut answer = choose(logits, question).ok_or_else(|| ModelError::Answers {
+        let chosen: Vec<Option<Answer>> = if let Some(head) = &self.head {
+            let hidden = floats(&self.path, &outputs, "hidden", &[questions.len(), head.hidden()])?;
+            head.answer(hidden, personas.map(|(_, mixes)| mixes), questions)
+        } else {
+            let logits = floats(&self.path, &outputs, "logits", &[questions.len(), self.articles])?;
+            let rows = logits.chunks_exact(self.articles).zip(questions);
+            rows.map(|(logits, question)| choose(logits, question)).collect()
+        };
+        let answer = |(row, chosen): (usize, Option<Answer>)| {
+            let mut answer = chosen.ok_or_else(|| ModelError::Answers {
                 path: self.path.clone(),
                 found: "logits that are not finite".into(),
             })?;
-            answer.personas = extras.personas.map(|(count, all)| all[row * count..][..count].to_vec());
-            answer.steps = extras.steps.map(|steps| steps[row]);
+            answer.personas = personas.map(|(count, mixes)| mixes[row * count..][..count].to_vec());
+            answer.steps = steps.map(|steps| steps[row]);
             Ok(answer)
         };
-        Ok(logits.chunks_exact(self.articles).zip(questions).enumerate().map(answer).collect())
+        Ok(chosen.into_iter().enumerate().map(answer).collect())
     }
 
     fn inputs(&self, questions: &[Question]) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
@@ -207,13 +223,28 @@ fn features<'a>(contexts: impl Iterator<Item = &'a Context> + Clone, features: u
     (values, cells)
 }
 
-fn open(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Session, ort::Error> {
+/// The file in a session, or its trunk with its head where that is faster.
+fn open(
+    runtime: &OnnxRuntime,
+    path: &Path,
+    expected: Expected<'_>,
+    device: Device,
+    shared: Option<Arc<Head>>,
+) -> Result<(Session, Option<Arc<Head>>), ort::Error> {
     let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
-    device.prepare(builder)?.commit_from_file(path)
-}
-
-fn named<'a>(outlets: &'a [Outlet], name: &str) -> Option<&'a Outlet> {
-    outlets.iter().find(|outlet| outlet.name() == name)
+    let mut builder = device.prepare(builder)?;
+    // A file that cannot be read or cut is ONNX Runtime's to judge.
+    let parts = match device {
+        Device::Cpu => fs::read(path).ok().and_then(|file| graph::cut(&file)),
+        Device::Cuda => None,
+    };
+    match parts {
+        Some(parts) if parts.head.bias.len() == expected.release.vocabulary().len() => {
+            let session = builder.commit_from_memory(&parts.trunk)?;
+            Ok((session, Some(shared.unwrap_or_else(|| Arc::new(Head::new(&parts.head))))))
+        }
+        _ => Ok((builder.commit_from_file(path)?, None)),
+    }
 }
 
 fn refused(path: &Path, device: Device, error: &ort::Error) -> ModelError {
@@ -255,116 +286,4 @@ fn rows<'a>(
         Err(_) => 0,
     };
     floats(path, outputs, name, &[batch, columns]).map(|values| (columns, values))
-}
-
-fn check_metadata(session: &Session, path: &Path, expected: Expected<'_>) -> Result<(), ModelError> {
-    let metadata = session.metadata();
-    let entries = [
-        ("method", expected.entry.method.to_string()),
-        ("release", expected.manifest().name.clone()),
-        ("parameters", expected.entry.parameters.to_string()),
-    ];
-    for (key, expected) in entries {
-        let found = metadata.as_ref().ok().and_then(|metadata| metadata.custom(key));
-        if found.as_deref() != Some(expected.as_str()) {
-            return Err(ModelError::Contract {
-                path: path.to_owned(),
-                what: format!("`{key}` of its metadata"),
-                found: found.map_or("missing".into(), |found| format!("{found:?}")),
-                expected: format!("{expected:?}"),
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Checks names, types and shapes.
-struct Surface<'a> {
-    path: &'a Path,
-    expected: Expected<'a>,
-}
-
-/// One axis: any length, or this one.
-type Axes = [Option<usize>];
-
-impl Surface<'_> {
-    fn check(&self, session: &Session) -> Result<(), ModelError> {
-        let articles = self.expected.release.vocabulary().len();
-        let features = self.expected.schema().features().len();
-        let (inputs, outputs) = (session.inputs(), session.outputs());
-        let (whole, float) = (TensorElementType::Int64, TensorElementType::Float32);
-        self.needs(inputs, "input", "articles", whole, &[None, None])?;
-        self.needs(inputs, "input", "blank", whole, &[None])?;
-        self.may_have(inputs, "input", "features", whole, &[None, Some(features), None])?;
-        self.needs(outputs, "output", "logits", float, &[None, Some(articles)])?;
-        self.may_have(outputs, "output", "personas", float, &[None, None])?;
-        self.may_have(outputs, "output", "steps", float, &[None])?;
-        let known = ["articles", "blank", "features"];
-        match inputs.iter().find(|input| !known.contains(&input.name())) {
-            Some(input) => Err(self.wrong(
-                format!("an input called {:?}", input.name()),
-                "there".into(),
-                "no inputs but articles, blank and features".into(),
-            )),
-            None => Ok(()),
-        }
-    }
-
-    fn needs(
-        &self,
-        outlets: &[Outlet],
-        what: &str,
-        name: &str,
-        element: TensorElementType,
-        axes: &Axes,
-    ) -> Result<(), ModelError> {
-        if named(outlets, name).is_none() {
-            let names: Vec<&str> = outlets.iter().map(Outlet::name).collect();
-            return Err(self.wrong(
-                format!("its {what} `{name}`"),
-                format!("missing among {}", names.join(", ")),
-                describe(element, axes),
-            ));
-        }
-        self.may_have(outlets, what, name, element, axes)
-    }
-
-    fn may_have(
-        &self,
-        outlets: &[Outlet],
-        what: &str,
-        name: &str,
-        element: TensorElementType,
-        axes: &Axes,
-    ) -> Result<(), ModelError> {
-        let Some(outlet) = named(outlets, name) else { return Ok(()) };
-        // A dynamic axis takes any length. Where any is needed, an input's must be dynamic.
-        let axis_fits = |found: i64, axis: Option<usize>| match axis {
-            _ if found == -1 => true,
-            Some(length) => usize::try_from(found) == Ok(length),
-            None => what == "output",
-        };
-        let fits = match outlet.dtype() {
-            ValueType::Tensor { ty, shape, .. } => {
-                *ty == element
-                    && shape.len() == axes.len()
-                    && shape.iter().zip(axes).all(|(&found, &axis)| axis_fits(found, axis))
-            }
-            _ => false,
-        };
-        if fits {
-            return Ok(());
-        }
-        Err(self.wrong(format!("its {what} `{name}`"), outlet.dtype().to_string(), describe(element, axes)))
-    }
-
-    fn wrong(&self, what: String, found: String, expected: String) -> ModelError {
-        ModelError::Contract { path: self.path.to_owned(), what, found, expected }
-    }
-}
-
-fn describe(element: TensorElementType, axes: &Axes) -> String {
-    let axes: Vec<String> =
-        axes.iter().map(|axis| axis.map_or("any".into(), |length| length.to_string())).collect();
-    format!("{element} [{}]", axes.join(", "))
 }
