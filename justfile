@@ -23,6 +23,10 @@ it filter="":
 load *flags:
     cargo bench --bench load -- {{flags}}
 
+# Everything in docs/performance.md, measured in turns; `just speed --peers` with FastAPI and LitServe beside it.
+speed *flags:
+    python3 benches/speed.py {{flags}}
+
 # At least 5,000 made-up requests, held against the service's own document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}

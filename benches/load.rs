@@ -8,11 +8,14 @@
 //! cargo bench --bench load -- --callers 64 --requests 10000 --swap
 //! ```
 //!
-//! Each caller sends its next request when it has the answer to the last. Callers and service share the
+//! Each caller sends its next request when it has the answer to the last; with `--rate` requests are sent at that
+//! pace whether or not answers come, and each one's time counts from when it was due. Callers and service share the
 //! machine, so requests a second say less than completions a CPU-second, which count the service's own
-//! processor time alone (`/metrics` tells it).
+//! processor time alone: `/metrics` tells it, or with `--pid` the kernel, of that process and all its children.
 
 use std::{
+    collections::{HashMap, HashSet},
+    fs,
     path::PathBuf,
     sync::{
         Arc,
@@ -47,6 +50,18 @@ struct Arguments {
     method: String,
     #[arg(long, default_value_t = 20)]
     k: usize,
+    /// Only outfits of so many articles.
+    #[arg(long)]
+    slots: Option<usize>,
+    /// Requests a second, sent when they are due instead of when a caller is free.
+    #[arg(long)]
+    rate: Option<f64>,
+    /// The server's process, for servers without `/metrics`.
+    #[arg(long)]
+    pid: Option<u32>,
+    /// One JSON object instead of sentences.
+    #[arg(long)]
+    json: bool,
     /// Activate the release that answers, again and again, while the requests are made.
     #[arg(long)]
     swap: bool,
@@ -59,7 +74,9 @@ struct Arguments {
 async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     ensure!(arguments.callers > 0 && arguments.requests > 0, "at least one caller and one request");
-    let service = Arc::new(Service { url: arguments.url.clone(), http: Client::new() });
+    ensure!(arguments.rate.is_none_or(|rate| rate > 0.0), "--rate is above nought");
+    let service = Service { url: arguments.url.clone(), http: Client::new(), pid: arguments.pid };
+    let service = Arc::new(service);
     let bodies = Arc::new(bodies(&arguments)?);
     // What is slow once, and not the next time, is not measured.
     for body in bodies.iter().take(arguments.callers) {
@@ -73,7 +90,7 @@ async fn main() -> Result<()> {
     let mut callers = JoinSet::new();
     for _ in 0..arguments.callers {
         let (service, bodies, next) = (Arc::clone(&service), Arc::clone(&bodies), Arc::clone(&next));
-        let (requests, k) = (arguments.requests, arguments.k);
+        let (requests, k, rate) = (arguments.requests, arguments.k, arguments.rate);
         callers.spawn(async move {
             let mut outcomes = Vec::new();
             loop {
@@ -81,7 +98,12 @@ async fn main() -> Result<()> {
                 if number >= requests {
                     return outcomes;
                 }
-                let sent = Instant::now();
+                let mut sent = Instant::now();
+                if let Some(rate) = rate {
+                    // Late or not: a caller that had to wait for its own last answer has kept a customer waiting.
+                    sent = began + Duration::from_secs_f64(count(number) / rate);
+                    tokio::time::sleep_until(sent.into()).await;
+                }
                 let answered = service.complete(&bodies[number % bodies.len()], k).await;
                 outcomes.push(answered.map(|()| sent.elapsed()));
             }
@@ -95,19 +117,24 @@ async fn main() -> Result<()> {
         None => None,
     };
     let after = service.process().await?;
-    report(outcomes, took, swaps, (before, after))
+    report(outcomes, took, swaps, (before, after), arguments.json)
 }
 
 /// A request for each place of each outfit, blanked; outfits vary fastest.
 fn bodies(arguments: &Arguments) -> Result<Vec<Value>> {
     let customers = rows::<Customer>(arguments)?;
-    let outfits = rows::<Outfit>(arguments)?;
+    let known: HashSet<&str> = customers.iter().map(|customer| customer.id.as_str()).collect();
+    let mut outfits = rows::<Outfit>(arguments)?;
+    outfits.retain(|outfit| arguments.slots.is_none_or(|slots| outfit.articles().len() == slots));
     let longest = outfits.iter().map(|outfit| outfit.articles().len()).max().unwrap_or(0);
     let mut bodies = Vec::new();
     for blank in 0..longest {
         for outfit in outfits.iter().filter(|outfit| blank < outfit.articles().len()) {
-            let known = customers.iter().any(|customer| customer.id == outfit.customer);
-            ensure!(known, "the customer {} of an outfit is not there", outfit.customer);
+            ensure!(
+                known.contains(outfit.customer.as_str()),
+                "the customer {} of an outfit is not there",
+                outfit.customer
+            );
             let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
             slots[blank] = Value::Null;
             bodies.push(json!({
@@ -130,12 +157,46 @@ fn rows<T: Table>(arguments: &Arguments) -> Result<Vec<T>> {
 struct Service {
     url: String,
     http: Client,
+    pid: Option<u32>,
 }
 
 /// What the service's process has used.
 struct Process {
     cpu_seconds: f64,
     resident_bytes: f64,
+}
+
+impl Process {
+    /// Of a process and all that it started.
+    fn of(pid: u32) -> Result<Self> {
+        /// Of a second, in which the kernel counts; the same on every Linux.
+        const TICKS: f64 = 100.0;
+        const PAGE: f64 = 4096.0;
+        let mut parents = HashMap::new();
+        let mut used = HashMap::new();
+        for entry in fs::read_dir("/proc")? {
+            let path = entry?.path();
+            // What is no process has no such file, and a process may end meanwhile.
+            let Ok(text) = fs::read_to_string(path.join("stat")) else { continue };
+            let Some((head, rest)) = text.rsplit_once(") ") else { continue };
+            let id: u32 = head.split(' ').next().unwrap_or_default().parse()?;
+            let words: Vec<&str> = rest.split(' ').collect();
+            let number = |place: usize| Ok::<f64, anyhow::Error>(words[place].parse()?);
+            parents.insert(id, words[1].parse::<u32>()?);
+            // Its own time, and that of children that have ended.
+            let ticks = number(11)? + number(12)? + number(13)? + number(14)?;
+            used.insert(id, (ticks / TICKS, number(21)? * PAGE));
+        }
+        ensure!(used.contains_key(&pid), "there is no process {pid}");
+        let ours =
+            |&id: &u32| std::iter::successors(Some(id), |id| parents.get(id).copied()).any(|id| id == pid);
+        let mut whole = Self { cpu_seconds: 0.0, resident_bytes: 0.0 };
+        for (_, (seconds, bytes)) in used.iter().filter(|(id, _)| ours(id)) {
+            whole.cpu_seconds += seconds;
+            whole.resident_bytes += bytes;
+        }
+        Ok(whole)
+    }
 }
 
 impl Service {
@@ -154,6 +215,9 @@ impl Service {
     }
 
     async fn process(&self) -> Result<Process> {
+        if let Some(pid) = self.pid {
+            return Process::of(pid);
+        }
         let text = self.http.get(format!("{}/metrics", self.url)).send().await?.text().await?;
         let value = |name: &str| {
             let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -186,6 +250,7 @@ fn report(
     took: Duration,
     swaps: Option<usize>,
     (before, after): (Process, Process),
+    as_json: bool,
 ) -> Result<()> {
     let asked = outcomes.len();
     let (mut times, mut errors) = (Vec::new(), Vec::new());
@@ -196,8 +261,18 @@ fn report(
         }
     }
     times.sort_unstable_by(f64::total_cmp);
-    let count = |number: usize| f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     let percentile = |percent: usize| times.get((times.len() * percent / 100).min(times.len().max(1) - 1));
+    let used = after.cpu_seconds - before.cpu_seconds;
+    if as_json {
+        let line = json!({
+            "requests": asked, "errors": errors.len(), "seconds": took.as_secs_f64(), "cpu_seconds": used,
+            "per_second": count(asked) / took.as_secs_f64(), "per_cpu_second": count(asked) / used,
+            "p50_ms": percentile(50), "p95_ms": percentile(95), "p99_ms": percentile(99),
+            "resident_mb": after.resident_bytes / 1e6,
+        });
+        println!("{line}");
+        return failed(&errors, asked);
+    }
     println!(
         "{asked} requests in {:.2} s: {} errors, {:.0} requests/s",
         took.as_secs_f64(),
@@ -209,7 +284,6 @@ fn report(
     {
         println!("latency: p50 {p50:.1} ms, p95 {p95:.1} ms, p99 {p99:.1} ms, longest {most:.1} ms");
     }
-    let used = after.cpu_seconds - before.cpu_seconds;
     println!("the service: {used:.1} CPU-seconds, {:.0} requests a CPU-second", count(asked) / used);
     println!(
         "its memory: {:.0} MB before, {:.0} MB after",
@@ -219,8 +293,16 @@ fn report(
     if let Some(swaps) = swaps {
         println!("{swaps} times the release was activated anew meanwhile");
     }
+    failed(&errors, asked)
+}
+
+fn failed(errors: &[anyhow::Error], asked: usize) -> Result<()> {
     match errors.first() {
         Some(first) => bail!("{} of {asked} requests failed, the first: {first:#}", errors.len()),
         None => Ok(()),
     }
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }

@@ -5,7 +5,7 @@
 //! how likely they are. Questions to one method wait in one bounded queue; OS threads that own their
 //! sessions take from it as many as fit a batch whenever they are free, so batches fill while models
 //! are busy, without a timer. Choosing happens on those threads too, outside the graph: V-wide logits never
-//! leave them, and where the [`head`] computes a model's last layer they never exist.
+//! leave them, and where `head` computes a model's last layer they never exist.
 //!
 //! A [`Serving`] is a release with all its methods loaded. It is shared; when the last request that holds
 //! it is answered its threads end and its models are freed.
