@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    process::Command,
+    process::{Command, Stdio},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -63,10 +63,12 @@ fn run(way: Way, form: Form) -> Ran {
         let left = Instant::now();
         postgres.leave(way)?;
         sleep(away).await;
+        // It answers before whoever started it is told so.
+        let returning = Instant::now();
         postgres.come_back(way)?;
         let returned = Instant::now();
         sleep(BACK + Duration::from_secs(2)).await;
-        let spell = Spell { left, returned };
+        let spell = Spell { left, returning, returned };
         let mut report = Report::default();
         report.decimal("seconds_away", (returned - left).as_secs_f64());
         judge_known(&mut report, form, &known.stop().await, &spell);
@@ -92,13 +94,14 @@ fn run(way: Way, form: Form) -> Ran {
 /// While the database was away.
 struct Spell {
     left: Instant,
+    returning: Instant,
     returned: Instant,
 }
 
 impl Spell {
     /// Asked and answered while it was away.
     fn holds(&self, at: Instant, took: Duration) -> bool {
-        at > self.left + took && at < self.returned
+        at > self.left + took && at < self.returning
     }
 
     /// Asked when it was back for long enough.
@@ -241,7 +244,7 @@ impl Postgres {
             }
         }
         // A child may end meanwhile.
-        Command::new("kill").arg(format!("-{name}")).args(all).status()?;
+        Command::new("kill").arg(format!("-{name}")).args(all).stderr(Stdio::null()).status()?;
         Ok(())
     }
 }

@@ -116,8 +116,8 @@ async fn takes_and_turns_down(db: TestDatabase) {
     let customer = CustomerId::new("c-014871").unwrap();
     let events = service.store.feedback().of_customer(&customer).await.unwrap();
     let kinds: Vec<_> = events.iter().map(|event| (event.kind, event.rank)).collect();
-    use FeedbackKind::{Accepted, Rejected, Shown};
-    assert_eq!(kinds, [(Shown, 2), (Rejected, 2), (Shown, 1), (Accepted, 1)]);
+    let (shown, accepted, rejected) = (FeedbackKind::Shown, FeedbackKind::Accepted, FeedbackKind::Rejected);
+    assert_eq!(kinds, [(shown, 2), (rejected, 2), (shown, 1), (accepted, 1)]);
     assert_eq!(events[3].article.as_str(), article);
 
     for nonsense in ["", "loved/1/1/a-1", "accepted/9/1/a-1", "accepted/1/x/a-1", "accepted/1/1/"] {
