@@ -393,8 +393,8 @@ mod tests {
             ),
             ("[limits]\ndeadline_ms = 0", "limits.deadline_ms must be at least 1, found 0"),
             (
-                "[limits]\ndeadline_ms = 30000",
-                "server.drain_ms (20000) must not be below limits.deadline_ms (30000): a stop would cut requests \
+                "[limits]\ndeadline_ms = 25000",
+                "server.drain_ms (20000) must not be below limits.deadline_ms (25000): a stop would cut requests \
                  that may still be answered",
             ),
             (
@@ -421,7 +421,7 @@ mod tests {
         }
         // Sound together, wherever each comes from.
         let overrides = variables(&[("ATELIER__SERVER__DRAIN_MS", "30000")]).unwrap();
-        let named = file("[limits]\ndeadline_ms = 30000\n[engine]\nqueue = 256");
+        let named = file("[limits]\ndeadline_ms = 25000\n[engine]\nqueue = 256");
         assert_eq!(
             Config::read(Some(named.path()), overrides).unwrap().server.drain(),
             Duration::from_secs(30)
