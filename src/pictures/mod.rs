@@ -4,8 +4,8 @@
 //! nobody drew for still give a picture: undyed cloth, or a hanger. Knows nothing of HTTP, of articles and their
 //! ids, or of models.
 //!
-//! A garment is a table of parts ([`drawing`]), most of them left halves that are folded open ([`path`]), painted
-//! in tones that follow from one colour ([`palette`]) and filled with its pattern and material ([`weave`]).
+//! A garment is a table of parts (`drawing`), most of them left halves that are folded open (`path`), painted
+//! in tones that follow from one colour (`palette`) and filled with its pattern and material (`weave`).
 
 mod accessories;
 mod bags;

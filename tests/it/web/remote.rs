@@ -134,9 +134,8 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
     let _back = ModelServer::start(&runtime, models(), &address).await;
     assert!(recovers().await, "no restart is needed");
     let metrics = service.get("/metrics").await.text().await.unwrap();
-    let counted = metrics
-        .lines()
-        .find_map(|line| line.strip_prefix("atelier_requests_rejected_total{reason=\"model-unreachable\"} "));
+    let gsu = "atelier_requests_rejected_total{method=\"gsu\",reason=\"model-unreachable\"} ";
+    let counted = metrics.lines().find_map(|line| line.strip_prefix(gsu));
     assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");
 }
 
