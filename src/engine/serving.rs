@@ -100,13 +100,13 @@ impl Serving {
         let mut serving = Self { release, device, device_note: None, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
         for entry in &entries {
-            let queue = Arc::new(Queue::new(settings.queue));
+            let queue = Arc::new(Queue::new(settings.queue, serving.batch));
             // In its place before its first thread runs: where a later model fails, dropping what was
             // begun ends that thread.
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
-            let worker = Worker { method: entry.method, queue, most: serving.batch, counted };
+            let worker = Worker { method: entry.method, queue, counted };
             let model = Model::open(runtime, Expected::new(&serving.release, entry), device, None)?;
             line.takes_features = model.takes_features();
             line.gives_personas = model.gives_personas();

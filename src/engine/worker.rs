@@ -28,7 +28,7 @@ pub(super) fn start_reserve(
 ) -> std::io::Result<()> {
     let name = format!("model-{}", worker.method);
     let work = move || {
-        if !worker.queue.wait_for_overflow(worker.most) {
+        if !worker.queue.wait_for_overflow() {
             return;
         }
         match open() {
@@ -51,16 +51,14 @@ pub(super) fn start_reserve(
 pub(super) struct Worker {
     pub(super) method: Method,
     pub(super) queue: Arc<Queue>,
-    /// Most questions of one run.
-    pub(super) most: usize,
     pub(super) counted: MethodMetrics,
 }
 
 impl Worker {
     fn work(&self, mut model: Model) {
-        while let Some(jobs) = self.queue.pop(self.most) {
+        while let Some(mut run) = self.queue.pop() {
             let began = Instant::now();
-            let (questions, askers) = apart(jobs);
+            let (questions, askers) = apart(std::mem::take(&mut run.jobs));
             let answered = model.answer(&questions);
             let took = began.elapsed();
             self.queue.ran(questions.len(), took);
