@@ -219,7 +219,7 @@ def label(key):
 
 def machine():
     model = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
-    return f"{os.cpu_count()} cores of an {model}, {platform.platform(terse=True)}"
+    return f"{os.cpu_count()} cores of {model}, {platform.platform(terse=True)}"
 
 
 def version(program):

@@ -162,7 +162,10 @@ impl<'q> Row<'q> {
             let lane = bits.trailing_zeros();
             bits &= bits - 1;
             let (article, logit) = (first + lane, logits[lane as usize]);
-            self.best.offer(article, logit);
+            // Most of a panel is not among the best, even where somebody is.
+            if logit > self.best.bar() {
+                self.best.offer(article, logit);
+            }
             if self.question.ranks {
                 for (asked, above) in &mut self.asked {
                     *above += usize::from(Contender { logit, article } < *asked);
