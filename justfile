@@ -27,6 +27,10 @@ load *flags:
 reliability *flags:
     cargo test -p atelier --release --test reliability -- {{flags}}
 
+# Everything in docs/performance.md, measured in turns; `just speed --peers` with FastAPI and LitServe beside it.
+speed *flags:
+    python3 benches/speed.py {{flags}}
+
 # At least 5,000 made-up requests, held against the service's own document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}

@@ -3,7 +3,7 @@
 use std::{
     env, fs,
     path::{Path, PathBuf},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,10 @@ use atelier::{
     },
     onnx_runtime::OnnxRuntime,
     release::{Manifest, Method, ReleaseError},
+};
+use ort::{
+    session::{Session, SessionInputs},
+    value::Tensor,
 };
 use tempfile::TempDir;
 
@@ -278,4 +282,85 @@ fn cuda_is_refused_or_replaced_where_it_does_not_work() {
     let serving = engine(Settings { device: DeviceChoice::Auto, ..SETTINGS }).load(&demo()).unwrap();
     assert_eq!(serving.device(), Device::Cpu);
     assert!(serving.device_note().is_some(), "it says why");
+}
+
+/// ONNX Runtime's own answer from the whole file: the logits of one question's row.
+fn bare(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f32>> {
+    let manifest = serving.release().manifest();
+    let entry = manifest.methods.iter().find(|entry| entry.method == method).unwrap();
+    let mut session = Session::builder(ONNX_RUNTIME.environment())
+        .unwrap()
+        .commit_from_file(serving.release().model(entry))
+        .unwrap();
+    let whole = |number: u32| i64::from(number);
+    let row = |question: &Question| {
+        let slots: Vec<i64> = question.slots.iter().copied().map(whole).collect();
+        let values = question.context.iter().map(Vec::len).max().unwrap().max(1);
+        let features: Vec<i64> = question
+            .context
+            .iter()
+            .flat_map(|given| given.iter().copied().map(whole).chain(std::iter::repeat(0)).take(values))
+            .collect();
+        let mut inputs = vec![
+            ("articles", Tensor::from_array(([1, slots.len()], slots)).unwrap()),
+            ("blank", Tensor::from_array(([1], vec![i64::try_from(question.blank).unwrap()])).unwrap()),
+        ];
+        if serving.takes_features(method) {
+            let shape = [1, question.context.len(), values];
+            inputs.push(("features", Tensor::from_array((shape, features)).unwrap()));
+        }
+        let outputs = session.run(SessionInputs::from(inputs)).unwrap();
+        outputs["logits"].try_extract_tensor::<f32>().unwrap().1.to_vec()
+    };
+    questions.iter().map(row).collect()
+}
+
+#[tokio::test]
+async fn the_head_says_what_the_whole_file_says() {
+    let serving = serving(SETTINGS);
+    for method in Method::ALL {
+        let mut asked = questions(&serving, 40);
+        let length = serving.release().vocabulary().len();
+        let mut mask = Mask::all(length);
+        for article in (0..).take(length).filter(|article| article % 7 < 3) {
+            mask.remove(article);
+        }
+        let mask = Arc::new(mask);
+        for question in asked.iter_mut().skip(20) {
+            question.admissible = Some(Arc::clone(&mask));
+        }
+        let answers = serving.ask(method, asked.clone(), soon()).await.unwrap().answers;
+        let logits = bare(&serving, method, &asked);
+        for ((question, answer), logits) in asked.iter().zip(&answers).zip(&logits) {
+            let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            let total: f64 = logits.iter().map(|&logit| f64::from(logit - highest).exp()).sum();
+            let probability = |article: u32| f64::from(logits[article as usize] - highest).exp() / total;
+            let mut order: Vec<u32> = match &question.admissible {
+                Some(mask) => mask.iter().collect(),
+                None => (0..).take(length).collect(),
+            };
+            assert_eq!(answer.admissible, order.len());
+            let share: f64 = order.iter().map(|&article| probability(article)).sum();
+            assert!((answer.admissible_probability - share).abs() < 1e-5, "{method}");
+            order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
+            assert_eq!(answer.top.len(), question.k);
+            for (candidate, &expected) in answer.top.iter().zip(&order) {
+                // Whoever stands here is as probable as who should, and as probable as it says.
+                let (found, expected) = (probability(candidate.article), probability(expected));
+                assert!((found - expected).abs() < 1e-5, "{method}: {found} {expected}");
+                assert!((candidate.probability - found).abs() < 1e-5, "{method}");
+            }
+            for (&article, standing) in question.of.iter().zip(&answer.of) {
+                let expected = probability(article).ln();
+                assert!((standing.log_probability - expected).abs() < 1e-4, "{method}");
+                let above = |distance: f32| {
+                    let bar = logits[article as usize] + distance;
+                    order.iter().filter(|&&other| logits[other as usize] > bar).count()
+                };
+                // Within what rounding can move.
+                let rank = standing.rank.unwrap();
+                assert!(above(1e-4) < rank && rank <= 1 + above(-1e-4), "{method}: rank {rank}");
+            }
+        }
+    }
 }

@@ -7,12 +7,50 @@ use super::{
     softmax::{largest, sum_exp, sum_exp_of},
 };
 
+/// The best `k` of those that come by, in the articles' order.
+#[derive(Debug)]
+pub(super) struct Best {
+    heap: BinaryHeap<Contender>,
+    k: usize,
+    /// Most articles fall to this one comparison. Of equal logits the first stays: articles come in order.
+    bar: f32,
+}
+
+impl Best {
+    pub(super) fn new(k: usize) -> Self {
+        let bar = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
+        Self { heap: BinaryHeap::with_capacity(k + 1), k, bar }
+    }
+
+    /// Who is not above it need not come by once there are `k`; until then it is below every number.
+    pub(super) fn bar(&self) -> f32 {
+        self.bar
+    }
+
+    pub(super) fn offer(&mut self, article: u32, logit: f32) {
+        if logit > self.bar || self.heap.len() < self.k {
+            self.heap.push(Contender { logit, article });
+            if self.heap.len() > self.k {
+                self.heap.pop();
+            }
+            if self.heap.len() == self.k {
+                self.bar = self.heap.peek().map_or(self.bar, |worst| worst.logit);
+            }
+        }
+    }
+
+    /// Best first.
+    pub(super) fn sorted(self) -> Vec<Contender> {
+        self.heap.into_sorted_vec()
+    }
+}
+
 /// A logit and its article. The greatest is the worst, so that a heap gives the worst away first; of equal logits
 /// the later article is the worse.
-#[derive(Debug, PartialEq)]
-struct Contender {
-    logit: f32,
-    article: u32,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Contender {
+    pub(super) logit: f32,
+    pub(super) article: u32,
 }
 
 impl Eq for Contender {}
@@ -48,7 +86,7 @@ pub(super) fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
         let logit = logits[article as usize];
         Standing {
             log_probability: f64::from(logit - highest) - total.ln(),
-            rank: question.ranks.then(|| 1 + above(logits, question, &Contender { logit, article })),
+            rank: question.ranks.then(|| 1 + above(logits, question, Contender { logit, article })),
         }
     };
     Some(Answer {
@@ -63,32 +101,16 @@ pub(super) fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
 
 /// The best `k`, best first.
 fn best(logits: &[f32], question: &Question) -> Vec<Contender> {
-    let k = question.k;
-    if k == 0 {
-        return Vec::new();
-    }
-    let mut heap: BinaryHeap<Contender> = BinaryHeap::with_capacity(k + 1);
-    // Most articles fall to this one comparison. Of equal logits the first stays: articles come in order.
-    let mut bar = f32::NEG_INFINITY;
-    each(logits, question, |article, logit| {
-        if logit > bar || heap.len() < k {
-            heap.push(Contender { logit, article });
-            if heap.len() > k {
-                heap.pop();
-            }
-            if heap.len() == k {
-                bar = heap.peek().map_or(bar, |worst| worst.logit);
-            }
-        }
-    });
-    heap.into_sorted_vec()
+    let mut best = Best::new(question.k);
+    each(logits, question, |article, logit| best.offer(article, logit));
+    best.sorted()
 }
 
 /// How many of those who may be suggested stand before this one.
-fn above(logits: &[f32], question: &Question, one: &Contender) -> usize {
+fn above(logits: &[f32], question: &Question, one: Contender) -> usize {
     let mut count = 0;
     each(logits, question, |article, logit| {
-        count += usize::from(Contender { logit, article } < *one);
+        count += usize::from(Contender { logit, article } < one);
     });
     count
 }

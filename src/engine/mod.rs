@@ -4,8 +4,9 @@
 //! customer's context, who may be suggested); an [`Answer`] goes out: the best of those who may be, and
 //! how likely they are. Questions to one method wait in one bounded queue; OS threads that own their
 //! sessions take from it as many as fit a batch whenever they are free, so batches fill while models
-//! are busy, without a timer. Choosing happens on those threads too, outside the graph: the V-wide
-//! logits never leave them. Instead of a session a thread may own a connection to a server that has the same model.
+//! are busy, without a timer. Choosing happens on those threads too, outside the graph: V-wide logits never
+//! leave them, and where `head` computes a model's last layer they never exist. Instead of a session a thread may own
+//! a connection to a server that has the same model.
 //!
 //! A [`Serving`] is a release with all its methods loaded. It is shared; when the last request that holds
 //! it is answered its threads end and its models are freed.
@@ -14,6 +15,8 @@
 
 mod choose;
 mod device;
+mod graph;
+mod head;
 mod inputs;
 mod mask;
 mod metrics;

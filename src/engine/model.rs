@@ -1,8 +1,13 @@
 //! One model, checked against the contract of a release: an ONNX file open in a session, or the same model at a server.
+//!
+//! On a CPU a file that our exporter wrote is served in two parts: ONNX Runtime computes its trunk, the
+//! [`head`](super::head) what comes behind. On other devices, at a server, and where a file came from elsewhere, all
+//! logits are computed there, and chosen from.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -14,6 +19,8 @@ use ort::{
 use super::{
     Answer, Context, Device, Question,
     choose::choose,
+    graph,
+    head::Head,
     inputs::Inputs,
     remote::Remote,
     surface::{Port, Surface},
@@ -116,8 +123,18 @@ pub(super) struct Model {
 
 #[derive(Debug)]
 enum Backend {
-    Local(Session, Device),
+    /// With what comes behind the session, where that is not the session's own.
+    Local(Session, Option<Arc<Head>>, Device),
     Remote(Box<Remote>),
+}
+
+impl Backend {
+    fn head(&self) -> Option<&Head> {
+        match self {
+            Self::Local(_, head, _) => head.as_deref(),
+            Self::Remote(_) => None,
+        }
+    }
 }
 
 /// Outputs that a model need not have.
@@ -130,25 +147,31 @@ pub(super) struct Gives {
 /// What a run gave.
 #[derive(Debug)]
 pub(super) struct Outputs<'a> {
-    pub(super) logits: &'a [f32],
+    /// The logits, or the vector before them where a head comes behind.
+    pub(super) last: &'a [f32],
     /// How many there are, and those of all rows.
     pub(super) personas: Option<(usize, &'a [f32])>,
     pub(super) steps: Option<&'a [f32]>,
 }
 
 impl Model {
-    /// Opens the file, or finds the model at its server; checks its surface, and asks it about trial outfits.
-    pub(super) fn open(place: &Place, expected: Expected<'_>) -> Result<Self, ModelError> {
+    /// Opens the file, or finds the model at its server; checks its surface, and asks it about trial outfits. A
+    /// further copy takes the head of the first.
+    pub(super) fn open(
+        place: &Place,
+        expected: Expected<'_>,
+        head: Option<Arc<Head>>,
+    ) -> Result<Self, ModelError> {
         let (path, backend, surface) = match place {
             Place::Local { runtime, device } => {
                 let path = expected.release.model(expected.entry);
-                let session =
-                    open(runtime, &path, *device).map_err(|error| refused(&path, *device, &error))?;
+                let (session, head) = open(runtime, &path, expected, *device, head)
+                    .map_err(|error| refused(&path, *device, &error))?;
                 check_metadata(&session, &path, expected)?;
                 check_weights(&path)?;
                 let ports = |outlets: &[_]| outlets.iter().map(Port::of_session).collect();
                 let surface = (ports(session.inputs()), ports(session.outputs()));
-                (path, Backend::Local(session, *device), surface)
+                (path, Backend::Local(session, head, *device), surface)
             }
             Place::Remote(origin) => {
                 let mut remote = Remote::new(origin.clone(), &expected.remote_name());
@@ -158,12 +181,20 @@ impl Model {
         };
         let (inputs, outputs) = surface;
         let surface = Surface { path: &path, inputs, outputs };
-        surface.check(expected)?;
+        surface.check(expected, backend.head())?;
         let features = surface.takes("features").then_some(expected.features());
         let gives = Gives { personas: surface.gives("personas"), steps: surface.gives("steps") };
         let mut model = Self { path, backend, articles: expected.articles(), features, gives };
         model.try_out(expected)?;
         Ok(model)
+    }
+
+    /// What further copies share.
+    pub(super) fn head(&self) -> Option<Arc<Head>> {
+        match &self.backend {
+            Backend::Local(_, head, _) => head.clone(),
+            Backend::Remote(_) => None,
+        }
     }
 
     pub(super) fn takes_features(&self) -> bool {
@@ -184,18 +215,22 @@ impl Model {
         let Self { path, backend, articles, features, gives } = self;
         let inputs = Inputs::new(questions, *articles, *features);
         match backend {
-            Backend::Local(session, device) => {
+            Backend::Local(session, head, device) => {
                 let tensors = tensors(inputs).map_err(|error| refused(path, *device, &error))?;
                 let outputs = session
                     .run(SessionInputs::from(tensors))
                     .map_err(|error| refused(path, *device, &error))?;
-                let outputs = outputs_of(path, &outputs, questions.len(), *articles, *gives)?;
-                Ok(chosen(path, &outputs, *articles, questions))
+                let (name, width) = match head {
+                    Some(head) => ("hidden", head.hidden()),
+                    None => ("logits", *articles),
+                };
+                let outputs = outputs_of(path, &outputs, questions.len(), (name, width), *gives)?;
+                Ok(chosen(path, &outputs, (*articles, head.as_deref()), questions))
             }
             Backend::Remote(remote) => {
                 let answered = remote.infer(&inputs, *gives, deadline)?;
                 let outputs = answered.outputs(questions.len(), *articles, *gives, path)?;
-                Ok(chosen(path, &outputs, *articles, questions))
+                Ok(chosen(path, &outputs, (*articles, None), questions))
             }
         }
     }
@@ -232,15 +267,21 @@ impl Model {
     }
 }
 
-/// The answers in what a run gave.
+/// The answers in what a run gave: chosen from logits, or by the head that makes them.
 fn chosen(
     path: &Path,
     outputs: &Outputs<'_>,
-    articles: usize,
+    (articles, head): (usize, Option<&Head>),
     questions: &[Question],
 ) -> Vec<Result<Answer, ModelError>> {
-    let answer = |(row, (logits, question)): (usize, (&[f32], &Question))| {
-        let mut answer = choose(logits, question).ok_or_else(|| ModelError::Answers {
+    let chosen: Vec<Option<Answer>> = if let Some(head) = head {
+        head.answer(outputs.last, outputs.personas.map(|(_, mixes)| mixes), questions)
+    } else {
+        let rows = outputs.last.chunks_exact(articles).zip(questions);
+        rows.map(|(logits, question)| choose(logits, question)).collect()
+    };
+    let answer = |(row, chosen): (usize, Option<Answer>)| {
+        let mut answer = chosen.ok_or_else(|| ModelError::Answers {
             path: path.to_owned(),
             found: "logits that are not finite".into(),
         })?;
@@ -248,7 +289,7 @@ fn chosen(
         answer.steps = outputs.steps.map(|steps| steps[row]);
         Ok(answer)
     };
-    outputs.logits.chunks_exact(articles).zip(questions).enumerate().map(answer).collect()
+    chosen.into_iter().enumerate().map(answer).collect()
 }
 
 fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
@@ -268,19 +309,38 @@ fn outputs_of<'a>(
     path: &Path,
     outputs: &'a SessionOutputs<'_>,
     batch: usize,
-    articles: usize,
+    (name, width): (&'static str, usize),
     gives: Gives,
 ) -> Result<Outputs<'a>, ModelError> {
     Ok(Outputs {
-        logits: floats(path, outputs, "logits", &[batch, articles])?,
+        last: floats(path, outputs, name, &[batch, width])?,
         personas: gives.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
         steps: gives.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
     })
 }
 
-fn open(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Session, ort::Error> {
+/// The file in a session, or its trunk with its head where that is faster.
+fn open(
+    runtime: &OnnxRuntime,
+    path: &Path,
+    expected: Expected<'_>,
+    device: Device,
+    shared: Option<Arc<Head>>,
+) -> Result<(Session, Option<Arc<Head>>), ort::Error> {
     let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
-    device.prepare(builder)?.commit_from_file(path)
+    let mut builder = device.prepare(builder)?;
+    // A file that cannot be read or cut is ONNX Runtime's to judge.
+    let parts = match device {
+        Device::Cpu => fs::read(path).ok().and_then(|file| graph::cut(&file)),
+        Device::Cuda | Device::Remote => None,
+    };
+    match parts {
+        Some(parts) if parts.head.bias.len() == expected.articles() => {
+            let session = builder.commit_from_memory(&parts.trunk)?;
+            Ok((session, Some(shared.unwrap_or_else(|| Arc::new(Head::new(&parts.head))))))
+        }
+        _ => Ok((builder.commit_from_file(path)?, None)),
+    }
 }
 
 fn refused(path: &Path, device: Device, error: &ort::Error) -> ModelError {

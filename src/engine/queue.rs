@@ -10,6 +10,10 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Question};
 
+/// While one worker runs, another begins only with so many questions: a run of fewer costs so much more a question
+/// that whoever waits for the running one is answered as soon, and the machine does more.
+const WORTH_A_RUN: usize = 16;
+
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
@@ -70,6 +74,25 @@ pub(super) struct Queue {
     /// Told when a job arrives and no worker waits for one, or the queue closes.
     overflowed: Condvar,
     limit: usize,
+    /// Most questions of one run.
+    most: usize,
+}
+
+/// What one worker took. While it is there, the run is going on, even where it panics.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
+    pub(super) jobs: Vec<Job>,
+    queue: &'a Queue,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.queue.line().running -= 1;
+        // A worker that goes on takes what waits itself; of one that ends another has to hear.
+        if std::thread::panicking() {
+            self.queue.arrived.notify_one();
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -81,15 +104,24 @@ struct Line {
     /// Threads that take jobs, and those of them that wait for one.
     workers: usize,
     idle: usize,
+    /// Runs that are going on.
+    running: usize,
     /// Whether a further thread is opening its session.
     opening: bool,
     /// Seconds a question of one worker, smoothed over the last runs.
     pace: f64,
 }
 
+impl Line {
+    /// Whether a worker that is free begins now.
+    fn worth_a_run(&self, most: usize) -> bool {
+        self.waiting >= if self.running == 0 { 1 } else { WORTH_A_RUN.min(most) }
+    }
+}
+
 impl Queue {
-    pub(super) fn new(limit: usize) -> Self {
-        Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit }
+    pub(super) fn new(limit: usize, most: usize) -> Self {
+        Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit, most }
     }
 
     /// All of these jobs or none; all of them where they are of a request that was let in before.
@@ -104,9 +136,11 @@ impl Queue {
         }
         line.waiting += asked;
         line.jobs.extend(jobs);
-        let overflows = line.idle == 0;
+        let (overflows, begins) = (line.idle == 0, line.worth_a_run(self.most));
         drop(line);
-        self.arrived.notify_one();
+        if begins {
+            self.arrived.notify_one();
+        }
         if overflows {
             self.overflowed.notify_one();
         }
@@ -127,10 +161,10 @@ impl Queue {
 
     /// Waits until more questions wait than one run takes while all workers are busy and no other is about to
     /// join them. False once the queue is closed.
-    pub(super) fn wait_for_overflow(&self, most: usize) -> bool {
+    pub(super) fn wait_for_overflow(&self) -> bool {
         let mut line = self.line();
         while !line.closed {
-            if line.workers > 0 && line.idle == 0 && line.waiting > most && !line.opening {
+            if line.workers > 0 && line.idle == 0 && line.waiting > self.most && !line.opening {
                 line.opening = true;
                 return true;
             }
@@ -139,16 +173,17 @@ impl Queue {
         false
     }
 
-    /// Waits for jobs and takes as many as make up at most `most` questions, leaving out those whose
-    /// callers are gone or whose deadline has passed. None once the queue is closed and empty.
-    pub(super) fn pop(&self, most: usize) -> Option<Vec<Job>> {
+    /// Waits for jobs and takes as many as fit one run, leaving out those whose callers are gone or whose deadline
+    /// has passed. None once the queue is closed and empty.
+    pub(super) fn pop(&self) -> Option<Run<'_>> {
         let mut line = self.line();
         loop {
             let mut taken = Vec::new();
             let mut questions = 0;
-            while let Some(job) = line.jobs.front() {
+            let begins = line.closed || line.worth_a_run(self.most);
+            while let Some(job) = line.jobs.front().filter(|_| begins) {
                 let asked = job.questions.len();
-                if !taken.is_empty() && questions + asked > most {
+                if !taken.is_empty() && questions + asked > self.most {
                     break;
                 }
                 let job = line.jobs.pop_front().expect("it was looked at; this is a bug");
@@ -159,14 +194,15 @@ impl Queue {
                 }
             }
             if !taken.is_empty() {
-                let more = !line.jobs.is_empty();
+                line.running += 1;
+                let more = line.worth_a_run(self.most);
                 drop(line);
                 if more {
                     self.arrived.notify_one();
                 }
-                return Some(taken);
+                return Some(Run { jobs: taken, queue: self });
             }
-            if line.closed {
+            if line.closed && line.jobs.is_empty() {
                 return None;
             }
             line.idle += 1;
@@ -222,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_limit_is_for_newcomers() {
-        let queue = Queue::new(1);
+        let queue = Queue::new(1, 64);
         let job = || {
             let questions = vec![Question::new(vec![0], 0, Vec::new().into())];
             let now = Instant::now();

@@ -101,25 +101,26 @@ impl Serving {
         let entries = serving.release.manifest().methods.clone();
         let gives_back = Arc::new(GivesBack);
         for entry in &entries {
-            let queue = Arc::new(Queue::new(settings.queue));
+            let queue = Arc::new(Queue::new(settings.queue, serving.batch));
             // In its place before its first thread runs: where a later model fails, dropping what was
             // begun ends that thread.
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
-            let (most, gives_back) = (serving.batch, Arc::clone(&gives_back));
-            let worker = Worker { method: entry.method, queue, most, counted, _gives_back: gives_back };
-            let model = Model::open(place, Expected::new(&serving.release, entry))?;
+            let gives_back = Arc::clone(&gives_back);
+            let worker = Worker { method: entry.method, queue, counted, _gives_back: gives_back };
+            let model = Model::open(place, Expected::new(&serving.release, entry), None)?;
             line.takes_features = model.takes_features();
             line.gives_personas = model.gives_personas();
+            let head = model.head();
             worker::start(worker.clone(), model)?;
             for _ in 1..settings.workers {
                 let (place, release) = (place.clone(), Arc::clone(&serving.release));
-                let entry = entry.clone();
+                let (entry, head) = (entry.clone(), head.clone());
                 let open = move || {
                     // All copies of a model give the same answers, whatever became of its file meanwhile.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&place, Expected::new(&release, &entry))?)
+                    Ok(Model::open(&place, Expected::new(&release, &entry), head)?)
                 };
                 worker::start_reserve(worker.clone(), open)?;
             }

@@ -4,7 +4,10 @@ use std::path::Path;
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-use super::model::{Expected, ModelError};
+use super::{
+    head::Head,
+    model::{Expected, ModelError},
+};
 
 /// One input or output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,14 +60,22 @@ impl Surface<'_> {
         self.outputs.iter().any(|port| port.name == name)
     }
 
-    pub(super) fn check(&self, expected: Expected<'_>) -> Result<(), ModelError> {
+    /// Of all of it, or of the part before a head of ours.
+    pub(super) fn check(&self, expected: Expected<'_>, head: Option<&Head>) -> Result<(), ModelError> {
         let articles = expected.articles();
         let features = expected.features();
         let (inputs, outputs) = (&self.inputs, &self.outputs);
         self.needs(inputs, "input", "articles", Element::Int64, &[None, None])?;
         self.needs(inputs, "input", "blank", Element::Int64, &[None])?;
         self.may_have(inputs, "input", "features", Element::Int64, &[None, Some(features), None])?;
-        self.needs(outputs, "output", "logits", Element::Float32, &[None, Some(articles)])?;
+        if let Some(head) = head {
+            self.needs(outputs, "output", "hidden", Element::Float32, &[None, Some(head.hidden())])?;
+            if head.personas() > 0 {
+                self.needs(outputs, "output", "personas", Element::Float32, &[None, Some(head.personas())])?;
+            }
+        } else {
+            self.needs(outputs, "output", "logits", Element::Float32, &[None, Some(articles)])?;
+        }
         self.may_have(outputs, "output", "personas", Element::Float32, &[None, None])?;
         self.may_have(outputs, "output", "steps", Element::Float32, &[None])?;
         let known = ["articles", "blank", "features"];

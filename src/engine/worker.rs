@@ -28,7 +28,7 @@ pub(super) fn start_reserve(
 ) -> std::io::Result<()> {
     let name = format!("model-{}", worker.method);
     let work = move || {
-        if !worker.queue.wait_for_overflow(worker.most) {
+        if !worker.queue.wait_for_overflow() {
             return;
         }
         match open() {
@@ -51,8 +51,6 @@ pub(super) fn start_reserve(
 pub(super) struct Worker {
     pub(super) method: Method,
     pub(super) queue: Arc<Queue>,
-    /// Most questions of one run.
-    pub(super) most: usize,
     pub(super) counted: MethodMetrics,
     /// Shared by all threads of a release: the last to end gives back the memory of its models.
     pub(super) _gives_back: Arc<GivesBack>,
@@ -60,9 +58,9 @@ pub(super) struct Worker {
 
 impl Worker {
     fn work(&self, mut model: Model) {
-        while let Some(jobs) = self.queue.pop(self.most) {
+        while let Some(mut run) = self.queue.pop() {
             let began = Instant::now();
-            let (questions, askers) = apart(jobs);
+            let (questions, askers) = apart(std::mem::take(&mut run.jobs));
             // Whoever waits longest decides how long a server is waited for; the others are told in time elsewhere.
             let deadline = askers.iter().map(|asker| asker.deadline).max().unwrap_or(began);
             let answered = model.answer(&questions, deadline);

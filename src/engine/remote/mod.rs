@@ -237,7 +237,7 @@ impl Inferred {
             }
         };
         Ok(Outputs {
-            logits: find("logits", &[Some(batch), Some(articles)])?.1,
+            last: find("logits", &[Some(batch), Some(articles)])?.1,
             personas: gives.personas.then(|| find("personas", &[Some(batch), None])).transpose()?,
             steps: gives.steps.then(|| find("steps", &[Some(batch)]).map(|(_, steps)| steps)).transpose()?,
         })

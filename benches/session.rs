@@ -1,0 +1,314 @@
+//! The engine beside bare ONNX Runtime, on one model file, in one process and in turns.
+//!
+//! ```sh
+//! cargo bench --bench session -- --release data/speed/random
+//! ```
+//!
+//! Bare: a session in a loop, all logits, nothing done with them, over batch sizes and thread counts. The engine:
+//! `Serving::ask` with k = 20 under a mask, as `/complete` asks, from so many callers at once. Both are asked about
+//! the same outfits of the same customers. What counts is completions per CPU-second of the whole process: it holds
+//! on a machine that is busy with other things, too, if less so where its caches are shared.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, ensure};
+use atelier::{
+    config::Config,
+    domain::{Customer, Outfit},
+    engine::{self, Device, DeviceChoice, Engine, Mask, Question, Serving},
+    exchange::{self, Table},
+    onnx_runtime::OnnxRuntime,
+    release::{Method, Release},
+};
+use clap::Parser;
+use ort::{
+    session::{Session, SessionInputs},
+    value::Tensor,
+};
+use serde_json::json;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[arg(long, default_value = "data/speed/random")]
+    release: PathBuf,
+    #[arg(long, default_value = "gsu")]
+    method: Method,
+    /// How long each is measured in each round.
+    #[arg(long, default_value_t = 0.5)]
+    seconds: f64,
+    #[arg(long, default_value_t = 3)]
+    rounds: usize,
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 16, 64, 256])]
+    batches: Vec<usize>,
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
+    threads: Vec<usize>,
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
+    callers: Vec<usize>,
+    /// `cuda` measures the engine alone: bare sessions are the CPU's.
+    #[arg(long, default_value = "cpu")]
+    device: DeviceChoice,
+    /// One JSON object a line instead of a table.
+    #[arg(long)]
+    json: bool,
+    /// Cargo gives it to every benchmark.
+    #[arg(long, hide = true)]
+    bench: bool,
+}
+
+const K: usize = 20;
+const SLOTS: usize = 5;
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let config = Config::default();
+    let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| eprintln!("{notice}"))?;
+    let release = Release::open(&arguments.release)?;
+    let questions = questions(&arguments, &release)?;
+    let settings = engine::Settings { device: arguments.device, ..config.engine.settings() };
+    let serving = Arc::new(Engine::new(onnx_runtime.clone(), settings).load(&arguments.release)?);
+    let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
+    let mut contestants = Vec::new();
+    if serving.device() == Device::Cpu {
+        for &threads in &arguments.threads {
+            let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
+            let path = release.model(entry.context("the release lacks the method")?);
+            for &batch in &arguments.batches {
+                let session = Session::builder(onnx_runtime.environment())?
+                    .with_intra_threads(threads)
+                    .map_err(ort::Error::<()>::from)?
+                    .commit_from_file(&path)?;
+                contestants.push(Contestant::Bare { threads, batch, session });
+            }
+        }
+    }
+    contestants.extend(arguments.callers.iter().map(|&callers| Contestant::Engine { callers }));
+    let ground = Ground { serving, questions: Arc::new(questions), tokio: &tokio, method: arguments.method };
+    // Copies of the model are opened, memory is touched.
+    ground.engine(arguments.callers.iter().copied().max().unwrap_or(1), Duration::from_secs(1))?;
+    let mut found = vec![Vec::new(); contestants.len()];
+    for _ in 0..arguments.rounds {
+        for (found, contestant) in found.iter_mut().zip(&mut contestants) {
+            found.push(contestant.measure(&ground, Duration::from_secs_f64(arguments.seconds))?);
+        }
+    }
+    for (found, contestant) in found.into_iter().zip(&contestants) {
+        contestant.report(&Measured::median(&found), &arguments);
+    }
+    Ok(())
+}
+
+/// Outfits of five with a blank, each with its customer, under the mask that `/complete` would make: all that the
+/// outfit does not have yet.
+fn questions(arguments: &Arguments, release: &Release) -> Result<Vec<Question>> {
+    let schema = release.schema();
+    let rows = |name: &str| arguments.release.join(format!("{name}.jsonl"));
+    let mut customers = HashMap::new();
+    for row in exchange::read::<Customer>(&rows(Customer::NAME), schema)? {
+        let customer = row.context("a customer")?.value;
+        let encoding = schema.encode(&customer.features).ok().context("a customer that encodes")?;
+        customers.insert(customer.id.as_str().to_owned(), Arc::from(encoding.indices));
+    }
+    let vocabulary = release.vocabulary();
+    let mut questions = Vec::new();
+    for row in exchange::read::<Outfit>(&rows(Outfit::NAME), schema)? {
+        let outfit = row.context("an outfit")?.value;
+        if outfit.articles().len() != SLOTS {
+            continue;
+        }
+        let index = |id: &atelier::domain::ArticleId| vocabulary.index_of(id.as_str());
+        let mut slots: Vec<u32> =
+            outfit.articles().iter().map(index).collect::<Option<_>>().context("known")?;
+        let blank = questions.len() % SLOTS;
+        slots[blank] = vocabulary.blank();
+        let mut mask = Mask::all(vocabulary.len());
+        slots.iter().filter(|&&slot| slot != vocabulary.blank()).for_each(|&slot| mask.remove(slot));
+        let context = customers.get(outfit.customer.as_str()).context("a known customer")?;
+        let mut question = Question::new(slots, blank, Arc::clone(context));
+        question.admissible = Some(Arc::new(mask));
+        question.k = K;
+        questions.push(question);
+    }
+    ensure!(questions.len() >= 256, "{} has too few outfits of five", arguments.release.display());
+    Ok(questions)
+}
+
+/// What all are measured on.
+struct Ground<'a> {
+    serving: Arc<Serving>,
+    questions: Arc<Vec<Question>>,
+    tokio: &'a tokio::runtime::Runtime,
+    method: Method,
+}
+
+enum Contestant {
+    Bare { threads: usize, batch: usize, session: Session },
+    Engine { callers: usize },
+}
+
+/// What one took.
+#[derive(Debug, Clone)]
+struct Measured {
+    per_cpu_second: f64,
+    per_second: f64,
+    /// Milliseconds of one run or of one caller's question: the median.
+    latency: f64,
+}
+
+impl Measured {
+    fn new(completions: usize, cpu: f64, wall: f64, mut latencies: Vec<f64>) -> Self {
+        latencies.sort_unstable_by(f64::total_cmp);
+        let latency = latencies.get(latencies.len() / 2).map_or(f64::NAN, |seconds| seconds * 1e3);
+        Self { per_cpu_second: count(completions) / cpu, per_second: count(completions) / wall, latency }
+    }
+
+    fn median(rounds: &[Self]) -> Self {
+        let middle = |of: fn(&Self) -> f64| {
+            let mut values: Vec<f64> = rounds.iter().map(of).collect();
+            values.sort_unstable_by(f64::total_cmp);
+            values[values.len() / 2]
+        };
+        Self {
+            per_cpu_second: middle(|round| round.per_cpu_second),
+            per_second: middle(|round| round.per_second),
+            latency: middle(|round| round.latency),
+        }
+    }
+}
+
+impl Contestant {
+    fn measure(&mut self, ground: &Ground<'_>, time: Duration) -> Result<Measured> {
+        match self {
+            Self::Bare { batch, session, .. } => bare(session, *batch, ground, time),
+            Self::Engine { callers } => ground.engine(*callers, time),
+        }
+    }
+
+    fn report(&self, measured: &Measured, arguments: &Arguments) {
+        let Measured { per_cpu_second, per_second, latency } = measured;
+        let (who, threads, at_once) = match self {
+            Self::Bare { threads, batch, .. } => ("bare", Some(*threads), *batch),
+            Self::Engine { callers } => ("engine", None, *callers),
+        };
+        if arguments.json {
+            let line = json!({
+                "who": who, "threads": threads, "at_once": at_once, "per_cpu_second": per_cpu_second,
+                "per_second": per_second, "median_ms": latency,
+            });
+            println!("{line}");
+        } else {
+            let about = threads.map_or(format!("{at_once} callers"), |threads| {
+                format!("{threads} threads, batch {at_once}")
+            });
+            println!(
+                "{who:>6}, {about:<20} {per_cpu_second:>7.0} a CPU-second, {per_second:>7.0} a second, \
+                 median {latency:.2} ms"
+            );
+        }
+    }
+}
+
+/// One run after the other; the inputs are made before the clock starts.
+fn bare(session: &mut Session, batch: usize, ground: &Ground<'_>, time: Duration) -> Result<Measured> {
+    let inputs = ground
+        .questions
+        .chunks_exact(batch)
+        .take(8)
+        .map(|questions| inputs(questions, ground.serving.takes_features(ground.method)))
+        .collect::<Result<Vec<_>>>()?;
+    let mut latencies = Vec::new();
+    let (mut completions, cpu, began) = (0, cpu_seconds()?, Instant::now());
+    for inputs in inputs.iter().cycle() {
+        let start = Instant::now();
+        let given: Vec<_> = inputs.iter().map(|(name, tensor)| (*name, tensor)).collect();
+        drop(session.run(SessionInputs::from(given))?);
+        latencies.push(start.elapsed().as_secs_f64());
+        completions += batch;
+        if began.elapsed() >= time {
+            break;
+        }
+    }
+    Ok(Measured::new(completions, cpu_seconds()? - cpu, began.elapsed().as_secs_f64(), latencies))
+}
+
+fn inputs(questions: &[Question], features: bool) -> Result<Vec<(&'static str, Tensor<i64>)>> {
+    let batch = questions.len();
+    let slots = questions.iter().flat_map(|question| &question.slots).map(|&slot| i64::from(slot));
+    let slots: Vec<i64> = slots.collect();
+    let blanks = questions.iter().map(|question| i64::try_from(question.blank));
+    let blanks = blanks.collect::<Result<Vec<_>, _>>()?;
+    let mut inputs = vec![
+        ("articles", Tensor::from_array(([batch, SLOTS], slots))?),
+        ("blank", Tensor::from_array(([batch], blanks))?),
+    ];
+    if features {
+        let contexts = || questions.iter().flat_map(|question| question.context.iter());
+        let values = contexts().map(Vec::len).max().unwrap_or(0).max(1);
+        let cells: Vec<i64> = contexts()
+            .flat_map(|given| given.iter().map(|&v| i64::from(v)).chain(std::iter::repeat(0)).take(values))
+            .collect();
+        let count = questions[0].context.len();
+        inputs.push(("features", Tensor::from_array(([batch, count, values], cells))?));
+    }
+    Ok(inputs)
+}
+
+impl Ground<'_> {
+    /// Each caller asks its next question when it has the answer to the last.
+    fn engine(&self, callers: usize, time: Duration) -> Result<Measured> {
+        let next = Arc::new(AtomicUsize::new(0));
+        let (cpu, began) = (cpu_seconds()?, Instant::now());
+        let ask = |serving: Arc<Serving>, questions: Arc<Vec<Question>>, next: Arc<AtomicUsize>| {
+            let method = self.method;
+            async move {
+                let mut latencies = Vec::new();
+                while began.elapsed() < time {
+                    let question = &questions[next.fetch_add(1, Ordering::Relaxed) % questions.len()];
+                    let start = Instant::now();
+                    let deadline = start + Duration::from_mins(1);
+                    let answered = serving.ask(method, vec![question.clone()], deadline).await?;
+                    latencies.push(start.elapsed().as_secs_f64());
+                    ensure!(answered.answers[0].top.len() == K, "{K} suggestions");
+                }
+                Ok(latencies)
+            }
+        };
+        let latencies = self.tokio.block_on(async {
+            let asking: Vec<_> = (0..callers)
+                .map(|_| {
+                    let (serving, questions) = (Arc::clone(&self.serving), Arc::clone(&self.questions));
+                    tokio::spawn(ask(serving, questions, Arc::clone(&next)))
+                })
+                .collect();
+            let mut latencies = Vec::new();
+            for asking in asking {
+                latencies.extend(asking.await??);
+            }
+            Ok::<_, anyhow::Error>(latencies)
+        })?;
+        let wall = began.elapsed().as_secs_f64();
+        Ok(Measured::new(latencies.len(), cpu_seconds()? - cpu, wall, latencies))
+    }
+}
+
+/// What all threads of this process have used, to the nanosecond.
+fn cpu_seconds() -> Result<f64> {
+    let mut nanoseconds = 0.0;
+    for task in std::fs::read_dir("/proc/self/task")? {
+        // A thread may end between its name and its figures.
+        let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
+        nanoseconds += text.split(' ').next().context("schedstat begins with a number")?.parse::<f64>()?;
+    }
+    Ok(nanoseconds / 1e9)
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,252 @@
+"""Measures everything that docs/performance.md says, in turns, and writes its table and picture.
+
+    python3 benches/speed.py --peers        (`just speed --peers`)
+
+Makes a release with random weights in data/speed where there is none, builds, and then goes round: bare ONNX Runtime
+and the engine in one process, the service under load, the peers under load, a few seconds each, so that what else
+the machine does meets all of them alike. Figures are medians over the rounds. Standard library only.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+from statistics import median
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "data/speed"
+RELEASE = DATA / "random"
+DOCUMENT = ROOT / "docs/performance.md"
+PICTURE = ROOT / "docs/images/performance.svg"
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
+PORTS = {"atelier": 8190, "fastapi": 8191, "litserve": 8192}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peers", action="store_true", help="FastAPI and LitServe, too")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each bare session and engine in a round")
+    parser.add_argument("--requests", type=int, default=6000, help="of each load on the service in a round")
+    parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 64, 256])
+    arguments = parser.parse_args()
+    os.chdir(ROOT)
+    target = build()
+    load_before = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory() as scratch:
+        servers = [start_atelier(target, Path(scratch))]
+        if arguments.peers:
+            servers += start_peers()
+        try:
+            found = rounds(arguments, target, servers)
+            start_up = time_start(target, Path(scratch))
+        finally:
+            for server in servers:
+                server.stop()
+    write(arguments, found, start_up, (load_before, os.getloadavg()[0]))
+
+
+class Server:
+    def __init__(self, name, command, ready, log):
+        self.name, self.url = name, f"http://127.0.0.1:{PORTS[name]}"
+        began = time.monotonic()
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        while True:
+            try:
+                urllib.request.urlopen(self.url + ready, timeout=5).read()
+                break
+            except urllib.error.HTTPError:
+                break
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() - began > 120:
+                    sys.exit(f"{name} does not start: see {log.name}")
+                time.sleep(0.01)
+        self.started = time.monotonic() - began
+
+    def resident(self):
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return int(next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]) / 1000
+
+    def stop(self):
+        os.killpg(self.process.pid, signal.SIGTERM)
+        self.process.wait(30)
+
+
+def build():
+    """The programs, and the release where it is not there yet."""
+    # Without this, `CARGO_INCREMENTAL=1` would measure a program that is cut into smaller units than a release is.
+    environment = {**os.environ, "CARGO_INCREMENTAL": "0"}
+    run = lambda *words: subprocess.run(["cargo", *words], check=True, env=environment)
+    run("build", "--release", "-p", "atelier", "--bin", "atelier")
+    run("bench", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
+    if not (RELEASE / "release.json").exists():
+        example = ["-p", "atelier-training", "--example", "random_release"]
+        run("run", "--release", *example, "--", "--out", str(RELEASE))
+    return Path(environment.get("CARGO_TARGET_DIR", ROOT / "target"))
+
+
+def bench(target, name):
+    """The newest program of that benchmark."""
+    programs = [path for path in (target / "release/deps").glob(f"{name}-*") if not path.suffix]
+    return str(max(programs, key=lambda path: path.stat().st_mtime))
+
+
+def start_atelier(target, scratch, name="service", release=("--models", "data/speed", "--release", "random")):
+    log = open(DATA / "atelier.log", "a", encoding="utf-8")
+    command = [str(target / "release/atelier"), "--database", f"sqlite:{scratch}/{name}.db", "serve"]
+    address = ["--address", f"127.0.0.1:{PORTS['atelier']}", "--device", "cpu"]
+    return Server("atelier", command + address + list(release), "/readyz", log)
+
+
+def start_peers():
+    python = DATA / "venv/bin/python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(DATA / "venv")], check=True)
+    wanted = ["-r", "benches/peers/requirements.txt"]
+    subprocess.run([str(python), "-m", "pip", "install", "-q", *wanted], check=True)
+    servers = []
+    for name in ("fastapi", "litserve"):
+        log = open(DATA / f"{name}.log", "w", encoding="utf-8")
+        command = [str(python), f"benches/peers/{name}_server.py", str(RELEASE), "gsu", str(PORTS[name])]
+        servers.append(Server(name, command, "/docs", log))
+    return servers
+
+
+def rounds(arguments, target, servers):
+    """What each gave in each round, by what it is."""
+    found = {}
+    for number in range(arguments.rounds):
+        print(f"round {number + 1} of {arguments.rounds}", flush=True)
+        session = [bench(target, "session"), "--release", str(RELEASE), "--json", "--bench"]
+        session += ["--rounds", "1", "--seconds", str(arguments.seconds)]
+        for line in run_lines(session):
+            found.setdefault((line["who"], line["threads"], line["at_once"]), []).append(line)
+        for callers in arguments.callers:
+            for server in servers:
+                # The peers answer a tenth as fast.
+                requests = arguments.requests if server.name == "atelier" else arguments.requests // 10
+                requests = max(200, requests // 10 if callers == 1 else requests)
+                load = [bench(target, "load"), "--url", server.url, "--release", str(RELEASE), "--json", "--bench"]
+                load += ["--slots", "5", "--callers", str(callers), "--requests", str(requests)]
+                load += ["--pid", str(server.process.pid)]
+                for line in run_lines(load):
+                    found.setdefault((server.name, None, callers), []).append(line)
+    return {key: {name: median(line[name] for line in lines) for name in lines[0] if is_number(lines[0][name])}
+            for key, lines in found.items()}
+
+
+def run_lines(command):
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
+
+
+def is_number(value):
+    return isinstance(value, (int, float))
+
+
+def time_start(target, scratch):
+    """From the command to ready, with the demo release: a new database, and the same again; and its idle memory."""
+    PORTS["atelier"] += 10
+    times = []
+    for attempt in range(4):
+        demo = ("--models", "models", "--release", "demo")
+        server = start_atelier(target, scratch, "demo", demo)
+        times.append(server.started)
+        time.sleep(2)
+        resident = server.resident()
+        server.stop()
+    return {"first": times[0], "again": median(times[1:]), "resident_mb": resident}
+
+
+def write(arguments, found, start_up, loads):
+    bare = {key: value for key, value in found.items() if key[0] == "bare"}
+    best_key, best = max(bare.items(), key=lambda item: item[1]["per_cpu_second"])
+    lines = [
+        BEGIN,
+        "",
+        f"Measured {datetime.date.today()} on {machine()}; load average {loads[0]:.1f} before and {loads[1]:.1f}"
+        f" after; ONNX Runtime 1.31.1, {version('rustc')}; gsu, V = 30,000, random weights, outfits of five, k = 20;"
+        f" medians of {arguments.rounds} rounds.",
+        "",
+        f"Bare ONNX Runtime's best: **{best['per_cpu_second']:.0f} completions a CPU-second** (batch {best_key[2]},"
+        f" {best_key[1]} thread{'s' if best_key[1] > 1 else ''}).",
+        "",
+        "| what | completions a CPU-second | × bare's best | completions a second | median ms |",
+        "|---|---|---|---|---|",
+    ]
+    bars = []
+    for key, value in found.items():
+        name = label(key)
+        ratio = value["per_cpu_second"] / best["per_cpu_second"]
+        latency = value.get("median_ms", value.get("p50_ms"))
+        lines.append(f"| {name} | {value['per_cpu_second']:.0f} | {ratio:.2f} | {value['per_second']:.0f} |"
+                     f" {latency:.2f} |")
+        if key == best_key or key[0] != "bare":
+            bars.append((name, value["per_cpu_second"], key[0]))
+    lines += [
+        "",
+        "| the demo release | found | wanted |",
+        "|---|---|---|",
+        f"| from the command to ready, new database | {start_up['first']:.2f} s | under 1 s |",
+        f"| from the command to ready, again | {start_up['again']:.2f} s | under 1 s |",
+        f"| idle memory | {start_up['resident_mb']:.0f} MB | under 150 MB |",
+        "",
+        END,
+    ]
+    text = DOCUMENT.read_text(encoding="utf-8")
+    before, rest = text.split(BEGIN)
+    DOCUMENT.write_text(before + "\n".join(lines) + rest.split(END)[1], encoding="utf-8")
+    PICTURE.write_text(picture(bars), encoding="utf-8")
+    print("\n".join(lines))
+
+
+def label(key):
+    who, threads, at_once = key
+    if who == "bare":
+        return f"bare ONNX Runtime, batch {at_once}, {threads} thread{'s' if threads > 1 else ''}"
+    names = {"engine": "the engine", "atelier": "the service over HTTP", "fastapi": "FastAPI + onnxruntime",
+             "litserve": "LitServe"}
+    return f"{names[who]}, {at_once} caller{'s' if at_once > 1 else ''}"
+
+
+def machine():
+    model = next(line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name"))
+    return f"{os.cpu_count()} cores of {model}, {platform.platform(terse=True)}"
+
+
+def version(program):
+    return subprocess.run([program, "--version"], stdout=subprocess.PIPE, text=True).stdout.split(" (")[0].strip()
+
+
+def picture(bars):
+    """Bars from one line, in colours that are told apart on light and dark."""
+    colours = {"bare": "#8a8f98", "engine": "#2f7d6d", "atelier": "#3b6fb6", "fastapi": "#b4682d", "litserve": "#9a4f86"}
+    row, left, width = 26, 260, 420
+    most = max(value for _, value, _ in bars)
+    height = row * len(bars) + 40
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 80} {height}" role="img"'
+        ' font-family="system-ui, sans-serif" font-size="13">',
+        "<title>Completions a CPU-second of the server</title>",
+        f'<rect width="100%" height="{height}" fill="#ffffff"/>',
+        f'<text x="{left}" y="20" font-weight="600">completions a CPU-second</text>',
+    ]
+    for place, (name, value, who) in enumerate(bars):
+        y = 32 + place * row
+        parts.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{name}</text>')
+        parts.append(f'<rect x="{left}" y="{y}" width="{width * value / most:.1f}" height="20" rx="2"'
+                     f' fill="{colours[who]}"/>')
+        parts.append(f'<text x="{left + width * value / most + 6:.1f}" y="{y + 15}">{value:.0f}</text>')
+    return "\n".join(parts + ["</svg>", ""])
+
+
+if __name__ == "__main__":
+    main()

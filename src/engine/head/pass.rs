@@ -1,0 +1,94 @@
+//! One pass over the table for a whole batch: logits are made a panel at a time, and what is needed of them is kept
+//! before the next panel's take their place.
+#![expect(clippy::inline_always, reason = "what is not inlined falls back to the baseline instructions")]
+
+use pulp::{Simd, WithSimd};
+
+use super::{row::Row, simd::logits, table::Table};
+
+/// A pass; it leaves the rows with all that was asked of them.
+#[derive(Debug)]
+pub(super) struct Pass<'a, 'q> {
+    pub(super) table: &'a Table,
+    /// What the layer takes in: one row an answer.
+    pub(super) inputs: &'a [f32],
+    pub(super) rows: &'a mut [Row<'q>],
+}
+
+impl WithSimd for Pass<'_, '_> {
+    type Output = ();
+
+    /// A panel is two of the widest vectors, four of the next: as many rows at once as registers hold.
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        match S::F32_LANES {
+            16 => self.run::<S, 2>(simd, &[12, 8, 4, 2, 1]),
+            8 => self.run::<S, 4>(simd, &[3, 2, 1]),
+            4 => self.run::<S, 8>(simd, &[3, 2, 1]),
+            _ => self.run::<S, 32>(simd, &[1]),
+        }
+    }
+}
+
+/// Rows that are computed together, and their inputs side by side.
+struct Group {
+    first: usize,
+    rows: usize,
+    inputs: Vec<f32>,
+}
+
+impl Pass<'_, '_> {
+    #[inline(always)]
+    fn run<S: Simd, const VECTORS: usize>(self, simd: S, sizes: &[usize]) {
+        let Self { table, inputs, rows } = self;
+        let width = table.inputs();
+        for (row, inputs) in rows.iter_mut().zip(inputs.chunks_exact(width)) {
+            let (inputs, _) = inputs.as_chunks::<1>();
+            row.look_up(simd, |panel| logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]);
+        }
+        let groups = groups(rows.len(), sizes, inputs, width);
+        for (place, panel) in table.panels().enumerate() {
+            for Group { first, rows: count, inputs } in &groups {
+                let rows = &mut rows[*first..][..*count];
+                match count {
+                    12 => step::<S, 12, VECTORS>(simd, place, panel, inputs, rows),
+                    8 => step::<S, 8, VECTORS>(simd, place, panel, inputs, rows),
+                    4 => step::<S, 4, VECTORS>(simd, place, panel, inputs, rows),
+                    3 => step::<S, 3, VECTORS>(simd, place, panel, inputs, rows),
+                    2 => step::<S, 2, VECTORS>(simd, place, panel, inputs, rows),
+                    _ => step::<S, 1, VECTORS>(simd, place, panel, inputs, rows),
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    place: usize,
+    panel: &[f32],
+    inputs: &[f32],
+    rows: &mut [Row<'_>],
+) {
+    let (inputs, _) = inputs.as_chunks::<ROWS>();
+    let logits = logits::<S, ROWS, VECTORS>(simd, panel, inputs);
+    for (row, logits) in rows.iter_mut().zip(logits) {
+        row.take(simd, place, logits);
+    }
+}
+
+/// The batch in groups of these sizes, the largest first.
+fn groups(rows: usize, sizes: &[usize], inputs: &[f32], width: usize) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let mut first = 0;
+    for &size in sizes {
+        while rows - first >= size {
+            let own = &inputs[first * width..][..size * width];
+            let side_by_side = (0..width).flat_map(|input| own.iter().skip(input).step_by(width).copied());
+            groups.push(Group { first, rows: size, inputs: side_by_side.collect() });
+            first += size;
+        }
+    }
+    groups
+}

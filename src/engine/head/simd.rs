@@ -1,0 +1,103 @@
+//! Arithmetic on the widest registers that the machine at hand has. Everything here is inlined into loops that
+//! [`pulp`] compiles once an instruction set.
+#![expect(clippy::inline_always, reason = "what is not inlined falls back to the baseline instructions")]
+
+use pulp::Simd;
+
+use super::table::PANEL;
+
+/// The logits of a panel's articles for some rows of inputs, which stand transposed: the first input of each row,
+/// then the second, and so on. The panel fills so many vectors.
+///
+/// A logit is the same to the bit however many rows are computed together.
+#[inline(always)]
+pub(super) fn logits<S: Simd, const ROWS: usize, const VECTORS: usize>(
+    simd: S,
+    panel: &[f32],
+    inputs: &[[f32; ROWS]],
+) -> [[S::f32s; VECTORS]; ROWS] {
+    let (rows, _) = S::as_simd_f32s(panel).0.as_chunks::<VECTORS>();
+    let (bias, weights) = rows.split_first().expect("a panel has biases; this is a bug");
+    let mut logits = [*bias; ROWS];
+    for (weights, inputs) in weights.iter().zip(inputs) {
+        for (logits, &input) in logits.iter_mut().zip(inputs) {
+            let input = simd.splat_f32s(input);
+            for (logit, &weight) in logits.iter_mut().zip(weights) {
+                *logit = simd.mul_add_e_f32s(weight, input, *logit);
+            }
+        }
+    }
+    logits
+}
+
+/// e^x for x up to 0, to about two units in the last place; below the smallest normal number it is that.
+#[inline(always)]
+#[expect(clippy::excessive_precision, reason = "the coefficients of a known polynomial (Cephes)")]
+pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    /// Rounds to the nearest whole number when added and taken away: it shifts the fraction out.
+    const ROUND: f32 = 12_582_912.0;
+    let number = |number| simd.splat_f32s(number);
+    let x = simd.max_f32s(x, number(-87.0));
+    let shifted = simd.mul_add_e_f32s(x, number(std::f32::consts::LOG2_E), number(ROUND));
+    let whole = simd.sub_f32s(shifted, number(ROUND));
+    // ln 2 in two parts, of which the first has few digits: its product with a whole number is exact.
+    let rest = simd.mul_add_e_f32s(whole, number(-0.693_359_375), x);
+    let rest = simd.mul_add_e_f32s(whole, number(2.121_944_4e-4), rest);
+    let mut series = number(1.987_569_1e-4);
+    for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1] {
+        series = simd.mul_add_e_f32s(series, rest, number(coefficient));
+    }
+    let fraction = simd.mul_add_e_f32s(series, simd.mul_f32s(rest, rest), simd.add_f32s(rest, number(1.0)));
+    // The whole number stands in the last bits of what was shifted: moved to where the exponent is, it is a power
+    // of two less the exponent's bias.
+    let exponent = simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
+    let scale = simd.transmute_f32s_u32s(simd.add_u32s(exponent, simd.splat_u32s(0x3f80_0000)));
+    simd.mul_f32s(fraction, scale)
+}
+
+/// Whether one of them is greater.
+#[inline(always)]
+pub(super) fn any_above<S: Simd>(simd: S, values: S::f32s, bar: f32) -> bool {
+    // Where a comparison's outcome is a register of bits, one look tells; else the largest tells sooner.
+    if size_of::<S::m32s>() < size_of::<S::u32s>() {
+        simd.first_true_m32s(simd.greater_than_f32s(values, simd.splat_f32s(bar))) < S::F32_LANES
+    } else {
+        simd.reduce_max_f32s(values) > bar
+    }
+}
+
+/// The lanes of a panel whose bits are set.
+#[inline(always)]
+pub(super) fn lanes<S: Simd, const VECTORS: usize>(simd: S, bits: u32) -> [S::m32s; VECTORS] {
+    const PLACES: [u32; PANEL] = {
+        let mut places = [0; PANEL];
+        let mut lane = 0;
+        while lane < PANEL {
+            places[lane] = 1 << lane;
+            lane += 1;
+        }
+        places
+    };
+    let (places, _) = S::as_simd_u32s(&PLACES);
+    let bits = simd.splat_u32s(bits);
+    std::array::from_fn(|vector| simd.equal_u32s(simd.and_u32s(bits, places[vector]), places[vector]))
+}
+
+/// The panel's logits as numbers.
+#[inline(always)]
+pub(super) fn numbers<S: Simd, const VECTORS: usize>(logits: &[S::f32s; VECTORS]) -> [f32; PANEL] {
+    let mut numbers = [0.0; PANEL];
+    let (vectors, _) = S::as_mut_simd_f32s(&mut numbers);
+    vectors.copy_from_slice(logits);
+    numbers
+}
+
+/// The largest across vectors, lane by lane.
+#[inline(always)]
+pub(super) fn largest<S: Simd>(simd: S, vectors: &[S::f32s]) -> S::f32s {
+    let mut largest = vectors[0];
+    for &vector in &vectors[1..] {
+        largest = simd.max_f32s(largest, vector);
+    }
+    largest
+}

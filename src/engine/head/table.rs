@@ -1,0 +1,111 @@
+//! The last dense layer's weights in the order in which they are multiplied.
+
+/// Articles whose logits are made together: half a word of a [`Mask`](crate::engine::Mask).
+pub(super) const PANEL: usize = 32;
+/// What an article that is none weighs in the last panel: far below every logit, and still a number.
+const NOBODY: f32 = -1e30;
+/// Floats of a cache line: rows of a panel begin where one does.
+const LINE: usize = 16;
+
+/// Panels one after the other. A panel is rows of [`PANEL`] numbers: the articles' biases, then their weight of
+/// the first input, of the second, and so on.
+#[derive(Debug)]
+pub(super) struct Table {
+    articles: usize,
+    inputs: usize,
+    /// The panels begin at `begin`, which is the beginning of a cache line.
+    numbers: Vec<f32>,
+    begin: usize,
+}
+
+/// A matrix of the layer: one row an article, one column an input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part<'a> {
+    pub(super) weights: &'a [f32],
+    pub(super) columns: usize,
+}
+
+impl Table {
+    /// The inputs of the parts follow each other.
+    pub(super) fn new(bias: &[f32], parts: &[Part<'_>]) -> Self {
+        let (articles, inputs) = (bias.len(), parts.iter().map(|part| part.columns).sum::<usize>());
+        let length = articles.div_ceil(PANEL) * (1 + inputs) * PANEL;
+        let mut numbers = vec![0.0; length + LINE];
+        let begin = numbers.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        let panels = numbers[begin..][..length].chunks_exact_mut((1 + inputs) * PANEL);
+        for (panel, first) in panels.zip((0..articles).step_by(PANEL)) {
+            let (biases, weights) = panel.split_at_mut(PANEL);
+            let here = PANEL.min(articles - first);
+            biases.fill(NOBODY);
+            biases[..here].copy_from_slice(&bias[first..][..here]);
+            let mut rows = weights;
+            for part in parts {
+                let (own, others) = rows.split_at_mut(part.columns * PANEL);
+                for place in 0..here {
+                    let article = &part.weights[(first + place) * part.columns..][..part.columns];
+                    for (row, &weight) in own.chunks_exact_mut(PANEL).zip(article) {
+                        row[place] = weight;
+                    }
+                }
+                rows = others;
+            }
+        }
+        Self { articles, inputs, numbers, begin }
+    }
+
+    pub(super) fn articles(&self) -> usize {
+        self.articles
+    }
+
+    pub(super) fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    pub(super) fn panels(&self) -> impl Iterator<Item = &[f32]> {
+        self.numbers[self.begin..].chunks_exact(self.panel_length())
+    }
+
+    pub(super) fn panel(&self, place: usize) -> &[f32] {
+        &self.numbers[self.begin + place * self.panel_length()..][..self.panel_length()]
+    }
+
+    fn panel_length(&self) -> usize {
+        (1 + self.inputs) * PANEL
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_weight_has_its_place() {
+        let number = |article: usize, input: usize| f32::from(u16::try_from(article * 10 + input).unwrap());
+        for articles in [1, 31, 32, 33, 70] {
+            let matrix = |from: usize, to: usize| -> Vec<f32> {
+                (0..articles)
+                    .flat_map(|article| (from..to).map(move |input| number(article, input)))
+                    .collect()
+            };
+            let bias: Vec<f32> = (0..articles).map(|article| number(article, 9)).collect();
+            let (wide, narrow) = (matrix(0, 3), matrix(3, 5));
+            let parts = [Part { weights: &wide, columns: 3 }, Part { weights: &narrow, columns: 2 }];
+            let table = Table::new(&bias, &parts);
+            assert_eq!((table.articles(), table.inputs()), (articles, 5));
+            assert_eq!(table.panels().count(), articles.div_ceil(PANEL));
+            for (place, panel) in table.panels().enumerate() {
+                assert_eq!(panel, table.panel(place));
+                for lane in 0..PANEL {
+                    let article = place * PANEL + lane;
+                    let column: Vec<f32> = panel.iter().skip(lane).step_by(PANEL).copied().collect();
+                    let expected: Vec<f32> = if article < articles {
+                        [9, 0, 1, 2, 3, 4].map(|input| number(article, input)).to_vec()
+                    } else {
+                        vec![NOBODY, 0.0, 0.0, 0.0, 0.0, 0.0]
+                    };
+                    assert_eq!(column, expected, "{articles} articles, {article}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A release with random weights, as large as the paper's: what it answers is nonsense, how fast it answers is not.
+//!
+//! ```sh
+//! cargo run --release -p atelier-training --example random_release -- --out data/speed/random
+//! ```
+//!
+//! The tables are a small synthetic world's; `encoded.jsonl` beside the folder has its customers as models take them,
+//! for servers that have no encoder (`benches/peers`). The same arguments write the same bytes.
+
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::{BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, Result, ensure};
+use atelier::{
+    digest,
+    domain::Schema,
+    exchange::{Format, SCHEMA},
+    release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
+};
+use atelier_training::{
+    export::{Metadata, Storage, export},
+    model::{Model, ModelConfig},
+    synthesise::synthesise,
+    world::{Plan, World},
+};
+use clap::Parser;
+use serde_json::json;
+
+#[derive(Debug, Parser)]
+struct Arguments {
+    /// The folder; its name is the release's.
+    #[arg(long)]
+    out: PathBuf,
+    #[arg(long, default_value_t = 30_000)]
+    articles: usize,
+    #[arg(long, default_value_t = 2_000)]
+    customers: usize,
+    #[arg(long, default_value_t = 4_000)]
+    outfits: usize,
+    #[arg(long, num_args = 1.., default_values = ["gsu"])]
+    methods: Vec<Method>,
+}
+
+const SEED: u64 = 1;
+/// With weights as training begins with, all articles would be about as likely; these spread logits as trained
+/// models do.
+const SPREAD: f32 = 0.3;
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let out = &arguments.out;
+    let name = out.file_name().and_then(|name| name.to_str()).context("--out names a folder")?;
+    let plan = Plan {
+        seed: SEED,
+        articles: arguments.articles,
+        customers: arguments.customers,
+        outfits: arguments.outfits,
+        validation: 0,
+    };
+    synthesise(plan, Format::JsonLines, out, true, &mut |_, _, _| {})?;
+    let schema = Schema::default_schema();
+    write_encoded(&World::new(plan)?, &schema, &out.with_file_name("encoded.jsonl"))?;
+    let mut methods = Vec::new();
+    for &method in &arguments.methods {
+        let mut config = ModelConfig::new(method, arguments.articles, &schema);
+        config.initial.vocabulary = SPREAD;
+        let file = format!("{method}.onnx");
+        let metadata = Metadata { release: name.to_owned(), storage: Storage::Float32 };
+        let parameters = export(&Model::new(&config, SEED), &metadata, &out.join(&file))?;
+        methods.push(MethodEntry { method, file, pair: None, parameters, metrics: serde_json::Map::new() });
+    }
+    let manifest = Manifest {
+        format: FORMAT,
+        name: name.to_owned(),
+        created: "2026-11-21T00:00:00Z".to_owned(),
+        commands: vec![format!("random_release --out {name} --articles {}", arguments.articles)],
+        data: DataSource { name: "random weights".to_owned(), fingerprint: "none".to_owned() },
+        schema: SCHEMA.to_owned(),
+        articles: "articles.jsonl".to_owned(),
+        default_method: *arguments.methods.first().context("at least one method")?,
+        methods,
+        files: entries(out)?,
+    };
+    fs::write(out.join(MANIFEST), serde_json::to_string_pretty(&manifest)?)?;
+    let release = Release::open(out)?;
+    ensure!(release.vocabulary().len() == arguments.articles, "as many articles as were asked for");
+    println!("{}", out.display());
+    Ok(())
+}
+
+/// Each customer's features by the schema's indices, in its order.
+fn write_encoded(world: &World, schema: &Schema, path: &Path) -> Result<()> {
+    let mut file = BufWriter::new(File::create(path)?);
+    for customer in world.customers() {
+        let encoding = schema.encode(&customer.features);
+        let encoding = encoding.map_err(|errors| anyhow::anyhow!("{}: {errors:?}", customer.id))?;
+        writeln!(file, "{}", json!({ "id": customer.id.as_str(), "features": encoding.indices }))?;
+    }
+    Ok(file.flush()?)
+}
+
+fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {
+    let mut entries = BTreeMap::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
+        let about = FileEntry { bytes: fs::metadata(&path)?.len(), sha256: digest::of_file(&path)? };
+        entries.insert(name, about);
+    }
+    Ok(entries)
+}
