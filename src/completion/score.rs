@@ -53,7 +53,7 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         return Err(CompletionError::Invalid(vec![super::Invalid::new("/outfit", detail)]));
     }
     let mut cost = Cost::default();
-    let answers = asker.ask(questions, &mut cost).await?;
+    let answers = asker.ask_first(questions, 0, &mut cost).await?.0;
     let articles: Vec<ArticleScore> = scored
         .into_iter()
         .zip(answers)
