@@ -34,7 +34,7 @@ use crate::{
     profiles::Profiles,
     release::MANIFEST,
     store::Store,
-    web::{self, AppState, Metrics, SAMPLED},
+    web::{self, AppState, Metrics, Parts, SAMPLED},
 };
 
 const DEFAULT_LOG: &str = "info,ort=warn";
@@ -110,7 +110,8 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
-    let state = AppState { store: store.clone(), profiles, offers, limits, tickets, metrics, access };
+    let parts = Parts { store: store.clone(), profiles, offers, limits, tickets, metrics, access };
+    let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;

@@ -33,8 +33,8 @@ pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 use prepare::Prepared;
 
 use crate::{
-    catalogue::Catalogue,
-    domain::{Article, ArticleId, Features},
+    catalogue::{Catalogue, Listed},
+    domain::{ArticleId, Features},
     engine::{Answer, Answered, AskError, Promise, Question, Serving},
     release::Method,
 };
@@ -115,7 +115,7 @@ pub struct Blank {
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     pub index: u32,
-    pub article: Arc<Article>,
+    pub article: Arc<Listed>,
     /// Over the whole vocabulary.
     pub probability: f64,
     /// Of the probability of all that could be suggested.

@@ -75,6 +75,10 @@ pub(in crate::web) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Probl
         // serde would take a list for an object whose fields come in order.
         Some(_) => return from_value(whole(text)?),
     }
+    // Where it is wrong costs a path to keep, which what is right need not pay for.
+    if let Ok(value) = serde_json::from_slice(text) {
+        return Ok(value);
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).or_else(|error| {
         // A wrong type may end the reading before what is no JSON, and serde_json calls some wrong types

@@ -44,7 +44,7 @@ use atelier::{
     onnx_runtime::OnnxRuntime,
     profiles::Profiles,
     store::{Name, Role, Store, Timestamp},
-    web::{self, AppState, Metrics},
+    web::{self, AppState, Metrics, Parts},
 };
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
@@ -133,8 +133,9 @@ impl Service {
         let access = guard(Access::new(store.clone()));
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
-        let state =
-            AppState { store: store.clone(), profiles, offers: offers_too, limits, tickets, metrics, access };
+        let parts =
+            Parts { store: store.clone(), profiles, offers: offers_too, limits, tickets, metrics, access };
+        let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
