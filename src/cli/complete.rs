@@ -23,7 +23,7 @@ use crate::{
     domain::Article,
     engine::{Engine, Serving, Settings},
     exchange,
-    offline::{Done, Job, Profiles, Share, Wanted, complete_part, parts},
+    offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, parts},
     onnx_runtime::OnnxRuntime,
     release::Method,
     store::Store,
@@ -147,10 +147,12 @@ impl Complete {
         let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| eprintln!("{notice}"))?;
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
-        let settings = Settings { workers, queue: Job::queue(workers), ..config.engine.settings() };
+        let remote = config.engine.remote();
+        // A server of models may take no more than it was set up for.
+        let batch = if remote.is_some() { config.engine.batch } else { config.engine.batch.max(BATCH) };
+        let settings = Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);
-        let serving =
-            Engine::new(onnx_runtime, settings).with_remote(config.engine.remote()).load(&folder)?;
+        let serving = Engine::new(onnx_runtime, settings).with_remote(remote).load(&folder)?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
             let has: Vec<&str> = serving.methods().map(Method::as_str).collect();

@@ -10,7 +10,8 @@ use crate::{
 
 /// A completion or what is wrong with the request, for each in their order. Lift, reasons and joint sets are left out.
 ///
-/// Each costs as much as the longest outfit of its run, so short ones are asked about with short ones.
+/// Each costs as much as the longest outfit of its run and the longest list of a feature's values in it, so like is
+/// asked about with like.
 pub async fn complete_many(
     ground: Ground<'_>,
     method: Method,
@@ -31,7 +32,9 @@ pub async fn complete_many(
             Err(CompletionError::Ask(error)) => return Err(error),
         });
     }
-    asked.sort_by_key(|(_, prepared, _)| prepared.slots.len());
+    asked.sort_by_key(|(_, prepared, _)| {
+        (prepared.slots.len(), prepared.context.iter().map(Vec::len).max().unwrap_or(0))
+    });
     let mut cost = Cost::default();
     let all: Vec<Question> =
         asked.iter_mut().flat_map(|(_, _, questions)| std::mem::take(questions)).collect();

@@ -260,7 +260,8 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
         admissible: Some(Arc::clone(&blank.admissible)),
         k: diversity::pool(request.k, request.diversity),
         of: of.clone(),
-        ranks: true,
+        // Nobody's rank is counted where nobody is asked for: that would look at every article one by one.
+        ranks: !of.is_empty(),
         ..prepared.question(blank)
     };
     prepared.blanks.iter().map(question).collect()

@@ -1,6 +1,6 @@
 //! What is known about a customer, or about the occasion of an outfit, as its owner wrote it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// One feature's value before a schema has looked at it.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,16 +11,18 @@ pub enum FeatureValue {
 }
 
 /// Features by name. A feature that is not given is simply absent.
+///
+/// A profile is read for every outfit that is completed and hardly ever changed: copies share it until one of them is.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Features(BTreeMap<String, FeatureValue>);
+pub struct Features(Arc<BTreeMap<String, FeatureValue>>);
 
 impl Features {
     pub fn insert(&mut self, name: impl Into<String>, value: FeatureValue) {
-        self.0.insert(name.into(), value);
+        Arc::make_mut(&mut self.0).insert(name.into(), value);
     }
 
     pub fn remove(&mut self, name: &str) -> Option<FeatureValue> {
-        self.0.remove(name)
+        Arc::make_mut(&mut self.0).remove(name)
     }
 
     pub fn get(&self, name: &str) -> Option<&FeatureValue> {
@@ -39,14 +41,19 @@ impl Features {
     /// These features, with `nearer` winning wherever both give one: the request over the outfit
     /// over the profile.
     pub fn overridden_by(mut self, nearer: Features) -> Features {
-        self.0.extend(nearer.0);
+        if self.is_empty() {
+            return nearer;
+        }
+        if !nearer.is_empty() {
+            Arc::make_mut(&mut self.0).extend(Arc::unwrap_or_clone(nearer.0));
+        }
         self
     }
 }
 
 impl FromIterator<(String, FeatureValue)> for Features {
     fn from_iter<I: IntoIterator<Item = (String, FeatureValue)>>(iter: I) -> Self {
-        Self(iter.into_iter().collect())
+        Self(Arc::new(iter.into_iter().collect()))
     }
 }
 
@@ -62,8 +69,11 @@ mod tests {
                 .into_iter()
                 .collect();
         let outfit: Features = [("occasion".into(), text("wedding"))].into_iter().collect();
-        let both = profile.overridden_by(outfit);
+        let both = profile.clone().overridden_by(outfit.clone());
         assert_eq!(both.get("occasion"), Some(&text("wedding")));
         assert_eq!(both.get("age"), Some(&FeatureValue::Number(28.0)));
+        assert_eq!(profile.get("occasion"), Some(&text("office")), "a copy's change is its own");
+        assert_eq!(Features::default().overridden_by(outfit.clone()), outfit);
+        assert_eq!(outfit.clone().overridden_by(Features::default()), outfit);
     }
 }

@@ -18,7 +18,7 @@ use std::{
 };
 
 pub use self::{
-    part::{Job, complete_part},
+    part::{BATCH, Job, complete_part},
     profiles::Profiles,
 };
 

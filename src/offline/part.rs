@@ -19,12 +19,16 @@ use crate::{
     exchange::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
 };
 
-/// Outfits that are answered together: enough that all lengths fill runs of the model.
-const CHUNK: usize = 512;
+/// Outfits that are answered together: enough that like ones fill runs of the model.
+const CHUNK: usize = 2048;
 /// Chunks on their way beside each thread of the model: while it computes one, the next is made ready.
 const AHEAD: usize = 2;
 /// A model that says nothing for so long will not say anything.
 const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Questions of one run, at least. Nobody waits for the first answer here, and the larger a run, the less often the
+/// last layer's weights come by.
+pub const BATCH: usize = 256;
 
 /// What answers, for all parts.
 #[derive(Debug)]
