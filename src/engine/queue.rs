@@ -76,7 +76,7 @@ pub(super) struct Queue {
     line: Mutex<Line>,
     /// Told when a job arrives or the queue closes.
     arrived: Condvar,
-    /// Told when a job arrives and no worker waits for one, or the queue closes.
+    /// Told when there is work for one more worker, or the queue closes.
     overflowed: Condvar,
     limit: usize,
     /// Most questions of one run.
@@ -148,6 +148,11 @@ impl Line {
         self.waiting >= if self.running == 0 { 1 } else { WORTH_A_RUN.min(most) }
     }
 
+    /// Whether one more worker would have something to do.
+    fn overflows(&self, most: usize) -> bool {
+        self.workers > 0 && self.idle == 0 && self.waiting > most && !self.opening
+    }
+
     /// Those that wait and those that will.
     fn expected(&self) -> usize {
         self.waiting + self.promised
@@ -184,7 +189,7 @@ impl Queue {
         };
         line.waiting += asked;
         line.promised += later;
-        let (overflows, begins) = (line.idle == 0, line.worth_a_run(self.most));
+        let (overflows, begins) = (line.overflows(self.most), line.worth_a_run(self.most));
         drop(line);
         if begins {
             self.arrived.notify_one();
@@ -224,7 +229,7 @@ impl Queue {
     pub(super) fn wait_for_overflow(&self) -> bool {
         let mut line = self.line();
         while !line.closed {
-            if line.workers > 0 && line.idle == 0 && line.waiting > self.most && !line.opening {
+            if line.overflows(self.most) {
                 line.opening = true;
                 return true;
             }
