@@ -34,6 +34,7 @@ use crate::{
     profiles::Profiles,
     release::MANIFEST,
     store::Store,
+    telemetry::Traces,
     web::{self, AppState, Metrics, SAMPLED},
 };
 
@@ -110,7 +111,17 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
-    let state = AppState { store: store.clone(), profiles, offers, limits, tickets, metrics, access };
+    let traces = Traces::to(config.telemetry.collector().as_ref());
+    let state = AppState {
+        store: store.clone(),
+        profiles,
+        offers,
+        limits,
+        tickets,
+        metrics,
+        access,
+        traces: traces.clone(),
+    };
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;
@@ -126,6 +137,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     following.abort();
     sampling.abort();
     store.close().await;
+    tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }

@@ -37,6 +37,7 @@ use crate::{
     domain::{Article, ArticleId, Features},
     engine::{Answer, AskError, Question, Serving},
     release::Method,
+    telemetry::Stopwatch,
 };
 
 /// Most suggestions for one blank.
@@ -215,6 +216,7 @@ struct Asker<'a> {
 impl Asker<'_> {
     async fn ask(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
         let asked = questions.len();
+        let watch = Stopwatch::start();
         let serving = self.ground.serving;
         let answered = if cost.questions == 0 {
             serving.ask(self.method, questions, self.deadline).await?
@@ -222,6 +224,9 @@ impl Asker<'_> {
             // What was answered so far would be thrown away.
             serving.ask_further(self.method, questions, self.deadline).await?
         };
+        let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
+        watch.spent(format!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
+        watch.spent(format!("model {method}"), answered.queued, answered.inferred, &counts);
         cost.queued += answered.queued;
         cost.inferred += answered.inferred;
         cost.questions += asked;

@@ -32,6 +32,7 @@ mod security;
 mod serve;
 mod served;
 mod timing;
+mod trace;
 mod trace_parent;
 
 use std::sync::Arc;
@@ -58,6 +59,7 @@ use crate::{
     offer::{Offer, Offers},
     profiles::Profiles,
     store::Store,
+    telemetry::Traces,
 };
 
 pub(crate) use assets::path as asset;
@@ -78,6 +80,7 @@ pub struct AppState {
     pub tickets: Secret,
     pub metrics: Metrics,
     pub access: Access,
+    pub traces: Traces,
 }
 
 impl AppState {
@@ -104,7 +107,7 @@ pub fn app(state: AppState) -> Router {
     let documents = Documents::new(&document);
     let keys = Keys::new(&document, state.access.clone(), state.limits.key_rate);
     let metrics = state.metrics.clone();
-    let limits = state.limits;
+    let (limits, traces) = (state.limits, state.traces.clone());
     router
         .route_layer(middleware::from_fn_with_state(keys, keys::check))
         .merge(dashboard::router())
@@ -125,6 +128,7 @@ pub fn app(state: AppState) -> Router {
                 // A problem logs itself, with its cause.
                 .on_failure(()),
         )
+        .layer(middleware::from_fn_with_state(traces, trace::follow))
         .layer(middleware::from_fn(request_id::assign))
         .layer(middleware::from_fn(trace_parent::pass_on))
         .layer(middleware::from_fn_with_state(metrics, metrics::measure))

@@ -100,7 +100,7 @@ async fn metrics(State(state): State<AppState>) -> Result<Response, Problem> {
 /// The layer that measures requests.
 pub(super) async fn measure(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let method = name(request.method());
+    let method = method_name(request.method());
     let route = request.extensions().get::<MatchedPath>();
     let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
     let response = next.run(request).await;
@@ -110,7 +110,7 @@ pub(super) async fn measure(State(metrics): State<Metrics>, request: Request, ne
 }
 
 /// Callers can name methods that do not exist.
-fn name(method: &Method) -> &'static str {
+pub(super) fn method_name(method: &Method) -> &'static str {
     const KNOWN: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }

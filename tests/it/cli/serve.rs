@@ -26,9 +26,9 @@ contracts!(
 );
 
 /// A served `atelier`, with its address and the link that signs the first admin in.
-struct Served {
+pub(super) struct Served {
     child: Child,
-    url: String,
+    pub(super) url: String,
     link: String,
 }
 
@@ -38,7 +38,7 @@ impl Served {
         Self::of(atelier(db, &["serve", "--address", "127.0.0.1:0"]), folder).await
     }
 
-    async fn of(mut command: Command, folder: &Path) -> Self {
+    pub(super) async fn of(mut command: Command, folder: &Path) -> Self {
         command.current_dir(folder);
         tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -53,14 +53,14 @@ impl Served {
         .unwrap()
     }
 
-    async fn get(&self, path: &str) -> String {
+    pub(super) async fn get(&self, path: &str) -> String {
         let answer = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(answer.status(), 200);
         answer.text().await.unwrap()
     }
 
     /// SIGTERM, and what it said until it was gone.
-    async fn stop(mut self) -> String {
+    pub(super) async fn stop(mut self) -> String {
         tokio::task::spawn_blocking(move || {
             let id = self.child.id().to_string();
             assert!(Command::new("kill").arg(&id).status().unwrap().success());

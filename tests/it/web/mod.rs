@@ -44,6 +44,7 @@ use atelier::{
     onnx_runtime::OnnxRuntime,
     profiles::Profiles,
     store::{Name, Role, Store, Timestamp},
+    telemetry::Traces,
     web::{self, AppState, Metrics},
 };
 use reqwest::{Body, Client, Response};
@@ -133,8 +134,16 @@ impl Service {
         let access = guard(Access::new(store.clone()));
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
-        let state =
-            AppState { store: store.clone(), profiles, offers: offers_too, limits, tickets, metrics, access };
+        let state = AppState {
+            store: store.clone(),
+            profiles,
+            offers: offers_too,
+            limits,
+            tickets,
+            metrics,
+            access,
+            traces: Traces::default(),
+        };
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();
