@@ -61,7 +61,7 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     Ok(Json(Ready {
         status: "ready",
         database: state.store.kind(),
-        onnx_runtime: state.offers.engine().onnx_runtime().build_info(),
+        onnx_runtime: state.offers.engine().onnx_runtime(),
         release: offer.name().to_owned(),
         device: offer.serving.device().as_str(),
     }))

@@ -72,10 +72,8 @@ impl Metrics {
         );
         offers.engine().metrics().register(ours);
         ours.register_collector(Box::new(Offered(Arc::clone(offers))));
-        let build = [
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("onnx_runtime", offers.engine().onnx_runtime().build_info()),
-        ];
+        let build =
+            [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", offers.engine().onnx_runtime())];
         ours.register("build", "What runs", Info::new(build.to_vec()));
         registry.register_collector(Box::new(Process));
         Self { registry: Arc::new(registry), requests, recent: Arc::default() }
