@@ -35,6 +35,7 @@ struct Ready {
     #[schema(examples("ready"))]
     status: &'static str,
     database: &'static str,
+    /// `none` where models are at a server.
     onnx_runtime: &'static str,
     release: String,
     /// What models compute on.
