@@ -4,19 +4,55 @@
 //! Built from the database's articles and a release's vocabulary and schema, and never changed: a
 //! changed catalogue is another one. Must not know HTTP, SQL or models.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::HashMap,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::{
     domain::{Article, ArticleId, Features, Schema, Vocabulary},
     engine::Mask,
 };
 
+/// An article of the catalogue. Its JSON is written once, when it is first asked for: an answer holds twenty
+/// articles, and the same ones are suggested again and again.
+#[derive(Debug)]
+pub struct Listed {
+    article: Article,
+    json: OnceLock<Box<RawValue>>,
+}
+
+impl From<Article> for Listed {
+    fn from(article: Article) -> Self {
+        Self { article, json: OnceLock::new() }
+    }
+}
+
+impl Deref for Listed {
+    type Target = Article;
+
+    fn deref(&self) -> &Article {
+        &self.article
+    }
+}
+
+impl Serialize for Listed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = || to_raw_value(&self.article).expect("an article is plain JSON; this is a bug");
+        self.json.get_or_init(json).serialize(serializer)
+    }
+}
+
 /// Articles by the vocabulary's indices.
 #[derive(Debug)]
 pub struct Catalogue {
-    articles: Vec<Option<Arc<Article>>>,
+    articles: Vec<Option<Arc<Listed>>>,
     /// In the catalogue but not in the vocabulary: no model can suggest them.
-    unknown: HashMap<ArticleId, Arc<Article>>,
+    unknown: HashMap<ArticleId, Arc<Listed>>,
     present: Mask,
     types: HashMap<String, Mask>,
     /// NaN where an article has no price.
@@ -46,7 +82,7 @@ impl Catalogue {
             match vocabulary.index_of(article.id.as_str()) {
                 Some(index) => catalogue.put(index, article, &attributes),
                 None => {
-                    catalogue.unknown.insert(article.id.clone(), Arc::new(article));
+                    catalogue.unknown.insert(article.id.clone(), Arc::new(article.into()));
                 }
             }
         }
@@ -68,16 +104,16 @@ impl Catalogue {
                 words.entry(word.to_owned()).or_insert_with(none).insert(index);
             }
         }
-        self.articles[index as usize] = Some(Arc::new(article));
+        self.articles[index as usize] = Some(Arc::new(article.into()));
     }
 
     /// None where the shop has the article no longer.
-    pub fn article(&self, index: u32) -> Option<&Arc<Article>> {
+    pub fn article(&self, index: u32) -> Option<&Arc<Listed>> {
         self.articles.get(index as usize)?.as_ref()
     }
 
     /// An article that the shop has and the release does not know.
-    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<Article>> {
+    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<Listed>> {
         self.unknown.get(id)
     }
 

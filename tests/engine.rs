@@ -151,7 +151,7 @@ async fn a_full_queue_refuses_and_says_when_to_come_back() {
     assert!(answered >= 1, "{refused:?}");
     assert!(!refused.is_empty());
     for error in refused {
-        let AskError::Full { waiting, limit: 32, retry_after } = error else { panic!("{error}") };
+        let AskError::Full { waiting, limit: 32, retry_after, .. } = error else { panic!("{error}") };
         assert!(
             *waiting <= 32
                 && *retry_after >= Duration::from_millis(1)

@@ -35,7 +35,7 @@ use crate::{
     release::MANIFEST,
     store::Store,
     telemetry::Traces,
-    web::{self, AppState, Metrics, SAMPLED},
+    web::{self, AppState, Metrics, Parts, SAMPLED},
 };
 
 const DEFAULT_LOG: &str = "info,ort=warn";
@@ -112,7 +112,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
     let traces = Traces::to(config.telemetry.collector().as_ref());
-    let state = AppState {
+    let parts = Parts {
         store: store.clone(),
         profiles,
         offers,
@@ -122,6 +122,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         access,
         traces: traces.clone(),
     };
+    let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
         let _ = stopped.await;

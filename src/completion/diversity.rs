@@ -62,12 +62,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::ArticleId;
+    use crate::domain::{Article, ArticleId};
 
     fn suggestion(index: u32, kind: &str, colour: &str, probability: f64) -> Suggestion {
         let attributes = json!({"colour": colour, "price": 3}).as_object().unwrap().clone();
         let id = ArticleId::new(format!("a-{index}")).unwrap();
-        let article = Arc::new(Article::new(id, kind, attributes).unwrap());
+        let article = Arc::new(Article::new(id, kind, attributes).unwrap().into());
         Suggestion { index, article, probability, share: 0.0, lift: None, reasons: None }
     }
 

@@ -35,17 +35,17 @@ pub enum Cause {
 pub(super) async fn explain(
     asker: Asker<'_>,
     prepared: &Prepared,
+    without: &[Without],
     blanks: &mut [Blank],
     cost: &mut Cost,
 ) -> Result<(), AskError> {
-    let without = alternatives(asker, prepared);
     let questions = prepared.blanks.iter().zip(blanks.iter()).flat_map(|(blank, found)| {
         let of: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
         without.iter().map(move |without| without.question(blank, of.clone()))
     });
     let questions: Vec<Question> = questions.collect();
     let mut answers =
-        if questions.is_empty() { Vec::new() } else { asker.ask(questions, cost).await? }.into_iter();
+        if questions.is_empty() { Vec::new() } else { asker.ask_further(questions, cost).await? }.into_iter();
     for blank in blanks {
         for suggestion in &mut blank.suggestions {
             suggestion.reasons = Some(Vec::new());
@@ -68,7 +68,7 @@ pub(super) async fn explain(
 }
 
 /// The request with one thing taken away.
-struct Without {
+pub(super) struct Without {
     cause: Cause,
     slots: Vec<u32>,
     context: Context,
@@ -83,7 +83,8 @@ impl Without {
     }
 }
 
-fn alternatives(asker: Asker<'_>, prepared: &Prepared) -> Vec<Without> {
+/// Everything that can be taken away.
+pub(super) fn alternatives(asker: Asker<'_>, prepared: &Prepared) -> Vec<Without> {
     let mut all = Vec::new();
     let schema = asker.ground.serving.release().schema();
     if asker.ground.serving.takes_features(asker.method) {

@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{Asker, Cost, Prepared};
 use crate::{
-    domain::Article,
+    catalogue::Listed,
     engine::{AskError, Question},
 };
 
@@ -21,7 +21,7 @@ const BEAM: usize = 16;
 #[derive(Debug, Clone)]
 pub struct OutfitSet {
     /// Slot of the request's outfit, and the article for it.
-    pub articles: Vec<(usize, Arc<Article>)>,
+    pub articles: Vec<(usize, Arc<Listed>)>,
     /// Natural logarithm of the probability of all of them together.
     pub log_probability: f64,
 }
@@ -33,17 +33,26 @@ struct Partial {
     log_probability: f64,
 }
 
+/// How many questions [`fill`] asks at most.
+pub(super) fn most_questions(prepared: &Prepared, sets: usize) -> usize {
+    if sets == 0 { 0 } else { 1 + width(sets) * (prepared.blanks.len() - 1) }
+}
+
+fn width(sets: usize) -> usize {
+    sets.max(BEAM)
+}
+
 pub(super) async fn fill(
     asker: Asker<'_>,
     prepared: &Prepared,
     sets: usize,
     cost: &mut Cost,
 ) -> Result<Vec<OutfitSet>, AskError> {
-    let width = sets.max(BEAM);
+    let width = width(sets);
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0 }];
     for depth in 0..prepared.blanks.len() {
         let questions = beam.iter().map(|partial| question(prepared, partial, depth, width)).collect();
-        let answers = asker.ask(questions, cost).await?;
+        let answers = asker.ask_further(questions, cost).await?;
         let mut next: Vec<Partial> = Vec::new();
         for (partial, answer) in beam.iter().zip(answers) {
             next.extend(answer.top.into_iter().map(|candidate| {

@@ -33,9 +33,9 @@ pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 use prepare::Prepared;
 
 use crate::{
-    catalogue::Catalogue,
-    domain::{Article, ArticleId, Features},
-    engine::{Answer, AskError, Question, Serving},
+    catalogue::{Catalogue, Listed},
+    domain::{ArticleId, Features},
+    engine::{Answer, Answered, AskError, Promise, Question, Serving},
     release::Method,
     telemetry::Stopwatch,
 };
@@ -116,7 +116,7 @@ pub struct Blank {
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     pub index: u32,
-    pub article: Arc<Article>,
+    pub article: Arc<Listed>,
     /// Over the whole vocabulary.
     pub probability: f64,
     /// Of the probability of all that could be suggested.
@@ -146,6 +146,16 @@ pub struct Cost {
     pub batch: usize,
 }
 
+impl Cost {
+    fn add(&mut self, asked: usize, answered: Answered) -> Vec<Answer> {
+        self.queued += answered.queued;
+        self.inferred += answered.inferred;
+        self.questions += asked;
+        self.batch = self.batch.max(answered.batch);
+        answered.answers
+    }
+}
+
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CompletionError {
@@ -171,7 +181,11 @@ pub async fn complete(
     let mut prepared = Prepared::new(ground, request)?;
     let asker = Asker { ground, method: request.method, deadline };
     let mut cost = Cost::default();
-    let answers = asker.ask(questions(&prepared, request), &mut cost).await?;
+    let alternatives = request.explain.then(|| explain::alternatives(asker, &prepared));
+    let explaining = alternatives.as_ref().map_or(0, Vec::len) * prepared.blanks.len();
+    let later = explaining + joint::most_questions(&prepared, request.sets);
+    let first = questions(&prepared, request);
+    let (answers, promise) = asker.ask_first(first, later, &mut cost).await?;
     let (personas, steps) =
         answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
     let mut blanks: Vec<Blank> = answers
@@ -182,8 +196,10 @@ pub async fn complete(
     if request.lift {
         add_lift(asker, &prepared, &mut blanks, &mut cost).await?;
     }
-    if request.explain {
-        explain::explain(asker, &prepared, &mut blanks, &mut cost).await?;
+    // What was promised is asked now.
+    drop(promise);
+    if let Some(alternatives) = alternatives {
+        explain::explain(asker, &prepared, &alternatives, &mut blanks, &mut cost).await?;
     }
     let sets = if request.sets > 0 {
         joint::fill(asker, &prepared, request.sets, &mut cost).await?
@@ -214,24 +230,33 @@ struct Asker<'a> {
 }
 
 impl Asker<'_> {
-    async fn ask(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
-        let asked = questions.len();
-        let watch = Stopwatch::start();
-        let serving = self.ground.serving;
-        let answered = if cost.questions == 0 {
-            serving.ask(self.method, questions, self.deadline).await?
-        } else {
-            // What was answered so far would be thrown away.
-            serving.ask_further(self.method, questions, self.deadline).await?
-        };
+    /// The first questions of a request, which has so many more to come: there is room for all, or none is asked.
+    async fn ask_first(
+        self,
+        questions: Vec<Question>,
+        later: usize,
+        cost: &mut Cost,
+    ) -> Result<(Vec<Answer>, Promise), AskError> {
+        let (asked, watch) = (questions.len(), Stopwatch::start());
+        let (answered, promise) =
+            self.ground.serving.ask_first(self.method, questions, later, self.deadline).await?;
+        self.tell(&watch, asked, &answered);
+        Ok((cost.add(asked, answered), promise))
+    }
+
+    /// What was answered so far would be thrown away if these were refused.
+    async fn ask_further(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
+        let (asked, watch) = (questions.len(), Stopwatch::start());
+        let answered = self.ground.serving.ask_further(self.method, questions, self.deadline).await?;
+        self.tell(&watch, asked, &answered);
+        Ok(cost.add(asked, answered))
+    }
+
+    /// The request's trace, where it is told, of what was waited for.
+    fn tell(self, watch: &Stopwatch, asked: usize, answered: &Answered) {
         let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
-        watch.spent(format!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
-        watch.spent(format!("model {method}"), answered.queued, answered.inferred, &counts);
-        cost.queued += answered.queued;
-        cost.inferred += answered.inferred;
-        cost.questions += asked;
-        cost.batch = cost.batch.max(answered.batch);
-        Ok(answered.answers)
+        watch.spent(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
+        watch.spent(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
     }
 
     fn of(self, method: Method) -> Self {
@@ -297,7 +322,7 @@ async fn add_lift(
         ..prepared.question(blank)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
-    let answers = asker.of(Method::None).ask(questions, cost).await?;
+    let answers = asker.of(Method::None).ask_further(questions, cost).await?;
     for (blank, answer) in blanks.iter_mut().zip(answers) {
         for (suggestion, standing) in blank.suggestions.iter_mut().zip(answer.of) {
             suggestion.lift = Some((suggestion.probability.ln() - standing.log_probability).exp());

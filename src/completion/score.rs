@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Asker, CompletionError, Cost, Prepared, Warning};
 use crate::{
-    domain::Article,
+    catalogue::Listed,
     engine::{Mask, Question},
 };
 
@@ -31,7 +31,7 @@ pub struct ArticleScore {
     pub share: f64,
     /// How many there are of its type.
     pub of_type: usize,
-    pub article: Arc<Article>,
+    pub article: Arc<Listed>,
 }
 
 pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<OutfitScore, CompletionError> {
@@ -53,7 +53,7 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         return Err(CompletionError::Invalid(vec![super::Invalid::new("/outfit", detail)]));
     }
     let mut cost = Cost::default();
-    let answers = asker.ask(questions, &mut cost).await?;
+    let answers = asker.ask_first(questions, 0, &mut cost).await?.0;
     let articles: Vec<ArticleScore> = scored
         .into_iter()
         .zip(answers)

@@ -1,5 +1,6 @@
 //! An article as the shop describes it.
 
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::ArticleId;
@@ -70,6 +71,25 @@ impl Article {
         let many = self.attribute(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         one.into_iter().chain(many.iter().filter_map(Value::as_str))
     }
+}
+
+/// One object: the fields, then the attributes.
+impl Serialize for Article {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let own = [("id", self.id.as_str()), ("type", self.kind())];
+        serializer.collect_map(
+            own.into_iter()
+                .map(|(name, text)| (name, Written::Text(text)))
+                .chain(self.attributes.iter().map(|(name, value)| (name.as_str(), Written::Value(value)))),
+        )
+    }
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Written<'a> {
+    Text(&'a str),
+    Value(&'a Value),
 }
 
 #[cfg(test)]

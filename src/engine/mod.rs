@@ -35,7 +35,7 @@ pub use device::{Device, DeviceChoice};
 pub use mask::Mask;
 pub use metrics::EngineMetrics;
 pub use model::ModelError;
-pub use queue::{AskError, QueueState};
+pub use queue::{AskError, Promise, QueueState};
 pub use serving::{Answered, LoadError, Serving};
 
 use crate::{http_client::Origin, onnx_runtime::OnnxRuntime, release::Release};

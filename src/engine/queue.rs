@@ -2,7 +2,7 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -17,11 +17,16 @@ const WORTH_A_RUN: usize = 16;
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
-    #[error("{waiting} questions wait for this method already, the limit is {limit}")]
+    #[error(
+        "{waiting} questions wait for this method already and take {takes:?} at its present pace; the limit is {limit}, \
+         or what takes half of the deadline"
+    )]
     Full {
         waiting: usize,
         limit: usize,
-        /// How long it takes, at the pace of the last runs, until half of those that wait are answered.
+        /// How long those that wait take, at the pace of the last runs.
+        takes: Duration,
+        /// How long it takes until half of those that wait are answered.
         retry_after: Duration,
     },
     #[error("no answer within the deadline: {waited:?} were spent waiting for a free model")]
@@ -71,7 +76,7 @@ pub(super) struct Queue {
     line: Mutex<Line>,
     /// Told when a job arrives or the queue closes.
     arrived: Condvar,
-    /// Told when a job arrives and no worker waits for one, or the queue closes.
+    /// Told when there is work for one more worker, or the queue closes.
     overflowed: Condvar,
     limit: usize,
     /// Most questions of one run.
@@ -95,11 +100,36 @@ impl Drop for Run<'_> {
     }
 }
 
+/// Questions that a request which was let in will ask once it has its first answers. Until it is dropped they count
+/// like those that wait: or requests would be let in whose second half nobody has time for.
+#[derive(Debug)]
+pub struct Promise {
+    questions: usize,
+    queue: Arc<Queue>,
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.queue.line().promised -= self.questions;
+    }
+}
+
+/// Whose jobs they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asks {
+    /// A request's that comes anew, and will ask so many further questions.
+    Anew { later: usize },
+    /// One's that was let in before.
+    Further,
+}
+
 #[derive(Debug, Default)]
 struct Line {
     jobs: VecDeque<Job>,
     /// Questions in all jobs.
     waiting: usize,
+    /// Questions that are still to come of requests that were let in.
+    promised: usize,
     closed: bool,
     /// Threads that take jobs, and those of them that wait for one.
     workers: usize,
@@ -117,6 +147,23 @@ impl Line {
     fn worth_a_run(&self, most: usize) -> bool {
         self.waiting >= if self.running == 0 { 1 } else { WORTH_A_RUN.min(most) }
     }
+
+    /// Whether one more worker would have something to do.
+    fn overflows(&self, most: usize) -> bool {
+        self.workers > 0 && self.idle == 0 && self.waiting > most && !self.opening
+    }
+
+    /// Those that wait and those that will.
+    fn expected(&self) -> usize {
+        self.waiting + self.promised
+    }
+
+    /// How long they take, at the pace of the last runs.
+    fn takes(&self) -> Duration {
+        let seconds = count(self.expected()) * self.pace / count(self.workers.max(1));
+        // A pace may be anything that a clock can say.
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+    }
 }
 
 impl Queue {
@@ -124,19 +171,25 @@ impl Queue {
         Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit, most }
     }
 
-    /// All of these jobs or none; all of them where they are of a request that was let in before.
-    pub(super) fn push(&self, jobs: Vec<Job>, further: bool) -> Result<(), AskError> {
+    /// All of these jobs or none: what would wait for half of its time is better refused now, while its caller can
+    /// go elsewhere. Jobs of a request that was let in before are always taken, and first: it has waited already.
+    pub(super) fn push(self: &Arc<Self>, jobs: Vec<Job>, asks: Asks) -> Result<Promise, AskError> {
         let mut line = self.line();
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
-        // One request may be larger than the limit; alone it is let in, or it would be refused for ever.
-        if !further && line.waiting > 0 && line.waiting + asked > self.limit {
-            let half = count(line.waiting) / 2.0 * line.pace / count(line.workers.max(1));
-            let retry_after = Duration::from_secs_f64(half.clamp(0.001, 60.0));
-            return Err(AskError::Full { waiting: line.waiting, limit: self.limit, retry_after });
-        }
+        let later = match asks {
+            Asks::Further => {
+                jobs.into_iter().rev().for_each(|job| line.jobs.push_front(job));
+                0
+            }
+            Asks::Anew { later } => {
+                self.let_in(&line, asked + later, jobs.first().map(|job| job.deadline))?;
+                line.jobs.extend(jobs);
+                later
+            }
+        };
         line.waiting += asked;
-        line.jobs.extend(jobs);
-        let (overflows, begins) = (line.idle == 0, line.worth_a_run(self.most));
+        line.promised += later;
+        let (overflows, begins) = (line.overflows(self.most), line.worth_a_run(self.most));
         drop(line);
         if begins {
             self.arrived.notify_one();
@@ -144,7 +197,19 @@ impl Queue {
         if overflows {
             self.overflowed.notify_one();
         }
-        Ok(())
+        Ok(Promise { questions: later, queue: Arc::clone(self) })
+    }
+
+    fn let_in(&self, line: &Line, questions: usize, deadline: Option<Instant>) -> Result<(), AskError> {
+        let (waiting, takes) = (line.expected(), line.takes());
+        let time = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+        // One request may be larger than the limit; alone it is let in, or it would be refused for ever. So it is
+        // where the pace was wrong.
+        if waiting == 0 || (waiting + questions <= self.limit && takes <= time / 2) {
+            return Ok(());
+        }
+        let retry_after = (takes / 2).clamp(Duration::from_millis(1), Duration::from_mins(1));
+        Err(AskError::Full { waiting, limit: self.limit, takes, retry_after })
     }
 
     /// One more thread takes jobs from now on.
@@ -164,7 +229,7 @@ impl Queue {
     pub(super) fn wait_for_overflow(&self) -> bool {
         let mut line = self.line();
         while !line.closed {
-            if line.workers > 0 && line.idle == 0 && line.waiting > self.most && !line.opening {
+            if line.overflows(self.most) {
                 line.opening = true;
                 return true;
             }
@@ -256,17 +321,50 @@ fn count(number: usize) -> f64 {
 mod tests {
     use super::*;
 
+    const ANEW: Asks = Asks::Anew { later: 0 };
+
     #[test]
     fn the_limit_is_for_newcomers() {
-        let queue = Queue::new(1, 64);
-        let job = || {
-            let questions = vec![Question::new(vec![0], 0, Vec::new().into())];
-            let now = Instant::now();
-            vec![Job { questions, since: now, deadline: now, reply: oneshot::channel().0 }]
-        };
-        queue.push(job(), false).unwrap();
-        assert!(matches!(queue.push(job(), false), Err(AskError::Full { waiting: 1, limit: 1, .. })));
-        queue.push(job(), true).unwrap();
-        assert_eq!(queue.state().waiting, 2);
+        let queue = Arc::new(Queue::new(1, 64));
+        let ((first, _first), (second, _second), (further, _further)) = (job(1), job(2), job(3));
+        queue.push(first, ANEW).unwrap();
+        assert!(matches!(queue.push(second, ANEW), Err(AskError::Full { waiting: 1, limit: 1, .. })));
+        queue.push(further, Asks::Further).unwrap();
+        let run = queue.pop().unwrap();
+        let taken: Vec<_> = run.jobs.iter().map(|job| job.questions[0].blank).collect();
+        assert_eq!(taken, [3, 1], "who has waited already comes first");
+    }
+
+    #[test]
+    fn what_could_not_be_answered_in_time_is_refused_at_once() {
+        let queue = Arc::new(Queue::new(1000, 64));
+        let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
+        queue.ran(1, Duration::from_mins(2));
+        queue.push(first, ANEW).expect("nobody waits, whatever the pace was");
+        let Err(AskError::Full { takes, retry_after, .. }) = queue.push(second, ANEW) else { panic!() };
+        assert_eq!((takes, retry_after), (Duration::from_mins(2), Duration::from_mins(1)));
+        for _ in 0..100 {
+            queue.ran(1, Duration::from_millis(1));
+        }
+        queue.push(third, ANEW).unwrap();
+    }
+
+    #[test]
+    fn what_is_promised_counts_until_it_is_asked() {
+        let queue = Arc::new(Queue::new(30, 64));
+        let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
+        let promise = queue.push(first, Asks::Anew { later: 30 }).unwrap();
+        drop(queue.pop());
+        let refused = queue.push(second, ANEW);
+        assert!(matches!(refused, Err(AskError::Full { waiting: 30, limit: 30, .. })), "{refused:?}");
+        drop(promise);
+        queue.push(third, ANEW).unwrap();
+    }
+
+    fn job(blank: usize) -> (Vec<Job>, oneshot::Receiver<Result<Reply, AskError>>) {
+        let questions = vec![Question::new(vec![0], blank, Vec::new().into())];
+        let (reply, answer) = oneshot::channel();
+        let now = Instant::now();
+        (vec![Job { questions, since: now, deadline: now + Duration::from_mins(1), reply }], answer)
     }
 }

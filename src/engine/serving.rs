@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use super::{
     Answer, AskError, Device, Engine, EngineMetrics, Models, Question, QueueState,
     model::{Expected, Model, ModelError, Place},
-    queue::{Job, Queue},
+    queue::{Asks, Job, Promise, Queue},
     worker::{self, Worker},
 };
 use crate::{
@@ -182,7 +182,19 @@ impl Serving {
         questions: Vec<Question>,
         deadline: Instant,
     ) -> Result<Answered, AskError> {
-        let answered = self.answer(method, questions, deadline, false).await;
+        self.ask_first(method, questions, 0, deadline).await.map(|(answered, _)| answered)
+    }
+
+    /// As [`ask`](Self::ask), for a request that will ask so many questions more: it is let in only where there is
+    /// room for all of them, which is held until the promise is dropped.
+    pub async fn ask_first(
+        &self,
+        method: Method,
+        questions: Vec<Question>,
+        later: usize,
+        deadline: Instant,
+    ) -> Result<(Answered, Promise), AskError> {
+        let answered = self.answer(method, questions, deadline, Asks::Anew { later }).await;
         answered.inspect_err(|error| self.metrics.rejected(method, error))
     }
 
@@ -194,8 +206,8 @@ impl Serving {
         questions: Vec<Question>,
         deadline: Instant,
     ) -> Result<Answered, AskError> {
-        let answered = self.answer(method, questions, deadline, true).await;
-        answered.inspect_err(|error| self.metrics.rejected(method, error))
+        let answered = self.answer(method, questions, deadline, Asks::Further).await;
+        answered.map(|(answered, _)| answered).inspect_err(|error| self.metrics.rejected(method, error))
     }
 
     async fn answer(
@@ -203,8 +215,8 @@ impl Serving {
         method: Method,
         questions: Vec<Question>,
         deadline: Instant,
-        further: bool,
-    ) -> Result<Answered, AskError> {
+        asks: Asks,
+    ) -> Result<(Answered, Promise), AskError> {
         let line = self.lines.get(&method).ok_or(AskError::NoMethod(method))?;
         let since = Instant::now();
         let mut jobs = Vec::new();
@@ -220,7 +232,7 @@ impl Serving {
             });
             replies.push(answer);
         }
-        line.queue.push(jobs, further)?;
+        let promise = line.queue.push(jobs, asks)?;
         let late = || AskError::Deadline { waited: since.elapsed() };
         let all = try_join_all(replies.into_iter().map(async |reply| {
             reply.await.unwrap_or_else(|_| Err(AskError::Failed("its thread ended".into())))
@@ -234,7 +246,7 @@ impl Serving {
             whole.inferred = whole.inferred.max(reply.inferred);
             whole.batch = whole.batch.max(reply.batch);
         }
-        Ok(whole)
+        Ok((whole, promise))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What stands for traces in a program that was built without them: nothing begins, so nothing else can happen.
 
-use std::{borrow::Cow, time::Duration};
+use std::{fmt::Display, time::Duration};
 
 use crate::http_client::Origin;
 
@@ -14,7 +14,7 @@ impl Traces {
         Self(())
     }
 
-    pub fn begin(&self, _name: String, _caused_by: Option<&str>) -> Option<Trace> {
+    pub fn begin(&self, _name: impl FnOnce() -> String, _caused_by: Option<&str>) -> Option<Trace> {
         None
     }
 
@@ -54,7 +54,7 @@ impl Stopwatch {
 
     pub fn spent(
         &self,
-        _name: impl Into<Cow<'static, str>>,
+        _name: impl Display,
         _after: Duration,
         _took: Duration,
         _counts: &[(&'static str, usize)],

@@ -1,8 +1,8 @@
 //! Traces in OpenTelemetry's terms.
 
 use std::{
-    borrow::Cow,
     collections::HashMap,
+    fmt::Display,
     time::{Duration, SystemTime},
 };
 
@@ -49,13 +49,14 @@ impl Traces {
     }
 
     /// A request's trace: a new one, or a part of the caller's, who sent a `traceparent`.
-    pub fn begin(&self, name: String, caused_by: Option<&str>) -> Option<Trace> {
+    pub fn begin(&self, name: impl FnOnce() -> String, caused_by: Option<&str>) -> Option<Trace> {
         let Sending { tracer, .. } = self.0.as_ref()?;
         let parent = caused_by.map_or_else(Context::new, |text| {
             let sent = HashMap::from([("traceparent".to_owned(), text.to_owned())]);
             TraceContextPropagator::new().extract_with_context(&Context::new(), &sent)
         });
-        let span = tracer.span_builder(name).with_kind(SpanKind::Server).start_with_context(tracer, &parent);
+        let span =
+            tracer.span_builder(name()).with_kind(SpanKind::Server).start_with_context(tracer, &parent);
         Some(Trace(parent.with_span(span).with_value(tracer.clone())))
     }
 
@@ -116,7 +117,7 @@ impl Stopwatch {
     /// A part that began so long after the watch was started, and is over.
     pub fn spent(
         &self,
-        name: impl Into<Cow<'static, str>>,
+        name: impl Display,
         after: Duration,
         took: Duration,
         counts: &[(&'static str, usize)],
@@ -125,7 +126,7 @@ impl Stopwatch {
         let tracer = context.get::<SdkTracer>().expect("looked at when it was started; this is a bug");
         let count = |&(key, count)| KeyValue::new(key, i64::try_from(count).unwrap_or(i64::MAX));
         let mut span = tracer
-            .span_builder(name)
+            .span_builder(name.to_string())
             .with_start_time(*began + after)
             .with_attributes(counts.iter().map(count))
             .start_with_context(tracer, context);

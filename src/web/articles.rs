@@ -1,14 +1,17 @@
 //! `/articles`: the catalogue.
 
-use std::time::SystemTime;
+use std::{borrow::Cow, sync::Arc, time::SystemTime};
 
 use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
@@ -20,6 +23,7 @@ use super::{
     paging::{self, Page, SearchQuery},
 };
 use crate::{
+    catalogue::Listed,
     domain::{Article, ArticleError, ArticleId, json_number},
     json_pointer::step,
     store::Put,
@@ -29,10 +33,20 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, put, delete)).routes(routes!(bring_in))
 }
 
+/// An article, as programs get it.
+#[derive(Debug, Clone)]
+pub(super) struct ArticleBody(Arc<Listed>);
+
+impl Serialize for ArticleBody {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
 /// An article: its id, its type, and whatever else the shop says of it.
-#[derive(Debug, Clone, Serialize, ToSchema)]
-#[schema(as = Article)]
-pub(super) struct ArticleBody {
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "it only describes what an article writes of itself")]
+struct ArticleFields {
     #[schema(examples("a-12"))]
     id: String,
     #[schema(examples("coat"))]
@@ -41,13 +55,27 @@ pub(super) struct ArticleBody {
     attributes: Map<String, Value>,
 }
 
+impl PartialSchema for ArticleBody {
+    fn schema() -> RefOr<Schema> {
+        ArticleFields::schema()
+    }
+}
+
+impl ToSchema for ArticleBody {
+    fn name() -> Cow<'static, str> {
+        "Article".into()
+    }
+}
+
+impl From<Arc<Listed>> for ArticleBody {
+    fn from(article: Arc<Listed>) -> Self {
+        Self(article)
+    }
+}
+
 impl From<Article> for ArticleBody {
     fn from(article: Article) -> Self {
-        Self {
-            id: article.id.to_string(),
-            r#type: article.kind().to_owned(),
-            attributes: article.attributes().clone(),
-        }
+        Self(Arc::new(article.into()))
     }
 }
 

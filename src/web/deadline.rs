@@ -1,7 +1,7 @@
 //! No request takes for ever, whatever it waits for.
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{MatchedPath, Request},
     middleware::Next,
     response::{IntoResponse, Response},
 };
@@ -13,7 +13,7 @@ use crate::config::Limits;
 /// Whole tables and whole releases take as long as they take; what they wait for has limits of its own.
 const LONG: [&str; 4] = ["/bulk", "/activate", "/export", "/import"];
 
-pub(super) async fn hold(State(limits): State<Limits>, request: Request, next: Next) -> Response {
+pub(super) async fn hold(limits: Limits, request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>();
     if route.is_some_and(|route| LONG.iter().any(|end| route.as_str().ends_with(end))) {
         return next.run(request).await;

@@ -26,13 +26,13 @@ use crate::{
 };
 
 /// What the layer knows.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Keys {
     access: Access,
     /// Requests a second.
     rate: u32,
     /// By path and method in lower case; what is not there is open to everybody.
-    scopes: Arc<HashMap<(String, String), Scope>>,
+    scopes: HashMap<(String, String), Scope>,
 }
 
 impl Keys {
@@ -44,7 +44,7 @@ impl Keys {
                 Some(((path.clone(), method.clone()), scope_of(path, method, operation)?))
             })
         });
-        Self { access, rate, scopes: Arc::new(scopes.collect()) }
+        Self { access, rate, scopes: scopes.collect() }
     }
 
     fn scope(&self, request: &Request) -> Option<Scope> {
@@ -87,7 +87,7 @@ impl Keys {
 
 /// The layer before every operation. A key that is sent is looked at where none is needed, too: whoever sends a
 /// wrong one learns of it before the service moves to where it matters.
-pub(super) async fn check(State(keys): State<Keys>, mut request: Request, next: Next) -> Response {
+pub(super) async fn check(State(keys): State<Arc<Keys>>, mut request: Request, next: Next) -> Response {
     let key = match keys.scope(&request) {
         None => Ok(None),
         Some(scope) => {

@@ -35,13 +35,14 @@ mod timing;
 mod trace;
 mod trace_parent;
 
-use std::sync::Arc;
+use std::{ops::Deref, sync::Arc};
 
 use axum::{
     Extension, Router,
-    extract::FromRef,
+    extract::{FromRef, Request, State},
     http::{Method, Uri},
-    middleware,
+    middleware::{self, Next},
+    response::Response,
 };
 use tower_http::{
     catch_panic::CatchPanicLayer,
@@ -68,10 +69,14 @@ pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;
 pub use serve::serve;
 
-/// What every handler may use. Cheap to clone: all of it is shared.
+/// What every handler may use. Every request clones it more than once, so it is one pointer.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
-pub struct AppState {
+pub struct AppState(Arc<Parts>);
+
+/// What is shared.
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
+pub struct Parts {
     pub store: Store,
     pub profiles: Profiles,
     pub offers: Arc<Offers>,
@@ -83,7 +88,19 @@ pub struct AppState {
     pub traces: Traces,
 }
 
+impl Deref for AppState {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
 impl AppState {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
     /// What completions are made from, for as long as one request takes.
     fn offer(&self) -> Result<Arc<Offer>, Problem> {
         self.offers.current().ok_or_else(|| {
@@ -106,32 +123,48 @@ pub fn app(state: AppState) -> Router {
     let document = openapi::whole(described, state.limits, state.access.requires_key());
     let documents = Documents::new(&document);
     let keys = Keys::new(&document, state.access.clone(), state.limits.key_rate);
-    let metrics = state.metrics.clone();
-    let (limits, traces) = (state.limits, state.traces.clone());
+    let for_layers = state.clone();
     router
-        .route_layer(middleware::from_fn_with_state(keys, keys::check))
+        .route_layer(middleware::from_fn_with_state(Arc::new(keys), keys::check))
         .merge(dashboard::router())
         .merge(pictures::router())
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
-        .layer(Extension(documents))
-        .layer(middleware::from_fn_with_state(limits, deadline::hold))
-        .layer(CatchPanicLayer::custom(problem::from_panic))
-        .layer(middleware::from_fn(problem::render))
-        .layer(middleware::map_response(security::harden))
-        .layer(
+        // The outermost first. In one: for each `layer` of its own axum would box and clone all that lies within it, for every request.
+        .layer((
+            middleware::from_fn_with_state(for_layers.clone(), outer),
             TraceLayer::new_for_http()
                 .make_span_with(request_id::span)
                 .on_request(())
                 .on_response(DefaultOnResponse::new().level(Level::INFO))
                 // A problem logs itself, with its cause.
                 .on_failure(()),
-        )
-        .layer(middleware::from_fn_with_state(traces, trace::follow))
-        .layer(middleware::from_fn(request_id::assign))
-        .layer(middleware::from_fn(trace_parent::pass_on))
-        .layer(middleware::from_fn_with_state(metrics, metrics::measure))
+            middleware::from_fn_with_state(for_layers, inner),
+            CatchPanicLayer::custom(problem::from_panic),
+            Extension(documents),
+        ))
+}
+
+/// What stands outside a request's log lines: it is measured, and has its ids.
+async fn outer(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let measured = metrics::Measured::new(&request);
+    let parent = trace_parent::take(&mut request);
+    let id = request_id::assign(&mut request);
+    let mut response = trace::follow(&state.traces, request, next).await;
+    id.put_on(&mut response);
+    if let Some(parent) = parent {
+        parent.put_on(&mut response);
+    }
+    measured.end(&state.metrics, &response);
+    response
+}
+
+/// What comes of a request in the end: an answer in time, its problem with a body, and safe for browsers.
+async fn inner(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let reader = problem::Reader::new(&mut request);
+    let response = deadline::hold(state.limits, request, next).await;
+    security::harden(reader.render(response))
 }
 
 /// Every route for programs with its description: there is no other way in, so none is missing from the document.

@@ -6,7 +6,6 @@ use std::convert::Infallible;
 use axum::{
     extract::{FromRequestParts, Request},
     http::{HeaderName, HeaderValue, request::Parts},
-    middleware::Next,
     response::Response,
 };
 use tracing::Span;
@@ -26,17 +25,20 @@ impl RequestId {
     pub fn as_str(&self) -> &str {
         self.0.to_str().expect("checked when it was taken; this is a bug")
     }
+
+    pub(super) fn put_on(self, response: &mut Response) {
+        response.headers_mut().insert(HEADER.clone(), self.0);
+    }
 }
 
-pub(super) async fn assign(mut request: Request, next: Next) -> Response {
+/// Gives the request its id.
+pub(super) fn assign(request: &mut Request) -> RequestId {
     let given = request.headers().get(&HEADER).filter(|value| usable(value)).cloned();
     let id = RequestId(given.unwrap_or_else(|| {
         HeaderValue::try_from(Uuid::new_v4().to_string()).expect("a UUID is a header value; this is a bug")
     }));
     request.extensions_mut().insert(id.clone());
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(HEADER.clone(), id.0);
-    response
+    id
 }
 
 fn usable(value: &HeaderValue) -> bool {

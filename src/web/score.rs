@@ -121,7 +121,7 @@ impl ScoredBody {
     fn new(offer: &Offer, asked: &Asked, score: OutfitScore, began: Instant) -> Self {
         let article = |score: ArticleScore| ArticleScoreBody {
             slot: score.slot,
-            article: score.article.as_ref().clone().into(),
+            article: score.article.into(),
             probability: score.log_probability.exp(),
             log_probability: score.log_probability,
             rank: score.rank,

@@ -18,7 +18,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (header::REFERRER_POLICY, "same-origin"),
 ];
 
-pub(super) async fn harden(mut response: Response) -> Response {
+pub(super) fn harden(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }

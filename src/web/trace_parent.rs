@@ -4,7 +4,6 @@
 use axum::{
     extract::Request,
     http::{HeaderName, HeaderValue},
-    middleware::Next,
     response::Response,
 };
 
@@ -44,16 +43,17 @@ impl TraceParent {
     pub(super) fn trace_id(&self) -> &str {
         self.as_str().split('-').nth(1).expect("checked when it was taken; this is a bug")
     }
+
+    pub(super) fn put_on(self, response: &mut Response) {
+        response.headers_mut().insert(HEADER.clone(), self.0);
+    }
 }
 
-pub(super) async fn pass_on(mut request: Request, next: Next) -> Response {
-    let Some(parent) = request.headers().get(&HEADER).and_then(TraceParent::new) else {
-        return next.run(request).await;
-    };
+/// The request's, which it keeps among its extensions.
+pub(super) fn take(request: &mut Request) -> Option<TraceParent> {
+    let parent = request.headers().get(&HEADER).and_then(TraceParent::new)?;
     request.extensions_mut().insert(parent.clone());
-    let mut response = next.run(request).await;
-    response.headers_mut().insert(HEADER.clone(), parent.0);
-    response
+    Some(parent)
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use atelier::{
     profiles::Profiles,
     store::{Store, Timestamp},
     telemetry::Traces,
-    web::{self, AppState, Metrics},
+    web::{self, AppState, Metrics, Parts},
 };
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
@@ -81,7 +81,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
     let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
     let offers = Arc::new(Offers::new(engine, store.clone(), models));
     offers.serve("demo").await?;
-    Ok(web::app(AppState {
+    Ok(web::app(AppState::new(Parts {
         profiles: Profiles::new(store.clone(), ProfileSettings::default().keep()),
         limits: Limits::default(),
         tickets: Secret::new([7; 32]),
@@ -90,7 +90,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
         offers,
         store,
         traces: Traces::default(),
-    }))
+    })))
 }
 
 fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {

@@ -141,7 +141,7 @@ impl Answer {
             articles: set
                 .articles
                 .into_iter()
-                .map(|(slot, article)| PlacedBody { slot, article: article.as_ref().clone().into() })
+                .map(|(slot, article)| PlacedBody { slot, article: article.into() })
                 .collect(),
         };
         Self {
@@ -209,7 +209,7 @@ pub(in crate::web) fn suggestions(found: Vec<Suggestion>, asked: &Asked) -> Vec<
     };
     let suggestion = |(place, suggestion): (usize, Suggestion)| SuggestionBody {
         rank: place + 1,
-        article: suggestion.article.as_ref().clone().into(),
+        article: suggestion.article.into(),
         probability: suggestion.probability,
         share: suggestion.share,
         lift: suggestion.lift,

@@ -15,7 +15,6 @@ use std::{sync::Arc, time::Instant};
 use axum::{
     extract::{MatchedPath, Request, State},
     http::{Method, header},
-    middleware::Next,
     response::{IntoResponse, Response},
 };
 use prometheus_client::{
@@ -95,16 +94,26 @@ async fn metrics(State(state): State<AppState>) -> Result<Response, Problem> {
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
 }
 
-/// The layer that measures requests.
-pub(super) async fn measure(State(metrics): State<Metrics>, request: Request, next: Next) -> Response {
-    let began = Instant::now();
-    let method = method_name(request.method());
-    let route = request.extensions().get::<MatchedPath>();
-    let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
-    let response = next.run(request).await;
-    let answered = Answered { method, route, status: response.status().as_u16() };
-    metrics.requests.get_or_create(&answered).observe(began.elapsed().as_secs_f64());
-    response
+/// A request that is being measured.
+#[derive(Debug)]
+pub(super) struct Measured {
+    began: Instant,
+    method: &'static str,
+    route: String,
+}
+
+impl Measured {
+    pub(super) fn new(request: &Request) -> Self {
+        let route = request.extensions().get::<MatchedPath>();
+        let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
+        Self { began: Instant::now(), method: method_name(request.method()), route }
+    }
+
+    pub(super) fn end(self, metrics: &Metrics, response: &Response) {
+        let Self { began, method, route } = self;
+        let answered = Answered { method, route, status: response.status().as_u16() };
+        metrics.requests.get_or_create(&answered).observe(began.elapsed().as_secs_f64());
+    }
 }
 
 /// Callers can name methods that do not exist.

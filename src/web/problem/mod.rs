@@ -16,7 +16,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-pub(super) use self::render::{render, router};
+pub(super) use self::render::{Reader, router};
 pub use self::{
     finding::Finding,
     kind::{KINDS, Kind},

@@ -6,7 +6,6 @@ use askama::Template;
 use axum::{
     extract::Request,
     http::{HeaderMap, HeaderValue, StatusCode, header},
-    middleware::Next,
     response::{Html, IntoResponse, Response},
 };
 use serde::Serialize;
@@ -68,37 +67,50 @@ struct ProblemPage<'a> {
     request_id: &'a str,
 }
 
-/// Gives every problem its body.
-pub(in crate::web) async fn render(mut request: Request, next: Next) -> Response {
-    let wants_page = wants_page(request.headers());
-    let frame = Frame::default();
-    request.extensions_mut().insert(frame.clone());
-    let id =
-        request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
-    let mut response = next.run(request).await;
-    let Some(told) = response.extensions_mut().remove::<Told>() else { return response };
+/// Who would read a problem, if there is one.
+#[derive(Debug)]
+pub(in crate::web) struct Reader {
+    wants_page: bool,
+    frame: Frame,
+    id: RequestId,
+}
 
-    let (kind, retry_after) = (told.kind, told.retry_after);
-    let mut rendered = if wants_page {
-        let (detail, findings) = (&*told.detail, &told.findings[..]);
-        page(&ProblemPage { shell: frame.shell(), kind, detail, findings, request_id: id.as_str() })
-    } else {
-        let json =
-            serde_json::to_vec(&ProblemBody::new(told, &id)).expect("a problem is plain JSON; this is a bug");
-        ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
-    };
-    *rendered.status_mut() = status(kind);
-    // Allow of a 405 and the like were set where the problem arose.
-    for (name, value) in response.headers() {
-        if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
-            rendered.headers_mut().append(name, value.clone());
+impl Reader {
+    pub(in crate::web) fn new(request: &mut Request) -> Self {
+        let wants_page = wants_page(request.headers());
+        let frame = Frame::default();
+        request.extensions_mut().insert(frame.clone());
+        let id =
+            request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
+        Self { wants_page, frame, id }
+    }
+
+    /// Gives a problem its body.
+    pub(in crate::web) fn render(self, mut response: Response) -> Response {
+        let Some(told) = response.extensions_mut().remove::<Told>() else { return response };
+        let Self { wants_page, frame, id } = self;
+        let (kind, retry_after) = (told.kind, told.retry_after);
+        let mut rendered = if wants_page {
+            let (detail, findings) = (&*told.detail, &told.findings[..]);
+            page(&ProblemPage { shell: frame.shell(), kind, detail, findings, request_id: id.as_str() })
+        } else {
+            let body = ProblemBody::new(told, &id);
+            let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
+            ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
+        };
+        *rendered.status_mut() = status(kind);
+        // Allow of a 405 and the like were set where the problem arose.
+        for (name, value) in response.headers() {
+            if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+                rendered.headers_mut().append(name, value.clone());
+            }
         }
+        rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+        if let Some(wait) = retry_after {
+            rendered.headers_mut().insert(header::RETRY_AFTER, whole_seconds(wait).into());
+        }
+        rendered
     }
-    rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
-    if let Some(wait) = retry_after {
-        rendered.headers_mut().insert(header::RETRY_AFTER, whole_seconds(wait).into());
-    }
-    rendered
 }
 
 /// Rounded up, so that nobody comes back too early.

@@ -46,7 +46,7 @@ use atelier::{
     profiles::Profiles,
     store::{Name, Role, Store, Timestamp},
     telemetry::Traces,
-    web::{self, AppState, Metrics},
+    web::{self, AppState, Metrics, Parts},
 };
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
@@ -145,7 +145,7 @@ impl Service {
         let access = guard(Access::new(store.clone()));
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
-        let state = AppState {
+        let parts = Parts {
             store: store.clone(),
             profiles,
             offers: offers_too,
@@ -155,6 +155,7 @@ impl Service {
             access,
             traces: Traces::default(),
         };
+        let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (stop, stopped) = oneshot::channel();

@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Trains every method of Table 1 on one data folder: a small search for each, the same for all, then the seeds.
+
+    python3 training/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
+
+For each method three learning rates are begun with seed 1; the one with the best cross-entropy on the development
+split after a few epochs goes on to the end, and is the rate of the method's other seeds. All that is known is in the
+run folders: stop it whenever you like (Ctrl-C leaves checkpoints), and the same command goes on from there.
+"""
+
+import argparse
+import json
+import os
+import queue
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+PAPER = ["none", "c", "np", "gs", "gsu"]
+FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
+RATES = ["0.0004", "0.0007", "0.0012"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--runs", type=Path, required=True)
+    parser.add_argument("--tool", type=Path, default=Path("target/release/atelier-training"))
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, of one thread each")
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--search-epochs", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=3, help="of the paper's methods; the others have one")
+    parser.add_argument("--device", default="cpu")
+    grid = Grid(parser.parse_args())
+    try:
+        grid.in_parallel([(method, rate) for method in PAPER + FURTHER for rate in RATES], grid.search)
+        rates = {method: grid.best_rate(method) for method in PAPER + FURTHER}
+        (grid.runs / "rates.json").write_text(json.dumps(rates, indent=1) + "\n")
+        cells = [(method, seed) for seed in range(1, grid.seeds + 1) for method in PAPER]
+        cells[len(PAPER) : len(PAPER)] = [(method, 1) for method in FURTHER]
+        grid.in_parallel(cells, lambda method, seed: grid.cell(method, seed, rates[method]))
+    except KeyboardInterrupt:
+        grid.stopping.set()
+        sys.exit("stopped; the same command goes on")
+
+
+class Grid:
+    def __init__(self, options):
+        vars(self).update(vars(options))
+        self.stopping = threading.Event()
+
+    def search(self, method, rate):
+        """The beginning of a run of the whole length: what is promising is gone on with, not begun again."""
+        run = self.runs / "search" / f"{method}-{rate}"
+        self.fit(method, 1, rate, run, until=self.search_epochs)
+
+    def best_rate(self, method):
+        def reached(rate):
+            lines = epochs(self.runs / "search" / f"{method}-{rate}")[: self.search_epochs]
+            return min(line["development"]["cross_entropy"] for line in lines)
+
+        return min(RATES, key=reached)
+
+    def cell(self, method, seed, rate):
+        run = self.runs / f"{method}-{seed}"
+        begun = self.runs / "search" / f"{method}-{rate}"
+        if seed == 1 and not run.exists():
+            shutil.copytree(begun, run)
+        self.fit(method, seed, rate, run, until=None)
+
+    def fit(self, method, seed, rate, run, until):
+        if (run / "done").exists() or (until and len(epochs(run)) >= until):
+            return
+        run.parent.mkdir(parents=True, exist_ok=True)
+        command = [self.tool, "fit", "--resume", "--method", method, "--seed", str(seed), "--data", self.data]
+        command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", rate, "--warm-up", "2"]
+        command += ["--device", self.device]
+        with open(run.parent / f"{run.name}.log", "a") as log:
+            environment = os.environ | {"RAYON_NUM_THREADS": "1"}
+            fit = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment)
+            told = False
+            while fit.poll() is None:
+                enough = until and len(epochs(run)) >= until
+                if (enough or self.stopping.is_set()) and not told:
+                    fit.terminate()
+                    told = True
+                time.sleep(1)
+        if fit.returncode != 0:
+            raise RuntimeError(f"{run}: the run ended with {fit.returncode}; see {run}.log")
+        # It says where the run is only when that has come to its end.
+        if fit.stdout.read():
+            (run / "done").touch()
+
+    def in_parallel(self, tasks, work):
+        waiting, failures = queue.SimpleQueue(), []
+        for task in tasks:
+            waiting.put(task)
+
+        def worker():
+            while not waiting.empty() and not self.stopping.is_set():
+                try:
+                    task = waiting.get_nowait()
+                except queue.Empty:
+                    return
+                began = time.monotonic()
+                try:
+                    work(*task)
+                except RuntimeError as failure:
+                    failures.append(str(failure))
+                print(f"{time.strftime('%T')} {task} {time.monotonic() - began:.0f} s", flush=True)
+
+        workers = [threading.Thread(target=worker) for _ in range(self.jobs)]
+        for thread in workers:
+            thread.start()
+        try:
+            for thread in workers:
+                thread.join()
+        except KeyboardInterrupt:
+            self.stopping.set()
+            for thread in workers:
+                thread.join()
+            raise
+        if failures:
+            sys.exit("\n".join(failures))
+
+
+def epochs(run):
+    file = run / "metrics.jsonl"
+    return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+
+main()
