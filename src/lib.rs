@@ -29,4 +29,5 @@ mod recall;
 pub mod release;
 pub mod routing;
 pub mod store;
+pub mod telemetry;
 pub mod web;

@@ -14,6 +14,7 @@ use crate::{
     domain::{CustomerId, Features},
     recall::Recall,
     store::{Store, StoreError},
+    telemetry::timed,
 };
 
 /// The profiles of a store's customers. Clones share what is kept.
@@ -42,7 +43,7 @@ impl Profiles {
     /// Among others if the database cannot be reached and the profile is not kept (`Unreachable`).
     pub async fn get(&self, id: &CustomerId, now: Instant) -> Result<Option<Profile>, StoreError> {
         let ask = async {
-            let found = self.store.customers().get(id).await?;
+            let found = timed("database: customer", self.store.customers().get(id)).await?;
             Ok(found.map(|customer| Arc::new(customer.features)))
         };
         let recalled = self.recall.get(id, now, ask).await?;

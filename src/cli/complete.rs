@@ -15,16 +15,15 @@ use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
-use super::{import::row_or_rows, progress::Progress};
+use super::{import::row_or_rows, models, progress::Progress};
 use crate::{
     catalogue::Catalogue,
     completion::{Filters, MAX_K, MAX_VARIED},
     config::{Config, Overrides},
     domain::Article,
-    engine::{Engine, Serving, Settings},
+    engine::{Engine, Models, Serving, Settings},
     exchange,
     offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, parts},
-    onnx_runtime::OnnxRuntime,
     release::Method,
     store::Store,
 };
@@ -144,15 +143,17 @@ impl Complete {
     }
 
     async fn job(&self, config: &Config) -> Result<Job> {
-        let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| eprintln!("{notice}"))?;
+        let models = models(config, |notice| eprintln!("{notice}"))?;
         let cores = thread::available_parallelism().map_or(1, NonZero::get);
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
-        let remote = config.engine.remote();
-        // A server of models may take no more than it was set up for.
-        let batch = if remote.is_some() { config.engine.batch } else { config.engine.batch.max(BATCH) };
+        let batch = match models {
+            Models::Here(_) => config.engine.batch.max(BATCH),
+            // It may take no more than it was set up for.
+            Models::At(_) => config.engine.batch,
+        };
         let settings = Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);
-        let serving = Engine::new(onnx_runtime, settings).with_remote(remote).load(&folder)?;
+        let serving = Engine::new(models, settings).load(&folder)?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
             let has: Vec<&str> = serving.methods().map(Method::as_str).collect();

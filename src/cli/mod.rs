@@ -15,6 +15,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     config::{Config, Overrides},
+    engine::Models,
+    onnx_runtime::{LibraryError, OnnxRuntime},
     store::Store,
 };
 
@@ -99,6 +101,14 @@ fn run(cli: Cli) -> Result<ExitCode> {
             let config = Config::read(cli.config.as_deref(), overrides)?;
             check_health::run(&config.server.address)
         }
+    }
+}
+
+/// Where models run as the settings have it. The library is found, or fetched, only where it is needed.
+fn models(config: &Config, notice: impl FnOnce(&str)) -> Result<Models, LibraryError> {
+    match config.engine.remote() {
+        Some(server) => Ok(server.into()),
+        None => OnnxRuntime::load(&config.cache.folder, notice).map(Models::from),
     }
 }
 

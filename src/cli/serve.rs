@@ -21,7 +21,8 @@ use uuid::Uuid;
 
 use super::{
     import::{End, Outcome, bring_in_if_empty},
-    sign_in_link::sign_in_link,
+    models,
+    sign_in_link::{reachable, sign_in_link},
 };
 use crate::{
     access::Access,
@@ -30,10 +31,10 @@ use crate::{
     engine::Engine,
     exchange::{Files, schema_of},
     offer::{OfferError, Offers},
-    onnx_runtime::OnnxRuntime,
     profiles::Profiles,
     release::MANIFEST,
     store::Store,
+    telemetry::Traces,
     web::{self, AppState, Metrics, Parts, SAMPLED},
 };
 
@@ -73,11 +74,11 @@ impl Serve {
 
 pub(super) async fn run(config: Config) -> Result<ExitCode> {
     start_log();
-    let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| tracing::info!("{notice}"))?;
+    let models = models(&config, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     fill_if_empty(&store, &config.models).await?;
     let tickets = ticket_secret(&store).await?;
-    let engine = Engine::new(onnx_runtime, config.engine.settings()).with_remote(config.engine.remote());
+    let engine = Engine::new(models, config.engine.settings());
     let offers = Arc::new(Offers::new(engine, store.clone(), config.models.folder.clone()));
     begin(&offers, &config.models).await?;
     let address = &config.server.address;
@@ -87,7 +88,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let offer = offers.current();
     tracing::info!(
         database = store.kind(),
-        onnx_runtime = offers.engine().onnx_runtime().build_info(),
+        onnx_runtime = offers.engine().onnx_runtime(),
         release = offer.as_ref().map_or("none", |offer| offer.name()),
         device = offer.as_ref().map_or("none", |offer| offer.serving.device().as_str()),
         "ready"
@@ -110,7 +111,17 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
-    let parts = Parts { store: store.clone(), profiles, offers, limits, tickets, metrics, access };
+    let traces = Traces::to(config.telemetry.collector().as_ref());
+    let parts = Parts {
+        store: store.clone(),
+        profiles,
+        offers,
+        limits,
+        tickets,
+        metrics,
+        access,
+        traces: traces.clone(),
+    };
     let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(listener, state, async {
@@ -127,6 +138,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     following.abort();
     sampling.abort();
     store.close().await;
+    tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
@@ -241,7 +253,7 @@ async fn announce(address: SocketAddr, access: &Access) -> Result<()> {
     let now = SystemTime::now().into();
     let line = match access.without_password(now).await? {
         Some(admin) => sign_in_link(&address.to_string(), &admin, access.link(admin.id, now).await?.as_str()),
-        None => format!("Atelier is at http://{address}/"),
+        None => format!("Atelier is at http://{}/", reachable(&address.to_string()).0),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;

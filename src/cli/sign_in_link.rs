@@ -42,8 +42,22 @@ impl SignInLink {
 /// The line that hands a link over.
 pub(super) fn sign_in_link(address: &str, person: &Person, token: &str) -> String {
     let hours = LINK.as_secs() / 3600;
+    let (address, elsewhere) = reachable(address);
     format!(
-        "Atelier is at http://{address}/sign-in/{token} (signs {} in, once, within {hours} hours)",
+        "Atelier is at http://{address}/sign-in/{token} (signs {} in, once, within {hours} hours{elsewhere})",
         person.name
     )
+}
+
+/// An address that a browser of the machine's can open, and what to do elsewhere. All of a machine's addresses at once,
+/// as in a container, are none of them.
+pub(super) fn reachable(address: &str) -> (String, &'static str) {
+    let all = ["0.0.0.0:", "[::]:"].into_iter().find_map(|all| address.strip_prefix(all));
+    match all {
+        Some(port) => (
+            format!("localhost:{port}"),
+            "; from another machine, with this one's name in the place of localhost",
+        ),
+        None => (address.to_owned(), ""),
+    }
 }

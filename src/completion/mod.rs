@@ -37,6 +37,7 @@ use crate::{
     domain::{ArticleId, Features},
     engine::{Answer, Answered, AskError, Promise, Question, Serving},
     release::Method,
+    telemetry::Stopwatch,
 };
 
 /// Most suggestions for one blank.
@@ -236,17 +237,26 @@ impl Asker<'_> {
         later: usize,
         cost: &mut Cost,
     ) -> Result<(Vec<Answer>, Promise), AskError> {
-        let asked = questions.len();
+        let (asked, watch) = (questions.len(), Stopwatch::start());
         let (answered, promise) =
             self.ground.serving.ask_first(self.method, questions, later, self.deadline).await?;
+        self.tell(&watch, asked, &answered);
         Ok((cost.add(asked, answered), promise))
     }
 
     /// What was answered so far would be thrown away if these were refused.
     async fn ask_further(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
-        let asked = questions.len();
+        let (asked, watch) = (questions.len(), Stopwatch::start());
         let answered = self.ground.serving.ask_further(self.method, questions, self.deadline).await?;
+        self.tell(&watch, asked, &answered);
         Ok(cost.add(asked, answered))
+    }
+
+    /// The request's trace, where it is told, of what was waited for.
+    fn tell(self, watch: &Stopwatch, asked: usize, answered: &Answered) {
+        let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
+        watch.spent(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
+        watch.spent(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
     }
 
     fn of(self, method: Method) -> Self {

@@ -8,11 +8,11 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::release::Method;
+use crate::release::{Method, VocabularyMark};
 
 /// Suggestions of a blank that a ticket remembers, from the first.
 pub const REMEMBERED: usize = 20;
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes of the signature that are kept: enough that nobody guesses one.
 const SIGNATURE: usize = 16;
 /// Longest name that a ticket can hold.
@@ -39,6 +39,8 @@ impl Secret {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     pub release: String,
+    /// What its numbers mean articles by.
+    pub vocabulary: VocabularyMark,
     pub method: Method,
     /// Of the experiment that chose the method, if one did.
     pub arm: Option<String>,
@@ -62,6 +64,7 @@ impl Ticket {
         let method = Method::ALL.iter().position(|method| *method == self.method);
         put(&mut bytes, method.expect("every method is among all; this is a bug"));
         put_text(&mut bytes, &self.release);
+        bytes.extend(self.vocabulary);
         put_text(&mut bytes, self.arm.as_deref().unwrap_or_default());
         bytes.extend(self.at.to_be_bytes());
         put(&mut bytes, self.slots.len());
@@ -122,6 +125,7 @@ impl<'a> Reader<'a> {
         }
         let method = *Method::ALL.get(self.number()?)?;
         let release = self.text()?;
+        let vocabulary = self.take(size_of::<VocabularyMark>())?.try_into().ok()?;
         let arm = Some(self.text()?).filter(|arm| !arm.is_empty());
         let at = i64::from_be_bytes(self.take(8)?.try_into().ok()?);
         let slots = (0..self.number()?).map(|_| {
@@ -135,7 +139,7 @@ impl<'a> Reader<'a> {
             Some((slot, suggested.collect::<Option<_>>()?))
         });
         let blanks = blanks.collect::<Option<_>>()?;
-        Some(Ticket { release, method, arm, at, slots, blanks })
+        Some(Ticket { release, vocabulary, method, arm, at, slots, blanks })
     }
 
     fn take(&mut self, count: usize) -> Option<&'a [u8]> {
@@ -171,6 +175,7 @@ mod tests {
     fn ticket() -> Ticket {
         Ticket {
             release: "demo".into(),
+            vocabulary: [1, 2, 3, 4],
             method: Method::GsxLatent,
             arm: Some("autumn/gsx-latent".into()),
             at: 1_763_700_000_000,

@@ -7,6 +7,7 @@
 mod limits;
 mod overrides;
 mod profiles;
+mod telemetry;
 
 use std::{
     fs, io,
@@ -23,9 +24,10 @@ use toml::{Table, Value};
 use crate::{
     engine::{self, DeviceChoice},
     http_client::Origin,
+    telemetry::AVAILABLE,
 };
 
-pub use self::{limits::Limits, overrides::Overrides, profiles::Profiles};
+pub use self::{limits::Limits, overrides::Overrides, profiles::Profiles, telemetry::Telemetry};
 
 use self::overrides::PREFIX;
 
@@ -44,6 +46,7 @@ pub struct Config {
     pub profiles: Profiles,
     pub limits: Limits,
     pub access: Access,
+    pub telemetry: Telemetry,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -239,6 +242,7 @@ impl Config {
         config.engine.check().map_err(ConfigError::Together)?;
         config.profiles.check().map_err(ConfigError::Together)?;
         config.limits.check().map_err(ConfigError::Together)?;
+        config.telemetry.check(AVAILABLE).map_err(ConfigError::Together)?;
         config.go_together().map_err(ConfigError::Together)?;
         Ok(config)
     }

@@ -120,21 +120,35 @@ pub struct Settings {
 /// Loads releases.
 #[derive(Debug, Clone)]
 pub struct Engine {
-    onnx_runtime: OnnxRuntime,
+    models: Models,
     settings: Settings,
     metrics: EngineMetrics,
-    remote: Option<Origin>,
+}
+
+/// Where models run.
+#[derive(Debug, Clone)]
+pub enum Models {
+    /// In sessions of this process.
+    Here(OnnxRuntime),
+    /// At a server that speaks the Open Inference Protocol and knows the model of a method as `<release>-<method>`.
+    At(Origin),
+}
+
+impl From<OnnxRuntime> for Models {
+    fn from(onnx_runtime: OnnxRuntime) -> Self {
+        Self::Here(onnx_runtime)
+    }
+}
+
+impl From<Origin> for Models {
+    fn from(server: Origin) -> Self {
+        Self::At(server)
+    }
 }
 
 impl Engine {
-    pub fn new(onnx_runtime: OnnxRuntime, settings: Settings) -> Self {
-        Self { onnx_runtime, settings, metrics: EngineMetrics::default(), remote: None }
-    }
-
-    /// Asks a server of models over the Open Inference Protocol, if there is one, instead of sessions here. It knows
-    /// the model of a method as `<release>-<method>`.
-    pub fn with_remote(self, remote: Option<Origin>) -> Self {
-        Self { remote, ..self }
+    pub fn new(models: impl Into<Models>, settings: Settings) -> Self {
+        Self { models: models.into(), settings, metrics: EngineMetrics::default() }
     }
 
     pub fn settings(&self) -> Settings {
@@ -146,8 +160,12 @@ impl Engine {
         &self.metrics
     }
 
-    pub fn onnx_runtime(&self) -> &OnnxRuntime {
-        &self.onnx_runtime
+    /// What computes here, in its own words: nothing where models are at a server.
+    pub fn onnx_runtime(&self) -> &'static str {
+        match &self.models {
+            Models::Here(onnx_runtime) => onnx_runtime.build_info(),
+            Models::At(_) => "none",
+        }
     }
 
     /// Reads a release and starts all its methods, warmed up. Takes as long as that takes: not for a

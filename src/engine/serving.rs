@@ -11,7 +11,7 @@ use futures_util::future::try_join_all;
 use tokio::sync::oneshot;
 
 use super::{
-    Answer, AskError, Device, Engine, EngineMetrics, Question, QueueState,
+    Answer, AskError, Device, Engine, EngineMetrics, Models, Question, QueueState,
     model::{Expected, Model, ModelError, Place},
     queue::{Asks, Job, Promise, Queue},
     worker::{self, Worker},
@@ -68,11 +68,12 @@ impl Serving {
     /// At the server of models, or on the first device on which all models really answer.
     pub(super) fn start(engine: &Engine, release: Release) -> Result<Self, LoadError> {
         let release = Arc::new(release);
-        if let Some(origin) = &engine.remote {
-            return Self::start_at(&Place::Remote(origin.clone()), engine, release);
-        }
+        let onnx_runtime = match &engine.models {
+            Models::Here(onnx_runtime) => onnx_runtime,
+            Models::At(origin) => return Self::start_at(&Place::Remote(origin.clone()), engine, release),
+        };
         let start = |device| {
-            let place = Place::Local { runtime: engine.onnx_runtime.clone(), device };
+            let place = Place::Local { runtime: onnx_runtime.clone(), device };
             Self::start_at(&place, engine, Arc::clone(&release))
         };
         let (&last, better) = engine

@@ -61,6 +61,9 @@ pub enum ReleaseError {
     Vocabulary { path: PathBuf, source: VocabularyError },
 }
 
+/// The first bytes of the SHA-256 of a release's articles.
+pub type VocabularyMark = [u8; 4];
+
 impl Release {
     /// What a folder's manifest says, held against itself and the folder's name; no other file is touched.
     pub fn manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
@@ -97,6 +100,16 @@ impl Release {
 
     pub fn schema(&self) -> &Schema {
         &self.schema
+    }
+
+    /// What tells the numbers of this vocabulary from those of another: a release may be built again under its name.
+    pub fn vocabulary_mark(&self) -> VocabularyMark {
+        let entry = self.manifest.files.get(&self.manifest.articles);
+        let digest = &entry.expect("its entries were checked; this is a bug").sha256;
+        let mut mark = VocabularyMark::default();
+        hex::decode_to_slice(&digest[..2 * mark.len()], &mut mark)
+            .expect("it is the file's digest, which was computed; this is a bug");
+        mark
     }
 
     /// In the order of the vocabulary.

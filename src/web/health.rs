@@ -35,6 +35,7 @@ struct Ready {
     #[schema(examples("ready"))]
     status: &'static str,
     database: &'static str,
+    /// `none` where models are at a server.
     onnx_runtime: &'static str,
     release: String,
     /// What models compute on.
@@ -61,7 +62,7 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     Ok(Json(Ready {
         status: "ready",
         database: state.store.kind(),
-        onnx_runtime: state.offers.engine().onnx_runtime().build_info(),
+        onnx_runtime: state.offers.engine().onnx_runtime(),
         release: offer.name().to_owned(),
         device: offer.serving.device().as_str(),
     }))

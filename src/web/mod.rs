@@ -32,6 +32,7 @@ mod security;
 mod serve;
 mod served;
 mod timing;
+mod trace;
 mod trace_parent;
 
 use std::{ops::Deref, sync::Arc};
@@ -59,6 +60,7 @@ use crate::{
     offer::{Offer, Offers},
     profiles::Profiles,
     store::Store,
+    telemetry::Traces,
 };
 
 pub(crate) use assets::path as asset;
@@ -83,6 +85,7 @@ pub struct Parts {
     pub tickets: Secret,
     pub metrics: Metrics,
     pub access: Access,
+    pub traces: Traces,
 }
 
 impl Deref for AppState {
@@ -128,7 +131,8 @@ pub fn app(state: AppState) -> Router {
         .fallback(no_such_page)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
-        // The outermost first. In one: for each `layer` of its own axum would box and clone all that lies within it, for every request.
+        // The outermost first. In one: for each `layer` of its own axum would box and clone all that lies within it, for
+        // every request.
         .layer((
             middleware::from_fn_with_state(for_layers.clone(), outer),
             TraceLayer::new_for_http()
@@ -148,7 +152,7 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
     let measured = metrics::Measured::new(&request);
     let parent = trace_parent::take(&mut request);
     let id = request_id::assign(&mut request);
-    let mut response = next.run(request).await;
+    let mut response = trace::follow(&state.traces, request, next).await;
     id.put_on(&mut response);
     if let Some(parent) = parent {
         parent.put_on(&mut response);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::AppState;
-use crate::{domain::Schema, offer::Offer};
+use crate::{completion::Ticket, domain::Schema, offer::Offer};
 
 /// The schema that features are read by: what is served is what they will mean.
 pub(super) enum ServedSchema {
@@ -20,9 +20,12 @@ impl AppState {
         self.offers.current().map_or(ServedSchema::Default, ServedSchema::Offer)
     }
 
-    /// What is on offer, while the release of that name is.
-    pub(super) fn serves(&self, release: &str) -> Option<Arc<Offer>> {
-        self.offers.current().filter(|offer| offer.name() == release)
+    /// What is on offer, while that is what the ticket's numbers are about: a release of its name, with its articles.
+    pub(super) fn serves(&self, ticket: &Ticket) -> Option<Arc<Offer>> {
+        let same = |offer: &Arc<Offer>| {
+            offer.name() == ticket.release && offer.serving.release().vocabulary_mark() == ticket.vocabulary
+        };
+        self.offers.current().filter(same)
     }
 }
 

@@ -1,11 +1,13 @@
 //! A caller's trace (W3C Trace Context): its id stands in the request's log lines, and the header goes back
-//! with the answer, so that whoever reads either finds the other. The service makes no spans of its own.
+//! with the answer, so that whoever reads either finds the other. Spans of its own are [`trace`](super::trace)'s.
 
 use axum::{
     extract::Request,
     http::{HeaderName, HeaderValue},
     response::Response,
 };
+
+use crate::telemetry::Trace;
 
 static HEADER: HeaderName = HeaderName::from_static("traceparent");
 
@@ -28,12 +30,18 @@ impl TraceParent {
         (known && sound).then(|| Self(value.clone()))
     }
 
+    /// Of a trace that begins here.
+    pub(super) fn of(trace: &Trace) -> Self {
+        let value = HeaderValue::try_from(trace.trace_parent());
+        Self(value.expect("numbers in hexadecimal are a header's value; this is a bug"))
+    }
+
+    pub(super) fn as_str(&self) -> &str {
+        self.0.to_str().expect("checked when it was taken; this is a bug")
+    }
+
     pub(super) fn trace_id(&self) -> &str {
-        self.0
-            .to_str()
-            .ok()
-            .and_then(|text| text.split('-').nth(1))
-            .expect("checked when it was taken; this is a bug")
+        self.as_str().split('-').nth(1).expect("checked when it was taken; this is a bug")
     }
 
     pub(super) fn put_on(self, response: &mut Response) {

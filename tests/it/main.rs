@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         cli::import::contracts(),
         cli::serve::contracts(),
         cli::sign_in_link::contracts(),
+        cli::traces::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),
         store::customers::contracts(),

@@ -42,10 +42,7 @@ struct Target {
 type Read = Box<dyn Fn(&[u8], &Path) + Sync>;
 
 pub fn run(form: Form) -> Ran {
-    let seed = match std::env::var("ATELIER_FUZZ_SEED") {
-        Ok(seed) => seed.parse().context("ATELIER_FUZZ_SEED is a whole number")?,
-        Err(_) => u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros())?,
-    };
+    let seed = seed()?;
     // At once, and each target when it begins: what ends the whole process would leave no report.
     println!("\nseed {seed}");
     let mut report = Report::default();
@@ -63,6 +60,14 @@ pub fn run(form: Form) -> Ran {
     }
     report.figure("cases", total);
     Ok(report)
+}
+
+/// Another one each time, unless one is taken again.
+pub fn seed() -> Result<u64> {
+    match std::env::var("ATELIER_FUZZ_SEED") {
+        Ok(seed) => seed.parse().context("ATELIER_FUZZ_SEED is a whole number"),
+        Err(_) => Ok(u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH)?.as_micros())?),
+    }
 }
 
 fn targets() -> Result<Vec<Target>> {
@@ -153,6 +158,7 @@ const SECRET: [u8; 32] = [7; 32];
 fn tickets() -> Vec<Vec<u8>> {
     let ticket = Ticket {
         release: "demo".into(),
+        vocabulary: [1, 2, 3, 4],
         method: Method::Gsu,
         arm: Some("autumn/gsu".into()),
         at: 1_763_700_000_000,

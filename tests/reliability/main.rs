@@ -30,12 +30,14 @@ mod faults;
 mod fuzz;
 mod kills;
 mod mixed;
+mod onnx;
 mod outage;
 mod overload;
 mod releases;
 mod report;
 mod requests;
 mod server;
+mod spoilt;
 mod stopping;
 mod swaps;
 
@@ -72,6 +74,7 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("overload", overload::run),
     Experiment::new("stopping", stopping::run),
     Experiment::new("fuzz", fuzz::run),
+    Experiment::new("onnx", onnx::run),
     Experiment::new("mixed", mixed::run),
     Experiment::new("disk-full", faults::disk_full).needing(faults::mounting),
     Experiment::new("read-only", faults::read_only).needing(faults::mounting),
@@ -89,6 +92,9 @@ fn private_server() -> Result<(), String> {
 fn main() -> ExitCode {
     if postgres::is_watchdog() {
         return postgres::watch();
+    }
+    if onnx::is_child() {
+        return onnx::open_cases();
     }
     let (long, given): (Vec<_>, Vec<_>) = env::args().partition(|argument| argument == "--long");
     let form = if long.is_empty() { Form::Short } else { Form::Long };

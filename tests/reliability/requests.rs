@@ -14,6 +14,7 @@ use atelier::{
     onnx_runtime::OnnxRuntime,
     profiles::Profiles,
     store::{Store, Timestamp},
+    telemetry::Traces,
     web::{self, AppState, Metrics, Parts},
 };
 use axum::{Router, body::Body, extract::Request};
@@ -88,6 +89,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
         access: Access::new(store.clone()),
         offers,
         store,
+        traces: Traces::default(),
     })))
 }
 

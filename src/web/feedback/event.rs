@@ -85,7 +85,7 @@ impl EventBody {
         };
         let ticket = Ticket::open(&self.completion_id, &state.tickets)
             .map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
-        let offer = state.serves(&ticket.release);
+        let offer = state.serves(&ticket);
         let rank =
             rank(&ticket, offer.as_ref().map(|offer| offer.serving.release().vocabulary()), &article, &self)
                 .map_err(|finding| Problem::invalid(vec![finding]))?;
@@ -124,7 +124,8 @@ fn rank(
         return Err(Finding::at("/rank", "a rank is 1 or more, found 0"));
     }
     let Some(vocabulary) = vocabulary else {
-        let detail = format!("release {:?} is not served any more, so rank is needed", ticket.release);
+        let detail =
+            format!("release {:?} is not served any more as it was then, so rank is needed", ticket.release);
         return event.rank.ok_or_else(|| Finding::at("/rank", detail));
     };
     let index = vocabulary.index_of(article.as_str());
@@ -203,6 +204,7 @@ mod tests {
         let vocabulary = Vocabulary::new(ids).unwrap();
         let ticket = Ticket {
             release: "old".into(),
+            vocabulary: [0; 4],
             method: Method::Gsu,
             arm: None,
             at: 0,
@@ -234,7 +236,7 @@ mod tests {
         assert_eq!(unknown(Some(4)), Ok(4));
         assert_eq!(
             unknown(None),
-            wrong("/rank", "release \"old\" is not served any more, so rank is needed")
+            wrong("/rank", "release \"old\" is not served any more as it was then, so rank is needed")
         );
         assert_eq!(unknown(Some(0)), wrong("/rank", "a rank is 1 or more, found 0"));
     }

@@ -54,7 +54,7 @@ async fn page(state: &AppState, after: &str) -> Result<(String, Option<String>),
     let mut lines = String::new();
     for id in &ids {
         let Ok(ticket) = Ticket::open(id, &state.tickets) else { continue };
-        let Some(offer) = state.serves(&ticket.release) else { continue };
+        let Some(offer) = state.serves(&ticket) else { continue };
         let release = offer.serving.release();
         let events = feedback.of_completion(id).await?;
         if let Some(outfit) = outfit(&ticket, release.vocabulary(), &events) {
@@ -119,6 +119,7 @@ mod tests {
         let vocabulary = Vocabulary::new(ids.to_vec()).unwrap();
         let ticket = Ticket {
             release: "demo".into(),
+            vocabulary: [0; 4],
             method: Method::Gsu,
             arm: None,
             at: 0,

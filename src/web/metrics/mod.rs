@@ -71,10 +71,8 @@ impl Metrics {
         );
         offers.engine().metrics().register(ours);
         ours.register_collector(Box::new(Offered(Arc::clone(offers))));
-        let build = [
-            ("version", env!("CARGO_PKG_VERSION")),
-            ("onnx_runtime", offers.engine().onnx_runtime().build_info()),
-        ];
+        let build =
+            [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", offers.engine().onnx_runtime())];
         ours.register("build", "What runs", Info::new(build.to_vec()));
         registry.register_collector(Box::new(Process));
         Self { registry: Arc::new(registry), requests, recent: Arc::default() }
@@ -108,7 +106,7 @@ impl Measured {
     pub(super) fn new(request: &Request) -> Self {
         let route = request.extensions().get::<MatchedPath>();
         let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
-        Self { began: Instant::now(), method: name(request.method()), route }
+        Self { began: Instant::now(), method: method_name(request.method()), route }
     }
 
     pub(super) fn end(self, metrics: &Metrics, response: &Response) {
@@ -119,7 +117,7 @@ impl Measured {
 }
 
 /// Callers can name methods that do not exist.
-fn name(method: &Method) -> &'static str {
+pub(super) fn method_name(method: &Method) -> &'static str {
     const KNOWN: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")
 }

@@ -5,6 +5,7 @@ pub mod export;
 pub mod import;
 pub mod serve;
 pub mod sign_in_link;
+pub mod traces;
 
 use std::{
     fmt::Write,

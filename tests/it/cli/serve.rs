@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{atelier, path, run, said, write_tables};
-use crate::harness::{Kind, TestDatabase, contracts};
+use crate::harness::{Kind, TestDatabase, contracts, tools};
 
 contracts!(
     prints_a_link_that_answers_and_stops_when_told,
@@ -22,13 +22,15 @@ contracts!(
     a_variable_that_is_no_text_is_no_matter,
     programs_need_a_key_on_any_other_address,
     programs_need_a_key_where_the_settings_say_so,
+    a_terminal_is_told_in_text needs tools::script,
+    models_at_a_server_need_no_library_here,
     what_nobody_reads_of_a_url_reaches_no_log,
 );
 
 /// A served `atelier`, with its address and the link that signs the first admin in.
-struct Served {
+pub(super) struct Served {
     child: Child,
-    url: String,
+    pub(super) url: String,
     link: String,
 }
 
@@ -38,7 +40,7 @@ impl Served {
         Self::of(atelier(db, &["serve", "--address", "127.0.0.1:0"]), folder).await
     }
 
-    async fn of(mut command: Command, folder: &Path) -> Self {
+    pub(super) async fn of(mut command: Command, folder: &Path) -> Self {
         command.current_dir(folder);
         tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -53,14 +55,14 @@ impl Served {
         .unwrap()
     }
 
-    async fn get(&self, path: &str) -> String {
+    pub(super) async fn get(&self, path: &str) -> String {
         let answer = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(answer.status(), 200);
         answer.text().await.unwrap()
     }
 
     /// SIGTERM, and what it said until it was gone.
-    async fn stop(mut self) -> String {
+    pub(super) async fn stop(mut self) -> String {
         tokio::task::spawn_blocking(move || {
             let id = self.child.id().to_string();
             assert!(Command::new("kill").arg(&id).status().unwrap().success());
@@ -162,6 +164,7 @@ async fn a_variable_that_is_no_text_is_no_matter(db: TestDatabase) {
 async fn programs_need_a_key_on_any_other_address(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::of(atelier(&db, &["serve", "--address", "0.0.0.0:0"]), folder.path()).await;
+    assert!(served.url.starts_with("http://localhost:"), "a browser can open it: {}", served.url);
     assert_eq!(reqwest::get(format!("{}articles", served.url)).await.unwrap().status(), 401);
     assert!(served.get("livez").await.contains("alive"));
     // What opens a door must not be read in a log.
@@ -189,6 +192,42 @@ async fn programs_need_a_key_where_the_settings_say_so(db: TestDatabase) {
     let served = Served::start(&db, folder.path()).await;
     assert!(served.get("articles").await.contains("\"items\":[]"));
     served.stop().await;
+}
+
+/// As somebody at a terminal starts it: `script` is one.
+async fn a_terminal_is_told_in_text(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let served = atelier(&db, &["serve", "--address", &address]);
+    let words = [served.get_program()].into_iter().chain(served.get_args());
+    let line: Vec<String> = words.map(|word| format!("'{}'", word.to_str().unwrap())).collect();
+    let mut command = Command::new("script");
+    command
+        .args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"])
+        .current_dir(folder.path());
+    command.env_remove("DATABASE_URL").env_remove("NO_COLOR").stdin(Stdio::null());
+    let output = run(command).await;
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("WARN") && told.contains("in models, so no outfit can be completed"), "{told}");
+    assert!(!told.contains("\"message\""), "text where there is a terminal: {told}");
+    assert!(told.contains(&format!("atelier: cannot listen on {address}")), "{told}");
+}
+
+async fn models_at_a_server_need_no_library_here(db: TestDatabase) {
+    let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let remote = "engine.remote=http://127.0.0.1:9";
+    let address = ["--address", "127.0.0.1:0", "--models", path(&models)];
+    let mut command = atelier(&db, &[&["--set", remote, "serve"], &address[..]].concat());
+    command.env("ORT_DYLIB_PATH", "/nowhere/libonnxruntime.so");
+    let output = run(command).await;
+    assert_eq!(output.status.code(), Some(1));
+    let said = said(&output);
+    assert!(
+        said.contains("demo-none: http://127.0.0.1:9 cannot be reached") && !said.contains("nowhere"),
+        "{said}"
+    );
 }
 
 async fn what_nobody_reads_of_a_url_reaches_no_log(db: TestDatabase) {

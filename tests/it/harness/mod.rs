@@ -14,6 +14,8 @@
 //! integration sets it. So does nextest, which would take an ignored test for a passed one.
 
 pub mod browser;
+#[cfg(feature = "otlp")]
+pub mod collector;
 #[path = "../../shared/database.rs"]
 mod database;
 pub mod model_server;

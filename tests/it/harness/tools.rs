@@ -16,6 +16,11 @@ pub fn curl() -> Result<(), String> {
     there("curl")
 }
 
+/// A terminal for a program that looks for one.
+pub fn script() -> Result<(), String> {
+    there("script")
+}
+
 pub fn python() -> Result<(), String> {
     there("python3")
 }

@@ -24,6 +24,7 @@ const JSON: &str = "application/json";
 fn completion(method: Method, arm: Option<&str>) -> String {
     let ticket = Ticket {
         release: "spring".into(),
+        vocabulary: [0; 4],
         method,
         arm: arm.map(Into::into),
         at: 1_790_000_000_000,
@@ -160,7 +161,8 @@ async fn long_completion_ids_are_kept(db: TestDatabase) {
     let service = Service::start(&db).await;
     let blanks = (1..8).map(|slot| (slot, (0..20).map(|n| 2_000_000 + n).collect())).collect();
     let slots = std::iter::once(Some(1)).chain([None; 7]).collect();
-    let ticket = Ticket { release: "r".repeat(60), method: Method::Gsu, arm: None, at: 0, slots, blanks };
+    let release = "r".repeat(60);
+    let ticket = Ticket { release, vocabulary: [0; 4], method: Method::Gsu, arm: None, at: 0, slots, blanks };
     let mut body = event("e", "shown");
     body["completion_id"] = ticket.seal(&Secret::new(SECRET)).into();
     assert_eq!(report(&service, &body).await, (200, json!({"id": "e", "recorded": true})));
@@ -198,6 +200,19 @@ async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
     // It stands in the outfit, so it cannot have been suggested.
     let (status, problem) = report(&service, &event("e-3", outfit.articles()[0].as_str())).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/article")), "{problem}");
+
+    // A release of the same name that was built again on other articles: its numbers are not this one's.
+    let release = "demo".to_owned();
+    let (slots, blanks) = (vec![Some(0), None], vec![(1, vec![7])]);
+    let other = Ticket { release, vocabulary: [0; 4], method: Method::Gsu, arm: None, at: 0, slots, blanks };
+    let mut of_other = event("e-4", second);
+    of_other["completion_id"] = other.seal(&Secret::new(SECRET)).into();
+    let (status, problem) = report(&service, &of_other).await;
+    let (pointer, detail) = (&problem["errors"][0]["pointer"], problem["errors"][0]["detail"].as_str());
+    assert_eq!((status, pointer), (422, &json!("/rank")), "{problem}");
+    assert!(detail.unwrap().contains("\"demo\" is not served any more as it was then"), "{problem}");
+    of_other["rank"] = json!(1);
+    assert_eq!(report(&service, &of_other).await.0, 200, "the caller's word");
 
     let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
     let line: Value = serde_json::from_str(&lines).expect("one line");

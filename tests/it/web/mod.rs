@@ -40,10 +40,12 @@ use atelier::{
     domain::{Article, Customer, Outfit},
     engine::{DeviceChoice, Engine, Serving, Settings},
     exchange::{self, Table},
+    http_client::Origin,
     offer::Offers,
     onnx_runtime::OnnxRuntime,
     profiles::Profiles,
     store::{Name, Role, Store, Timestamp},
+    telemetry::Traces,
     web::{self, AppState, Metrics, Parts},
 };
 use reqwest::{Body, Client, Response};
@@ -63,6 +65,7 @@ static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
 
 /// What the services of tests sign the ids of completions with.
 pub const SECRET: [u8; 32] = [7; 32];
+const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Auto };
 /// Models loaded once for all tests that ask them.
 static DEMO: LazyLock<Arc<Serving>> =
     LazyLock::new(|| Arc::new(engine().load(&models().join("demo")).expect("the demo release loads")));
@@ -72,8 +75,7 @@ pub fn models() -> PathBuf {
 }
 
 fn engine() -> Engine {
-    let settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
-    Engine::new(ONNX_RUNTIME.clone(), settings)
+    Engine::new(ONNX_RUNTIME.clone(), Settings { device: DeviceChoice::Cpu, ..SETTINGS })
 }
 
 /// A running service. It stops when it is dropped or told to.
@@ -111,12 +113,21 @@ impl Service {
 
     /// With a folder of releases, none of them served yet.
     pub async fn start_in(db: &TestDatabase, limits: Limits, models: PathBuf) -> Self {
-        Self::start_as(db, limits, models, |access| access).await
+        Self::start_as(db, limits, models, |access| access, engine).await
     }
 
     /// Where every program needs a key.
     pub async fn guarded(db: &TestDatabase) -> Self {
-        Self::start_as(db, Limits::default(), models(), Access::requiring_keys).await
+        Self::start_as(db, Limits::default(), models(), Access::requiring_keys, engine).await
+    }
+
+    /// With the catalogue, customers and outfits of the demo, whose models are at a server.
+    pub async fn asking(db: &TestDatabase, limits: Limits, server: Origin) -> Self {
+        let engine = || Engine::new(server, SETTINGS);
+        let service = Self::start_as(db, limits, models(), |access| access, engine).await;
+        service.bring_in_demo().await;
+        service.offers.serve("demo").await.unwrap();
+        service
     }
 
     async fn start_as(
@@ -124,6 +135,7 @@ impl Service {
         limits: Limits,
         models: PathBuf,
         guard: fn(Access) -> Access,
+        engine: impl FnOnce() -> Engine + Send + 'static,
     ) -> Self {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
@@ -133,8 +145,16 @@ impl Service {
         let access = guard(Access::new(store.clone()));
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
-        let parts =
-            Parts { store: store.clone(), profiles, offers: offers_too, limits, tickets, metrics, access };
+        let parts = Parts {
+            store: store.clone(),
+            profiles,
+            offers: offers_too,
+            limits,
+            tickets,
+            metrics,
+            access,
+            traces: Traces::default(),
+        };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());

@@ -2,10 +2,16 @@
 
 use std::{sync::Arc, time::Instant};
 
-use atelier::{config::Limits, engine::LoadError, http_client::Origin, release::Method};
+use atelier::{
+    config::Limits,
+    engine::{Engine, LoadError, Serving},
+    http_client::Origin,
+    onnx_runtime::OnnxRuntime,
+    release::Method,
+};
 use serde_json::{Value, json};
 
-use super::{Service, header, models};
+use super::{ONNX_RUNTIME, SETTINGS, Service, engine, header, models};
 use crate::harness::{
     TestDatabase, contracts,
     model_server::{Manner, ModelServer},
@@ -19,17 +25,17 @@ contracts!(
 
 /// A service with the demo's catalogue whose models are elsewhere.
 async fn asking(db: &TestDatabase, limits: Limits) -> (Service, ModelServer) {
-    let service = Service::start_with(db, limits).await;
-    service.bring_in_demo().await;
-    let runtime = service.offers.engine().onnx_runtime().clone();
-    let server = ModelServer::start(&runtime, models(), "127.0.0.1:0").await;
-    let serving = load(&service, server.origin.clone()).await.unwrap();
-    service.offers.serve_loaded(Arc::new(serving)).await.unwrap();
-    (service, server)
+    let server = ModelServer::start(&runtime().await, models(), "127.0.0.1:0").await;
+    (Service::asking(db, limits, server.origin.clone()).await, server)
 }
 
-async fn load(service: &Service, origin: Origin) -> Result<atelier::engine::Serving, LoadError> {
-    let engine = service.offers.engine().clone().with_remote(Some(origin));
+/// The server's own: the service needs none.
+async fn runtime() -> OnnxRuntime {
+    tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap()
+}
+
+async fn load(origin: Origin) -> Result<Serving, LoadError> {
+    let engine = Engine::new(origin, SETTINGS);
     tokio::task::spawn_blocking(move || engine.load(&models().join("demo"))).await.unwrap()
 }
 
@@ -51,9 +57,8 @@ async fn answers_are_those_of_sessions(db: TestDatabase) {
         remote.push(answers);
     }
     assert_eq!(service.json("/readyz").await["device"], "remote");
-    let local = service.offers.engine().clone();
-    let local =
-        tokio::task::spawn_blocking(move || local.load(&models().join("demo"))).await.unwrap().unwrap();
+    let local = || engine().load(&models().join("demo"));
+    let local = tokio::task::spawn_blocking(local).await.unwrap().unwrap();
     service.offers.serve_loaded(Arc::new(local)).await.unwrap();
     for (place, question) in questions.iter().enumerate() {
         let local = service.asked("/complete", question).await;
@@ -65,8 +70,7 @@ async fn answers_are_those_of_sessions(db: TestDatabase) {
     }
     // A batch of many goes there in one run.
     let items: Vec<Value> = questions.iter().cycle().take(100).cloned().collect();
-    let serving = load(&service, server.origin.clone()).await.unwrap();
-    service.offers.serve_loaded(Arc::new(serving)).await.unwrap();
+    service.offers.serve("demo").await.unwrap();
     let batch = service.asked("/complete/batch", &json!({"items": items})).await;
     let batch = batch["items"].as_array().unwrap();
     assert_eq!(batch.len(), 100);
@@ -130,8 +134,7 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
     let (status, _, problem) = ask().await;
     assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "{problem}");
     let address = origin.to_string().replace("http://", "");
-    let runtime = service.offers.engine().onnx_runtime().clone();
-    let _back = ModelServer::start(&runtime, models(), &address).await;
+    let _back = ModelServer::start(&runtime().await, models(), &address).await;
     assert!(recovers().await, "no restart is needed");
     let metrics = service.get("/metrics").await.text().await.unwrap();
     let gsu = "atelier_requests_rejected_total{method=\"gsu\",reason=\"model-unreachable\"} ";
@@ -139,16 +142,14 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
     assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");
 }
 
-async fn what_does_not_fit_is_refused(db: TestDatabase) {
-    let service = Service::start(&db).await;
+async fn what_does_not_fit_is_refused(_: TestDatabase) {
     let nobody = Origin::parse("http://127.0.0.1:9").unwrap();
-    let error = load(&service, nobody).await.unwrap_err().to_string();
+    let error = load(nobody).await.unwrap_err().to_string();
     let expected = "http://127.0.0.1:9/v2/models/demo-none: http://127.0.0.1:9 cannot be reached: ";
     assert!(error.starts_with(expected), "{error}");
 
-    let runtime = service.offers.engine().onnx_runtime().clone();
     let folder = tempfile::tempdir().unwrap();
-    let server = ModelServer::start(&runtime, folder.path().to_owned(), "127.0.0.1:0").await;
-    let error = load(&service, server.origin.clone()).await.unwrap_err().to_string();
+    let server = ModelServer::start(&runtime().await, folder.path().to_owned(), "127.0.0.1:0").await;
+    let error = load(server.origin.clone()).await.unwrap_err().to_string();
     assert!(error.contains("/v2/models/demo-none: it answers 404"), "{error}");
 }

@@ -108,7 +108,7 @@ fn runs(
     let mut runs = vec![
         ("Atelier", env!("CARGO_PKG_VERSION").to_owned()),
         ("Database", state.store.kind().to_owned()),
-        ("ONNX Runtime", state.offers.engine().onnx_runtime().build_info().to_owned()),
+        ("ONNX Runtime", state.offers.engine().onnx_runtime().to_owned()),
     ];
     if let Some(offer) = offer {
         let device = offer.serving.device();

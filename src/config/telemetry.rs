@@ -1,0 +1,53 @@
+//! Where traces go.
+
+use serde::Deserialize;
+
+use crate::http_client::Origin;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// `http://host:port` of a collector that is told of traces by OpenTelemetry's protocol over HTTP; nobody is told
+    /// where there is none.
+    pub collector: Option<String>,
+}
+
+impl Telemetry {
+    /// The collector, if there is one.
+    pub fn collector(&self) -> Option<Origin> {
+        let parsed = self.collector.as_ref().map(|url| Origin::parse(url));
+        parsed.map(|origin| origin.expect("it was checked when it was read; this is a bug"))
+    }
+
+    /// `available` says whether this program can send traces.
+    pub(super) fn check(&self, available: bool) -> Result<(), String> {
+        let Some(url) = &self.collector else { return Ok(()) };
+        Origin::parse(url).map_err(|error| format!("telemetry.collector: {error}"))?;
+        if !available {
+            return Err(
+                "telemetry.collector names a collector, and this program was built without traces: build it \
+                        with `--features otlp`, or leave the setting out"
+                    .into(),
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_takes_an_address_and_a_program_that_knows_traces() {
+        let telemetry = |url: &str| Telemetry { collector: Some(url.to_owned()) };
+        assert_eq!(Telemetry::default().check(false), Ok(()));
+        assert_eq!(telemetry("http://collector:4318").check(true), Ok(()));
+        assert_eq!(
+            telemetry("collector:4317").check(true).unwrap_err(),
+            "telemetry.collector: expected http://HOST:PORT, found \"collector:4317\""
+        );
+        let absent = telemetry("http://collector:4318").check(false).unwrap_err();
+        assert!(absent.contains("built without traces: build it with `--features otlp`"), "{absent}");
+    }
+}

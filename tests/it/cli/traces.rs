@@ -1,0 +1,99 @@
+//! Traces: what a collector of OpenTelemetry's is told, and what happens where it is away or nobody can tell it.
+
+#[cfg(feature = "otlp")]
+use super::{path, serve::Served};
+#[cfg(feature = "otlp")]
+use crate::harness::collector;
+use crate::harness::{TestDatabase, contracts};
+
+#[cfg(feature = "otlp")]
+contracts!(
+    a_collector_is_told_of_a_completion_in_the_callers_trace,
+    a_collector_that_is_away_is_one_warning_and_no_failed_request,
+);
+#[cfg(not(feature = "otlp"))]
+contracts!(a_collector_is_refused_by_a_program_without_traces);
+
+#[cfg(not(feature = "otlp"))]
+async fn a_collector_is_refused_by_a_program_without_traces(db: TestDatabase) {
+    let command = super::atelier(&db, &["serve", "--set", "telemetry.collector=http://127.0.0.1:4318"]);
+    let said = super::said(&super::run(command).await);
+    assert!(said.contains("built without traces: build it with `--features otlp`"), "{said}");
+}
+
+#[cfg(feature = "otlp")]
+async fn a_collector_is_told_of_a_completion_in_the_callers_trace(db: TestDatabase) {
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const CALLER: &str = "00f067aa0ba902b7";
+    /// `SpanKind` in OTLP.
+    const SERVER: u64 = 2;
+    let (url, spans) = collector::start().await;
+    let served = serve(&db, &url, &[]).await;
+    let complete = |headers: [(&'static str, String); 2]| {
+        let body = r#"{"customer":"c-000010","outfit":[null,null,null,null],"method":"gsu"}"#;
+        let mut request = reqwest::Client::new().post(format!("{}complete", served.url)).body(body);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        request.header("content-type", "application/json").send()
+    };
+    let parent = format!("00-{TRACE}-{CALLER}-01");
+    let answer = complete([("traceparent", parent.clone()), ("x-request-id", "mine".into())]).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.headers()["traceparent"], parent.as_str());
+    let answer = complete([("x-request-id", "no-trace".into()), ("accept", "*/*".into())]).await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let log = served.stop().await;
+
+    let spans = spans.lock().unwrap().clone();
+    let named = |trace: &str, name: &str| -> Vec<collector::Span> {
+        spans.iter().filter(|span| span.trace == trace && span.name == name).cloned().collect()
+    };
+    let [request] = &named(TRACE, "POST /complete")[..] else { panic!("one request: {spans:?}") };
+    assert_eq!((request.parent.as_str(), request.kind), (CALLER, SERVER));
+    assert_eq!(request.attributes["http.response.status_code"].number(), 200);
+    assert_eq!(request.attributes["http.route"].text(), "/complete");
+    assert_eq!(request.attributes["atelier.request_id"].text(), "mine");
+    for (name, counts) in [("database: customer", None), ("queue gsu", Some(4)), ("model gsu", Some(4))] {
+        let [part] = &named(TRACE, name)[..] else { panic!("one {name}: {spans:?}") };
+        assert_eq!(part.parent, request.id, "{name}");
+        assert!(
+            request.began <= part.began && part.began <= part.ended && part.ended <= request.ended,
+            "{name}"
+        );
+        assert_eq!(part.attributes.get("questions").map(collector::Value::number), counts, "{name}");
+    }
+
+    // Without a caller's trace it is one of its own, and the log names it.
+    let own = spans.iter().find(|span| span.trace != TRACE && span.name == "POST /complete").unwrap();
+    assert_eq!((own.parent.as_str(), own.attributes["atelier.request_id"].text()), ("", "no-trace".into()));
+    let line = log.lines().find(|line| line.contains("\"id\":\"no-trace\"")).unwrap();
+    assert!(line.contains(&format!("\"trace_id\":\"{}\"", own.trace)), "{line}");
+    assert!(!log.contains("traces are dropped"), "{log}");
+}
+
+#[cfg(feature = "otlp")]
+async fn a_collector_that_is_away_is_one_warning_and_no_failed_request(db: TestDatabase) {
+    // A port that nobody listens on any more.
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let served = serve(&db, &format!("http://{gone}"), &[("OTEL_BSP_SCHEDULE_DELAY", "20")]).await;
+    for _ in 0..10 {
+        assert!(served.get("articles").await.contains("items"));
+        tokio::time::sleep(std::time::Duration::from_millis(40)).await;
+    }
+    let log = served.stop().await;
+    assert_eq!(log.matches("traces are dropped").count(), 1, "{log}");
+    assert!(log.contains(&format!("http://{gone} cannot be reached")), "{log}");
+}
+
+/// With the demo release and a collector.
+#[cfg(feature = "otlp")]
+async fn serve(db: &TestDatabase, collector: &str, variables: &[(&str, &str)]) -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let models = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
+    let setting = format!("telemetry.collector={collector}");
+    let address = ["--address", "127.0.0.1:0", "--models", path(&models)];
+    let mut command = super::atelier(db, &[&["serve", "--set", &setting], &address[..]].concat());
+    command.envs(variables.iter().copied());
+    Served::of(command, folder.path()).await
+}

@@ -1,0 +1,266 @@
+//! Spoilt ONNX files, opened as the service opens a release. The manifest has the digest of the spoilt file, so that it
+//! gets to what reads it: the search for NaNs, the cut before the last layer, ONNX Runtime, the check of what it says
+//! of itself, and the trial outfits.
+//!
+//! ONNX Runtime is C++, and what kills it kills its process. So files are opened in child processes, many each; whoever
+//! dies, hangs or panics names the file it was at, which is kept, and another goes on behind it. `ATELIER_FUZZ_SEED`
+//! takes a seed again.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    io::{BufRead, BufReader, Write},
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitCode, Stdio},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result};
+use atelier::{
+    engine::{DeviceChoice, Engine, LoadError, ModelError, Settings},
+    onnx_runtime::OnnxRuntime,
+    release::Method,
+};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::{
+    Ran,
+    chance::Chance,
+    fuzz::seed,
+    report::{Form, Report},
+    server::models,
+    spoilt::Whole,
+};
+
+/// Tells a child what to open: seed, first case, and the one after the last.
+const CHILD: &str = "ATELIER_FUZZ_ONNX";
+/// Cases of one child: starting one takes as long as a few cases.
+const AT_ONCE: u64 = 100;
+/// A file that is not opened by then never is.
+const PATIENCE: Duration = Duration::from_mins(2);
+/// What a child may take of the machine, in KiB of addresses: a file that asks for more gets an error.
+const MOST_MEMORY: u64 = 16 << 20;
+/// A harness that found so much has found enough.
+const MOST_FINDINGS: usize = 20;
+
+pub fn run(form: Form) -> Ran {
+    let (seed, cases) = (seed()?, form.pick(200, 40_000));
+    println!("\nseed {seed}");
+    let (next, found) = (AtomicU64::new(0), Mutex::new(Found::default()));
+    let began = Instant::now();
+    thread::scope(|scope| -> Result<()> {
+        let work = || -> Result<()> {
+            loop {
+                let first = next.fetch_add(AT_ONCE, Ordering::Relaxed);
+                let enough =
+                    found.lock().unwrap_or_else(PoisonError::into_inner).findings.len() >= MOST_FINDINGS;
+                if first >= cases || enough {
+                    return Ok(());
+                }
+                open_all(seed, first..(first + AT_ONCE).min(cases), &found)?;
+            }
+        };
+        let threads = form.pick(2, thread::available_parallelism()?.get());
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("it does not panic; this is a bug"))
+    })?;
+    let Found { outcomes, findings } = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut report = Report::default();
+    report.figure("seed", seed);
+    report.figure("cases", outcomes.values().sum::<u64>());
+    report.decimal("seconds", began.elapsed().as_secs_f64());
+    for (outcome, count) in outcomes {
+        report.figure(&outcome, count);
+    }
+    report.figure("findings", findings.clone());
+    report.promise(findings.is_empty(), findings.join("\n"));
+    Ok(report)
+}
+
+/// What came of files: how many ended in which way, and those that ended their process.
+#[derive(Default)]
+struct Found {
+    outcomes: BTreeMap<String, u64>,
+    findings: Vec<String>,
+}
+
+/// Opens the cases in a child, and in another behind each case that a child did not survive.
+fn open_all(seed: u64, cases: std::ops::Range<u64>, found: &Mutex<Found>) -> Result<()> {
+    let mut first = cases.start;
+    while first < cases.end {
+        let mut child = start(seed, first, cases.end)?;
+        let stdout = child.stdout.take().context("piped just above")?;
+        let (lines, heard) = mpsc::channel();
+        let reader = thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                if lines.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let (mut last, mut ended, mut said) = (None, true, String::new());
+        let hung = loop {
+            match heard.recv_timeout(PATIENCE) {
+                Ok(line) => match line.split_once(' ') {
+                    Some(("case", number)) => (last, ended) = (Some(number.parse::<u64>()?), false),
+                    Some(("ended", outcome)) => {
+                        ended = true;
+                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        *found.outcomes.entry(outcome.to_owned()).or_default() += 1;
+                    }
+                    _ => said = line,
+                },
+                Err(RecvTimeoutError::Disconnected) => break false,
+                Err(RecvTimeoutError::Timeout) => {
+                    child.kill()?;
+                    break true;
+                }
+            }
+        };
+        let status = child.wait()?;
+        reader.join().expect("it does not panic; this is a bug");
+        if status.success() && ended {
+            return Ok(());
+        }
+        // What is broken while a file is opened may show only when its threads end.
+        let case = last.with_context(|| format!("a child ended with {status} before any file: {said}"))?;
+        let when = if ended { "after" } else { "at" };
+        let how = if hung { format!("did not end in {PATIENCE:?}") } else { status.to_string() };
+        let kept = keep(seed, case)?;
+        let finding = format!("{when} case {case}: {how} {said}; {}", kept.display());
+        println!("{finding}");
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.findings.push(finding);
+        if !ended {
+            *found.outcomes.entry("ended_their_process".to_owned()).or_default() += 1;
+        }
+        first = case + 1;
+    }
+    Ok(())
+}
+
+/// This program again, with less of the machine at hand.
+fn start(seed: u64, first: u64, end: u64) -> Result<Child> {
+    let limited = format!("ulimit -v {MOST_MEMORY} -c 0; exec \"$0\"");
+    let mut command = Command::new("bash");
+    command.arg("-c").arg(limited).arg(env::current_exe()?);
+    command.env(CHILD, format!("{seed} {first} {end}")).stdin(Stdio::null()).stdout(Stdio::piped());
+    // A panic says itself there; ONNX Runtime's own words would be many thousand lines.
+    Ok(command.stderr(Stdio::null()).spawn()?)
+}
+
+/// The file of a case.
+fn case(seed: u64, case: u64, corpus: &[(Method, Whole)]) -> (Method, Vec<u8>) {
+    let mut chance = Chance::of(seed, case);
+    let (method, whole) = &corpus[chance.below(corpus.len())];
+    (*method, whole.spoilt(&mut chance))
+}
+
+fn keep(seed: u64, number: u64) -> Result<PathBuf> {
+    let (method, bytes) = case(seed, number, &corpus()?);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz");
+    fs::create_dir_all(&folder)?;
+    let path = folder.join(format!("{method}-{seed}-{number}.onnx"));
+    fs::write(&path, bytes)?;
+    Ok(path)
+}
+
+fn corpus() -> Result<Vec<(Method, Whole)>> {
+    let read = |method: Method| -> Result<(Method, Whole)> {
+        Ok((method, Whole::new(fs::read(models().join("demo").join(format!("{method}.onnx")))?)))
+    };
+    Method::ALL.into_iter().map(read).collect()
+}
+
+pub fn is_child() -> bool {
+    env::var_os(CHILD).is_some()
+}
+
+/// A child's life.
+pub fn open_cases() -> ExitCode {
+    match try_open_cases() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn try_open_cases() -> Result<()> {
+    let given = env::var(CHILD)?;
+    let numbers: Vec<u64> = given.split(' ').map(str::parse).collect::<Result<_, _>>()?;
+    let [seed, first, end] = numbers[..] else { anyhow::bail!("{CHILD}={given}") };
+    let runtime = OnnxRuntime::load(&atelier::config::Cache::default().folder, |_| {})?;
+    let settings = Settings { workers: 1, batch: 64, queue: 64, device: DeviceChoice::Cpu };
+    let engine = Engine::new(runtime, settings);
+    let (corpus, scratch) = (corpus()?, TempDir::new()?);
+    // A release and its folder carry one name.
+    let folder = scratch.path().join("demo");
+    let release = Folder::new(&folder)?;
+    for number in first..end {
+        let (method, bytes) = case(seed, number, &corpus);
+        release.put(method, &bytes)?;
+        say(&format!("case {number}"))?;
+        let outcome = match engine.load(&folder) {
+            Ok(_) => "served",
+            Err(LoadError::Model(ModelError::Runtime { .. })) => "refused_by_onnx_runtime",
+            Err(LoadError::Model(ModelError::Contract { .. })) => "refused_by_contract",
+            Err(LoadError::Model(ModelError::Answers { .. })) => "refused_by_trial",
+            Err(LoadError::Model(ModelError::Weights { .. })) => "refused_by_weights",
+            Err(error) => return Err(error.into()),
+        };
+        say(&format!("ended {outcome}"))?;
+    }
+    Ok(())
+}
+
+/// At once: whoever dies says nothing any more.
+fn say(line: &str) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{line}")?;
+    Ok(out.flush()?)
+}
+
+/// A release of one method.
+struct Folder<'a> {
+    path: &'a Path,
+    manifest: Value,
+}
+
+impl<'a> Folder<'a> {
+    fn new(path: &'a Path) -> Result<Self> {
+        let demo = models().join("demo");
+        fs::create_dir(path)?;
+        let manifest = serde_json::from_slice(&fs::read(demo.join("release.json"))?)?;
+        for file in ["articles.jsonl", "schema.toml"] {
+            fs::copy(demo.join(file), path.join(file))?;
+        }
+        Ok(Self { path, manifest })
+    }
+
+    /// Its method's file, with the manifest's word for it.
+    fn put(&self, method: Method, bytes: &[u8]) -> Result<()> {
+        let mut manifest = self.manifest.clone();
+        let file = format!("{method}.onnx");
+        let methods = manifest["methods"].as_array_mut().context("a list of methods")?;
+        methods.retain(|entry| entry["method"] == method.as_str());
+        manifest["default_method"] = json!(method.as_str());
+        let files = manifest["files"].as_object_mut().context("files by their names")?;
+        files.retain(|name, _| name == "articles.jsonl" || name == "schema.toml");
+        files.insert(
+            file.clone(),
+            json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(bytes))}),
+        );
+        fs::write(self.path.join(file), bytes)?;
+        Ok(fs::write(self.path.join("release.json"), serde_json::to_vec(&manifest)?)?)
+    }
+}
