@@ -88,7 +88,9 @@ impl Models {
         let path = self.folder.join(release).join(format!("{method}.onnx"));
         let mut sessions = self.sessions.lock().unwrap();
         if !sessions.contains_key(model) {
-            let session = Session::builder(self.runtime.environment()).ok()?.commit_from_file(path).ok()?;
+            // More threads would spin while they wait for each other, and starve on a busy machine.
+            let builder = Session::builder(self.runtime.environment()).ok()?.with_intra_threads(1);
+            let session = builder.ok()?.commit_from_file(path).ok()?;
             sessions.insert(model.to_owned(), session);
         }
         sessions.get_mut(model).map(work)
