@@ -68,7 +68,10 @@ class Grid:
         run = self.runs / f"{method}-{seed}"
         begun = self.runs / "search" / f"{method}-{rate}"
         if seed == 1 and not run.exists():
-            shutil.copytree(begun, run)
+            half = run.with_name(f"{run.name}.part")
+            shutil.rmtree(half, ignore_errors=True)
+            shutil.copytree(begun, half)
+            half.rename(run)
         self.fit(method, seed, rate, run, until=None)
 
     def fit(self, method, seed, rate, run, until):
@@ -80,7 +83,10 @@ class Grid:
         command += ["--device", self.device]
         with open(run.parent / f"{run.name}.log", "a") as log:
             environment = os.environ | {"RAYON_NUM_THREADS": "1"}
-            fit = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment)
+            # In a session of its own: a Ctrl-C reaches it once, from here, and a second one would end it at once.
+            fit = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
+            )
             told = False
             while fit.poll() is None:
                 enough = until and len(epochs(run)) >= until
@@ -108,8 +114,8 @@ class Grid:
                 began = time.monotonic()
                 try:
                     work(*task)
-                except RuntimeError as failure:
-                    failures.append(str(failure))
+                except (RuntimeError, OSError, ValueError) as failure:
+                    failures.append(f"{task}: {failure}")
                 print(f"{time.strftime('%T')} {task} {time.monotonic() - began:.0f} s", flush=True)
 
         workers = [threading.Thread(target=worker) for _ in range(self.jobs)]

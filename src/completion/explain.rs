@@ -7,7 +7,7 @@
 use super::{Asker, Blank, Cost, Prepared, prepare};
 use crate::{
     domain::FeatureValue,
-    engine::{AskError, Context, Question},
+    engine::{AskError, Context, Promise, Question},
 };
 
 /// A reason needs at least this factor, up or down.
@@ -37,7 +37,7 @@ pub(super) async fn explain(
     prepared: &Prepared,
     without: &[Without],
     blanks: &mut [Blank],
-    cost: &mut Cost,
+    account: (&mut Promise, &mut Cost),
 ) -> Result<(), AskError> {
     let questions = prepared.blanks.iter().zip(blanks.iter()).flat_map(|(blank, found)| {
         let of: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
@@ -45,7 +45,8 @@ pub(super) async fn explain(
     });
     let questions: Vec<Question> = questions.collect();
     let mut answers =
-        if questions.is_empty() { Vec::new() } else { asker.ask_further(questions, cost).await? }.into_iter();
+        if questions.is_empty() { Vec::new() } else { asker.ask_promised(questions, account).await? }
+            .into_iter();
     for blank in blanks {
         for suggestion in &mut blank.suggestions {
             suggestion.reasons = Some(Vec::new());

@@ -9,7 +9,7 @@ use std::{collections::HashSet, sync::Arc};
 use super::{Asker, Cost, Prepared};
 use crate::{
     catalogue::Listed,
-    engine::{AskError, Question},
+    engine::{AskError, Promise, Question},
 };
 
 /// Most sets that are returned.
@@ -46,13 +46,13 @@ pub(super) async fn fill(
     asker: Asker<'_>,
     prepared: &Prepared,
     sets: usize,
-    cost: &mut Cost,
+    (promise, cost): (&mut Promise, &mut Cost),
 ) -> Result<Vec<OutfitSet>, AskError> {
     let width = width(sets);
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0 }];
     for depth in 0..prepared.blanks.len() {
         let questions = beam.iter().map(|partial| question(prepared, partial, depth, width)).collect();
-        let answers = asker.ask_further(questions, cost).await?;
+        let answers = asker.ask_promised(questions, (&mut *promise, &mut *cost)).await?;
         let mut next: Vec<Partial> = Vec::new();
         for (partial, answer) in beam.iter().zip(answers) {
             next.extend(answer.top.into_iter().map(|candidate| {

@@ -41,7 +41,7 @@ pub async fn complete_many(
     let answers = if all.is_empty() {
         Vec::new()
     } else {
-        Asker { ground, method, deadline }.ask_first(all, 0, &mut cost).await?.0
+        Asker { ground, method, deadline }.ask_patiently(all, &mut cost).await?
     };
     let mut answers = answers.into_iter();
     for (place, mut prepared, _) in asked {

@@ -185,7 +185,7 @@ pub async fn complete(
     let explaining = alternatives.as_ref().map_or(0, Vec::len) * prepared.blanks.len();
     let later = explaining + joint::most_questions(&prepared, request.sets);
     let first = questions(&prepared, request);
-    let (answers, promise) = asker.ask_first(first, later, &mut cost).await?;
+    let (answers, mut promise) = asker.ask_first(first, later, &mut cost).await?;
     let (personas, steps) =
         answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
     let mut blanks: Vec<Blank> = answers
@@ -196,13 +196,11 @@ pub async fn complete(
     if request.lift {
         add_lift(asker, &prepared, &mut blanks, &mut cost).await?;
     }
-    // What was promised is asked now.
-    drop(promise);
     if let Some(alternatives) = alternatives {
-        explain::explain(asker, &prepared, &alternatives, &mut blanks, &mut cost).await?;
+        explain::explain(asker, &prepared, &alternatives, &mut blanks, (&mut promise, &mut cost)).await?;
     }
     let sets = if request.sets > 0 {
-        joint::fill(asker, &prepared, request.sets, &mut cost).await?
+        joint::fill(asker, &prepared, request.sets, (&mut promise, &mut cost)).await?
     } else {
         Vec::new()
     };
@@ -242,6 +240,24 @@ impl Asker<'_> {
             self.ground.serving.ask_first(self.method, questions, later, self.deadline).await?;
         self.tell(&watch, asked, &answered);
         Ok((cost.add(asked, answered), promise))
+    }
+
+    /// For whoever waits for as long as it takes.
+    async fn ask_patiently(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
+        let (asked, watch) = (questions.len(), Stopwatch::start());
+        let answered = self.ground.serving.ask_patiently(self.method, questions, self.deadline).await?;
+        self.tell(&watch, asked, &answered);
+        Ok(cost.add(asked, answered))
+    }
+
+    /// As promised.
+    async fn ask_promised(
+        self,
+        questions: Vec<Question>,
+        (promise, cost): (&mut Promise, &mut Cost),
+    ) -> Result<Vec<Answer>, AskError> {
+        promise.keep(questions.len());
+        self.ask_further(questions, cost).await
     }
 
     /// What was answered so far would be thrown away if these were refused.

@@ -13,6 +13,8 @@ use crate::release::{Method, VocabularyMark};
 /// Suggestions of a blank that a ticket remembers, from the first.
 pub const REMEMBERED: usize = 20;
 const VERSION: u8 = 2;
+/// Tickets that were given out before a vocabulary stood in them.
+const WITHOUT_VOCABULARY: u8 = 1;
 /// Bytes of the signature that are kept: enough that nobody guesses one.
 const SIGNATURE: usize = 16;
 /// Longest name that a ticket can hold.
@@ -39,8 +41,8 @@ impl Secret {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     pub release: String,
-    /// What its numbers mean articles by.
-    pub vocabulary: VocabularyMark,
+    /// What its numbers mean articles by; None in one that was given out before that stood in them.
+    pub vocabulary: Option<VocabularyMark>,
     pub method: Method,
     /// Of the experiment that chose the method, if one did.
     pub arm: Option<String>,
@@ -60,11 +62,11 @@ pub struct NoTicket;
 impl Ticket {
     /// The id that is given out.
     pub fn seal(&self, secret: &Secret) -> String {
-        let mut bytes = vec![VERSION];
+        let mut bytes = vec![if self.vocabulary.is_some() { VERSION } else { WITHOUT_VOCABULARY }];
         let method = Method::ALL.iter().position(|method| *method == self.method);
         put(&mut bytes, method.expect("every method is among all; this is a bug"));
         put_text(&mut bytes, &self.release);
-        bytes.extend(self.vocabulary);
+        bytes.extend(self.vocabulary.iter().flatten());
         put_text(&mut bytes, self.arm.as_deref().unwrap_or_default());
         bytes.extend(self.at.to_be_bytes());
         put(&mut bytes, self.slots.len());
@@ -120,12 +122,14 @@ struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn ticket(mut self) -> Option<Ticket> {
-        if self.take(1)? != [VERSION] {
-            return None;
-        }
+        let version = self.take(1)?[0];
         let method = *Method::ALL.get(self.number()?)?;
         let release = self.text()?;
-        let vocabulary = self.take(size_of::<VocabularyMark>())?.try_into().ok()?;
+        let vocabulary = match version {
+            VERSION => Some(self.take(size_of::<VocabularyMark>())?.try_into().ok()?),
+            WITHOUT_VOCABULARY => None,
+            _ => return None,
+        };
         let arm = Some(self.text()?).filter(|arm| !arm.is_empty());
         let at = i64::from_be_bytes(self.take(8)?.try_into().ok()?);
         let slots = (0..self.number()?).map(|_| {
@@ -175,7 +179,7 @@ mod tests {
     fn ticket() -> Ticket {
         Ticket {
             release: "demo".into(),
-            vocabulary: [1, 2, 3, 4],
+            vocabulary: Some([1, 2, 3, 4]),
             method: Method::GsxLatent,
             arm: Some("autumn/gsx-latent".into()),
             at: 1_763_700_000_000,
@@ -194,6 +198,13 @@ mod tests {
         let opened = Ticket::open(&plain.seal(&secret), &secret).unwrap();
         assert_eq!(opened.arm, None);
         assert_eq!(opened.blanks[0].1, (0..20).collect::<Vec<_>>(), "the first ones are remembered");
+    }
+
+    #[test]
+    fn what_was_given_out_before_vocabularies_stood_in_it_can_be_read() {
+        let secret = Secret::new([7; 32]);
+        let old = Ticket { vocabulary: None, ..ticket() };
+        assert_eq!(Ticket::open(&old.seal(&secret), &secret), Ok(old));
     }
 
     #[test]

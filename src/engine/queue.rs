@@ -10,10 +10,6 @@ use tokio::sync::oneshot;
 
 use super::{Answer, Question};
 
-/// While one worker runs, another begins only with so many questions: a run of fewer costs so much more a question
-/// that whoever waits for the running one is answered as soon, and the machine does more.
-const WORTH_A_RUN: usize = 16;
-
 /// Why a question has no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
@@ -81,6 +77,8 @@ pub(super) struct Queue {
     limit: usize,
     /// Most questions of one run.
     most: usize,
+    /// While one worker runs, another begins only with so many.
+    worth_a_run: usize,
 }
 
 /// What one worker took. While it is there, the run is going on, even where it panics.
@@ -92,10 +90,12 @@ pub(super) struct Run<'a> {
 
 impl Drop for Run<'_> {
     fn drop(&mut self) {
-        self.queue.line().running -= 1;
+        let mut line = self.queue.line();
+        line.running -= 1;
         // A worker that goes on takes what waits itself; of one that ends another has to hear.
         if std::thread::panicking() {
-            self.queue.arrived.notify_one();
+            line.workers -= 1;
+            self.queue.wake(line);
         }
     }
 }
@@ -108,9 +108,18 @@ pub struct Promise {
     queue: Arc<Queue>,
 }
 
+impl Promise {
+    /// So many of them are asked now.
+    pub(crate) fn keep(&mut self, questions: usize) {
+        let kept = questions.min(self.questions);
+        self.questions -= kept;
+        self.queue.line().promised -= kept;
+    }
+}
+
 impl Drop for Promise {
     fn drop(&mut self) {
-        self.queue.line().promised -= self.questions;
+        self.keep(self.questions);
     }
 }
 
@@ -119,12 +128,16 @@ impl Drop for Promise {
 pub(super) enum Asks {
     /// A request's that comes anew, and will ask so many further questions.
     Anew { later: usize },
+    /// Somebody's who waits for as long as it takes.
+    Patiently,
     /// One's that was let in before.
     Further,
 }
 
 #[derive(Debug, Default)]
 struct Line {
+    /// Of requests that were let in before: they come first.
+    further: VecDeque<Job>,
     jobs: VecDeque<Job>,
     /// Questions in all jobs.
     waiting: usize,
@@ -142,17 +155,22 @@ struct Line {
     /// Both apart, because a run of many questions says more than one of few.
     took: f64,
     answered: f64,
+    runs: f64,
 }
 
 impl Line {
-    /// Whether a worker that is free begins now.
-    fn worth_a_run(&self, most: usize) -> bool {
-        self.waiting >= if self.running == 0 { 1 } else { WORTH_A_RUN.min(most) }
+    fn front(&self) -> Option<&Job> {
+        self.further.front().or_else(|| self.jobs.front())
+    }
+
+    fn take_front(&mut self) -> Option<Job> {
+        self.further.pop_front().or_else(|| self.jobs.pop_front())
     }
 
     /// Whether one more worker would have something to do.
     fn overflows(&self, most: usize) -> bool {
-        self.workers > 0 && self.idle == 0 && self.waiting > most && !self.opening
+        let enough = if self.workers == 0 { 0 } else { most };
+        self.idle == 0 && self.waiting > enough && !self.opening
     }
 
     /// Those that wait and those that will.
@@ -160,18 +178,22 @@ impl Line {
         self.waiting + self.promised
     }
 
-    /// How long they take, at the pace of the last runs.
-    fn takes(&self) -> Duration {
-        let pace = if self.answered > 0.0 { self.took / self.answered } else { 0.0 };
-        let seconds = count(self.expected()) * pace / count(self.workers.max(1));
+    /// How long they take at least, at the pace of the last runs: a run of many takes longer than one of few, but not as
+    /// many times as it has questions.
+    fn takes(&self, most: usize) -> Duration {
+        let (took, expected) = (self.took / count(self.workers.max(1)), self.expected());
+        let by_questions = count(expected) * took / self.answered.max(f64::MIN_POSITIVE);
+        let by_runs = count(expected.div_ceil(most)) * took / self.runs.max(f64::MIN_POSITIVE);
+        let seconds = by_questions.min(by_runs);
         // A pace may be anything that a clock can say.
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
     }
 }
 
 impl Queue {
-    pub(super) fn new(limit: usize, most: usize) -> Self {
-        Self { line: Mutex::default(), arrived: Condvar::new(), overflowed: Condvar::new(), limit, most }
+    pub(super) fn new(limit: usize, most: usize, worth_a_run: usize) -> Self {
+        let (line, arrived, overflowed) = (Mutex::default(), Condvar::new(), Condvar::new());
+        Self { line, arrived, overflowed, limit, most, worth_a_run: worth_a_run.clamp(1, most) }
     }
 
     /// All of these jobs or none: what would wait for half of its time is better refused now, while its caller can
@@ -180,19 +202,31 @@ impl Queue {
         let mut line = self.line();
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
         let later = match asks {
-            Asks::Further => {
-                jobs.into_iter().rev().for_each(|job| line.jobs.push_front(job));
-                0
-            }
             Asks::Anew { later } => {
-                self.let_in(&line, asked + later, jobs.first().map(|job| job.deadline))?;
-                line.jobs.extend(jobs);
+                self.let_in(&line, asked, jobs.first().map(|job| job.deadline))?;
                 later
             }
+            Asks::Patiently => {
+                self.let_in(&line, asked, None)?;
+                0
+            }
+            Asks::Further => 0,
         };
+        if asks == Asks::Further { &mut line.further } else { &mut line.jobs }.extend(jobs);
         line.waiting += asked;
         line.promised += later;
-        let (overflows, begins) = (line.overflows(self.most), line.worth_a_run(self.most));
+        self.wake(line);
+        Ok(Promise { questions: later, queue: Arc::clone(self) })
+    }
+
+    /// Whether a worker that is free begins now.
+    fn begins(&self, line: &Line) -> bool {
+        line.waiting >= if line.running == 0 { 1 } else { self.worth_a_run }
+    }
+
+    /// Who has something to do now is told, once the line is free.
+    fn wake(&self, line: MutexGuard<'_, Line>) {
+        let (begins, overflows) = (self.begins(&line), line.overflows(self.most));
         drop(line);
         if begins {
             self.arrived.notify_one();
@@ -200,15 +234,14 @@ impl Queue {
         if overflows {
             self.overflowed.notify_one();
         }
-        Ok(Promise { questions: later, queue: Arc::clone(self) })
     }
 
-    fn let_in(&self, line: &Line, questions: usize, deadline: Option<Instant>) -> Result<(), AskError> {
-        let (waiting, takes) = (line.expected(), line.takes());
+    fn let_in(&self, line: &Line, asked: usize, deadline: Option<Instant>) -> Result<(), AskError> {
+        let (waiting, takes) = (line.waiting, line.takes(self.most));
         let time = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
         // One request may be larger than the limit; alone it is let in, or it would be refused for ever. So it is
         // where the pace was wrong.
-        if waiting == 0 || (waiting + questions <= self.limit && takes <= time / 2) {
+        if line.expected() == 0 || (waiting + asked <= self.limit && takes <= time / 2) {
             return Ok(());
         }
         let retry_after = (takes / 2).clamp(Duration::from_millis(1), Duration::from_mins(1));
@@ -220,6 +253,7 @@ impl Queue {
         let mut line = self.line();
         line.workers += 1;
         line.opening = false;
+        self.wake(line);
     }
 
     /// A further thread could not open its session.
@@ -248,13 +282,13 @@ impl Queue {
         loop {
             let mut taken = Vec::new();
             let mut questions = 0;
-            let begins = line.closed || line.worth_a_run(self.most);
-            while let Some(job) = line.jobs.front().filter(|_| begins) {
+            let begins = line.closed || self.begins(&line);
+            while let Some(job) = line.front().filter(|_| begins) {
                 let asked = job.questions.len();
                 if !taken.is_empty() && questions + asked > self.most {
                     break;
                 }
-                let job = line.jobs.pop_front().expect("it was looked at; this is a bug");
+                let job = line.take_front().expect("it was looked at; this is a bug");
                 line.waiting -= asked;
                 if let Some(job) = still_wanted(job) {
                     questions += asked;
@@ -263,14 +297,10 @@ impl Queue {
             }
             if !taken.is_empty() {
                 line.running += 1;
-                let more = line.worth_a_run(self.most);
-                drop(line);
-                if more {
-                    self.arrived.notify_one();
-                }
+                self.wake(line);
                 return Some(Run { jobs: taken, queue: self });
             }
-            if line.closed && line.jobs.is_empty() {
+            if line.closed && line.front().is_none() {
                 return None;
             }
             line.idle += 1;
@@ -284,6 +314,7 @@ impl Queue {
         let mut line = self.line();
         line.took = 0.8 * line.took + took.as_secs_f64();
         line.answered = 0.8 * line.answered + count(questions);
+        line.runs = 0.8 * line.runs + 1.0;
     }
 
     /// Workers answer what waits and end.
@@ -327,20 +358,33 @@ mod tests {
     const ANEW: Asks = Asks::Anew { later: 0 };
 
     #[test]
+    fn a_request_alone_may_be_larger_than_the_limit() {
+        let queue = Arc::new(Queue::new(30, 64, 16));
+        let ((first, _first), (second, _second)) = (job(1), job(2));
+        let promise = queue.push(first, Asks::Anew { later: 500 }).unwrap();
+        drop(queue.pop());
+        queue.push(second, Asks::Anew { later: 500 }).expect("the limit is for those that wait");
+        drop(promise);
+        assert_eq!(queue.state().waiting, 1);
+    }
+
+    #[test]
     fn the_limit_is_for_newcomers() {
-        let queue = Arc::new(Queue::new(1, 64));
+        let queue = Arc::new(Queue::new(1, 64, 16));
         let ((first, _first), (second, _second), (further, _further)) = (job(1), job(2), job(3));
         queue.push(first, ANEW).unwrap();
         assert!(matches!(queue.push(second, ANEW), Err(AskError::Full { waiting: 1, limit: 1, .. })));
+        let (later, _later) = job(4);
         queue.push(further, Asks::Further).unwrap();
+        queue.push(later, Asks::Further).unwrap();
         let run = queue.pop().unwrap();
         let taken: Vec<_> = run.jobs.iter().map(|job| job.questions[0].blank).collect();
-        assert_eq!(taken, [3, 1], "who has waited already comes first");
+        assert_eq!(taken, [3, 4, 1], "who has waited already comes first, in their order");
     }
 
     #[test]
     fn what_could_not_be_answered_in_time_is_refused_at_once() {
-        let queue = Arc::new(Queue::new(1000, 64));
+        let queue = Arc::new(Queue::new(1000, 1, 1));
         let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
         queue.ran(1, Duration::from_mins(2));
         queue.push(first, ANEW).expect("nobody waits, whatever the pace was");
@@ -352,14 +396,15 @@ mod tests {
 
     #[test]
     fn what_is_promised_counts_until_it_is_asked() {
-        let queue = Arc::new(Queue::new(30, 64));
+        let queue = Arc::new(Queue::new(1000, 1, 1));
         let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
-        let promise = queue.push(first, Asks::Anew { later: 30 }).unwrap();
+        queue.ran(1, Duration::from_secs(2));
+        let mut promise = queue.push(first, Asks::Anew { later: 30 }).unwrap();
         drop(queue.pop());
         let refused = queue.push(second, ANEW);
-        assert!(matches!(refused, Err(AskError::Full { waiting: 30, limit: 30, .. })), "{refused:?}");
-        drop(promise);
-        queue.push(third, ANEW).unwrap();
+        assert!(matches!(refused, Err(AskError::Full { waiting: 0, .. })), "they take a minute: {refused:?}");
+        promise.keep(20);
+        queue.push(third, ANEW).expect("ten are left, which take twenty seconds");
     }
 
     fn job(blank: usize) -> (Vec<Job>, oneshot::Receiver<Result<Reply, AskError>>) {

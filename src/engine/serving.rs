@@ -21,6 +21,10 @@ use crate::{
     release::{Method, Release, ReleaseError},
 };
 
+/// While one thread of a model runs, another begins only with so many questions: a run of fewer costs so much more a
+/// question that the machine as a whole would answer less.
+const WORTH_A_RUN: usize = 16;
+
 /// Why a release cannot be served. What is served goes on being served.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
@@ -101,8 +105,10 @@ impl Serving {
         let mut serving = Self { release, device, device_note: None, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
         let gives_back = Arc::new(GivesBack);
+        // One server's exchange may hang while others would answer.
+        let worth_a_run = if matches!(place, Place::Remote(_)) { 1 } else { WORTH_A_RUN };
         for entry in &entries {
-            let queue = Arc::new(Queue::new(settings.queue, serving.batch));
+            let queue = Arc::new(Queue::new(settings.queue, serving.batch, worth_a_run));
             // In its place before its first thread runs: where a later model fails, dropping what was
             // begun ends that thread.
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
@@ -196,6 +202,17 @@ impl Serving {
     ) -> Result<(Answered, Promise), AskError> {
         let answered = self.answer(method, questions, deadline, Asks::Anew { later }).await;
         answered.inspect_err(|error| self.metrics.rejected(method, error))
+    }
+
+    /// As [`ask`](Self::ask), for whoever waits for as long as it takes: only the queue's limit counts.
+    pub async fn ask_patiently(
+        &self,
+        method: Method,
+        questions: Vec<Question>,
+        deadline: Instant,
+    ) -> Result<Answered, AskError> {
+        let answered = self.answer(method, questions, deadline, Asks::Patiently).await;
+        answered.map(|(answered, _)| answered).inspect_err(|error| self.metrics.rejected(method, error))
     }
 
     /// For a request that has had answers already: the queue's limit is for those that come anew. Were it refused

@@ -117,7 +117,7 @@ struct PairBody {
 #[utoipa::path(post, path = "/compare", tag = "completion", request_body = CompareBody, responses(
     (status = 200, description = "A column a method or customer", body = ComparisonBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
-    (status = 429, description = "A method's queue is full"),
+    (status = 429, description = "A method's queue is full, or an answer would come too late"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn compare(

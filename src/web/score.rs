@@ -83,7 +83,7 @@ struct ArticleScoreBody {
 #[utoipa::path(post, path = "/score", tag = "completion", request_body = ScoreBody, responses(
     (status = 200, description = "Each article's likelihood given the others", body = ScoredBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
-    (status = 429, description = "The method's queue is full"),
+    (status = 429, description = "The method's queue is full, or an answer would come too late"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn score(

@@ -23,7 +23,8 @@ impl AppState {
     /// What is on offer, while that is what the ticket's numbers are about: a release of its name, with its articles.
     pub(super) fn serves(&self, ticket: &Ticket) -> Option<Arc<Offer>> {
         let same = |offer: &Arc<Offer>| {
-            offer.name() == ticket.release && offer.serving.release().vocabulary_mark() == ticket.vocabulary
+            let mark = offer.serving.release().vocabulary_mark();
+            offer.name() == ticket.release && ticket.vocabulary.is_none_or(|vocabulary| vocabulary == mark)
         };
         self.offers.current().filter(same)
     }

@@ -158,7 +158,7 @@ const SECRET: [u8; 32] = [7; 32];
 fn tickets() -> Vec<Vec<u8>> {
     let ticket = Ticket {
         release: "demo".into(),
-        vocabulary: [1, 2, 3, 4],
+        vocabulary: Some([1, 2, 3, 4]),
         method: Method::Gsu,
         arm: Some("autumn/gsu".into()),
         at: 1_763_700_000_000,

@@ -33,18 +33,14 @@ pub(super) fn cut(file: &[u8]) -> Option<Parts> {
     let (graph, None) = (Graph::read(graphs.next()?.bytes()?)?, graphs.next()) else { return None };
     let last = graph.last_layer()?;
     let head = HeadWeights {
-        bias: graph.weights("vocabulary.bias", last.bias, 1)?,
-        vocabulary: graph.weights("vocabulary.weight", last.vocabulary, 2)?,
+        bias: graph.weights("vocabulary.bias", last.bias)?,
+        vocabulary: graph.matrix("vocabulary.weight", last.vocabulary, last.bias)?,
         personas: match last.personas {
-            Some(personas) => Some(graph.weights("personas.weight", personas, 2)?),
+            Some(personas) => Some(graph.matrix("personas.weight", personas, last.bias)?),
             None => None,
         },
     };
     let articles = head.bias.len();
-    let divides = |weights: &Vec<f32>| articles > 0 && weights.len().is_multiple_of(articles);
-    if !divides(&head.vocabulary) || !head.personas.iter().all(divides) {
-        return None;
-    }
     let shortened = graph.without_logits(head.vocabulary.len() / articles)?;
     let mut trunk = Vec::with_capacity(file.len());
     for field in &model {
@@ -108,15 +104,28 @@ impl<'a> Graph<'a> {
         Some(LastLayer { vocabulary, bias, personas })
     }
 
-    /// Those weights' numbers, if what the layer takes is they or they cast to float32, and they have so many axes.
-    fn weights(&self, expected: &str, taken: &str, axes: usize) -> Option<Vec<f32>> {
+    /// Those weights' numbers, if what the layer takes is they or they cast to float32.
+    fn weights(&self, expected: &str, taken: &str) -> Option<Vec<f32>> {
+        let stored = self.stored(taken)?;
+        (stored.name == expected).then(|| stored.floats())?
+    }
+
+    /// The same of a matrix that has a row of numbers for each of a list's.
+    fn matrix(&self, expected: &str, taken: &str, list: &str) -> Option<Vec<f32>> {
+        let (&[rows, columns], &[articles]) = (&*self.stored(taken)?.shape, &*self.stored(list)?.shape)
+        else {
+            return None;
+        };
+        (rows == articles && rows > 0 && columns > 0).then(|| self.weights(expected, taken))?
+    }
+
+    fn stored(&self, taken: &str) -> Option<&Tensor<'a>> {
         let stored = match self.maker(taken) {
             Some(node) if node.is_cast() => *node.inputs.first()?,
             Some(_) => return None,
             None => taken,
         };
-        let weights = self.weights.iter().find(|weights| weights.name == stored)?;
-        (stored == expected && weights.shape.len() == axes).then(|| weights.floats())?
+        self.weights.iter().find(|weights| weights.name == stored)
     }
 
     /// The graph up to `hidden`, and to `personas` and what else it gives; what only `logits` needed is left out.

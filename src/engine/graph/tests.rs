@@ -62,13 +62,15 @@ fn another_ending_is_left_alone() {
     let file = demo(Method::Latent);
     assert!(cut(&file).is_some());
     // As many bytes each, so that lengths stay right.
-    let changes: [(&[u8], &[u8]); 6] = [
+    let changes: [(&[u8], &[u8]); 7] = [
         (b"hidden", b"hiddem"),
         (b"transB", b"transA"),
         (b"vocabulary.weight", b"vocabulary.height"),
         (b"personas.weight", b"personas.height"),
         (b"logits", b"digits"),
         (b"Gemm", b"Germ"),
+        // 1,500 by 128 becomes 128 by 1,500.
+        (b"\x08\xdc\x0b\x08\x80\x01", b"\x08\x80\x01\x08\xdc\x0b"),
     ];
     for (from, to) in changes {
         assert!(cut(&replaced(&file, from, to)).is_none(), "{}", String::from_utf8_lossy(to));

@@ -66,7 +66,8 @@ impl Head {
     ) -> Vec<Option<Answer>> {
         let mut rows: Vec<Row<'_>> =
             questions.iter().map(|question| Row::new(question, self.table.articles())).collect();
-        let joined = personas.map(|personas| self.join(hidden, personas));
+        // A model may give personas that its last layer does not take.
+        let joined = personas.filter(|_| self.personas() > 0).map(|personas| self.join(hidden, personas));
         let inputs = joined.as_deref().unwrap_or(hidden);
         self.arch.dispatch(Pass { table: &self.table, inputs, rows: &mut rows });
         rows.into_iter().map(Row::answer).collect()

@@ -174,7 +174,7 @@ pub(in crate::web) fn completion_id(
     };
     let ticket = Ticket {
         release: offer.name().to_owned(),
-        vocabulary: offer.serving.release().vocabulary_mark(),
+        vocabulary: Some(offer.serving.release().vocabulary_mark()),
         method: asked.request.method,
         arm: asked.arm.clone(),
         at: now.millis(),

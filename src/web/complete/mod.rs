@@ -38,7 +38,7 @@ pub(super) fn router() -> OpenApiRouter<AppState> {
 #[utoipa::path(post, path = "/complete", tag = "completion", request_body = CompleteBody, responses(
     (status = 200, description = "Suggestions for each blank", body = Answer,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
-    (status = 429, description = "The method's queue is full"),
+    (status = 429, description = "The method's queue is full, or an answer would come too late"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn complete(

@@ -204,7 +204,7 @@ mod tests {
         let vocabulary = Vocabulary::new(ids).unwrap();
         let ticket = Ticket {
             release: "old".into(),
-            vocabulary: [0; 4],
+            vocabulary: Some([0; 4]),
             method: Method::Gsu,
             arm: None,
             at: 0,

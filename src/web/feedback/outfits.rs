@@ -119,7 +119,7 @@ mod tests {
         let vocabulary = Vocabulary::new(ids.to_vec()).unwrap();
         let ticket = Ticket {
             release: "demo".into(),
-            vocabulary: [0; 4],
+            vocabulary: Some([0; 4]),
             method: Method::Gsu,
             arm: None,
             at: 0,

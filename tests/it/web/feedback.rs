@@ -24,7 +24,7 @@ const JSON: &str = "application/json";
 fn completion(method: Method, arm: Option<&str>) -> String {
     let ticket = Ticket {
         release: "spring".into(),
-        vocabulary: [0; 4],
+        vocabulary: Some([0; 4]),
         method,
         arm: arm.map(Into::into),
         at: 1_790_000_000_000,
@@ -162,7 +162,8 @@ async fn long_completion_ids_are_kept(db: TestDatabase) {
     let blanks = (1..8).map(|slot| (slot, (0..20).map(|n| 2_000_000 + n).collect())).collect();
     let slots = std::iter::once(Some(1)).chain([None; 7]).collect();
     let release = "r".repeat(60);
-    let ticket = Ticket { release, vocabulary: [0; 4], method: Method::Gsu, arm: None, at: 0, slots, blanks };
+    let ticket =
+        Ticket { release, vocabulary: Some([0; 4]), method: Method::Gsu, arm: None, at: 0, slots, blanks };
     let mut body = event("e", "shown");
     body["completion_id"] = ticket.seal(&Secret::new(SECRET)).into();
     assert_eq!(report(&service, &body).await, (200, json!({"id": "e", "recorded": true})));
@@ -204,7 +205,8 @@ async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
     // A release of the same name that was built again on other articles: its numbers are not this one's.
     let release = "demo".to_owned();
     let (slots, blanks) = (vec![Some(0), None], vec![(1, vec![7])]);
-    let other = Ticket { release, vocabulary: [0; 4], method: Method::Gsu, arm: None, at: 0, slots, blanks };
+    let other =
+        Ticket { release, vocabulary: Some([0; 4]), method: Method::Gsu, arm: None, at: 0, slots, blanks };
     let mut of_other = event("e-4", second);
     of_other["completion_id"] = other.seal(&Secret::new(SECRET)).into();
     let (status, problem) = report(&service, &of_other).await;
