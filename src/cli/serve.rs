@@ -30,6 +30,7 @@ use crate::{
     config::{Config, Models, Overrides},
     engine::Engine,
     exchange::{Files, schema_of},
+    memory::give_back_now_and_then,
     offer::{OfferError, Offers},
     profiles::Profiles,
     release::MANIFEST,
@@ -111,6 +112,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
+    let giving_back = tokio::spawn(give_back_now_and_then());
     let traces = Traces::to(config.telemetry.collector().as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -137,6 +139,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     }
     following.abort();
     sampling.abort();
+    giving_back.abort();
     store.close().await;
     tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");
