@@ -238,16 +238,14 @@ impl Asker<'_> {
         let (asked, watch) = (questions.len(), Stopwatch::start());
         let (answered, promise) =
             self.ground.serving.ask_first(self.method, questions, later, self.deadline).await?;
-        self.tell(&watch, asked, &answered);
-        Ok((cost.add(asked, answered), promise))
+        Ok((self.account(&watch, asked, answered, cost), promise))
     }
 
     /// For whoever waits for as long as it takes.
     async fn ask_patiently(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
         let (asked, watch) = (questions.len(), Stopwatch::start());
         let answered = self.ground.serving.ask_patiently(self.method, questions, self.deadline).await?;
-        self.tell(&watch, asked, &answered);
-        Ok(cost.add(asked, answered))
+        Ok(self.account(&watch, asked, answered, cost))
     }
 
     /// As promised.
@@ -264,15 +262,15 @@ impl Asker<'_> {
     async fn ask_further(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
         let (asked, watch) = (questions.len(), Stopwatch::start());
         let answered = self.ground.serving.ask_further(self.method, questions, self.deadline).await?;
-        self.tell(&watch, asked, &answered);
-        Ok(cost.add(asked, answered))
+        Ok(self.account(&watch, asked, answered, cost))
     }
 
-    /// The request's trace, where it is told, of what was waited for.
-    fn tell(self, watch: &Stopwatch, asked: usize, answered: &Answered) {
+    /// What it took, for the request's answer and, where it is told, its trace.
+    fn account(self, watch: &Stopwatch, asked: usize, answered: Answered, cost: &mut Cost) -> Vec<Answer> {
         let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
         watch.spent(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
         watch.spent(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
+        cost.add(asked, answered)
     }
 
     fn of(self, method: Method) -> Self {

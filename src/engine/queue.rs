@@ -1,4 +1,4 @@
-//! What waits for one method: bounded, first come first served.
+//! What waits for one method: bounded, first come first served, what a request asks further before those that come anew.
 
 use std::{
     collections::VecDeque,

@@ -200,8 +200,7 @@ impl Serving {
         later: usize,
         deadline: Instant,
     ) -> Result<(Answered, Promise), AskError> {
-        let answered = self.answer(method, questions, deadline, Asks::Anew { later }).await;
-        answered.inspect_err(|error| self.metrics.rejected(method, error))
+        self.answer(method, questions, deadline, Asks::Anew { later }).await
     }
 
     /// As [`ask`](Self::ask), for whoever waits for as long as it takes: only the queue's limit counts.
@@ -211,8 +210,7 @@ impl Serving {
         questions: Vec<Question>,
         deadline: Instant,
     ) -> Result<Answered, AskError> {
-        let answered = self.answer(method, questions, deadline, Asks::Patiently).await;
-        answered.map(|(answered, _)| answered).inspect_err(|error| self.metrics.rejected(method, error))
+        self.answer(method, questions, deadline, Asks::Patiently).await.map(|(answered, _)| answered)
     }
 
     /// For a request that has had answers already: the queue's limit is for those that come anew. Were it refused
@@ -223,11 +221,22 @@ impl Serving {
         questions: Vec<Question>,
         deadline: Instant,
     ) -> Result<Answered, AskError> {
-        let answered = self.answer(method, questions, deadline, Asks::Further).await;
-        answered.map(|(answered, _)| answered).inspect_err(|error| self.metrics.rejected(method, error))
+        self.answer(method, questions, deadline, Asks::Further).await.map(|(answered, _)| answered)
     }
 
+    /// With whoever goes without an answer counted.
     async fn answer(
+        &self,
+        method: Method,
+        questions: Vec<Question>,
+        deadline: Instant,
+        asks: Asks,
+    ) -> Result<(Answered, Promise), AskError> {
+        let answered = self.wait_for(method, questions, deadline, asks).await;
+        answered.inspect_err(|error| self.metrics.rejected(method, error))
+    }
+
+    async fn wait_for(
         &self,
         method: Method,
         questions: Vec<Question>,
