@@ -1,4 +1,5 @@
-//! What waits for one method: bounded, first come first served, what a request asks further before those that come anew.
+//! What waits for one method: bounded, and in the order of deadlines: what a request asks further comes before what was
+//! asked after its first question.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +16,7 @@ use super::{Answer, Question};
 pub enum AskError {
     #[error(
         "{waiting} questions wait for this method already and take {takes:?} at its present pace; the limit is {limit}, \
-         or what takes half of the deadline"
+         or what takes a third of the deadline"
     )]
     Full {
         waiting: usize,
@@ -136,8 +137,7 @@ pub(super) enum Asks {
 
 #[derive(Debug, Default)]
 struct Line {
-    /// Of requests that were let in before: they come first.
-    further: VecDeque<Job>,
+    /// In the order of their deadlines.
     jobs: VecDeque<Job>,
     /// Questions in all jobs.
     waiting: usize,
@@ -159,12 +159,12 @@ struct Line {
 }
 
 impl Line {
-    fn front(&self) -> Option<&Job> {
-        self.further.front().or_else(|| self.jobs.front())
-    }
-
-    fn take_front(&mut self) -> Option<Job> {
-        self.further.pop_front().or_else(|| self.jobs.pop_front())
+    /// Behind those that have to be answered as soon or sooner. Were what a request asks further served in the order of
+    /// asking, it would wait for everybody's whose first question ran with its own, whenever they came.
+    fn enqueue(&mut self, job: Job) {
+        let place = self.jobs.partition_point(|waiting| waiting.deadline <= job.deadline);
+        self.waiting += job.questions.len();
+        self.jobs.insert(place, job);
     }
 
     /// Whether one more worker would have something to do.
@@ -196,8 +196,8 @@ impl Queue {
         Self { line, arrived, overflowed, limit, most, worth_a_run: worth_a_run.clamp(1, most) }
     }
 
-    /// All of these jobs or none: what would wait for half of its time is better refused now, while its caller can
-    /// go elsewhere. Jobs of a request that was let in before are always taken, and first: it has waited already.
+    /// All of these jobs or none: what would wait for a third of its time is better refused now, while its caller can
+    /// go elsewhere. Two thirds are for a pace that falls: those who flood a service often share its machine. Jobs of a request that was let in before are always taken: it has waited already.
     pub(super) fn push(self: &Arc<Self>, jobs: Vec<Job>, asks: Asks) -> Result<Promise, AskError> {
         let mut line = self.line();
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
@@ -212,8 +212,9 @@ impl Queue {
             }
             Asks::Further => 0,
         };
-        if asks == Asks::Further { &mut line.further } else { &mut line.jobs }.extend(jobs);
-        line.waiting += asked;
+        for job in jobs {
+            line.enqueue(job);
+        }
         line.promised += later;
         self.wake(line);
         Ok(Promise { questions: later, queue: Arc::clone(self) })
@@ -241,7 +242,7 @@ impl Queue {
         let time = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
         // One request may be larger than the limit; alone it is let in, or it would be refused for ever. So it is
         // where the pace was wrong.
-        if line.expected() == 0 || (waiting + asked <= self.limit && takes <= time / 2) {
+        if line.expected() == 0 || (waiting + asked <= self.limit && takes <= time / 3) {
             return Ok(());
         }
         let retry_after = (takes / 2).clamp(Duration::from_millis(1), Duration::from_mins(1));
@@ -283,12 +284,12 @@ impl Queue {
             let mut taken = Vec::new();
             let mut questions = 0;
             let begins = line.closed || self.begins(&line);
-            while let Some(job) = line.front().filter(|_| begins) {
+            while let Some(job) = line.jobs.front().filter(|_| begins) {
                 let asked = job.questions.len();
                 if !taken.is_empty() && questions + asked > self.most {
                     break;
                 }
-                let job = line.take_front().expect("it was looked at; this is a bug");
+                let job = line.jobs.pop_front().expect("it was looked at; this is a bug");
                 line.waiting -= asked;
                 if let Some(job) = still_wanted(job) {
                     questions += asked;
@@ -300,7 +301,7 @@ impl Queue {
                 self.wake(line);
                 return Some(Run { jobs: taken, queue: self });
             }
-            if line.closed && line.front().is_none() {
+            if line.closed && line.jobs.is_empty() {
                 return None;
             }
             line.idle += 1;
@@ -374,12 +375,35 @@ mod tests {
         let ((first, _first), (second, _second), (further, _further)) = (job(1), job(2), job(3));
         queue.push(first, ANEW).unwrap();
         assert!(matches!(queue.push(second, ANEW), Err(AskError::Full { waiting: 1, limit: 1, .. })));
-        let (later, _later) = job(4);
         queue.push(further, Asks::Further).unwrap();
-        queue.push(later, Asks::Further).unwrap();
+        assert_eq!(queue.state().waiting, 2);
+    }
+
+    #[test]
+    fn what_a_request_asks_further_comes_before_what_came_after_it() {
+        let queue = Arc::new(Queue::new(64, 64, 16));
+        let begin = Instant::now();
+        // Deadlines of three requests in the order of their coming.
+        let due = |request: u64| begin + Duration::from_secs(60 + request);
+        let jobs = [
+            (20, 2, ANEW),
+            (21, 2, Asks::Further),
+            (30, 3, ANEW),
+            (10, 1, Asks::Further),
+            (11, 1, Asks::Further),
+        ];
+        let _answers: Vec<_> = jobs
+            .into_iter()
+            .map(|(blank, request, asks)| {
+                let (mut jobs, answer) = job(blank);
+                jobs[0].deadline = due(request);
+                queue.push(jobs, asks).unwrap();
+                answer
+            })
+            .collect();
         let run = queue.pop().unwrap();
         let taken: Vec<_> = run.jobs.iter().map(|job| job.questions[0].blank).collect();
-        assert_eq!(taken, [3, 4, 1], "who has waited already comes first, in their order");
+        assert_eq!(taken, [10, 11, 20, 21, 30]);
     }
 
     #[test]
@@ -403,8 +427,8 @@ mod tests {
         drop(queue.pop());
         let refused = queue.push(second, ANEW);
         assert!(matches!(refused, Err(AskError::Full { waiting: 0, .. })), "they take a minute: {refused:?}");
-        promise.keep(20);
-        queue.push(third, ANEW).expect("ten are left, which take twenty seconds");
+        promise.keep(25);
+        queue.push(third, ANEW).expect("five are left, which take ten seconds");
     }
 
     fn job(blank: usize) -> (Vec<Job>, oneshot::Receiver<Result<Reply, AskError>>) {
