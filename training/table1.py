@@ -13,6 +13,7 @@ import json
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -35,6 +36,9 @@ def main():
     parser.add_argument("--seeds", type=int, default=3, help="of the paper's methods; the others have one")
     parser.add_argument("--device", default="cpu")
     grid = Grid(parser.parse_args())
+    # In the background of a script a Ctrl-C is ignored unless asked for; a SIGTERM is as good.
+    for told in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(told, signal.default_int_handler)
     try:
         grid.in_parallel([(method, rate) for method in PAPER + FURTHER for rate in RATES], grid.search)
         rates = {method: grid.best_rate(method) for method in PAPER + FURTHER}

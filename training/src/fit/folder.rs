@@ -4,7 +4,8 @@
 //! killed anywhere leaves the last checkpoint and the numbers that belong to it.
 
 use std::{
-    fs,
+    fs::{self, File, TryLockError},
+    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -124,6 +125,25 @@ impl RunFolder {
         let text = toml::to_string(config).expect("a configuration is TOML; this is a bug");
         self.put(README, readme::text(config, &self.0).as_bytes())?;
         self.put(CONFIG, text.as_bytes())
+    }
+
+    /// As long as what is returned is there, no other process trains here: two that save in turns would leave a
+    /// checkpoint that is not the state's.
+    pub(super) fn hold(&self) -> Result<File> {
+        let path = self.0.join(CONFIG);
+        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => bail!(
+                "another process trains in {} just now: wait for it, or stop it (Ctrl-C leaves a checkpoint)",
+                self.0.display()
+            ),
+            // A file system that has no locks.
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(file),
+            Err(TryLockError::Error(error)) => {
+                Err(error).with_context(|| format!("cannot lock {}", path.display()))
+            }
+            Ok(()) => Ok(file),
+        }
     }
 
     pub(super) fn state(&self) -> Result<State> {

@@ -86,6 +86,21 @@ fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
 }
 
 #[test]
+fn two_processes_do_not_train_in_one_folder() {
+    let (_shop, data) = shop();
+    let config = config(&data, Method::None);
+    let (_home, folder) = new_folder();
+    assert_eq!(run(&data, &config, &folder, false, 1), Outcome::Stopped);
+    let held = folder.hold().unwrap();
+    let (stop, mut hear) = (AtomicBool::new(false), |_: Event<'_>| ());
+    let mut watch = Watch { clock: &|| 0.0, stop: &stop, hear: &mut hear };
+    let refused = fit(&data, &config, &folder, true, &mut watch).unwrap_err().to_string();
+    assert!(refused.starts_with("another process trains in"), "{refused}");
+    drop(held);
+    assert_eq!(run(&data, &config, &folder, true, u32::MAX), Outcome::Finished);
+}
+
+#[test]
 fn the_number_of_threads_changes_no_bit() {
     let (_shop, data) = shop();
     let config = with_pairs(config(&data, Method::GsxLatent), 0.5);
