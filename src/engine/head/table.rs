@@ -1,11 +1,11 @@
 //! The last dense layer's weights in the order in which they are multiplied.
 
+use memmap2::MmapMut;
+
 /// Articles whose logits are made together: half a word of a [`Mask`](crate::engine::Mask).
 pub(super) const PANEL: usize = 32;
 /// What an article that is none weighs in the last panel: far below every logit, and still a number.
 const NOBODY: f32 = -1e30;
-/// Floats of a cache line: rows of a panel begin where one does.
-const LINE: usize = 16;
 
 /// Panels one after the other. A panel is rows of [`PANEL`] numbers: the articles' biases, then their weight of
 /// the first input, of the second, and so on.
@@ -13,9 +13,9 @@ const LINE: usize = 16;
 pub(super) struct Table {
     articles: usize,
     inputs: usize,
-    /// The panels begin at `begin`, which is the beginning of a cache line.
-    numbers: Vec<f32>,
-    begin: usize,
+    /// Floats, in memory of their own: it begins where a page does, and pages may be large. A pass reads all of it,
+    /// and in pages of 4 KiB it has more of them than a processor remembers the places of.
+    memory: MmapMut,
 }
 
 /// A matrix of the layer: one row an article, one column an input.
@@ -30,9 +30,12 @@ impl Table {
     pub(super) fn new(bias: &[f32], parts: &[Part<'_>]) -> Self {
         let (articles, inputs) = (bias.len(), parts.iter().map(|part| part.columns).sum::<usize>());
         let length = articles.div_ceil(PANEL) * (1 + inputs) * PANEL;
-        let mut numbers = vec![0.0; length + LINE];
-        let begin = numbers.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
-        let panels = numbers[begin..][..length].chunks_exact_mut((1 + inputs) * PANEL);
+        let mut memory =
+            MmapMut::map_anon(length * size_of::<f32>()).expect("no memory for a model's last layer");
+        // Where that can't be had, it is slower.
+        #[cfg(target_os = "linux")]
+        let _ = memory.advise(memmap2::Advice::HugePage);
+        let panels = bytemuck::cast_slice_mut(&mut memory).chunks_exact_mut((1 + inputs) * PANEL);
         for (panel, first) in panels.zip((0..articles).step_by(PANEL)) {
             let (biases, weights) = panel.split_at_mut(PANEL);
             let here = PANEL.min(articles - first);
@@ -50,7 +53,7 @@ impl Table {
                 rows = others;
             }
         }
-        Self { articles, inputs, numbers, begin }
+        Self { articles, inputs, memory }
     }
 
     pub(super) fn articles(&self) -> usize {
@@ -62,11 +65,15 @@ impl Table {
     }
 
     pub(super) fn panels(&self) -> impl Iterator<Item = &[f32]> {
-        self.numbers[self.begin..].chunks_exact(self.panel_length())
+        self.numbers().chunks_exact(self.panel_length())
     }
 
     pub(super) fn panel(&self, place: usize) -> &[f32] {
-        &self.numbers[self.begin + place * self.panel_length()..][..self.panel_length()]
+        &self.numbers()[place * self.panel_length()..][..self.panel_length()]
+    }
+
+    fn numbers(&self) -> &[f32] {
+        bytemuck::cast_slice(&self.memory)
     }
 
     fn panel_length(&self) -> usize {
