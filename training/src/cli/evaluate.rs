@@ -11,10 +11,12 @@ use super::progress::Progress;
 use crate::{
     baselines::beside_methods,
     data::Data,
-    evaluate::{Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, pair_table, write_ranks},
+    evaluate::{
+        Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, name, pair_table, write_ranks,
+    },
     export::{Metadata, Storage, export, export_pair},
     files,
-    fit::RunFolder,
+    fit::{RunConfig, RunFolder},
     table::Table,
 };
 
@@ -46,6 +48,7 @@ struct Measured {
     /// What says of two halves if they were one outfit, where there is such a file.
     pair: Option<PathBuf>,
     seed: Option<u64>,
+    attributes: bool,
     run: Option<RunFolder>,
 }
 
@@ -66,6 +69,7 @@ impl Evaluate {
         for measured in &files {
             let answers = answers(&runtime, &measured.file, &measured.name, &data, &cases)?;
             let mut evaluation = Evaluation::new(&data, &cases, &answers, measured.seed);
+            evaluation.attributes = measured.attributes;
             if let (Some(path), Some(cases)) = (&measured.pair, &pairs) {
                 evaluation.pair = Some(ask_pairs(&runtime, path, &data, cases)?);
             }
@@ -151,11 +155,11 @@ fn of_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Measured>> {
         export(&model, &metadata, &file)?;
         let pair = run.pair_onnx(config);
         let pair = export_pair(&model, &metadata, &pair)?.map(|_| pair);
-        let method = config.model.method;
-        let alone = configs.iter().filter(|config| config.model.method == method).count() == 1;
-        let seed = config.fit.seed;
-        let name = if alone { method.to_string() } else { format!("{method}-{seed}") };
-        files.push(Measured { name, file, pair, seed: Some(seed), run: Some(run) });
+        let called = |config: &RunConfig| name(config.model.method, config.fit.attributes);
+        let (its, seed, attributes) = (called(config), config.fit.seed, config.fit.attributes);
+        let alone = configs.iter().filter(|config| called(config) == its).count() == 1;
+        let name = if alone { its } else { format!("{its}-{seed}") };
+        files.push(Measured { name, file, pair, seed: Some(seed), attributes, run: Some(run) });
     }
     Ok(files)
 }
@@ -179,6 +183,7 @@ fn of_release(folder: &Path, data: &Data) -> Result<Vec<Measured>> {
             file: release.model(entry),
             pair: release.pair(entry),
             seed: None,
+            attributes: false,
             run: None,
         })
         .collect())

@@ -55,6 +55,9 @@ pub(super) struct Fit {
     /// Epochs without a better cross-entropy on the development split before the run ends.
     #[arg(long)]
     patience: Option<u32>,
+    /// Let articles that have something in common (type, colour, brand, price range …) learn it together.
+    #[arg(long)]
+    attributes: bool,
     /// cpu, or cuda for an NVIDIA GPU; cpu if not given.
     #[arg(long)]
     device: Option<DeviceKind>,
@@ -119,6 +122,7 @@ impl Fit {
         fit.learning_rate = self.learning_rate.unwrap_or(fit.learning_rate);
         fit.warm_up = self.warm_up.unwrap_or(fit.warm_up);
         fit.patience = self.patience.unwrap_or(fit.patience);
+        fit.attributes |= self.attributes;
         fit.device = self.device.unwrap_or(fit.device);
     }
 }

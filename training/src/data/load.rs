@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use atelier::domain::{ArticleId, CustomerId, Split, Vocabulary};
 
 use super::{
-    Data, Folder, Outfits, features::FeatureTable, fingerprint::Fingerprint, outfits::place, split::Splits,
+    Attributes, Data, Folder, Outfits, attributes::AttributesBuilder, features::FeatureTable,
+    fingerprint::Fingerprint, outfits::place, split::Splits,
 };
 
 impl Data {
@@ -18,7 +19,7 @@ impl Data {
         let mut folder = Folder::open(path)?;
         let mut fingerprint = Fingerprint::new();
         fingerprint.text(folder.schema().source());
-        let (ids, kinds) = articles(&mut folder, &mut fingerprint)?;
+        let (ids, kinds, attributes) = articles(&mut folder, &mut fingerprint)?;
         let vocabulary = Vocabulary::new(ids).with_context(|| path.display().to_string())?;
         let (types, type_of) = numbered(&kinds);
         let (customers, profiles) = customers(&mut folder, &mut fingerprint)?;
@@ -31,6 +32,7 @@ impl Data {
             vocabulary,
             types,
             type_of,
+            attributes,
             customers,
             profiles,
             outfits,
@@ -40,17 +42,21 @@ impl Data {
     }
 }
 
-/// Their ids and types.
-fn articles(folder: &mut Folder, fingerprint: &mut Fingerprint) -> Result<(Vec<ArticleId>, Vec<String>)> {
-    let (mut ids, mut kinds) = (Vec::new(), Vec::new());
+/// Their ids, their types, and what they share.
+fn articles(
+    folder: &mut Folder,
+    fingerprint: &mut Fingerprint,
+) -> Result<(Vec<ArticleId>, Vec<String>, Attributes)> {
+    let (mut ids, mut kinds, mut attributes) = (Vec::new(), Vec::new(), AttributesBuilder::default());
     folder.articles(|article| {
         fingerprint.text(article.id.as_str());
         fingerprint.text(article.kind());
         kinds.push(article.kind().to_owned());
+        attributes.push(&article);
         ids.push(article.id);
         Ok(())
     })?;
-    Ok((ids, kinds))
+    Ok((ids, kinds, attributes.finish()))
 }
 
 /// The types, sorted, and each article's place among them.

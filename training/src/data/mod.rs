@@ -5,6 +5,7 @@
 //! Profiles become indices through the domain's encoder alone. It must never know a model, a method, a
 //! metric, or how the folder was made.
 
+mod attributes;
 mod features;
 mod fingerprint;
 mod folder;
@@ -16,6 +17,7 @@ pub(crate) mod tests;
 
 use atelier::domain::{CustomerId, Schema, Vocabulary};
 
+pub use attributes::Attributes;
 pub use folder::Folder;
 pub use outfits::Outfits;
 
@@ -28,6 +30,7 @@ pub struct Data {
     types: Vec<String>,
     /// Each article's type.
     type_of: Vec<u32>,
+    attributes: Attributes,
     customers: Vec<CustomerId>,
     profiles: features::FeatureTable,
     outfits: Outfits,
@@ -64,6 +67,11 @@ impl Data {
     /// The place of an article's type among [`Data::types`].
     pub fn type_of(&self, article: u32) -> usize {
         self.type_of[article as usize] as usize
+    }
+
+    /// What articles have in common.
+    pub fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
     pub fn customers(&self) -> &[CustomerId] {

@@ -5,6 +5,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{
+    shared::{Shared, Sharing},
     simd::vectorised,
     weights::{Gradients, Param, RowGradients, Weights},
 };
@@ -36,6 +37,9 @@ pub(crate) struct AdamW {
     pub(crate) second: Vec<Vec<f32>>,
     /// The step at which each row of the article table last moved.
     pub(crate) touched: Vec<u32>,
+    /// Who moves together, where anybody does, and the moments of the tables that do.
+    pub(crate) sharing: Option<Sharing>,
+    pub(crate) shared: Vec<Shared>,
 }
 
 /// One step's numbers, bias corrections worked in.
@@ -57,7 +61,8 @@ impl AdamW {
     pub(crate) fn new(config: AdamWConfig, weights: &Weights, articles: Param) -> Self {
         let zeros = || weights.0.iter().map(|tensor| vec![0.0; tensor.data.len()]).collect();
         let rows = weights.tensor(articles).shape[0];
-        Self { config, steps: 0, first: zeros(), second: zeros(), touched: vec![0; rows] }
+        let touched = vec![0; rows];
+        Self { config, steps: 0, first: zeros(), second: zeros(), touched, sharing: None, shared: Vec::new() }
     }
 
     pub(crate) fn step(&mut self, weights: &mut Weights, articles: Param, gradients: &Gradients, rate: f32) {
@@ -76,16 +81,40 @@ impl AdamW {
                     move_by(weights, gradient, first, second, step);
                 });
         }
-        self.step_rows(weights, articles, &gradients.articles, rate);
+        let rows = gradients.articles.merged(weights.tensor(articles).shape[1]);
+        self.step_rows(weights, articles, &rows, rate);
+        self.step_shared(weights, articles, &gradients.dense, &rows, rate);
+    }
+
+    fn step_shared(
+        &mut self,
+        weights: &mut Weights,
+        articles: Param,
+        dense: &[Vec<f32>],
+        rows: &RowGradients,
+        rate: f32,
+    ) {
+        let Some(sharing) = &self.sharing else { return };
+        // The rows decay by themselves.
+        let step = numbers(self.config, self.steps, rate, false);
+        for shared in &mut self.shared {
+            let width = shared.width();
+            if shared.table == articles {
+                let gradients = rows.rows.iter().copied().zip(rows.values.chunks_exact(width));
+                shared.step(weights, sharing, gradients, step);
+            } else {
+                let gradients = (0..).zip(dense[shared.table.0].chunks_exact(width));
+                shared.step(weights, sharing, gradients, step);
+            }
+        }
     }
 
     /// A row that a step does not touch stays where it is. When it is touched again, its moments and
     /// the row itself have decayed as often as steps have passed.
     #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
-    fn step_rows(&mut self, weights: &mut Weights, articles: Param, gradients: &RowGradients, rate: f32) {
+    fn step_rows(&mut self, weights: &mut Weights, articles: Param, merged: &RowGradients, rate: f32) {
         let table = &mut weights.0[articles.0];
         let width = table.shape[1];
-        let merged = gradients.merged(width);
         let step = numbers(self.config, self.steps, rate, true);
         for (&row, gradient) in merged.rows.iter().zip(merged.values.chunks_exact(width)) {
             let row = row as usize;
@@ -127,7 +156,7 @@ pub(super) fn numbers(config: AdamWConfig, steps: u32, rate: f32, decays: bool) 
 }
 
 vectorised! {
-    fn move_by<'a>(
+    pub(super) fn move_by<'a>(
         weights: &'a mut [f32],
         gradient: &'a [f32],
         first: &'a mut [f32],

@@ -26,6 +26,9 @@ pub struct Comparison {
 #[serde(deny_unknown_fields)]
 pub struct MethodResult {
     pub method: Method,
+    /// Whether its runs are of those in which articles learn together what they have in common.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub attributes: bool,
     pub parameters: u64,
     pub runs: usize,
     pub cross_entropy: Spread,
@@ -61,8 +64,8 @@ pub fn compare(
     let answers: Vec<bootstrap::Runs<'_>> = methods
         .iter()
         .map(|result| {
-            let its = runs.iter().filter(|(evaluation, _)| evaluation.about.method == result.method);
-            (result.method.to_string(), its.map(|(_, answers)| answers).collect())
+            let its = runs.iter().filter(|(evaluation, _)| result.is_of(evaluation));
+            (result.name(), its.map(|(_, answers)| answers).collect())
         })
         .collect();
     Comparison {
@@ -78,14 +81,28 @@ pub fn compare(
 }
 
 impl MethodResult {
-    /// One entry a method, in the methods' own order.
+    /// One entry a method, in the methods' own order; those with attributes behind those without.
     pub fn of(evaluations: &[&Evaluation]) -> Vec<Self> {
-        Method::ALL.into_iter().filter_map(|method| Self::of_method(method, evaluations)).collect()
+        let of = |attributes: bool| {
+            Method::ALL.into_iter().filter_map(move |method| Self::of_method(method, attributes, evaluations))
+        };
+        of(false).chain(of(true)).collect()
     }
 
-    fn of_method(method: Method, evaluations: &[&Evaluation]) -> Option<Self> {
-        let runs: Vec<&Evaluation> =
-            evaluations.iter().copied().filter(|evaluation| evaluation.about.method == method).collect();
+    /// As tables call it.
+    pub fn name(&self) -> String {
+        name(self.method, self.attributes)
+    }
+
+    fn is_of(&self, evaluation: &Evaluation) -> bool {
+        (evaluation.about.method, evaluation.attributes) == (self.method, self.attributes)
+    }
+
+    fn of_method(method: Method, attributes: bool, evaluations: &[&Evaluation]) -> Option<Self> {
+        let its = |evaluation: &&Evaluation| {
+            (evaluation.about.method, evaluation.attributes) == (method, attributes)
+        };
+        let runs: Vec<&Evaluation> = evaluations.iter().copied().filter(its).collect();
         let parameters = runs.first()?.about.parameters;
         let spread = |of: &dyn Fn(&Evaluation) -> f64| {
             Spread::over(&runs.iter().map(|run| of(run)).collect::<Vec<_>>())
@@ -93,6 +110,7 @@ impl MethodResult {
         let steps: Option<Vec<f64>> = runs.iter().map(|run| run.steps).collect();
         Some(Self {
             method,
+            attributes,
             parameters,
             runs: runs.len(),
             cross_entropy: spread(&|run| run.summary.cross_entropy.mean),
@@ -106,6 +124,11 @@ impl MethodResult {
             steps: steps.map(|steps| Spread::over(&steps)),
         })
     }
+}
+
+/// What a method's runs are called, with attributes or without.
+pub fn name(method: Method, attributes: bool) -> String {
+    format!("{method}{}", if attributes { " + attributes" } else { "" })
 }
 
 impl Spread {

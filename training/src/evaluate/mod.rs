@@ -21,7 +21,7 @@ pub use answers::{Answers, ask};
 pub use bootstrap::Difference;
 pub use calibration::{Bin, Calibration};
 pub use cases::{Case, Cases};
-pub use compare::{Comparison, MethodResult, Spread, compare};
+pub use compare::{Comparison, MethodResult, Spread, compare, name};
 pub use model_file::{About, Refusal};
 pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
 pub use ranks::write_ranks;
@@ -36,6 +36,9 @@ pub struct Evaluation {
     pub about: About,
     /// The seed of the run that made it, where that is known.
     pub seed: Option<u64>,
+    /// Whether it was a run in which articles learned together what they have in common.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub attributes: bool,
     /// Of the data that it was asked about.
     pub data: String,
     pub fingerprint: String,
@@ -58,6 +61,7 @@ impl Evaluation {
         Self {
             about: answers.about.clone(),
             seed,
+            attributes: false,
             data: data.name().to_owned(),
             fingerprint: data.fingerprint().to_owned(),
             outfits: data.validation().len(),

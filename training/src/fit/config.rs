@@ -39,6 +39,9 @@ pub struct DataConfig {
     pub folder: PathBuf,
     pub name: String,
     pub fingerprint: String,
+    /// Which articles share what, where the run learns from that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<String>,
 }
 
 /// How it is learned.
@@ -58,6 +61,9 @@ pub struct FitConfig {
     pub patience: u32,
     /// How often a second slot of an outfit is blank, too.
     pub second_blank: f64,
+    /// Whether articles that have something in common learn it together.
+    #[serde(default)]
+    pub attributes: bool,
     /// What it computes on. Runs that were begun before there was a choice are the CPU's.
     #[serde(default)]
     pub device: DeviceKind,
@@ -81,6 +87,7 @@ impl Default for FitConfig {
             warm_up: 1.0,
             patience: 5,
             second_blank: 0.15,
+            attributes: false,
             device: DeviceKind::Cpu,
         }
     }
@@ -105,6 +112,7 @@ impl RunConfig {
             folder: folder.to_owned(),
             name: data.name().to_owned(),
             fingerprint: data.fingerprint().to_owned(),
+            attributes: None,
         };
         let mut config = Self {
             data: data_config,
@@ -123,6 +131,7 @@ impl RunConfig {
         }
         config.model.pair = config.pair.weight > 0.0;
         change(&mut config.fit);
+        config.data.attributes = config.fit.attributes.then(|| data.attributes().fingerprint().to_owned());
         config.check(data)?;
         Ok(config)
     }
@@ -161,6 +170,9 @@ impl RunConfig {
         }
         if weight > 0.0 && self.fit.device == DeviceKind::Cuda {
             return Err(DeviceError::Pairs.into());
+        }
+        if self.fit.attributes && self.fit.device == DeviceKind::Cuda {
+            return Err(DeviceError::Attributes.into());
         }
         for (name, weight) in &self.task_weights {
             if !data.types().contains(name) {

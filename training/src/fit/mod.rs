@@ -36,6 +36,7 @@ use self::{
 };
 use crate::{
     data::Data,
+    engine::Sharing,
     model::{Learner, Loss, Model, OpenDevice, Trainer},
     pair::PairFigures,
 };
@@ -133,6 +134,12 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
             config.data.fingerprint
         );
     }
+    if found.fit.attributes && config.fit.attributes && found.data.attributes != config.data.attributes {
+        bail!(
+            "{path} was begun with other attributes of the articles: a run goes on only with the data that it \
+             began with"
+        );
+    }
     if found.fit.device != config.fit.device {
         bail!(
             "{path} was begun with --device {}, now it is {}: the two round differently, and a run goes on only \
@@ -172,12 +179,17 @@ impl<'a> Run<'a> {
         let fit = &config.fit;
         let steps_an_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
             .expect("an epoch has fewer than four billion steps; this is a bug");
-        let (trainer, state) = if folder.has_state() {
+        let (mut trainer, state) = if folder.has_state() {
             let state = folder.state()?;
             (folder.trainer(&state)?, state)
         } else {
             (Trainer::new(Model::new(&config.model, fit.seed), config.adamw), State::default())
         };
+        if fit.attributes {
+            let attributes = data.attributes();
+            let rows = (0..data.vocabulary().len()).map(|article| attributes.of(article));
+            trainer.share(Sharing::new(attributes.count(), rows));
+        }
         Ok(Self {
             config,
             folder,

@@ -22,6 +22,12 @@ fn with_pairs(mut config: RunConfig, weight: f32) -> RunConfig {
     config
 }
 
+fn with_attributes(mut config: RunConfig, data: &Data, attributes: bool) -> RunConfig {
+    config.fit.attributes = attributes;
+    config.data.attributes = attributes.then(|| data.attributes().fingerprint().to_owned());
+    config
+}
+
 /// Runs until it ends by itself or has made so many steps.
 fn run(data: &Data, config: &RunConfig, folder: &RunFolder, resume: bool, steps: u32) -> Outcome {
     let stop = AtomicBool::new(steps == 0);
@@ -65,8 +71,8 @@ fn shop() -> (TempDir, Data) {
 #[test]
 fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
     let (_shop, data) = shop();
-    for (method, pairs) in [(Method::Gsu, 0.0), (Method::LatentUniversal, 0.5)] {
-        let config = with_pairs(config(&data, method), pairs);
+    for (method, pairs, attributes) in [(Method::Gsu, 0.0, true), (Method::LatentUniversal, 0.5, false)] {
+        let config = with_attributes(with_pairs(config(&data, method), pairs), &data, attributes);
         let (_home, whole) = new_folder();
         assert_eq!(run(&data, &config, &whole, false, u32::MAX), Outcome::Finished);
         let (_home, parts) = new_folder();
@@ -219,6 +225,12 @@ fn a_folder_is_one_runs_and_no_others() {
         Outcome::Finished,
         "of before there was a choice"
     );
+    fs::write(folder.path().join("config.toml"), found.replace("attributes = false\n", "")).unwrap();
+    assert_eq!(
+        run(&data, &config, &folder, true, u32::MAX),
+        Outcome::Finished,
+        "of before there were attributes"
+    );
     let readme = String::from_utf8(read(&folder, "README.md")).unwrap();
     assert!(readme.starts_with("# Method none, seed 1\n") && readme.contains("--data shop"), "{readme}");
 }
@@ -254,8 +266,10 @@ fn settings_come_from_the_file_and_flags_win() {
             .contains("\"shoes\", which no article has; the types are bag, coat")
     );
     assert!(said("[fit]\nbatch = 0\n").contains("at least 1"));
-    let said = said("[fit]\ndevice = \"cuda\"\n[pair]\nweight = 0.5\n");
-    assert!(said.contains("a GPU does not learn from pairs"), "{said}");
+    let pairs = said("[fit]\ndevice = \"cuda\"\n[pair]\nweight = 0.5\n");
+    assert!(pairs.contains("a GPU does not learn from pairs"), "{pairs}");
+    let attributes = said("[fit]\ndevice = \"cuda\"\nattributes = true\n");
+    assert!(attributes.contains("a GPU does not learn what articles have in common"), "{attributes}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::{Model, ModelConfig, Trainer};
-use crate::engine::{AdamW, AdamWConfig, Tensor};
+use crate::engine::{AdamW, AdamWConfig, Sharing, Tensor};
 
 /// Why a file is not a model.
 #[derive(Debug, thiserror::Error)]
@@ -57,12 +57,20 @@ impl Trainer {
                 model.weights.0.iter().zip(moments).map(|(tensor, data)| named(prefix, tensor, data)),
             );
         }
+        for shared in &adamw.shared {
+            let name = &model.weights.tensor(shared.table).name;
+            for (prefix, moments) in [("shared.first.", &shared.first), ("shared.second.", &shared.second)] {
+                let bytes = moments.iter().flat_map(|number| number.to_le_bytes()).collect();
+                tensors.push((format!("{prefix}{name}"), vec![moments.len()], bytes));
+            }
+        }
         let touched = adamw.touched.iter().flat_map(|step| step.to_le_bytes()).collect();
         tensors.push((TOUCHED.to_owned(), vec![adamw.touched.len()], touched));
         let header = HashMap::from([
             ("config".to_owned(), json(&model.config)),
             ("adamw".to_owned(), json(&adamw.config)),
             ("steps".to_owned(), adamw.steps.to_string()),
+            (SHARED.to_owned(), adamw.sharing.as_ref().map_or(0, Sharing::count).to_string()),
         ]);
         write(path, &tensors, header)
     }
@@ -78,6 +86,16 @@ impl Trainer {
             adamw.first[place] = file.floats(&tensors, &format!("first.{}", tensor.name), &tensor.shape)?;
             adamw.second[place] = file.floats(&tensors, &format!("second.{}", tensor.name), &tensor.shape)?;
         }
+        let values = if file.header.contains_key(SHARED) { file.header(SHARED)? } else { 0 };
+        if values > 0 {
+            adamw.shared = model.shared(values);
+        }
+        for shared in &mut adamw.shared {
+            let name = &model.weights.tensor(shared.table).name;
+            for (prefix, moments) in [("first", &mut shared.first), ("second", &mut shared.second)] {
+                *moments = file.floats(&tensors, &format!("shared.{prefix}.{name}"), &[moments.len()])?;
+            }
+        }
         let touched = file.bytes(&tensors, TOUCHED, Dtype::U32, &[adamw.touched.len()])?;
         adamw.touched = touched.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         Ok(Self::resumed(model, adamw))
@@ -87,6 +105,8 @@ impl Trainer {
 /// A tensor to be written: name, shape, bytes.
 type Named = (String, Vec<usize>, Vec<u8>);
 
+/// The header's number of values that articles share; a trainer without any has none, and one of before they were.
+const SHARED: &str = "shared";
 /// The step at which each article last moved.
 const TOUCHED: &str = "touched";
 

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::{Batch, Model, Output};
 use crate::engine::{
-    AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, RowGradients, Shard, Tape, add_to,
-    number,
+    AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, RowGradients, Shard, Shared,
+    Sharing, Tape, add_to, number,
 };
 
 /// Outfits of a shard: what one thread takes at a time. Fixed, so that results do not depend on the
@@ -51,6 +51,15 @@ impl Trainer {
         &self.model
     }
 
+    /// From now on articles that have something in common learn it together, in all three tables that have a row an
+    /// article. A trainer that was saved so goes on with what it remembers.
+    pub(crate) fn share(&mut self, sharing: Sharing) {
+        if self.adamw.shared.is_empty() {
+            self.adamw.shared = self.model.shared(sharing.count());
+        }
+        self.adamw.sharing = Some(sharing);
+    }
+
     /// Steps made so far.
     pub fn steps(&self) -> u32 {
         self.adamw.steps
@@ -71,6 +80,13 @@ impl Trainer {
 }
 
 impl Model {
+    /// No moments yet, for so many values.
+    pub(super) fn shared(&self, values: usize) -> Vec<Shared> {
+        let (articles, head) = (self.structure.tables.articles, &self.structure.head);
+        let tables = [articles, head.weight, head.bias];
+        tables.map(|table| Shared::new(table, &self.weights, values)).into()
+    }
+
     /// What the exported model answers, outfit by outfit: one logit an article.
     pub fn logits(&self, batch: &Batch) -> Vec<f32> {
         let articles = self.config.articles;

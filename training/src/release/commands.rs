@@ -30,7 +30,7 @@ pub(super) fn fit_command(config: &RunConfig, run: &Path, of: &Data) -> Result<S
     let settings = if same { String::new() } else { format!(" --config {run}/config.toml") };
     Ok(format!(
         "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {} --run {run}{settings}",
+         --warm-up {} --patience {}{} --run {run}{settings}",
         model.method,
         fit.seed,
         data.folder.display(),
@@ -39,5 +39,6 @@ pub(super) fn fit_command(config: &RunConfig, run: &Path, of: &Data) -> Result<S
         fit.learning_rate,
         fit.warm_up,
         fit.patience,
+        if fit.attributes { " --attributes" } else { "" },
     ))
 }

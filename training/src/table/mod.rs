@@ -130,7 +130,7 @@ impl Table {
         let _ = write!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            result.method,
+            result.name(),
             result.runs,
             show(result.cross_entropy, 4),
             percent(result.recall_at_1),

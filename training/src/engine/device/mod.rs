@@ -128,6 +128,10 @@ pub enum DeviceError {
     TooLarge { what: &'static str, numbers: usize },
     #[error("a GPU does not learn from pairs: set the pairs' weight to 0, or train with --device cpu")]
     Pairs,
+    #[error(
+        "a GPU does not learn what articles have in common: leave --attributes out, or train with --device cpu"
+    )]
+    Attributes,
 }
 
 /// # Errors
