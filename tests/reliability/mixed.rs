@@ -48,14 +48,18 @@ pub fn run(form: Form) -> Ran {
             let (service, done, made) = (service.clone(), Arc::clone(&done), Arc::clone(&made));
             let body = bodies[number].clone();
             others.spawn(async move {
+                let mut failed = Vec::new();
                 for round in 0.. {
                     if done.load(Ordering::Relaxed) {
                         break;
                     }
-                    made.fetch_add(everything_else(&service, &body, number, round).await?, Ordering::Relaxed);
+                    match everything_else(&service, &body, number, round).await {
+                        Ok(requests) => _ = made.fetch_add(requests, Ordering::Relaxed),
+                        Err(error) => failed.push(error.to_string()),
+                    }
                     sleep(Duration::from_millis(20)).await;
                 }
-                Ok::<_, anyhow::Error>(())
+                failed
             });
         }
         let mut seen = Vec::new();
@@ -72,7 +76,7 @@ pub fn run(form: Form) -> Ran {
         }
         done.store(true, Ordering::Relaxed);
         while let Some(other) = others.join_next().await {
-            other??;
+            failed.extend(other?);
         }
         failed.extend(
             load.stop().await.iter().filter(|came| !is_whole(came)).map(|came| came.outcome.to_string()),
