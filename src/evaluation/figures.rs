@@ -63,12 +63,22 @@ impl Scores {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct MethodResult {
     pub method: Method,
+    /// Whether its runs are of those in which articles learn together what they have in common.
+    #[serde(default)]
+    pub attributes: bool,
     pub parameters: u64,
     pub runs: u64,
     #[serde(flatten)]
     pub scores: Scores,
     pub coverage_at_5: Figure,
     pub calibration_error: Figure,
+}
+
+impl MethodResult {
+    /// As tables call it.
+    pub fn name(&self) -> String {
+        format!("{}{}", self.method, if self.attributes { " + attributes" } else { "" })
+    }
 }
 
 /// What counting achieves.

@@ -11,6 +11,7 @@ mod columns;
 mod figures;
 mod metric;
 mod paper;
+mod published;
 mod ranks;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ pub use figures::{
 };
 pub use metric::Metric;
 pub use paper::{PAPER, PaperRow};
+pub use published::{Bounds, Published};
 pub use ranks::{Case, MOST, Ranks};
 
 use crate::release::{Release, ReleaseError};

@@ -24,7 +24,7 @@ contracts!(
 );
 
 /// Each page and the least role that sees it; None is for everybody.
-const PAGES: [(&str, Option<Role>); 21] = [
+const PAGES: [(&str, Option<Role>); 22] = [
     ("/studio", Some(Role::Stylist)),
     ("/personas", Some(Role::Stylist)),
     ("/password", Some(Role::Stylist)),
@@ -35,6 +35,7 @@ const PAGES: [(&str, Option<Role>); 21] = [
     ("/evaluation/cases", Some(Role::Analyst)),
     ("/evaluation/cases.csv", Some(Role::Analyst)),
     ("/evaluation/customers", Some(Role::Analyst)),
+    ("/evaluation/results", Some(Role::Analyst)),
     ("/operations", Some(Role::Admin)),
     ("/operations/releases", Some(Role::Admin)),
     ("/operations/releases/demo", Some(Role::Admin)),

@@ -1,6 +1,7 @@
 //! `/evaluation`: how good the release's methods are, where they differ, and how sure that is.
 //!
-//! The figures are those that the release carries; nothing is measured here. Each view is a file with its template;
+//! The figures are those that the release carries, and under Results those that the project published; nothing is
+//! measured here. Each view is a file with its template;
 //! what is written of a figure is in `written`, what is said of all of them in `words`.
 
 mod cases;
@@ -10,6 +11,7 @@ mod customers;
 mod lack;
 mod numbers;
 mod overview;
+mod results;
 mod segments;
 mod significance;
 mod table_one;
@@ -28,6 +30,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/evaluation/cases", get(cases::page))
         .route("/evaluation/cases.csv", get(csv::download))
         .route("/evaluation/customers", get(customers::page))
+        .route("/evaluation/results", get(results::page))
 }
 
 /// The views, as the tabs above each of them.
@@ -37,10 +40,11 @@ enum Tab {
     Segments,
     Cases,
     Customers,
+    Results,
 }
 
 impl Tab {
-    const ALL: [Tab; 4] = [Tab::Overview, Tab::Segments, Tab::Cases, Tab::Customers];
+    const ALL: [Tab; 5] = [Tab::Overview, Tab::Segments, Tab::Cases, Tab::Customers, Tab::Results];
 
     fn path(self) -> &'static str {
         match self {
@@ -48,6 +52,7 @@ impl Tab {
             Self::Segments => "/evaluation/segments",
             Self::Cases => "/evaluation/cases",
             Self::Customers => "/evaluation/customers",
+            Self::Results => "/evaluation/results",
         }
     }
 
@@ -57,6 +62,7 @@ impl Tab {
             Self::Segments => "Segments",
             Self::Cases => "Cases",
             Self::Customers => "Customers",
+            Self::Results => "Results",
         }
     }
 }

@@ -3,7 +3,9 @@
 use super::{choice::kind, written};
 use crate::{
     chart,
-    evaluation::{Figure, Figures, MethodResult, Metric, PAPER, PaperRow, Scores},
+    evaluation::{
+        Baseline, Bounds, Figure, Figures, MethodResult, Metric, PAPER, PaperRow, Published, Scores,
+    },
     release::Method,
 };
 
@@ -43,35 +45,52 @@ impl TableOne {
     pub(super) fn new(figures: &Figures) -> Self {
         let results = &figures.comparison.methods;
         let over_runs = results.iter().all(|result| result.runs > 1);
+        let of_outfits = |method| figures.of(method).map(|evaluation| evaluation.summary.scores);
         Self {
-            methods: results.iter().map(|result| Row::of_method(result, figures)).collect(),
-            baselines: figures
-                .comparison
-                .baselines
+            methods: results
                 .iter()
-                .map(|baseline| Row::of_baseline(&baseline.name, &baseline.answers))
+                .map(|result| Row::of_method(result, of_outfits(result.method), results))
                 .collect(),
+            baselines: baselines(&figures.comparison.baselines),
             errors: if over_runs { "over runs" } else { "over outfits, of one run a method" },
+        }
+    }
+
+    /// The oracle's bounds stand beneath the baselines.
+    pub(super) fn of_published(published: &Published) -> Self {
+        let results = &published.methods;
+        let mut baselines = baselines(&published.baselines);
+        if let Some(Bounds { known, unknown }) = &published.bounds {
+            baselines.push(Row::of_baseline("oracle, customer unknown", &unknown.scores));
+            baselines.push(Row::of_baseline("oracle, customer known", &known.scores));
+        }
+        Self {
+            methods: results.iter().map(|result| Row::of_method(result, None, results)).collect(),
+            baselines,
+            errors: "over runs, where a method has several",
         }
     }
 }
 
+fn baselines(baselines: &[Baseline]) -> Vec<Row> {
+    baselines.iter().map(|baseline| Row::of_baseline(&baseline.name, &baseline.answers)).collect()
+}
+
 impl Row {
-    fn of_method(result: &MethodResult, figures: &Figures) -> Self {
-        let own = figures.of(result.method).map(|evaluation| evaluation.summary.scores);
+    /// A single run has no error over runs, but one over the outfits that it was asked about, where that is known.
+    fn of_method(result: &MethodResult, of_outfits: Option<Scores>, all: &[MethodResult]) -> Self {
         let cell = |metric: Metric| {
             let found = result.scores.of(metric);
-            // A single run has no error over runs, but one over the outfits that it was asked about.
-            let of_outfits = own.and_then(|scores| scores.of(metric).standard_error);
+            let of_outfits = of_outfits.and_then(|scores| scores.of(metric).standard_error);
             let figure = Figure { standard_error: found.standard_error.or(of_outfits), ..found };
-            Cell::new(metric, figure, is_best(metric, found.mean, &figures.comparison.methods))
+            Cell::new(metric, figure, is_best(metric, found.mean, all))
         };
         Self {
-            name: result.method.to_string(),
+            name: result.name(),
             mark: chart::mark(kind(result.method)),
             ours: METRICS.map(cell).into(),
             parameters: written::count(result.parameters),
-            paper: paper(result.method),
+            paper: if result.attributes { Vec::new() } else { paper(result.method) },
         }
     }
 

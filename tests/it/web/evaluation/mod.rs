@@ -3,7 +3,7 @@
 pub mod cases;
 pub mod lack;
 
-use std::fs;
+use std::{fs, path::Path};
 
 use atelier::store::Role;
 use serde_json::Value;
@@ -16,6 +16,7 @@ contracts!(
     curves_and_segments_have_their_numbers,
     what_makes_no_sense_is_refused,
     only_analysts_see_it,
+    the_projects_own_results_stand_beside,
 );
 
 fn evaluation() -> Value {
@@ -162,7 +163,7 @@ async fn what_makes_no_sense_is_refused(db: TestDatabase) {
 async fn only_analysts_see_it(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
-    for path in ["", "/segments", "/cases", "/cases.csv", "/customers"] {
+    for path in ["", "/segments", "/cases", "/cases.csv", "/customers", "/results"] {
         let path = format!("/evaluation{path}");
         let answer = stylist.get(&path).await;
         assert_eq!(answer.status(), 403, "{path}");
@@ -170,5 +171,27 @@ async fn only_analysts_see_it(db: TestDatabase) {
         let outside = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
         assert_eq!(outside.status(), 303, "{path}");
         assert!(header(&outside, "location").starts_with("/sign-in?next=%2Fevaluation"), "{path}");
+    }
+}
+
+async fn the_projects_own_results_stand_beside(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let html = service.signed_in(Role::Analyst).await.page("/evaluation/results").await;
+    for (name, file) in [("fifth", "docs/results/fifth.json"), ("demo", "docs/results/demo.json")] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        let table: Value = serde_json::from_str(&text).unwrap();
+        let section =
+            html.split("<section>").find(|part| part.contains(&format!("The world “{name}”"))).unwrap();
+        for method in table["methods"].as_array().unwrap() {
+            let with = if method["attributes"] == true { " + attributes" } else { "" };
+            let line = line(section, &format!("{}{with}", method["method"].as_str().unwrap()));
+            let recall = 100.0 * method["recall_at_1"]["mean"].as_f64().unwrap();
+            assert!(line.contains(&format!(">{recall:.2}")), "{recall} in {line}");
+            if let Some(error) = method["cross_entropy"]["standard_error"].as_f64() {
+                assert!(line.contains(&format!("± {error:.3}")), "{line}");
+            }
+        }
+        let known = table["bounds"]["known"]["cross_entropy"]["mean"].as_f64().unwrap();
+        assert!(line(section, "oracle, customer known").contains(&format!(">{known:.3}")), "{section}");
     }
 }

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Puts what is known of a grid of runs into words: what `table` does not say.
+
+    python3 training/results.py --runs runs/fifth runs/attributes --all all.json --curves curves.svg > results.md
+
+After `atelier-training evaluate --runs … --out all.json`. Differences between neighbours in the ranking, where the
+context helps, calibration, cost of training, and the development curves as SVG. Python's own library is enough.
+"""
+
+import argparse
+import json
+import re
+from pathlib import Path
+
+COLOURS = ["#8a8f98", "#c2410c", "#0f766e", "#1d4ed8", "#7c3aed", "#a16207", "#be185d", "#15803d", "#0369a1", "#111827"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of runs' folders")
+    parser.add_argument("--all", type=Path, required=True, help="what `evaluate --out` wrote")
+    parser.add_argument("--curves", type=Path, help="write the development curves here as SVG")
+    options = parser.parse_args()
+    figures = json.loads(options.all.read_text())
+    folders = [run for runs in options.runs for run in sorted(runs.iterdir()) if (run / "evaluation.json").exists()]
+    runs = [Run(folder) for folder in folders]
+    print(differences(figures))
+    print(context(runs))
+    print(calibration(runs))
+    print(cost(runs))
+    if options.curves:
+        options.curves.write_text(curves(runs))
+
+
+class Run:
+    def __init__(self, folder):
+        self.evaluation = json.loads((folder / "evaluation.json").read_text())
+        self.epochs = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.seed = self.evaluation["seed"]
+        self.name = self.evaluation["about"]["method"] + (" + attributes" if self.evaluation.get("attributes") else "")
+        config = (folder / "config.toml").read_text()
+        self.rate = re.search(r"^learning_rate = (.+)$", config, re.M)[1]
+
+    def segments(self, by):
+        return {part["value"]: part["summary"] for part in self.evaluation["segments"] if part["by"] == by}
+
+
+def differences(figures):
+    """Each method against the next in the ranking by cross-entropy, and ours against [GSU]."""
+    mean = {name(method): method["cross_entropy"]["mean"] for method in figures["methods"]}
+    ranking = sorted(mean, key=mean.get)
+    pairs = list(zip(ranking, ranking[1:]))
+    pairs += [(other, "gsu") for other in ranking if other.startswith("gs") and (other, "gsu") not in pairs]
+    lines = ["| | cross-entropy | p | recall@1, points | p |", "|---|---|---|---|---|"]
+    for first, second in dict.fromkeys(pairs):
+        if first == second:
+            continue
+        row = [f"{first} − {second}"]
+        for metric, times, digits in (("cross_entropy", 1, 3), ("recall_at_1", 100, 2)):
+            found = between(figures["differences"], metric, first, second)
+            by, low, high = (f"{times * found[part]:.{digits}f}".replace("-", "−") for part in ("difference", "low", "high"))
+            row += [f"{by} ({low} to {high})", f"{found['p']:.3f}"]
+        lines.append(f"| {' | '.join(row)} |")
+    return "\n".join(lines) + "\n"
+
+
+def name(method):
+    return method["method"] + (" + attributes" if method.get("attributes") else "")
+
+
+def between(found, metric, first, second):
+    for one in found:
+        if (one["metric"], one["first"], one["second"]) == (metric, first, second):
+            return one
+        if (one["metric"], one["first"], one["second"]) == (metric, second, first):
+            return one | {"difference": -one["difference"], "low": -one["high"], "high": -one["low"]}
+    raise SystemExit(f"no difference of {first} and {second} in the file")
+
+
+def context(runs):
+    """What knowing the customer is worth, in nats, by part: none less gsu, means over seeds."""
+    text = []
+    bys = dict.fromkeys(part["by"] for part in runs[0].evaluation["segments"])
+    gains = {by: gain(runs, by) for by in bys}
+    for title, by in (("By the missing article's type", "type"), ("By customer", "customer"), ("By length", "articles")):
+        parts = sorted(gains[by].items(), key=lambda part: -part[1][0])
+        shown = parts if len(parts) <= 10 else parts[:5] + parts[-5:]
+        rows = [f"| {value} | {slots} | {nats:.3f} | {points:.2f} |" for value, (nats, points, slots) in shown]
+        text += [f"{title}:\n", "| | slots | nats | points of recall@1 |", "|---|---|---|---|", *rows, ""]
+    features = [by for by in bys if by not in ("type", "customer", "articles")]
+    parts = [part for by in features for part in gains[by].values()]
+    whole = max(slots for _, _, slots in gains["customer"].values())
+    rows = []
+    for label, low, high in (("under 1 %", 0, 0.01), ("1 to 5 %", 0.01, 0.05), ("5 to 20 %", 0.05, 0.2), ("over 20 %", 0.2, 2)):
+        own = [part for part in parts if low * whole <= part[2] < high * whole]
+        slots = sum(part[2] for part in own)
+        if slots:
+            nats, points = (sum(part[at] * part[2] for part in own) / slots for at in (0, 1))
+            rows.append(f"| {label} | {len(own)} | {nats:.3f} | {points:.2f} |")
+    head = ["By how many slots share a feature's value:\n", "| share of the slots | values | nats | points of recall@1 |"]
+    return "\n".join(text + head + ["|---|---|---|---|", *rows, ""])
+
+
+def gain(runs, by):
+    """By value: nats, points of recall@1, slots."""
+    gains = {}
+    of = {wanted: [run.segments(by) for run in runs if run.name == wanted] for wanted in ("none", "gsu")}
+    for value, summary in of["none"][0].items():
+        mean = {
+            (wanted, metric): sum(part[value][metric]["mean"] for part in parts) / len(parts)
+            for wanted, parts in of.items()
+            for metric in ("cross_entropy", "recall_at_1")
+        }
+        nats = mean["none", "cross_entropy"] - mean["gsu", "cross_entropy"]
+        points = 100 * (mean["gsu", "recall_at_1"] - mean["none", "recall_at_1"])
+        gains[value] = (nats, points, summary["slots"])
+    return gains
+
+
+def calibration(runs):
+    lines = ["| tenth of the answers, by confidence | " + " | ".join(firsts(runs)) + " |"]
+    lines.append("|---|" + "---|" * len(firsts(runs)))
+    for at in range(10):
+        bins = [run.evaluation["calibration"]["bins"][at] for run in firsts(runs).values()]
+        cells = [f"{100 * one['confidence']:.1f} → {100 * one['accuracy']:.1f}" for one in bins]
+        lines.append(f"| {at + 1} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def firsts(runs):
+    """The first seed of each method."""
+    return {run.name: run for run in reversed(runs) if run.seed == 1}
+
+
+def cost(runs):
+    lines = ["| method | learning rate | seeds | best epochs | of | outfits/s, best epoch | hours a run |", "|---|---|---|---|---|---|---|"]
+    for method in dict.fromkeys(run.name for run in runs):
+        own = [run for run in runs if run.name == method]
+        best = [max(epoch["epoch"] for epoch in run.epochs if epoch["best"]) for run in own]
+        fastest = max(epoch["outfits_per_second"] for run in own for epoch in run.epochs)
+        hours = sum(epoch["seconds"] for run in own for epoch in run.epochs) / 3600 / len(own)
+        epochs = ", ".join(str(len(run.epochs)) for run in own)
+        seeds, best = ", ".join(str(run.seed) for run in own), ", ".join(map(str, best))
+        lines.append(f"| {method} | {own[0].rate} | {seeds} | {best} | {epochs} | {fastest:.0f} | {hours:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def curves(runs):
+    """Development cross-entropy by epoch, the first seed of each method."""
+    width, height, left, right, top, bottom = 760, 420, 48, 170, 16, 36
+    lines = {method: [epoch["development"]["cross_entropy"] for epoch in run.epochs] for method, run in firsts(runs).items()}
+    most_epochs = max(map(len, lines.values()))
+    low = min(min(line) for line in lines.values()) - 0.05
+    # The first epochs are all alike.
+    high = max(max(line[2:]) for line in lines.values())
+    plains = sorted({method.removesuffix(" + attributes") for method in lines})
+
+    def x(epoch):
+        return left + (width - left - right) * (epoch - 1) / max(most_epochs - 1, 1)
+
+    def y(value):
+        return top + (height - top - bottom) * (high - value) / (high - low)
+
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+        "<title>Cross-entropy on the development split by epoch</title>",
+        f'<rect width="{width}" height="{height}" fill="#fff"/>',
+    ]
+    for tick in range(int(low * 2) + 1, int(high * 2) + 1):
+        at = y(tick / 2)
+        parts.append(f'<path d="M{left} {at:.1f}H{width - right}" stroke="#e5e7eb"/>')
+        parts.append(f'<text x="{left - 6}" y="{at + 4:.1f}" text-anchor="end" fill="#374151">{tick / 2:.1f}</text>')
+    for epoch in range(5, most_epochs + 1, 5):
+        parts.append(f'<text x="{x(epoch):.1f}" y="{height - 14}" text-anchor="middle" fill="#374151">{epoch}</text>')
+    ends = sorted(lines, key=lambda method: lines[method][-1])
+    for place, method in enumerate(ends):
+        line, plain = lines[method], method.removesuffix(" + attributes")
+        colour = COLOURS[plains.index(plain) % len(COLOURS)]
+        dashes = "" if method == plain else ' stroke-dasharray="5 3"'
+        points = " ".join(f"{x(epoch):.1f},{y(value):.1f}" for epoch, value in enumerate(line, 1) if value <= high)
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="1.8"{dashes}/>')
+        parts.append(f'<text x="{width - right + 8}" y="{label(place, len(ends), top, height - bottom):.1f}" fill="{colour}">{method} {line[-1]:.3f}</text>')
+    parts.append("</svg>")
+    return "\n".join(parts) + "\n"
+
+
+def label(place, count, top, bottom):
+    """Names stand in the ranking's order, the best lowest, as the curves end."""
+    return bottom - place * min(18, (bottom - top) / max(count, 1)) - 4
+
+
+main()
