@@ -12,6 +12,7 @@ import json
 import re
 from pathlib import Path
 
+ATTRIBUTES = " + attributes"
 COLOURS = ["#8a8f98", "#c2410c", "#0f766e", "#1d4ed8", "#7c3aed", "#a16207", "#be185d", "#15803d", "#0369a1", "#111827"]
 
 
@@ -37,7 +38,7 @@ class Run:
         self.evaluation = json.loads((folder / "evaluation.json").read_text())
         self.epochs = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
         self.seed = self.evaluation["seed"]
-        self.name = self.evaluation["about"]["method"] + (" + attributes" if self.evaluation.get("attributes") else "")
+        self.name = name(self.evaluation["about"] | self.evaluation)
         config = (folder / "config.toml").read_text()
         self.rate = re.search(r"^learning_rate = (.+)$", config, re.M)[1]
 
@@ -50,11 +51,10 @@ def differences(figures):
     mean = {name(method): method["cross_entropy"]["mean"] for method in figures["methods"]}
     ranking = sorted(mean, key=mean.get)
     pairs = list(zip(ranking, ranking[1:]))
-    pairs += [(other, "gsu") for other in ranking if other.startswith("gs") and (other, "gsu") not in pairs]
+    ours = [method for method in ranking if method.startswith("gsx") or method.endswith(ATTRIBUTES)]
+    pairs += [(other, "gsu") for other in ours if not {(other, "gsu"), ("gsu", other)} & set(pairs)]
     lines = ["| | cross-entropy | p | recall@1, points | p |", "|---|---|---|---|---|"]
-    for first, second in dict.fromkeys(pairs):
-        if first == second:
-            continue
+    for first, second in pairs:
         row = [f"{first} − {second}"]
         for metric, times, digits in (("cross_entropy", 1, 3), ("recall_at_1", 100, 2)):
             found = between(figures["differences"], metric, first, second)
@@ -65,7 +65,7 @@ def differences(figures):
 
 
 def name(method):
-    return method["method"] + (" + attributes" if method.get("attributes") else "")
+    return method["method"] + (ATTRIBUTES if method.get("attributes") else "")
 
 
 def between(found, metric, first, second):
@@ -79,6 +79,8 @@ def between(found, metric, first, second):
 
 def context(runs):
     """What knowing the customer is worth, in nats, by part: none less gsu, means over seeds."""
+    if not {"none", "gsu"} <= {run.name for run in runs}:
+        raise SystemExit("where the context helps is none less gsu: a run of each is needed")
     text = []
     bys = dict.fromkeys(part["by"] for part in runs[0].evaluation["segments"])
     gains = {by: gain(runs, by) for by in bys}
@@ -89,7 +91,7 @@ def context(runs):
         text += [f"{title}:\n", "| | slots | nats | points of recall@1 |", "|---|---|---|---|", *rows, ""]
     features = [by for by in bys if by not in ("type", "customer", "articles")]
     parts = [part for by in features for part in gains[by].values()]
-    whole = max(slots for _, _, slots in gains["customer"].values())
+    whole = sum(slots for _, _, slots in gains["customer"].values())
     rows = []
     for label, low, high in (("under 1 %", 0, 0.01), ("1 to 5 %", 0.01, 0.05), ("5 to 20 %", 0.05, 0.2), ("over 20 %", 0.2, 2)):
         own = [part for part in parts if low * whole <= part[2] < high * whole]
@@ -153,7 +155,7 @@ def curves(runs):
     low = min(min(line) for line in lines.values()) - 0.05
     # The first epochs are all alike.
     high = max(max(line[2:]) for line in lines.values())
-    plains = sorted({method.removesuffix(" + attributes") for method in lines})
+    plains = sorted({method.removesuffix(ATTRIBUTES) for method in lines})
 
     def x(epoch):
         return left + (width - left - right) * (epoch - 1) / max(most_epochs - 1, 1)
@@ -174,7 +176,7 @@ def curves(runs):
         parts.append(f'<text x="{x(epoch):.1f}" y="{height - 14}" text-anchor="middle" fill="#374151">{epoch}</text>')
     ends = sorted(lines, key=lambda method: lines[method][-1])
     for place, method in enumerate(ends):
-        line, plain = lines[method], method.removesuffix(" + attributes")
+        line, plain = lines[method], method.removesuffix(ATTRIBUTES)
         colour = COLOURS[plains.index(plain) % len(COLOURS)]
         dashes = "" if method == plain else ' stroke-dasharray="5 3"'
         points = " ".join(f"{x(epoch):.1f},{y(value):.1f}" for epoch, value in enumerate(line, 1) if value <= high)

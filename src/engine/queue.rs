@@ -47,6 +47,16 @@ pub(super) struct Job {
     pub(super) reply: oneshot::Sender<Result<Reply, AskError>>,
 }
 
+/// After so long nobody who came later goes before a job, however much time it has.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Job {
+    /// What jobs are ordered by.
+    fn due(&self) -> Instant {
+        self.deadline.min(self.since + PATIENCE)
+    }
+}
+
 /// Answers, and what it took.
 #[derive(Debug)]
 pub(super) struct Reply {
@@ -159,10 +169,11 @@ struct Line {
 }
 
 impl Line {
-    /// Behind those that have to be answered as soon or sooner. Were what a request asks further served in the order of
+    /// Behind those that are due as soon or sooner. Were what a request asks further served in the order of
     /// asking, it would wait for everybody's whose first question ran with its own, whenever they came.
     fn enqueue(&mut self, job: Job) {
-        let place = self.jobs.partition_point(|waiting| waiting.deadline <= job.deadline);
+        let due = job.due();
+        let place = self.jobs.partition_point(|waiting| waiting.due() <= due);
         self.waiting += job.questions.len();
         self.jobs.insert(place, job);
     }
@@ -173,15 +184,16 @@ impl Line {
         self.idle == 0 && self.waiting > enough && !self.opening
     }
 
-    /// Those that wait and those that will.
-    fn expected(&self) -> usize {
-        self.waiting + self.promised
+    /// Those that wait and those that will, as far as they come before what is due then.
+    fn ahead_of(&self, due: Instant) -> usize {
+        let before = self.jobs.iter().take_while(|waiting| waiting.due() <= due);
+        before.map(|waiting| waiting.questions.len()).sum::<usize>() + self.promised
     }
 
-    /// How long they take at least, at the pace of the last runs: a run of many takes longer than one of few, but not as
-    /// many times as it has questions.
-    fn takes(&self, most: usize) -> Duration {
-        let (took, expected) = (self.took / count(self.workers.max(1)), self.expected());
+    /// How long so many take at least, at the pace of the last runs: a run of many takes longer than one of few, but not
+    /// as many times as it has questions.
+    fn takes(&self, expected: usize, most: usize) -> Duration {
+        let took = self.took / count(self.workers.max(1));
         let by_questions = count(expected) * took / self.answered.max(f64::MIN_POSITIVE);
         let by_runs = count(expected.div_ceil(most)) * took / self.runs.max(f64::MIN_POSITIVE);
         let seconds = by_questions.min(by_runs);
@@ -197,13 +209,14 @@ impl Queue {
     }
 
     /// All of these jobs or none: what would wait for a third of its time is better refused now, while its caller can
-    /// go elsewhere. Two thirds are for a pace that falls: those who flood a service often share its machine. Jobs of a request that was let in before are always taken: it has waited already.
+    /// go elsewhere. Two thirds are for a pace that falls: those who flood a service often share its machine. Jobs of a
+    /// request that was let in before are always taken: it has waited already.
     pub(super) fn push(self: &Arc<Self>, jobs: Vec<Job>, asks: Asks) -> Result<Promise, AskError> {
         let mut line = self.line();
         let asked: usize = jobs.iter().map(|job| job.questions.len()).sum();
         let later = match asks {
             Asks::Anew { later } => {
-                self.let_in(&line, asked, jobs.first().map(|job| job.deadline))?;
+                self.let_in(&line, asked, jobs.first())?;
                 later
             }
             Asks::Patiently => {
@@ -237,12 +250,14 @@ impl Queue {
         }
     }
 
-    fn let_in(&self, line: &Line, asked: usize, deadline: Option<Instant>) -> Result<(), AskError> {
-        let (waiting, takes) = (line.waiting, line.takes(self.most));
-        let time = deadline.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
+    /// With its first job, where its time counts.
+    fn let_in(&self, line: &Line, asked: usize, first: Option<&Job>) -> Result<(), AskError> {
+        let waiting = line.waiting;
+        let takes = first.map_or(Duration::ZERO, |job| line.takes(line.ahead_of(job.due()), self.most));
+        let time = first.map_or(Duration::MAX, |job| job.deadline.saturating_duration_since(Instant::now()));
         // One request may be larger than the limit; alone it is let in, or it would be refused for ever. So it is
         // where the pace was wrong.
-        if line.expected() == 0 || (waiting + asked <= self.limit && takes <= time / 3) {
+        if waiting + line.promised == 0 || (waiting + asked <= self.limit && takes <= time / 3) {
             return Ok(());
         }
         let retry_after = (takes / 2).clamp(Duration::from_millis(1), Duration::from_mins(1));
@@ -384,7 +399,7 @@ mod tests {
         let queue = Arc::new(Queue::new(64, 64, 16));
         let begin = Instant::now();
         // Deadlines of three requests in the order of their coming.
-        let due = |request: u64| begin + Duration::from_secs(60 + request);
+        let due = |request: u64| begin + Duration::from_secs(5 + request);
         let jobs = [
             (20, 2, ANEW),
             (21, 2, Asks::Further),
@@ -404,6 +419,26 @@ mod tests {
         let run = queue.pop().unwrap();
         let taken: Vec<_> = run.jobs.iter().map(|job| job.questions[0].blank).collect();
         assert_eq!(taken, [10, 11, 20, 21, 30]);
+    }
+
+    #[test]
+    fn who_has_more_time_waits_but_not_for_ever() {
+        let queue = Arc::new(Queue::new(1000, 1, 1));
+        let now = Instant::now();
+        queue.ran(1, Duration::from_millis(10));
+        let ask = |blank: usize, since: Instant, time: Duration| {
+            let (mut jobs, answer) = job(blank);
+            (jobs[0].since, jobs[0].deadline) = (since, since + time);
+            queue.push(jobs, ANEW).map(|_| answer)
+        };
+        let minute = Duration::from_mins(1);
+        let slow: Vec<_> = (0..500).map(|blank| ask(blank, now, minute).unwrap()).collect();
+        // Five seconds' work waits, but behind it.
+        let soon = ask(1000, now, Duration::from_secs(5)).expect("it comes first");
+        let late = ask(2000, now + PATIENCE, Duration::from_secs(5)).expect("it has to wait");
+        let order: Vec<_> = (0..502).map(|_| queue.pop().unwrap().jobs[0].questions[0].blank).collect();
+        assert_eq!((order[0], order[1], order[501]), (1000, 0, 2000));
+        drop((slow, soon, late));
     }
 
     #[test]

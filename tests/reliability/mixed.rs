@@ -55,7 +55,7 @@ pub fn run(form: Form) -> Ran {
                     }
                     match everything_else(&service, &body, number, round).await {
                         Ok(requests) => _ = made.fetch_add(requests, Ordering::Relaxed),
-                        Err(error) => failed.push(error.to_string()),
+                        Err(error) => failed.push(format!("{error:#}")),
                     }
                     sleep(Duration::from_millis(20)).await;
                 }
@@ -151,7 +151,9 @@ async fn everything_else(service: &Service, body: &Value, caller: usize, round: 
         ensure!(status.is_success(), "{path}: {status}: {text}");
         made += 1;
     }
-    let completion: Value = http.post(format!("{url}/complete")).json(&features).send().await?.json().await?;
+    let completion = http.post(format!("{url}/complete")).json(&features).send().await?;
+    ensure!(completion.status() == 200, "/complete: {}: {}", completion.status(), completion.text().await?);
+    let completion: Value = completion.json().await?;
     let event = json!({
         "id": format!("m-{caller}-{round}-{}", sent.elapsed().as_nanos()),
         "completion_id": completion["completion_id"], "kind": "accepted", "slot": completion["blanks"][0]["slot"],

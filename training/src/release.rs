@@ -94,6 +94,7 @@ impl Plan<'_> {
             export(&model, &metadata, &path)?;
             let answers = ask(runtime, &path, self.data, &cases, &|done| tell(method, done))?;
             let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
+            evaluation.attributes = config.fit.attributes;
             let path = folder.path().join(pair_file_of(method));
             if export_pair(&model, &metadata, &path)?.is_some()
                 && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
@@ -102,7 +103,9 @@ impl Plan<'_> {
             }
             results.push((evaluation, answers));
         }
-        let comparison = compare(self.data, &cases, &results, self.baselines.clone());
+        let mut comparison = compare(self.data, &cases, &results, self.baselines.clone());
+        // A release has one run a method, and who reads it knows methods alone.
+        comparison.name_methods_alone();
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
         let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
         let figures = Figures { comparison: &comparison, evaluations, configurations }.brief()?;

@@ -27,7 +27,7 @@ pub(super) struct Fit {
     /// A data folder: a synthetic world, or what `import` made of your own tables.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// The run's folder; runs/DATA/METHOD-SEED if not given.
+    /// The run's folder; runs/DATA/METHOD-SEED or runs/DATA/METHOD-attributes-SEED if not given.
     #[arg(long, value_name = "DIR")]
     run: Option<PathBuf>,
     /// Go on with the run that the folder holds, if it holds one.
@@ -78,7 +78,9 @@ impl Fit {
         );
         let change = |fit: &mut FitConfig| self.change(fit);
         let config = RunConfig::new(self.method, &data, &self.data, self.config.as_deref(), change)?;
-        let default = || format!("runs/{}/{}-{}", data.name(), self.method, config.fit.seed).into();
+        let attributes = if config.fit.attributes { "-attributes" } else { "" };
+        let default =
+            || format!("runs/{}/{}{attributes}-{}", data.name(), self.method, config.fit.seed).into();
         let folder = RunFolder::new(self.run.clone().unwrap_or_else(default));
         let stop = stop_when_told()?;
         let mut screen = Screen::new();

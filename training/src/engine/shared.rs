@@ -64,6 +64,10 @@ impl Shared {
         self.width
     }
 
+    pub(crate) fn values(&self) -> usize {
+        self.first.len() / self.width
+    }
+
     /// Moves all rows by what the gradients of some say of their values.
     pub(super) fn step<'g>(
         &mut self,

@@ -80,6 +80,17 @@ pub fn compare(
     }
 }
 
+impl Comparison {
+    /// The differences are between methods, whatever their runs learned from.
+    pub fn name_methods_alone(&mut self) {
+        for Difference { first, second, .. } in &mut self.differences {
+            for name in [first, second] {
+                name.truncate(name.strip_suffix(ATTRIBUTES).map_or(name.len(), str::len));
+            }
+        }
+    }
+}
+
 impl MethodResult {
     /// One entry a method, in the methods' own order; those with attributes behind those without.
     pub fn of(evaluations: &[&Evaluation]) -> Vec<Self> {
@@ -128,8 +139,10 @@ impl MethodResult {
 
 /// What a method's runs are called, with attributes or without.
 pub fn name(method: Method, attributes: bool) -> String {
-    format!("{method}{}", if attributes { " + attributes" } else { "" })
+    format!("{method}{}", if attributes { ATTRIBUTES } else { "" })
 }
+
+const ATTRIBUTES: &str = " + attributes";
 
 impl Spread {
     fn over(figures: &[f64]) -> Self {

@@ -5,7 +5,6 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
@@ -57,6 +56,8 @@ const METRICS: &str = "metrics.jsonl";
 const CURVES: &str = "curves.svg";
 const BEST: &str = "best.safetensors";
 const README: &str = "README.md";
+/// A file of its own, which nobody replaces.
+const LOCK: &str = ".lock";
 
 impl RunFolder {
     pub fn new(path: impl Into<PathBuf>) -> Self {
@@ -130,19 +131,17 @@ impl RunFolder {
     /// As long as what is returned is there, no other process trains here: two that save in turns would leave a
     /// checkpoint that is not the state's.
     pub(super) fn hold(&self) -> Result<File> {
-        let path = self.0.join(CONFIG);
-        let file = File::open(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        fs::create_dir_all(&self.0).with_context(|| format!("cannot make {}", self.0.display()))?;
+        let path = self.0.join(LOCK);
+        let file = File::options().create(true).append(true).open(&path);
+        let file = file.with_context(|| format!("cannot write {}", path.display()))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!(
                 "another process trains in {} just now: wait for it, or stop it (Ctrl-C leaves a checkpoint)",
                 self.0.display()
             ),
-            // A file system that has no locks.
-            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(file),
-            Err(TryLockError::Error(error)) => {
-                Err(error).with_context(|| format!("cannot lock {}", path.display()))
-            }
-            Ok(()) => Ok(file),
+            // Or a file system that has no locks.
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         }
     }
 

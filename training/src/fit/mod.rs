@@ -96,8 +96,8 @@ pub fn fit(
     }
     // Before the folder: a machine without a GPU leaves no run behind.
     let device = config.fit.device.open()?;
-    prepare(config, folder, resume)?;
     let _held = folder.hold()?;
+    prepare(config, folder, resume)?;
     let mut run = Run::new(data, config, folder, device)?;
     (watch.hear)(Event::Began {
         device: run.learner.device(),

@@ -8,6 +8,7 @@ use super::RunConfig;
 pub(super) fn text(config: &RunConfig, folder: &Path) -> String {
     let method = config.model.method;
     let seed = config.fit.seed;
+    let attributes = if config.fit.attributes { " + attributes" } else { "" };
     let (data, fingerprint) = (config.data.folder.display(), &config.data.fingerprint);
     let run = folder.display();
     let pair = if config.model.pair {
@@ -18,7 +19,7 @@ pub(super) fn text(config: &RunConfig, folder: &Path) -> String {
         String::new()
     };
     format!(
-        "# Method {method}, seed {seed}\n\
+        "# Method {method}{attributes}, seed {seed}\n\
          \n\
          One training run of Atelier, made by `atelier-training fit` on the data `{data}` (fingerprint\n\
          `{fingerprint}`).\n\

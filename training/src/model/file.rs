@@ -12,7 +12,7 @@ use std::{
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::{Model, ModelConfig, Trainer};
-use crate::engine::{AdamW, AdamWConfig, Sharing, Tensor};
+use crate::engine::{AdamW, AdamWConfig, Shared, Tensor};
 
 /// Why a file is not a model.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +70,7 @@ impl Trainer {
             ("config".to_owned(), json(&model.config)),
             ("adamw".to_owned(), json(&adamw.config)),
             ("steps".to_owned(), adamw.steps.to_string()),
-            (SHARED.to_owned(), adamw.sharing.as_ref().map_or(0, Sharing::count).to_string()),
+            (SHARED.to_owned(), adamw.shared.first().map_or(0, Shared::values).to_string()),
         ]);
         write(path, &tensors, header)
     }
