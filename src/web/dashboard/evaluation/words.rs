@@ -34,12 +34,13 @@ fn ordered(results: &[MethodResult], metric: Metric) -> Vec<&MethodResult> {
 fn lead(best: &MethodResult, figures: &Figures) -> String {
     let entropy =
         |result: &MethodResult| written::figure(Metric::CrossEntropy, result.scores.cross_entropy.mean);
-    let begin = format!("The lowest cross-entropy is that of {}, {}", best.method, entropy(best));
+    let begin = format!("The lowest cross-entropy is that of {}, {}", best.name(), entropy(best));
     let none = figures.comparison.methods.iter().find(|result| result.method == Method::None);
     let difference = figures.comparison.difference(Metric::CrossEntropy, best.method, Method::None);
     match none.zip(difference) {
         Some((none, difference)) => format!(
-            "{begin}; none, which sees no customer, has {}: a difference of {} (of {} in 95 of 100 draws of the outfits).",
+            "{begin}; {}, which sees no customer, has {}: a difference of {} (of {} in 95 of 100 draws of the outfits).",
+            none.name(),
             entropy(none),
             written::signed(Metric::CrossEntropy, difference.difference),
             written::interval(&difference),
@@ -51,7 +52,7 @@ fn lead(best: &MethodResult, figures: &Figures) -> String {
 fn runner_up(best: &MethodResult, next: &MethodResult, figures: &Figures) -> Option<String> {
     let difference = figures.comparison.difference(Metric::CrossEntropy, next.method, best.method)?;
     let apart = written::figure(Metric::CrossEntropy, difference.difference.abs());
-    let begin = format!("The next, {}, is {apart} behind", next.method);
+    let begin = format!("The next, {}, is {apart} behind", next.name());
     Some(if difference.is_sure() {
         format!("{begin}, which is more than the luck of the outfits (p = {:.3}).", difference.p)
     } else {
@@ -69,17 +70,18 @@ fn first_places(results: &[MethodResult], figures: &Figures) -> String {
     });
     format!(
         "The missing article is put first most often by {}, in {} of the slots, least often by {}, in {}{baseline}.",
-        best.method,
+        best.name(),
         share(best),
-        worst.method,
+        worst.name(),
         share(worst),
     )
 }
 
-/// The order of the paper's methods, there and here.
+/// The order of the paper's methods, there and here: as they are in the paper, where articles are known by number.
 fn order(results: &[MethodResult]) -> Option<String> {
     let ours: Vec<Method> = ordered(results, Metric::CrossEntropy)
         .into_iter()
+        .filter(|result| !result.attributes)
         .map(|result| result.method)
         .filter(|method| PAPER.iter().any(|row| row.method == *method))
         .collect();
@@ -114,4 +116,31 @@ fn told_the_type(best: &MethodResult, figures: &Figures) -> Option<String> {
             written::figure(Metric::CrossEntropy, entropy)
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_papers_order_is_of_its_own_methods() {
+        let result = |method: &str, attributes: bool, entropy: f64| -> MethodResult {
+            let figure = json!({"mean": entropy, "standard_error": null});
+            serde_json::from_value(json!({
+                "method": method, "attributes": attributes, "parameters": 1, "runs": 1, "cross_entropy": figure,
+                "recall_at_1": figure, "recall_at_5": figure, "recall_at_250": figure, "mrr": figure,
+                "coverage_at_5": figure, "calibration_error": figure,
+            }))
+            .unwrap()
+        };
+        let results = [result("none", false, 4.0), result("np", false, 3.0), result("gsu", true, 2.0)];
+        assert_eq!(
+            order(&results).unwrap(),
+            "From the best down, the paper's methods stand in its own order: np, none."
+        );
+        assert_eq!(order(&results[1..]), None);
+        assert_eq!(results[2].name(), "gsu + attributes");
+    }
 }
