@@ -5,19 +5,18 @@ use std::collections::{BTreeMap, HashMap};
 use atelier::domain::Article;
 use serde_json::Value;
 
-use super::{fingerprint::Fingerprint, outfits::place};
+use super::{features::FeatureTable, fingerprint::Fingerprint, outfits::place};
 
 /// Parts of a number's range, each with as many articles as the others.
 const PARTS: usize = 16;
 
 /// For each article the values that it shares with others: its type, its colour, its brand, the part of the price range
 /// that it lies in. Numbered over all attributes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Attributes {
     count: usize,
-    /// Where each article begins in `values`, and the end.
-    starts: Vec<u32>,
-    values: Vec<u32>,
+    /// A row an article, with one entry for all of its values.
+    values: FeatureTable,
     fingerprint: String,
 }
 
@@ -29,11 +28,7 @@ impl Attributes {
 
     /// An article's.
     pub fn of(&self, article: usize) -> &[u32] {
-        &self.values[self.starts[article] as usize..self.starts[article + 1] as usize]
-    }
-
-    pub fn articles(&self) -> usize {
-        self.starts.len() - 1
+        self.values.values(place(article), 0)
     }
 
     /// SHA-256 over which articles share what.
@@ -101,20 +96,13 @@ impl AttributesBuilder {
         values.sort_unstable();
         let index: HashMap<_, u32> = values.iter().copied().zip(0..).collect();
         let mut fingerprint = Fingerprint::new();
-        let mut attributes = Attributes {
-            count: values.len(),
-            starts: vec![0],
-            values: Vec::new(),
-            fingerprint: String::new(),
-        };
+        let mut rows = FeatureTable::new(1);
         for words in &self.words {
             let own: Vec<u32> = words.iter().filter_map(|word| index.get(word).copied()).collect();
             fingerprint.values(&own);
-            attributes.values.extend(own);
-            attributes.starts.push(place(attributes.values.len()));
+            rows.push(&[own]);
         }
-        attributes.fingerprint = fingerprint.finish();
-        attributes
+        Attributes { count: values.len(), values: rows, fingerprint: fingerprint.finish() }
     }
 }
 

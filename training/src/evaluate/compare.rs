@@ -64,7 +64,8 @@ pub fn compare(
     let answers: Vec<bootstrap::Runs<'_>> = methods
         .iter()
         .map(|result| {
-            let its = runs.iter().filter(|(evaluation, _)| result.is_of(evaluation));
+            let kind = (result.method, result.attributes);
+            let its = runs.iter().filter(|(evaluation, _)| evaluation.kind() == kind);
             (result.name(), its.map(|(_, answers)| answers).collect())
         })
         .collect();
@@ -105,14 +106,8 @@ impl MethodResult {
         name(self.method, self.attributes)
     }
 
-    fn is_of(&self, evaluation: &Evaluation) -> bool {
-        (evaluation.about.method, evaluation.attributes) == (self.method, self.attributes)
-    }
-
     fn of_method(method: Method, attributes: bool, evaluations: &[&Evaluation]) -> Option<Self> {
-        let its = |evaluation: &&Evaluation| {
-            (evaluation.about.method, evaluation.attributes) == (method, attributes)
-        };
+        let its = |evaluation: &&Evaluation| evaluation.kind() == (method, attributes);
         let runs: Vec<&Evaluation> = evaluations.iter().copied().filter(its).collect();
         let parameters = runs.first()?.about.parameters;
         let spread = |of: &dyn Fn(&Evaluation) -> f64| {

@@ -15,6 +15,7 @@ mod pairs;
 mod ranks;
 mod segments;
 
+use atelier::release::Method;
 use serde::{Deserialize, Serialize};
 
 pub use answers::{Answers, ask};
@@ -72,6 +73,11 @@ impl Evaluation {
             segments: segments::segments(data, cases, answers),
             pair: None,
         }
+    }
+
+    /// What runs of one line of a table have in common.
+    fn kind(&self) -> (Method, bool) {
+        (self.about.method, self.attributes)
     }
 }
 
