@@ -1,5 +1,5 @@
-//! Load on a running service: so many `POST /complete` from so many callers, with the demo release's own
-//! outfits. Says how many were answered a second and how long they took; anything but a whole answer is an
+//! Load on a running service: so many `POST /complete` (with several methods: `/compare`) from so many callers, with
+//! the demo release's own outfits. Says how many were answered a second and how long they took; anything but a whole answer is an
 //! error, and one error makes the run fail.
 //!
 //! ```sh
@@ -46,8 +46,9 @@ struct Arguments {
     callers: usize,
     #[arg(long, default_value_t = 10_000)]
     requests: usize,
-    #[arg(long, default_value = "gsu")]
-    method: String,
+    /// Several are asked side by side, in one `/compare`.
+    #[arg(long, value_delimiter = ',', default_value = "gsu")]
+    methods: Vec<String>,
     #[arg(long, default_value_t = 20)]
     k: usize,
     /// Only outfits of so many articles.
@@ -75,12 +76,13 @@ async fn main() -> Result<()> {
     let arguments = Arguments::parse();
     ensure!(arguments.callers > 0 && arguments.requests > 0, "at least one caller and one request");
     ensure!(arguments.rate.is_none_or(|rate| rate > 0.0), "--rate is above nought");
-    let service = Service { url: arguments.url.clone(), http: Client::new(), pid: arguments.pid };
+    let path = if arguments.methods.len() == 1 { "/complete" } else { "/compare" };
+    let service = Service { url: arguments.url.clone(), path, http: Client::new(), pid: arguments.pid };
     let service = Arc::new(service);
     let bodies = Arc::new(bodies(&arguments)?);
     // What is slow once, and not the next time, is not measured.
     for body in bodies.iter().take(arguments.callers) {
-        service.complete(body, arguments.k).await.context("the first requests")?;
+        service.ask(body, arguments.k).await.context("the first requests")?;
     }
 
     let before = service.process().await?;
@@ -104,7 +106,7 @@ async fn main() -> Result<()> {
                     sent = began + Duration::from_secs_f64(count(number) / rate);
                     tokio::time::sleep_until(sent.into()).await;
                 }
-                let answered = service.complete(&bodies[number % bodies.len()], k).await;
+                let answered = service.ask(&bodies[number % bodies.len()], k).await;
                 outcomes.push(answered.map(|()| sent.elapsed()));
             }
         });
@@ -137,10 +139,12 @@ fn bodies(arguments: &Arguments) -> Result<Vec<Value>> {
             );
             let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
             slots[blank] = Value::Null;
-            bodies.push(json!({
-                "customer": outfit.customer.as_str(), "outfit": slots,
-                "method": arguments.method, "k": arguments.k,
-            }));
+            let mut body = json!({ "customer": outfit.customer.as_str(), "outfit": slots, "k": arguments.k });
+            match &*arguments.methods {
+                [method] => body["method"] = json!(method),
+                methods => body["methods"] = json!(methods),
+            }
+            bodies.push(body);
         }
     }
     ensure!(!bodies.is_empty(), "{} has no outfits", arguments.release.display());
@@ -156,6 +160,7 @@ fn rows<T: Table>(arguments: &Arguments) -> Result<Vec<T>> {
 
 struct Service {
     url: String,
+    path: &'static str,
     http: Client,
     pid: Option<u32>,
 }
@@ -200,17 +205,23 @@ impl Process {
 }
 
 impl Service {
-    /// All is well if there are as many suggestions as were asked for.
-    async fn complete(&self, body: &Value, k: usize) -> Result<()> {
-        let answer = self.http.post(format!("{}/complete", self.url)).json(body).send().await?;
+    /// All is well if there are as many suggestions as were asked for, in each column.
+    async fn ask(&self, body: &Value, k: usize) -> Result<()> {
+        let answer = self.http.post(format!("{}{}", self.url, self.path)).json(body).send().await?;
         let status = answer.status();
         let text = answer.text().await?;
         ensure!(status == 200, "{status}: {text}");
         let answer: Value = serde_json::from_str(&text)?;
-        let blank = &answer["blanks"][0];
-        let found = blank["suggestions"].as_array().map_or(0, Vec::len);
-        let admissible = blank["admissible"].as_u64().context("how many are admissible")?;
-        ensure!(found == k.min(usize::try_from(admissible)?), "{found} suggestions instead of {k}: {text}");
+        let lists = answer["blanks"].as_array().or_else(|| answer["columns"].as_array());
+        let lists = lists.filter(|lists| !lists.is_empty()).context("suggestions")?;
+        for list in lists {
+            let found = list["suggestions"].as_array().map_or(0, Vec::len);
+            let admissible = list["admissible"].as_u64().context("how many are admissible")?;
+            ensure!(
+                found == k.min(usize::try_from(admissible)?),
+                "{found} suggestions instead of {k}: {text}"
+            );
+        }
         Ok(())
     }
 

@@ -24,10 +24,12 @@ from statistics import median
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data/speed"
 RELEASE = DATA / "random"
+SIDE_BY_SIDE = DATA / "side-by-side"
+METHODS = ["none", "c", "np", "gs", "gsu"]
 DOCUMENT = ROOT / "docs/performance.md"
 PICTURE = ROOT / "docs/images/performance.svg"
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
-PORTS = {"atelier": 8190, "fastapi": 8191, "litserve": 8192}
+PORTS = {"fastapi": 8188, "litserve": 8189, "atelier": 8190}
 
 
 def main():
@@ -47,11 +49,12 @@ def main():
             servers += start_peers()
         try:
             found = rounds(arguments, target, servers)
+            side_by_side = compare(arguments, target, Path(scratch))
             start_up = time_start(target, Path(scratch))
         finally:
             for server in servers:
                 server.stop()
-    write(arguments, found, start_up, (load_before, os.getloadavg()[0]))
+    write(arguments, found, side_by_side, start_up, (load_before, os.getloadavg()[0]))
 
 
 class Server:
@@ -87,9 +90,10 @@ def build():
     run = lambda *words: subprocess.run(["cargo", *words], check=True, env=environment)
     run("build", "--release", "-p", "atelier", "--bin", "atelier")
     run("bench", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
-    if not (RELEASE / "release.json").exists():
-        example = ["-p", "atelier-training", "--example", "random_release"]
-        run("run", "--release", *example, "--", "--out", str(RELEASE))
+    for release, methods in [(RELEASE, ["gsu"]), (SIDE_BY_SIDE, METHODS)]:
+        if not (release / "release.json").exists():
+            example = ["-p", "atelier-training", "--example", "random_release"]
+            run("run", "--release", *example, "--", "--out", str(release), "--methods", *methods)
     return Path(environment.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
@@ -100,10 +104,11 @@ def bench(target, name):
 
 
 def start_atelier(target, scratch, name="service", release=("--models", "data/speed", "--release", "random")):
+    PORTS["atelier"] += 1
     log = open(DATA / "atelier.log", "a", encoding="utf-8")
     command = [str(target / "release/atelier"), "--database", f"sqlite:{scratch}/{name}.db", "serve"]
-    # Each customer comes back only after seconds: what is measured is a customer who is known already.
-    address = ["--address", f"127.0.0.1:{PORTS['atelier']}", "--device", "cpu", "--set", "profiles.fresh_ms=60000"]
+    # What is measured is a customer who is known already, however long ago a round before asked for them.
+    address = ["--address", f"127.0.0.1:{PORTS['atelier']}", "--device", "cpu", "--set", "profiles.fresh_ms=3600000"]
     return Server("atelier", command + address + list(release), "/readyz", log)
 
 
@@ -124,6 +129,9 @@ def start_peers():
 def rounds(arguments, target, servers):
     """What each gave in each round, by what it is."""
     found = {}
+    for server in servers:
+        # Every customer once, so that they are known.
+        load(target, server, 64, arguments.requests if server.name == "atelier" else 200)
     for number in range(arguments.rounds):
         print(f"round {number + 1} of {arguments.rounds}", flush=True)
         session = [bench(target, "session"), "--release", str(RELEASE), "--json", "--bench"]
@@ -135,13 +143,31 @@ def rounds(arguments, target, servers):
                 # The peers answer a tenth as fast.
                 requests = arguments.requests if server.name == "atelier" else arguments.requests // 10
                 requests = max(200, requests // 10 if callers == 1 else requests)
-                load = [bench(target, "load"), "--url", server.url, "--release", str(RELEASE), "--json", "--bench"]
-                load += ["--slots", "5", "--callers", str(callers), "--requests", str(requests)]
-                load += ["--pid", str(server.process.pid)]
-                for line in run_lines(load):
-                    found.setdefault((server.name, None, callers), []).append(line)
+                found.setdefault((server.name, None, callers), []).extend(load(target, server, callers, requests))
     return {key: {name: median(line[name] for line in lines) for name in lines[0] if is_number(lines[0][name])}
             for key, lines in found.items()}
+
+
+def load(target, server, callers, requests, release=RELEASE, methods=("gsu",)):
+    command = [bench(target, "load"), "--url", server.url, "--release", str(release), "--json", "--bench"]
+    command += ["--slots", "5", "--callers", str(callers), "--requests", str(requests)]
+    return run_lines(command + ["--methods", ",".join(methods), "--pid", str(server.process.pid)])
+
+
+def compare(arguments, target, scratch):
+    """The median of five methods in one `/compare`, and of one in `/complete`, for one caller."""
+    release = ("--models", "data/speed", "--release", SIDE_BY_SIDE.name)
+    server = start_atelier(target, scratch, SIDE_BY_SIDE.name, release)
+    times = {1: [], len(METHODS): []}
+    try:
+        # One round more, before the others: in it the customers are read from the database.
+        for _ in range(1 + arguments.rounds):
+            for methods in (METHODS, ["gsu"]):
+                lines = load(target, server, 1, arguments.requests // 10, SIDE_BY_SIDE, methods)
+                times[len(methods)] += [line["p50_ms"] for line in lines]
+    finally:
+        server.stop()
+    return {methods: median(found[1:]) for methods, found in times.items()}
 
 
 def run_lines(command):
@@ -155,7 +181,6 @@ def is_number(value):
 
 def time_start(target, scratch):
     """From the command to ready, with the demo release: a new database, and the same again; and its idle memory."""
-    PORTS["atelier"] += 10
     times = []
     for attempt in range(4):
         demo = ("--models", "models", "--release", "demo")
@@ -167,7 +192,7 @@ def time_start(target, scratch):
     return {"first": times[0], "again": median(times[1:]), "resident_mb": resident}
 
 
-def write(arguments, found, start_up, loads):
+def write(arguments, found, side_by_side, start_up, loads):
     bare = {key: value for key, value in found.items() if key[0] == "bare"}
     best_key, best = max(bare.items(), key=lambda item: item[1]["per_cpu_second"])
     lines = [
@@ -192,7 +217,11 @@ def write(arguments, found, start_up, loads):
                      f" {latency:.2f} |")
         if key == best_key or key[0] != "bare":
             bars.append((name, value["per_cpu_second"], key[0]))
+    one, five = side_by_side[1], side_by_side[len(METHODS)]
     lines += [
+        "",
+        f"Five methods in one `/compare`, one caller: {five:.2f} ms, {five / one:.1f} × the {one:.2f} ms of one method in"
+        " `/complete` (medians; wanted: under 5 ×).",
         "",
         "| the demo release | found | wanted |",
         "|---|---|---|",

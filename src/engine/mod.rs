@@ -14,10 +14,12 @@
 //! Must not know HTTP, the database, customers or what an article is beyond its index.
 
 mod choose;
+mod cores;
 mod device;
 mod graph;
 mod head;
 mod inputs;
+mod local;
 mod mask;
 mod metrics;
 mod model;
@@ -38,6 +40,7 @@ pub use model::ModelError;
 pub use queue::{AskError, Promise, QueueState};
 pub use serving::{Answered, LoadError, Serving};
 
+use self::cores::Cores;
 use crate::{http_client::Origin, onnx_runtime::OnnxRuntime, release::Release};
 
 /// A customer's context as models take it: for each feature of the schema the indices of its values,
@@ -108,7 +111,7 @@ pub struct Standing {
 pub struct Settings {
     /// Most threads a method, each with a session of its own that computes on that thread alone: two such
     /// answer more in a second than one session with two threads does. All but the first open their session
-    /// when those before them cannot keep up.
+    /// when those before them cannot keep up. So many cores a run that is alone computes its last layer on.
     pub workers: usize,
     /// Most questions that a session is given at once.
     pub batch: usize,
@@ -122,6 +125,7 @@ pub struct Settings {
 pub struct Engine {
     models: Models,
     settings: Settings,
+    cores: Cores,
     metrics: EngineMetrics,
 }
 
@@ -148,7 +152,8 @@ impl From<Origin> for Models {
 
 impl Engine {
     pub fn new(models: impl Into<Models>, settings: Settings) -> Self {
-        Self { models: models.into(), settings, metrics: EngineMetrics::default() }
+        let (cores, metrics) = (Cores::new(settings.workers), EngineMetrics::default());
+        Self { models: models.into(), settings, cores, metrics }
     }
 
     pub fn settings(&self) -> Settings {

@@ -77,7 +77,7 @@ impl Serving {
             Models::At(origin) => return Self::start_at(&Place::Remote(origin.clone()), engine, release),
         };
         let start = |device| {
-            let place = Place::Local { runtime: onnx_runtime.clone(), device };
+            let place = Place::Local { runtime: onnx_runtime.clone(), device, cores: engine.cores.clone() };
             Self::start_at(&place, engine, Arc::clone(&release))
         };
         let (&last, better) = engine

@@ -3,7 +3,8 @@
 //!
 //! The vector before the layer comes in, one row a question; answers go out. The logits of the whole vocabulary
 //! never exist: a panel of articles at a time is multiplied for the whole batch, what is asked of it is kept, and the
-//! next takes its place. All copies of a model share one table of weights.
+//! next takes its place. All copies of a model share one table of weights. A large table is gone over in parts, by as many
+//! threads as there are cores left.
 //!
 //! Must not know ONNX, sessions or files.
 
@@ -19,7 +20,7 @@ use self::{
     row::Row,
     table::{Part, Table},
 };
-use super::{Answer, Question};
+use super::{Answer, Question, cores::Share};
 
 /// A model's last layer.
 #[derive(Debug)]
@@ -57,19 +58,28 @@ impl Head {
         self.table.inputs() - self.hidden
     }
 
-    /// One answer a question: none where a logit is no finite number.
+    /// One answer a question, computed on a run's share of the cores: none where a logit is no finite number.
     pub(super) fn answer(
         &self,
         hidden: &[f32],
         personas: Option<&[f32]>,
         questions: &[Question],
+        share: &Share<'_>,
     ) -> Vec<Option<Answer>> {
-        let mut rows: Vec<Row<'_>> =
-            questions.iter().map(|question| Row::new(question, self.table.articles())).collect();
         // A model may give personas that its last layer does not take.
         let joined = personas.filter(|_| self.personas() > 0).map(|personas| self.join(hidden, personas));
         let inputs = joined.as_deref().unwrap_or(hidden);
-        self.arch.dispatch(Pass { table: &self.table, inputs, rows: &mut rows });
+        let passes = share.over(self.table.parts(), |parts| {
+            let row = |question| Row::new(question, self.table.articles());
+            let mut rows: Vec<Row<'_>> = questions.iter().map(row).collect();
+            self.arch.dispatch(Pass { table: &self.table, parts, inputs, rows: &mut rows });
+            rows
+        });
+        let mut passes = passes.into_iter();
+        let mut rows = passes.next().expect("a table has a part; this is a bug");
+        for behind in passes {
+            rows.iter_mut().zip(behind).for_each(|(row, behind)| row.absorb(behind));
+        }
         rows.into_iter().map(Row::answer).collect()
     }
 

@@ -2,14 +2,17 @@
 //! before the next panel's take their place.
 #![expect(clippy::inline_always, reason = "what is not inlined falls back to the baseline instructions")]
 
+use std::ops::Range;
+
 use pulp::{Simd, WithSimd};
 
 use super::{row::Row, simd::logits, table::Table};
 
-/// A pass; it leaves the rows with all that was asked of them.
+/// A pass; it leaves the rows with all that was asked of them, as far as these parts of the table tell.
 #[derive(Debug)]
 pub(super) struct Pass<'a, 'q> {
     pub(super) table: &'a Table,
+    pub(super) parts: Range<usize>,
     /// What the layer takes in: one row an answer.
     pub(super) inputs: &'a [f32],
     pub(super) rows: &'a mut [Row<'q>],
@@ -40,25 +43,28 @@ struct Group {
 impl Pass<'_, '_> {
     #[inline(always)]
     fn run<S: Simd, const VECTORS: usize>(self, simd: S, sizes: &[usize]) {
-        let Self { table, inputs, rows } = self;
+        let Self { table, parts, inputs, rows } = self;
         let width = table.inputs();
         for (row, inputs) in rows.iter_mut().zip(inputs.chunks_exact(width)) {
             let (inputs, _) = inputs.as_chunks::<1>();
             row.look_up(simd, |panel| logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]);
         }
         let groups = groups(rows.len(), sizes, inputs, width);
-        for (place, panel) in table.panels().enumerate() {
-            for Group { first, rows: count, inputs } in &groups {
-                let rows = &mut rows[*first..][..*count];
-                match count {
-                    12 => step::<S, 12, VECTORS>(simd, place, panel, inputs, rows),
-                    8 => step::<S, 8, VECTORS>(simd, place, panel, inputs, rows),
-                    4 => step::<S, 4, VECTORS>(simd, place, panel, inputs, rows),
-                    3 => step::<S, 3, VECTORS>(simd, place, panel, inputs, rows),
-                    2 => step::<S, 2, VECTORS>(simd, place, panel, inputs, rows),
-                    _ => step::<S, 1, VECTORS>(simd, place, panel, inputs, rows),
+        for part in parts {
+            for (place, panel) in table.panels(part) {
+                for Group { first, rows: count, inputs } in &groups {
+                    let rows = &mut rows[*first..][..*count];
+                    match count {
+                        12 => step::<S, 12, VECTORS>(simd, place, panel, inputs, rows),
+                        8 => step::<S, 8, VECTORS>(simd, place, panel, inputs, rows),
+                        4 => step::<S, 4, VECTORS>(simd, place, panel, inputs, rows),
+                        3 => step::<S, 3, VECTORS>(simd, place, panel, inputs, rows),
+                        2 => step::<S, 2, VECTORS>(simd, place, panel, inputs, rows),
+                        _ => step::<S, 1, VECTORS>(simd, place, panel, inputs, rows),
+                    }
                 }
             }
+            rows.iter_mut().for_each(Row::end_part);
         }
     }
 }

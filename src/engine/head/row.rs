@@ -24,12 +24,22 @@ pub(super) struct Row<'q> {
     /// The articles asked for by name, and how many who may be suggested stand before each.
     asked: Vec<(Contender, usize)>,
     best: Best,
-    /// The largest logit so far: what all exponentials are taken less of.
+    /// The largest logit of this part so far: what all its exponentials are taken less of.
     highest: f32,
     all: Sum,
     admissible: Sum,
+    /// The parts that went by, in their order.
+    ended: Vec<Ended>,
     /// Nought, unless a logit was no finite number.
     taint: [f32; LANES],
+}
+
+/// What a part adds up to, as exponentials less of its largest logit.
+#[derive(Debug)]
+struct Ended {
+    highest: f32,
+    all: f64,
+    admissible: f64,
 }
 
 /// Σ exp(logit − highest), lane by lane and then in double precision.
@@ -61,6 +71,7 @@ impl<'q> Row<'q> {
             highest: f32::NEG_INFINITY,
             all: Sum::default(),
             admissible: Sum::default(),
+            ended: Vec::new(),
             taint: [0.0; LANES],
         }
     }
@@ -174,14 +185,43 @@ impl<'q> Row<'q> {
         }
     }
 
+    pub(super) fn end_part(&mut self) {
+        let total = |sum: &mut Sum| {
+            sum.flush();
+            std::mem::take(sum).total
+        };
+        let highest = std::mem::replace(&mut self.highest, f32::NEG_INFINITY);
+        self.ended.push(Ended {
+            highest,
+            all: total(&mut self.all),
+            admissible: total(&mut self.admissible),
+        });
+    }
+
+    /// Takes in what the same row became over the parts behind this one's.
+    pub(super) fn absorb(&mut self, behind: Self) {
+        for Contender { logit, article } in behind.best.sorted() {
+            self.best.offer(article, logit);
+        }
+        for ((_, above), (_, more)) in self.asked.iter_mut().zip(behind.asked) {
+            *above += more;
+        }
+        self.ended.extend(behind.ended);
+        for (taint, more) in self.taint.iter_mut().zip(behind.taint) {
+            *taint += more;
+        }
+    }
+
     /// None where a logit was no finite number.
-    pub(super) fn answer(mut self) -> Option<Answer> {
-        self.all.flush();
-        self.admissible.flush();
-        if !self.highest.is_finite() || self.taint.iter().any(|taint| *taint != 0.0) {
+    pub(super) fn answer(self) -> Option<Answer> {
+        let highest = self.ended.iter().map(|part| part.highest).fold(f32::NEG_INFINITY, f32::max);
+        if !highest.is_finite() || self.taint.iter().any(|taint| *taint != 0.0) {
             return None;
         }
-        let (highest, total) = (self.highest, self.all.total);
+        let over_all = |of: fn(&Ended) -> f64| -> f64 {
+            self.ended.iter().map(|part| of(part) * f64::from(part.highest - highest).exp()).sum()
+        };
+        let (total, admissible) = (over_all(|part| part.all), over_all(|part| part.admissible));
         let probability = |logit: f32| f64::from(logit - highest).exp() / total;
         let candidate = |Contender { logit, article }| Candidate { article, probability: probability(logit) };
         let standing = |(asked, above): (Contender, usize)| Standing {
@@ -193,7 +233,7 @@ impl<'q> Row<'q> {
             top: self.best.sorted().into_iter().map(candidate).collect(),
             of: self.asked.into_iter().map(standing).collect(),
             admissible: mask.map_or(self.articles, crate::engine::Mask::count),
-            admissible_probability: mask.map_or(1.0, |_| (self.admissible.total / total).min(1.0)),
+            admissible_probability: mask.map_or(1.0, |_| (admissible / total).min(1.0)),
             personas: None,
             steps: None,
         })

@@ -4,6 +4,9 @@ use memmap2::MmapMut;
 
 /// Articles whose logits are made together: half a word of a [`Mask`](crate::engine::Mask).
 pub(super) const PANEL: usize = 32;
+/// Panels of a part. What is added up begins anew with each part, whoever computes it, so that an answer is the same to
+/// the bit on one core and on many.
+const PART: usize = 256;
 /// What an article that is none weighs in the last panel: far below every logit, and still a number.
 const NOBODY: f32 = -1e30;
 
@@ -64,8 +67,13 @@ impl Table {
         self.inputs
     }
 
-    pub(super) fn panels(&self) -> impl Iterator<Item = &[f32]> {
-        self.numbers().chunks_exact(self.panel_length())
+    pub(super) fn parts(&self) -> usize {
+        self.articles.div_ceil(PART * PANEL)
+    }
+
+    /// The panels of a part, with their places among all.
+    pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[f32])> {
+        self.numbers().chunks_exact(self.panel_length()).enumerate().skip(part * PART).take(PART)
     }
 
     pub(super) fn panel(&self, place: usize) -> &[f32] {
@@ -86,6 +94,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn parts_hold_each_panel_once() {
+        for (articles, expected) in [(1, vec![1]), (8192, vec![256]), (8193, vec![256, 1])] {
+            let table = Table::new(&vec![0.0; articles], &[]);
+            let parts = (0..table.parts()).map(|part| table.panels(part));
+            assert_eq!(parts.clone().map(Iterator::count).collect::<Vec<_>>(), expected);
+            assert!(parts.flatten().map(|(place, _)| place).eq(0..articles.div_ceil(PANEL)));
+        }
+    }
+
+    #[test]
     fn each_weight_has_its_place() {
         let number = |article: usize, input: usize| f32::from(u16::try_from(article * 10 + input).unwrap());
         for articles in [1, 31, 32, 33, 70] {
@@ -99,8 +117,8 @@ mod tests {
             let parts = [Part { weights: &wide, columns: 3 }, Part { weights: &narrow, columns: 2 }];
             let table = Table::new(&bias, &parts);
             assert_eq!((table.articles(), table.inputs()), (articles, 5));
-            assert_eq!(table.panels().count(), articles.div_ceil(PANEL));
-            for (place, panel) in table.panels().enumerate() {
+            assert_eq!((table.parts(), table.panels(0).count()), (1, articles.div_ceil(PANEL)));
+            for (place, panel) in table.panels(0) {
                 assert_eq!(panel, table.panel(place));
                 for lane in 0..PANEL {
                     let article = place * PANEL + lane;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use pulp::WithSimd;
 
 use super::*;
-use crate::engine::{Mask, choose::choose};
+use crate::engine::{Mask, choose::choose, cores::Cores};
 
 const HIDDEN: usize = 24;
 const PERSONAS: usize = 8;
@@ -92,7 +92,7 @@ fn answers(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answe
     let mut rows: Vec<Row<'_>> =
         case.questions.iter().map(|question| Row::new(question, head.table.articles())).collect();
     let inputs = joined.as_deref().unwrap_or(&case.hidden);
-    dispatch(Pass { table: &head.table, inputs, rows: &mut rows });
+    dispatch(Pass { table: &head.table, parts: 0..head.table.parts(), inputs, rows: &mut rows });
     rows.into_iter().map(Row::answer).collect()
 }
 
@@ -123,7 +123,12 @@ fn holds(case: &Case) {
         .map(|(logits, question)| choose(logits, question).unwrap())
         .collect();
     let mut found = vec![
-        Head::new(&case.weights).answer(&case.hidden, case.mixes.as_deref(), &case.questions),
+        Head::new(&case.weights).answer(
+            &case.hidden,
+            case.mixes.as_deref(),
+            &case.questions,
+            &Cores::new(1).begin(),
+        ),
         answers(case, |pass| pass.with_simd(pulp::Scalar::new())),
     ];
     #[cfg(target_arch = "x86_64")]
@@ -172,12 +177,34 @@ fn a_large_vocabulary_is_no_different() {
 fn rows_of_a_batch_do_not_know_each_other() {
     let case = case(500, 29, false, 3, 20);
     let head = Head::new(&case.weights);
-    let together = head.answer(&case.hidden, None, &case.questions);
+    let together = head.answer(&case.hidden, None, &case.questions, &Cores::new(1).begin());
     for (row, together) in together.iter().enumerate() {
         let hidden = &case.hidden[row * HIDDEN..][..HIDDEN];
-        let alone = head.answer(hidden, None, &case.questions[row..=row]);
+        let alone = head.answer(hidden, None, &case.questions[row..=row], &Cores::new(1).begin());
         assert_eq!(alone[0], *together, "to the bit");
     }
+}
+
+#[test]
+fn on_many_threads_it_is_the_same_to_the_bit() {
+    // The last part has one article. It and the first are as likely as each other, and more than all others.
+    let mut case = case(3 * 8192 + 1, 5, false, 11, 20);
+    let last = 3 * 8192;
+    case.weights.vocabulary.copy_within(..HIDDEN, last * HIDDEN);
+    (case.weights.bias[0], case.weights.bias[last]) = (99.0, 99.0);
+    let answers = |case: &Case, threads: usize| {
+        let head = Head::new(&case.weights);
+        assert_eq!(head.table.parts(), 4);
+        head.answer(&case.hidden, case.mixes.as_deref(), &case.questions, &Cores::new(threads).begin())
+    };
+    let alone = answers(&case, 1);
+    let best: Vec<u32> = alone[0].as_ref().unwrap().top.iter().map(|best| best.article).take(2).collect();
+    assert_eq!(best, [0, 3 * 8192], "of equals the first");
+    for threads in [2, 3, 4, 9] {
+        assert_eq!(answers(&case, threads), alone, "{threads} threads");
+    }
+    case.weights.bias[last] = f32::NAN;
+    assert!(answers(&case, 4).iter().all(Option::is_none), "the last thread's is no number");
 }
 
 #[test]
@@ -185,12 +212,22 @@ fn what_is_no_number_is_no_answer() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut case = case(100, 14, true, 5, 3);
         case.hidden[HIDDEN + 3] = bad;
-        let found = Head::new(&case.weights).answer(&case.hidden, case.mixes.as_deref(), &case.questions);
+        let found = Head::new(&case.weights).answer(
+            &case.hidden,
+            case.mixes.as_deref(),
+            &case.questions,
+            &Cores::new(1).begin(),
+        );
         assert_eq!(found.iter().map(Option::is_none).collect::<Vec<_>>()[..3], [false, true, false]);
         assert!(found[2..].iter().all(Option::is_some));
         case.hidden[HIDDEN + 3] = 0.0;
         case.weights.vocabulary[99 * HIDDEN] = bad;
-        let found = Head::new(&case.weights).answer(&case.hidden, case.mixes.as_deref(), &case.questions);
+        let found = Head::new(&case.weights).answer(
+            &case.hidden,
+            case.mixes.as_deref(),
+            &case.questions,
+            &Cores::new(1).begin(),
+        );
         assert!(found.iter().all(Option::is_none));
     }
 }

@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""Makes of a data folder another, in which one thing is different: to ask why methods rank as they do.
+
+    python3 training/vary.py --data data/fifth --shuffle-contexts --out data/fifth-shuffled
+    python3 training/vary.py --data data/fifth --outfits 19000 --out data/fifth-less
+    python3 training/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
+
+--shuffle-contexts gives each outfit the customer and the occasion of another one of its split: all that a context can
+say of an outfit is gone, and nothing else. --outfits keeps so many outfits to learn from, the first ones. --noise puts
+in the place of so great a share of the articles to learn from another of their type, the more often the more often it
+is worn. The outfits that are measured are those of the first folder but for the first of these. The same arguments
+write the same bytes.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="a folder of JSON Lines")
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--shuffle-contexts", action="store_true")
+    what.add_argument("--outfits", type=int)
+    what.add_argument("--noise", type=float)
+    options = parser.parse_args()
+    if options.out.exists():
+        sys.exit(f"{options.out} is there already; name another folder, or take it away")
+    files = {name: options.data / name for name in ("outfits.jsonl", "articles.jsonl", "customers.jsonl", "schema.toml")}
+    if missing := [str(file) for file in files.values() if not file.exists()]:
+        sys.exit(f"{', '.join(missing)}: not there; --data is a folder that `synthesise --format jsonl` wrote")
+    outfits = rows(files["outfits.jsonl"])
+    draw = random.Random(options.seed)
+    if options.shuffle_contexts:
+        shuffle_contexts(outfits, draw)
+    elif options.outfits is not None:
+        outfits = fewer(outfits, options.outfits)
+    else:
+        add_noise(outfits, rows(files["articles.jsonl"]), options.noise, draw)
+    options.out.mkdir(parents=True)
+    for name in list(files)[1:]:
+        shutil.copyfile(files[name], options.out / name)
+    with open(options.out / "outfits.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(outfit, ensure_ascii=False, separators=(",", ":")) + "\n" for outfit in outfits)
+
+
+def rows(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def shuffle_contexts(outfits, draw):
+    by_split = defaultdict(list)
+    for outfit in outfits:
+        by_split[outfit["split"]].append(outfit)
+    for split in by_split.values():
+        contexts = [(outfit["customer"], outfit.get("features", {})) for outfit in split]
+        draw.shuffle(contexts)
+        for outfit, (customer, features) in zip(split, contexts):
+            outfit["customer"], outfit["features"] = customer, features
+
+
+def fewer(outfits, wanted):
+    train = [outfit for outfit in outfits if outfit["split"] == "train"]
+    if not 0 < wanted <= len(train):
+        sys.exit(f"--outfits is from 1 to {len(train)}, not {wanted}")
+    return train[:wanted] + [outfit for outfit in outfits if outfit["split"] != "train"]
+
+
+def add_noise(outfits, articles, share, draw):
+    if not 0 < share <= 1:
+        sys.exit(f"--noise is a share, above 0 and up to 1, not {share}")
+    type_of = {article["id"]: article["type"] for article in articles}
+    train = [outfit for outfit in outfits if outfit["split"] == "train"]
+    worn = defaultdict(Counter)
+    for outfit in train:
+        for article in outfit["articles"]:
+            worn[type_of[article]][article] += 1
+    kinds = {kind: (list(counts), list(counts.values())) for kind, counts in worn.items()}
+    for outfit in train:
+        for place, article in enumerate(outfit["articles"]):
+            if draw.random() < share:
+                outfit["articles"][place] = draw.choices(*kinds[type_of[article]])[0]
+
+
+if __name__ == "__main__":
+    main()
