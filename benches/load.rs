@@ -1,6 +1,6 @@
 //! Load on a running service: so many `POST /complete` (with several methods: `/compare`) from so many callers, with
-//! the demo release's own outfits. Says how many were answered a second and how long they took; anything but a whole answer is an
-//! error, and one error makes the run fail.
+//! the demo release's own outfits. Says how many were answered a second and how long they took; anything but a whole
+//! answer is an error, and one error makes the run fail.
 //!
 //! ```sh
 //! cargo run --release -- --database sqlite:/tmp/load.db serve &

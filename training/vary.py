@@ -8,8 +8,8 @@
 --shuffle-contexts gives each outfit the customer and the occasion of another one of its split: all that a context can
 say of an outfit is gone, and nothing else. --outfits keeps so many outfits to learn from, the first ones. --noise puts
 in the place of so great a share of the articles to learn from another of their type, the more often the more often it
-is worn. The outfits that are measured are those of the first folder but for the first of these. The same arguments
-write the same bytes.
+is worn. Outfits to learn from include those that `fit` sets aside for development. Validation outfits stay as they
+are, except that --shuffle-contexts is for them, too. The same arguments write the same bytes.
 """
 
 import argparse
@@ -44,21 +44,28 @@ def main():
         outfits = fewer(outfits, options.outfits)
     else:
         add_noise(outfits, rows(files["articles.jsonl"]), options.noise, draw)
-    options.out.mkdir(parents=True)
+    half = options.out.with_name(options.out.name + ".part")
+    shutil.rmtree(half, ignore_errors=True)
+    half.mkdir(parents=True)
     for name in list(files)[1:]:
-        shutil.copyfile(files[name], options.out / name)
-    with open(options.out / "outfits.jsonl", "w", encoding="utf-8") as file:
+        shutil.copyfile(files[name], half / name)
+    with open(half / "outfits.jsonl", "w", encoding="utf-8") as file:
         file.writelines(json.dumps(outfit, ensure_ascii=False, separators=(",", ":")) + "\n" for outfit in outfits)
+    half.rename(options.out)
 
 
 def rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def is_to_learn_from(outfit):
+    return outfit.get("split", "train") == "train"
+
+
 def shuffle_contexts(outfits, draw):
     by_split = defaultdict(list)
     for outfit in outfits:
-        by_split[outfit["split"]].append(outfit)
+        by_split[is_to_learn_from(outfit)].append(outfit)
     for split in by_split.values():
         contexts = [(outfit["customer"], outfit.get("features", {})) for outfit in split]
         draw.shuffle(contexts)
@@ -67,26 +74,32 @@ def shuffle_contexts(outfits, draw):
 
 
 def fewer(outfits, wanted):
-    train = [outfit for outfit in outfits if outfit["split"] == "train"]
+    train = [outfit for outfit in outfits if is_to_learn_from(outfit)]
     if not 0 < wanted <= len(train):
         sys.exit(f"--outfits is from 1 to {len(train)}, not {wanted}")
-    return train[:wanted] + [outfit for outfit in outfits if outfit["split"] != "train"]
+    return train[:wanted] + [outfit for outfit in outfits if not is_to_learn_from(outfit)]
 
 
 def add_noise(outfits, articles, share, draw):
     if not 0 < share <= 1:
         sys.exit(f"--noise is a share, above 0 and up to 1, not {share}")
     type_of = {article["id"]: article["type"] for article in articles}
-    train = [outfit for outfit in outfits if outfit["split"] == "train"]
+    train = [outfit for outfit in outfits if is_to_learn_from(outfit)]
     worn = defaultdict(Counter)
     for outfit in train:
         for article in outfit["articles"]:
             worn[type_of[article]][article] += 1
     kinds = {kind: (list(counts), list(counts.values())) for kind, counts in worn.items()}
     for outfit in train:
-        for place, article in enumerate(outfit["articles"]):
+        worn_together = outfit["articles"]
+        for place, article in enumerate(worn_together):
             if draw.random() < share:
-                outfit["articles"][place] = draw.choices(*kinds[type_of[article]])[0]
+                others, counts = kinds[type_of[article]]
+                if set(others) <= set(worn_together):
+                    continue
+                while (other := draw.choices(others, counts)[0]) in worn_together:
+                    pass
+                worn_together[place] = other
 
 
 if __name__ == "__main__":

@@ -67,6 +67,11 @@ impl PartialOrd for Contender {
     }
 }
 
+/// The answers in rows of all logits.
+pub(super) fn choose_each(logits: &[f32], articles: usize, questions: &[Question]) -> Vec<Option<Answer>> {
+    logits.chunks_exact(articles).zip(questions).map(|(logits, question)| choose(logits, question)).collect()
+}
+
 /// None where the model answered with something that is no number.
 pub(super) fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
     let highest = largest(logits);

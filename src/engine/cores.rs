@@ -1,9 +1,10 @@
-//! The cores that an engine's models compute on: runs that go on at once share them.
+//! The cores that an engine's models compute on. A run has that of its own thread; those that are free when it comes
+//! to work that can be shared help it.
 
 use std::{
     ops::Range,
     sync::{
-        Arc,
+        Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
 };
@@ -12,93 +13,147 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Clones are of the same cores.
 #[derive(Debug, Clone)]
-pub(super) struct Cores {
+pub(super) struct Cores(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
     all: usize,
-    runs: Arc<AtomicUsize>,
-    /// Threads that help a run's own: one less than there are cores.
-    helpers: Option<Arc<ThreadPool>>,
+    /// Runs that go on, and threads that help them.
+    busy: AtomicUsize,
+    /// One thread less than there are cores, from when they are first needed: none where none are to be had.
+    helpers: OnceLock<Option<ThreadPool>>,
 }
 
 impl Cores {
-    /// Where no further threads are to be had, each run has the core of its own thread.
     pub(super) fn new(all: usize) -> Self {
-        let pool = || {
-            let name = |number| format!("model-help-{number}");
-            ThreadPoolBuilder::new().num_threads(all - 1).thread_name(name).build().ok()
-        };
-        let helpers = if all > 1 { pool().map(Arc::new) } else { None };
-        Self { all, runs: Arc::default(), helpers }
+        Self(Arc::new(Shared { all, busy: AtomicUsize::new(0), helpers: OnceLock::new() }))
     }
 
     /// A run begins; it ends when what is given is dropped.
     pub(super) fn begin(&self) -> Share<'_> {
-        self.runs.fetch_add(1, Ordering::Relaxed);
-        Share(self)
+        self.0.busy.fetch_add(1, Ordering::Relaxed);
+        Share { _core: Busy(&self.0.busy, 1), cores: self }
+    }
+
+    /// As many as are free, but no more than so many.
+    fn take(&self, most: usize) -> Busy<'_> {
+        let Shared { all, busy, .. } = &*self.0;
+        let free = |busy: usize| all.saturating_sub(busy).min(most);
+        let before = busy.update(Ordering::Relaxed, Ordering::Relaxed, |busy| busy + free(busy));
+        Busy(busy, free(before))
+    }
+
+    fn helpers(&self) -> Option<&ThreadPool> {
+        let start = || {
+            let name = |number| format!("model-help-{number}");
+            let pool = ThreadPoolBuilder::new().num_threads(self.0.all - 1).thread_name(name).build();
+            pool.inspect_err(
+                |error| tracing::warn!(%error, "no threads that help models: each computes alone"),
+            )
+            .ok()
+        };
+        self.0.helpers.get_or_init(start).as_ref()
     }
 }
 
-/// A run's share of the cores.
+/// Cores in use, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Share<'a>(&'a Cores);
+struct Busy<'a>(&'a AtomicUsize, usize);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(self.1, Ordering::Relaxed);
+    }
+}
+
+/// A run's share of the cores: its own thread's, and what is free.
+#[derive(Debug)]
+pub(super) struct Share<'a> {
+    _core: Busy<'a>,
+    cores: &'a Cores,
+}
 
 impl Share<'_> {
-    /// Goes over so many parts on all cores that are left for this run, each of which takes consecutive ones; what they
-    /// make of them, in the parts' order.
+    /// Goes over so many parts on the run's own core and all that are free, each of which takes consecutive ones; what
+    /// they make of them, in the parts' order. Nobody waits for a core: who is counted as free has nothing else to do.
     pub(super) fn over<T: Send>(&self, parts: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
-        let each = parts.div_ceil(self.cores()).max(1);
-        let ranges = (0..parts).step_by(each).map(|first| first..parts.min(first + each));
-        let mut made: Vec<(Range<usize>, Option<T>)> = ranges.map(|range| (range, None)).collect();
-        match (&self.0.helpers, &mut *made) {
-            (Some(helpers), [(own, first), others @ ..]) if !others.is_empty() => {
-                helpers.in_place_scope(|scope| {
-                    for (range, made) in others {
-                        scope.spawn(|_| *made = Some(work(range.clone())));
-                    }
-                    *first = Some(work(own.clone()));
-                });
+        let taken = self.cores.take(parts.saturating_sub(1));
+        let helpers = if taken.1 == 0 { None } else { self.cores.helpers() };
+        let Some(helpers) = helpers else { return vec![work(0..parts)] };
+        let each = parts.div_ceil(taken.1 + 1);
+        let behind = (each..parts).step_by(each).map(|first| first..parts.min(first + each));
+        let mut behind: Vec<(Range<usize>, Option<T>)> = behind.map(|range| (range, None)).collect();
+        let first = helpers.in_place_scope(|scope| {
+            for (range, made) in &mut behind {
+                scope.spawn(|_| *made = Some(work(range.clone())));
             }
-            (_, all) => all.iter_mut().for_each(|(range, made)| *made = Some(work(range.clone()))),
-        }
-        made.into_iter().filter_map(|(_, made)| made).collect()
-    }
-
-    /// How many it may use now, its own thread's included: as many as each run that goes on may.
-    fn cores(&self) -> usize {
-        (self.0.all / self.0.runs.load(Ordering::Relaxed).max(1)).max(1)
-    }
-}
-
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        self.0.runs.fetch_sub(1, Ordering::Relaxed);
+            work(0..each)
+        });
+        let made =
+            |(_, made): (Range<usize>, Option<T>)| made.expect("the scope waits for all; this is a bug");
+        std::iter::once(first).chain(behind.into_iter().map(made)).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        panic::{AssertUnwindSafe, catch_unwind},
+        sync::Barrier,
+        thread,
+    };
+
     use super::*;
 
     #[test]
-    fn runs_share_them_and_each_has_one() {
-        let cores = Cores::new(4);
-        let first = cores.begin();
-        assert_eq!(first.cores(), 4);
-        let others: Vec<Share<'_>> = (0..5).map(|_| cores.begin()).collect();
-        assert_eq!((first.cores(), others[4].cores()), (1, 1));
-        drop(others);
-        let second = cores.begin();
-        assert_eq!((first.cores(), second.cores()), (2, 2));
-    }
-
-    #[test]
     fn each_part_is_gone_over_once_and_in_order() {
-        for cores in 1..6 {
-            let cores = Cores::new(cores);
-            for parts in 0..12 {
+        for all in 1..6 {
+            let cores = Cores::new(all);
+            for parts in 1..12 {
                 let made = cores.begin().over(parts, Iterator::collect::<Vec<_>>);
-                assert!(made.len() <= cores.all, "{made:?}");
+                assert!(made.len() <= all, "{made:?}");
                 assert!(made.concat().into_iter().eq(0..parts));
             }
         }
+    }
+
+    #[test]
+    fn only_cores_that_are_free_help() {
+        let cores = Cores::new(4);
+        let shares = |run: &Share<'_>| run.over(8, |range| range.len());
+        let first = cores.begin();
+        assert_eq!(shares(&first), [2, 2, 2, 2]);
+        let second = cores.begin();
+        assert_eq!(shares(&first), [3, 3, 2], "a core is the other's");
+        let others = [cores.begin(), cores.begin(), cores.begin()];
+        assert_eq!(shares(&first), [8], "more runs than cores");
+        drop(others);
+        // While one has taken what was free, another computes alone, and waits for nobody.
+        let (taken, done) = (&Barrier::new(4), &Barrier::new(4));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let shares = first.over(3, |range| {
+                    taken.wait();
+                    done.wait();
+                    range.len()
+                });
+                assert_eq!(shares, [1, 1, 1]);
+            });
+            taken.wait();
+            assert_eq!(shares(&second), [8]);
+            done.wait();
+        });
+        assert_eq!(shares(&second), [3, 3, 2]);
+    }
+
+    #[test]
+    fn a_run_that_panics_leaves_the_cores_free() {
+        let cores = Cores::new(4);
+        for place in [0, 5] {
+            let run = cores.begin();
+            let panics = |range: Range<usize>| assert!(!range.contains(&place), "as it should");
+            assert!(catch_unwind(AssertUnwindSafe(|| run.over(6, panics))).is_err());
+        }
+        assert_eq!(cores.begin().over(4, |range| range.len()), [1, 1, 1, 1]);
     }
 }

@@ -1,8 +1,8 @@
 //! A model in a session of this process.
 //!
 //! On a CPU a file that our exporter wrote is served in two parts: ONNX Runtime computes its trunk, the
-//! [`head`](super::head) what comes behind. On other devices, and where a file came from elsewhere, ONNX Runtime computes
-//! all of it.
+//! [`head`](super::head) what comes behind. On other devices, and where a file came from elsewhere, ONNX Runtime
+//! computes all of it.
 
 use std::{
     fs,
@@ -17,11 +17,12 @@ use ort::{
 
 use super::{
     Answer, Device, ModelError, Question,
+    choose::choose_each,
     cores::Cores,
     graph,
     head::Head,
     inputs::Inputs,
-    model::{Expected, Gives, Outputs, choose_each},
+    model::{Expected, Gives, Outputs},
     surface::Port,
     weights,
 };

@@ -4,9 +4,9 @@
 //! customer's context, who may be suggested); an [`Answer`] goes out: the best of those who may be, and
 //! how likely they are. Questions to one method wait in one bounded queue; OS threads that own their
 //! sessions take from it as many as fit a batch whenever they are free, so batches fill while models
-//! are busy, without a timer. Choosing happens on those threads too, outside the graph: V-wide logits never
-//! leave them, and where `head` computes a model's last layer they never exist. Instead of a session a thread may own
-//! a connection to a server that has the same model.
+//! are busy, without a timer. Choosing happens there too, outside the graph: V-wide logits never leave those threads,
+//! and where `head` computes a model's last layer they never exist; `cores` that are free help with that. Instead of
+//! a session a thread may own a connection to a server that has the same model.
 //!
 //! A [`Serving`] is a release with all its methods loaded. It is shared; when the last request that holds
 //! it is answered its threads end and its models are freed.
@@ -31,7 +31,7 @@ mod surface;
 mod weights;
 mod worker;
 
-use std::{path::Path, sync::Arc};
+use std::{num::NonZero, path::Path, sync::Arc, thread};
 
 pub use device::{Device, DeviceChoice};
 pub use mask::Mask;
@@ -111,7 +111,8 @@ pub struct Standing {
 pub struct Settings {
     /// Most threads a method, each with a session of its own that computes on that thread alone: two such
     /// answer more in a second than one session with two threads does. All but the first open their session
-    /// when those before them cannot keep up. So many cores a run that is alone computes its last layer on.
+    /// when those before them cannot keep up. So many cores at most compute a run's last
+    /// layer.
     pub workers: usize,
     /// Most questions that a session is given at once.
     pub batch: usize,
@@ -152,7 +153,9 @@ impl From<Origin> for Models {
 
 impl Engine {
     pub fn new(models: impl Into<Models>, settings: Settings) -> Self {
-        let (cores, metrics) = (Cores::new(settings.workers), EngineMetrics::default());
+        // Threads beyond the machine's cores would only take them from each other.
+        let here = thread::available_parallelism().map_or(1, NonZero::get);
+        let (cores, metrics) = (Cores::new(settings.workers.min(here)), EngineMetrics::default());
         Self { models: models.into(), settings, cores, metrics }
     }
 

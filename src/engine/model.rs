@@ -1,6 +1,8 @@
-//! One model, checked against the contract of a release: an ONNX file open in a session, or the same model at a server.
+//! One model, checked against the contract of a release: an ONNX file open in a session, or the same model at a
+//! server.
 //!
-//! Where a [`head`](super::head) computes the last layer, it chooses as well; else all logits come, and are chosen from.
+//! Where a [`head`](super::head) computes the last layer, it chooses as well; else all logits come, and are chosen
+//! from.
 
 use std::{
     io,
@@ -10,7 +12,7 @@ use std::{
 };
 
 use super::{
-    Answer, Context, Device, Question, choose::choose, cores::Cores, head::Head, inputs::Inputs,
+    Answer, Context, Device, Question, choose::choose_each, cores::Cores, head::Head, inputs::Inputs,
     local::Local, remote::Remote, surface::Surface,
 };
 use crate::{
@@ -262,9 +264,4 @@ impl Model {
         }
         self.answer(&questions[..1], deadline)?.remove(0).map(drop)
     }
-}
-
-/// The answers in rows of all logits.
-pub(super) fn choose_each(logits: &[f32], articles: usize, questions: &[Question]) -> Vec<Option<Answer>> {
-    logits.chunks_exact(articles).zip(questions).map(|(logits, question)| choose(logits, question)).collect()
 }

@@ -77,7 +77,7 @@ fn main() -> Result<()> {
         format: FORMAT,
         name: name.to_owned(),
         created: "2026-11-21T00:00:00Z".to_owned(),
-        commands: vec![format!("random_release --out {name} --articles {}", arguments.articles)],
+        commands: vec![command(&arguments, name)],
         data: DataSource { name: "random weights".to_owned(), fingerprint: "none".to_owned() },
         schema: SCHEMA.to_owned(),
         articles: "articles.jsonl".to_owned(),
@@ -90,6 +90,15 @@ fn main() -> Result<()> {
     ensure!(release.vocabulary().len() == arguments.articles, "as many articles as were asked for");
     println!("{}", out.display());
     Ok(())
+}
+
+/// What makes the same release again.
+fn command(Arguments { articles, customers, outfits, methods, .. }: &Arguments, name: &str) -> String {
+    let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+    format!(
+        "random_release --out {name} --articles {articles} --customers {customers} --outfits {outfits} --methods {}",
+        methods.join(" ")
+    )
 }
 
 /// Each customer's features by the schema's indices, in its order.

@@ -3,8 +3,8 @@
 //!
 //! The vector before the layer comes in, one row a question; answers go out. The logits of the whole vocabulary
 //! never exist: a panel of articles at a time is multiplied for the whole batch, what is asked of it is kept, and the
-//! next takes its place. All copies of a model share one table of weights. A large table is gone over in parts, by as many
-//! threads as there are cores left.
+//! next takes its place. All copies of a model share one table of weights. A large table is gone over in parts, by the
+//! cores that are free.
 //!
 //! Must not know ONNX, sessions or files.
 

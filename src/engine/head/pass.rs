@@ -47,7 +47,9 @@ impl Pass<'_, '_> {
         let width = table.inputs();
         for (row, inputs) in rows.iter_mut().zip(inputs.chunks_exact(width)) {
             let (inputs, _) = inputs.as_chunks::<1>();
-            row.look_up(simd, |panel| logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]);
+            row.look_up(simd, parts.start == 0, |panel| {
+                logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]
+            });
         }
         let groups = groups(rows.len(), sizes, inputs, width);
         for part in parts {

@@ -76,13 +76,18 @@ impl<'q> Row<'q> {
         }
     }
 
-    /// Finds the logits of those asked for by name, before the pass: their ranks are counted on the way.
+    /// Finds the logits of those asked for by name, before the pass: their ranks are counted on the way. Behind the
+    /// first parts that is all they are needed for.
     #[inline(always)]
     pub(super) fn look_up<S: Simd, const VECTORS: usize>(
         &mut self,
         _simd: S,
+        first: bool,
         panel: impl Fn(usize) -> [S::f32s; VECTORS],
     ) {
+        if !first && !self.question.ranks {
+            return;
+        }
         for &article in &self.question.of {
             let place = article as usize;
             let logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];

@@ -4,8 +4,8 @@ use memmap2::MmapMut;
 
 /// Articles whose logits are made together: half a word of a [`Mask`](crate::engine::Mask).
 pub(super) const PANEL: usize = 32;
-/// Panels of a part. What is added up begins anew with each part, whoever computes it, so that an answer is the same to
-/// the bit on one core and on many.
+/// Panels of a part. What is added up begins anew with each part, whoever computes it, so that an answer is the same
+/// to the bit on one core and on many.
 const PART: usize = 256;
 /// What an article that is none weighs in the last panel: far below every logit, and still a number.
 const NOBODY: f32 = -1e30;
