@@ -222,7 +222,7 @@ def write(arguments, found, side_by_side, start_up, loads):
     lines += [
         "",
         f"Five methods in one `/compare`, one caller: {five:.2f} ms, {five / one:.1f} × the {one:.2f} ms that one takes in"
-        " `/complete`, as a mean of the five (wanted: under 5 ×; each is computed on a core of its own).",
+        " `/complete`, as a mean of the five (wanted: under 5 ×).",
         "",
         "| the demo release | found | wanted |",
         "|---|---|---|",

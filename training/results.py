@@ -47,10 +47,11 @@ class Run:
 
 
 def differences(figures):
-    """Each method against the next in the ranking by cross-entropy, and ours against [GSU]."""
+    """Each method against the next in the ranking by cross-entropy, [NP] against [GSU], and ours against [GSU]."""
     mean = {name(method): method["cross_entropy"]["mean"] for method in figures["methods"]}
     ranking = sorted(mean, key=mean.get)
     pairs = list(zip(ranking, ranking[1:]))
+    pairs += [pair for pair in [("np", "gsu")] if set(pair) <= set(ranking) and pair not in pairs and pair[::-1] not in pairs]
     ours = [method for method in ranking if method.startswith("gsx") or method.endswith(ATTRIBUTES)]
     pairs += [(other, "gsu") for other in ours if not {(other, "gsu"), ("gsu", other)} & set(pairs)]
     lines = ["| | cross-entropy | p | recall@1, points | p |", "|---|---|---|---|---|"]

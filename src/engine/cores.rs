@@ -1,5 +1,7 @@
-//! The cores that an engine's models compute on. A run has that of its own thread; those that are free when it comes
-//! to work that can be shared help it.
+//! The cores that an engine's models compute on. A run computes on its own thread's; free ones help with work that can be
+//! divided. Free is a core for which no run goes on, of any method, and which helps none.
+//!
+//! Must not know models, questions or answers.
 
 use std::{
     ops::Range,
@@ -13,10 +15,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 /// Clones are of the same cores.
 #[derive(Debug, Clone)]
-pub(super) struct Cores(Arc<Shared>);
+pub(super) struct Cores(Arc<Pool>);
 
 #[derive(Debug)]
-struct Shared {
+struct Pool {
     all: usize,
     /// Runs that go on, and threads that help them.
     busy: AtomicUsize,
@@ -26,21 +28,25 @@ struct Shared {
 
 impl Cores {
     pub(super) fn new(all: usize) -> Self {
-        Self(Arc::new(Shared { all, busy: AtomicUsize::new(0), helpers: OnceLock::new() }))
+        Self(Arc::new(Pool { all, busy: AtomicUsize::new(0), helpers: OnceLock::new() }))
     }
 
     /// A run begins; it ends when what is given is dropped.
     pub(super) fn begin(&self) -> Share<'_> {
         self.0.busy.fetch_add(1, Ordering::Relaxed);
-        Share { _core: Busy(&self.0.busy, 1), cores: self }
+        Share { _own: Taken(&self.0.busy, 1), cores: self }
     }
 
-    /// As many as are free, but no more than so many.
-    fn take(&self, most: usize) -> Busy<'_> {
-        let Shared { all, busy, .. } = &*self.0;
-        let free = |busy: usize| all.saturating_sub(busy).min(most);
-        let before = busy.update(Ordering::Relaxed, Ordering::Relaxed, |busy| busy + free(busy));
-        Busy(busy, free(before))
+    /// Of those that are free as many as so many parts are divided among beside the run's own: three parts on three
+    /// cores are one each, four are two on each of two.
+    fn take(&self, parts: usize) -> Taken<'_> {
+        let Pool { all, busy, .. } = &*self.0;
+        let wanted = |busy: usize| {
+            let cores = 1 + all.saturating_sub(busy);
+            parts.div_ceil(parts.div_ceil(cores).max(1)).saturating_sub(1)
+        };
+        let before = busy.update(Ordering::Relaxed, Ordering::Relaxed, |busy| busy + wanted(busy));
+        Taken(busy, wanted(before))
     }
 
     fn helpers(&self) -> Option<&ThreadPool> {
@@ -56,11 +62,11 @@ impl Cores {
     }
 }
 
-/// Cores in use, until it is dropped.
+/// So many cores are taken, until it is dropped.
 #[derive(Debug)]
-struct Busy<'a>(&'a AtomicUsize, usize);
+struct Taken<'a>(&'a AtomicUsize, usize);
 
-impl Drop for Busy<'_> {
+impl Drop for Taken<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(self.1, Ordering::Relaxed);
     }
@@ -69,7 +75,7 @@ impl Drop for Busy<'_> {
 /// A run's share of the cores: its own thread's, and what is free.
 #[derive(Debug)]
 pub(super) struct Share<'a> {
-    _core: Busy<'a>,
+    _own: Taken<'a>,
     cores: &'a Cores,
 }
 
@@ -77,7 +83,7 @@ impl Share<'_> {
     /// Goes over so many parts on the run's own core and all that are free, each of which takes consecutive ones; what
     /// they make of them, in the parts' order. Nobody waits for a core: who is counted as free has nothing else to do.
     pub(super) fn over<T: Send>(&self, parts: usize, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
-        let taken = self.cores.take(parts.saturating_sub(1));
+        let taken = self.cores.take(parts);
         let helpers = if taken.1 == 0 { None } else { self.cores.helpers() };
         let Some(helpers) = helpers else { return vec![work(0..parts)] };
         let each = parts.div_ceil(taken.1 + 1);
@@ -120,30 +126,50 @@ mod tests {
     #[test]
     fn only_cores_that_are_free_help() {
         let cores = Cores::new(4);
-        let shares = |run: &Share<'_>| run.over(8, |range| range.len());
+        let lengths = |run: &Share<'_>| run.over(8, |range| range.len());
         let first = cores.begin();
-        assert_eq!(shares(&first), [2, 2, 2, 2]);
+        assert_eq!(lengths(&first), [2, 2, 2, 2]);
         let second = cores.begin();
-        assert_eq!(shares(&first), [3, 3, 2], "a core is the other's");
+        assert_eq!(lengths(&first), [3, 3, 2], "a core is the other's");
         let others = [cores.begin(), cores.begin(), cores.begin()];
-        assert_eq!(shares(&first), [8], "more runs than cores");
+        assert_eq!(lengths(&first), [8], "more runs than cores");
         drop(others);
         // While one has taken what was free, another computes alone, and waits for nobody.
         let (taken, done) = (&Barrier::new(4), &Barrier::new(4));
         thread::scope(|scope| {
             scope.spawn(|| {
-                let shares = first.over(3, |range| {
+                let lengths = first.over(3, |range| {
                     taken.wait();
                     done.wait();
                     range.len()
                 });
-                assert_eq!(shares, [1, 1, 1]);
+                assert_eq!(lengths, [1, 1, 1]);
             });
             taken.wait();
-            assert_eq!(shares(&second), [8]);
+            assert_eq!(lengths(&second), [8]);
             done.wait();
         });
-        assert_eq!(shares(&second), [3, 3, 2]);
+        assert_eq!(lengths(&second), [3, 3, 2]);
+    }
+
+    #[test]
+    fn no_core_is_taken_that_is_not_needed() {
+        let cores = Cores::new(4);
+        let (first, second) = (cores.begin(), cores.begin());
+        let (begun, done) = (&Barrier::new(3), &Barrier::new(3));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let lengths = first.over(4, |range| {
+                    begun.wait();
+                    done.wait();
+                    range.len()
+                });
+                assert_eq!(lengths, [2, 2], "three cores would not be sooner done");
+            });
+            begun.wait();
+            assert_eq!(second.over(4, |range| range.len()), [2, 2]);
+            done.wait();
+        });
     }
 
     #[test]

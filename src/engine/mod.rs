@@ -111,8 +111,8 @@ pub struct Standing {
 pub struct Settings {
     /// Most threads a method, each with a session of its own that computes on that thread alone: two such
     /// answer more in a second than one session with two threads does. All but the first open their session
-    /// when those before them cannot keep up. So many cores at most compute a run's last
-    /// layer.
+    /// when those before them cannot keep up. Of so many cores, or of the machine's where it has fewer, those that no
+    /// run needs help with large last layers.
     pub workers: usize,
     /// Most questions that a session is given at once.
     pub batch: usize,

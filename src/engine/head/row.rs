@@ -76,8 +76,8 @@ impl<'q> Row<'q> {
         }
     }
 
-    /// Finds the logits of those asked for by name, before the pass: their ranks are counted on the way. Behind the
-    /// first parts that is all they are needed for.
+    /// Finds the logits of those asked for by name, before the pass: their ranks are counted on the way. Passes over
+    /// parts behind the first need them for ranks only.
     #[inline(always)]
     pub(super) fn look_up<S: Simd, const VECTORS: usize>(
         &mut self,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Seconds that it took for so many questions in so many runs: the older a run is, the less it counts. All apart, because a
-/// run of many questions says more than one of few.
+/// Seconds that it took for so many questions in so many runs: the older a run is, the less it counts. Each is kept
+/// apart, because a run of many questions says more than one of few.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     took: f64,
@@ -18,8 +18,8 @@ impl Pace {
         self.runs = 0.8 * self.runs + 1.0;
     }
 
-    /// How long so many questions take so many workers at least, of which one takes at most so many at once: a run of many
-    /// takes longer than one of few, but not as many times as it has questions.
+    /// How long so many workers need for these questions, at least; `most` is how many one run takes. A run of many takes
+    /// longer than one of few, but not as many times as it has questions.
     pub(super) fn takes(&self, questions: usize, workers: usize, most: usize) -> Duration {
         let took = self.took / count(workers.max(1));
         let by_questions = count(questions) * took / self.answered.max(f64::MIN_POSITIVE);
