@@ -2,11 +2,9 @@
 
 use std::{
     fs,
-    num::NonZero,
     path::{Path, PathBuf},
     process::ExitCode,
     sync::Arc,
-    thread,
     time::Instant,
 };
 
@@ -21,7 +19,7 @@ use crate::{
     completion::{Filters, MAX_K, MAX_VARIED},
     config::{Config, Overrides},
     domain::Article,
-    engine::{Engine, Models, Serving, Settings},
+    engine::{self, Engine, Models, Serving, Settings},
     exchange,
     offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, parts},
     release::Method,
@@ -144,7 +142,7 @@ impl Complete {
 
     async fn job(&self, config: &Config) -> Result<Job> {
         let models = models(config, |notice| eprintln!("{notice}"))?;
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let cores = engine::cores_here();
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
         let batch = match models {
             Models::Here(_) => config.engine.batch.max(BATCH),

@@ -11,9 +11,7 @@ mod telemetry;
 
 use std::{
     fs, io,
-    num::NonZero,
     path::{Path, PathBuf},
-    thread,
     time::Duration,
 };
 
@@ -138,7 +136,7 @@ impl Engine {
     pub fn settings(&self) -> engine::Settings {
         /// Beyond that, copies of the models cost more memory than most machines want to give.
         const MOST_BY_DEFAULT: usize = 4;
-        let cores = thread::available_parallelism().map_or(1, NonZero::get);
+        let cores = engine::cores_here();
         let workers = if self.workers == 0 { cores.min(MOST_BY_DEFAULT) } else { self.workers };
         engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }

@@ -4,14 +4,21 @@
 //! Must not know models, questions or answers.
 
 use std::{
+    num::NonZero,
     ops::Range,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicUsize, Ordering},
     },
+    thread,
 };
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// How many cores this process may use; one where that can't be told.
+pub fn cores_here() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
 
 /// Clones are of the same cores.
 #[derive(Debug, Clone)]
@@ -106,7 +113,6 @@ mod tests {
     use std::{
         panic::{AssertUnwindSafe, catch_unwind},
         sync::Barrier,
-        thread,
     };
 
     use super::*;
@@ -135,20 +141,7 @@ mod tests {
         assert_eq!(lengths(&first), [8], "more runs than cores");
         drop(others);
         // While one has taken what was free, another computes alone, and waits for nobody.
-        let (taken, done) = (&Barrier::new(4), &Barrier::new(4));
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                let lengths = first.over(3, |range| {
-                    taken.wait();
-                    done.wait();
-                    range.len()
-                });
-                assert_eq!(lengths, [1, 1, 1]);
-            });
-            taken.wait();
-            assert_eq!(lengths(&second), [8]);
-            done.wait();
-        });
+        meanwhile(&first, 3, &[1, 1, 1], || assert_eq!(lengths(&second), [8]));
         assert_eq!(lengths(&second), [3, 3, 2]);
     }
 
@@ -156,18 +149,24 @@ mod tests {
     fn no_core_is_taken_that_is_not_needed() {
         let cores = Cores::new(4);
         let (first, second) = (cores.begin(), cores.begin());
-        let (begun, done) = (&Barrier::new(3), &Barrier::new(3));
+        // On three cores the first would not be sooner done.
+        meanwhile(&first, 4, &[2, 2], || assert_eq!(second.over(4, |range| range.len()), [2, 2]));
+    }
+
+    /// Does something while a run is on all the cores that it takes, which divide so many parts like this.
+    fn meanwhile(run: &Share<'_>, parts: usize, lengths: &[usize], act: impl FnOnce()) {
+        let (begun, done) = (&Barrier::new(lengths.len() + 1), &Barrier::new(lengths.len() + 1));
         thread::scope(|scope| {
             scope.spawn(|| {
-                let lengths = first.over(4, |range| {
+                let found = run.over(parts, |range| {
                     begun.wait();
                     done.wait();
                     range.len()
                 });
-                assert_eq!(lengths, [2, 2], "three cores would not be sooner done");
+                assert_eq!(found, lengths);
             });
             begun.wait();
-            assert_eq!(second.over(4, |range| range.len()), [2, 2]);
+            act();
             done.wait();
         });
     }

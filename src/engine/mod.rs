@@ -31,8 +31,9 @@ mod surface;
 mod weights;
 mod worker;
 
-use std::{num::NonZero, path::Path, sync::Arc, thread};
+use std::{path::Path, sync::Arc};
 
+pub use cores::cores_here;
 pub use device::{Device, DeviceChoice};
 pub use mask::Mask;
 pub use metrics::EngineMetrics;
@@ -154,8 +155,7 @@ impl From<Origin> for Models {
 impl Engine {
     pub fn new(models: impl Into<Models>, settings: Settings) -> Self {
         // Threads beyond the machine's cores would only take them from each other.
-        let here = thread::available_parallelism().map_or(1, NonZero::get);
-        let (cores, metrics) = (Cores::new(settings.workers.min(here)), EngineMetrics::default());
+        let (cores, metrics) = (Cores::new(settings.workers.min(cores_here())), EngineMetrics::default());
         Self { models: models.into(), settings, cores, metrics }
     }
 

@@ -85,6 +85,13 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
     (0..case.questions.len()).map(row).collect()
 }
 
+/// The answers of a head that has so many cores.
+fn answers_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
+    let cores = Cores::new(cores);
+    let head = Head::new(&case.weights);
+    head.answer(&case.hidden, case.mixes.as_deref(), &case.questions, &cores.begin())
+}
+
 /// The same pass on one instruction set.
 fn answers(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer>> {
     let head = Head::new(&case.weights);
@@ -122,15 +129,7 @@ fn holds(case: &Case) {
         .zip(&case.questions)
         .map(|(logits, question)| choose(logits, question).unwrap())
         .collect();
-    let mut found = vec![
-        Head::new(&case.weights).answer(
-            &case.hidden,
-            case.mixes.as_deref(),
-            &case.questions,
-            &Cores::new(1).begin(),
-        ),
-        answers(case, |pass| pass.with_simd(pulp::Scalar::new())),
-    ];
+    let mut found = vec![answers_on(case, 1), answers(case, |pass| pass.with_simd(pulp::Scalar::new()))];
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
         found.push(answers(case, |pass| pulp::Simd::vectorize(simd, Here(simd, pass))));
@@ -187,11 +186,6 @@ fn rows_of_a_batch_do_not_know_each_other() {
 
 #[test]
 fn on_many_cores_it_is_the_same_to_the_bit() {
-    let answers = |case: &Case, cores: usize| {
-        let head = Head::new(&case.weights);
-        assert_eq!(head.table.parts(), 4);
-        head.answer(&case.hidden, case.mixes.as_deref(), &case.questions, &Cores::new(cores).begin())
-    };
     // The last part has one article.
     let last = 3 * 8192;
     for (personas, k) in [(true, 20), (false, 250)] {
@@ -201,17 +195,18 @@ fn on_many_cores_it_is_the_same_to_the_bit() {
             case.weights.vocabulary.copy_within(..HIDDEN, last * HIDDEN);
             (case.weights.bias[0], case.weights.bias[last]) = (99.0, 99.0);
         }
-        let alone = answers(&case, 1);
+        assert_eq!(Head::new(&case.weights).table.parts(), 4);
+        let alone = answers_on(&case, 1);
         if !personas {
             let top = &alone[0].as_ref().unwrap().top;
             let best: Vec<usize> = top.iter().take(2).map(|best| best.article as usize).collect();
             assert_eq!(best, [0, last], "of equals the first");
         }
         for cores in [2, 3, 4, 9] {
-            assert_eq!(answers(&case, cores), alone, "{cores} cores");
+            assert_eq!(answers_on(&case, cores), alone, "{cores} cores");
         }
         case.weights.bias[last] = f32::NAN;
-        assert!(answers(&case, 4).iter().all(Option::is_none), "the last core's is no number");
+        assert!(answers_on(&case, 4).iter().all(Option::is_none), "the last core's is no number");
     }
 }
 
@@ -220,22 +215,12 @@ fn what_is_no_number_is_no_answer() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut case = case(100, 14, true, 5, 3);
         case.hidden[HIDDEN + 3] = bad;
-        let found = Head::new(&case.weights).answer(
-            &case.hidden,
-            case.mixes.as_deref(),
-            &case.questions,
-            &Cores::new(1).begin(),
-        );
+        let found = answers_on(&case, 1);
         assert_eq!(found.iter().map(Option::is_none).collect::<Vec<_>>()[..3], [false, true, false]);
         assert!(found[2..].iter().all(Option::is_some));
         case.hidden[HIDDEN + 3] = 0.0;
         case.weights.vocabulary[99 * HIDDEN] = bad;
-        let found = Head::new(&case.weights).answer(
-            &case.hidden,
-            case.mixes.as_deref(),
-            &case.questions,
-            &Cores::new(1).begin(),
-        );
+        let found = answers_on(&case, 1);
         assert!(found.iter().all(Option::is_none));
     }
 }
