@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 ATTRIBUTES = " + attributes"
+CONTEXTLESS = {"none", "latent", "universal", "latent-universal"}
 COLOURS = ["#8a8f98", "#c2410c", "#0f766e", "#1d4ed8", "#7c3aed", "#a16207", "#be185d", "#15803d", "#0369a1", "#111827"]
 
 
@@ -40,7 +41,9 @@ class Run:
         self.seed = self.evaluation["seed"]
         self.name = name(self.evaluation["about"] | self.evaluation)
         config = (folder / "config.toml").read_text()
-        self.rate = re.search(r"^learning_rate = (.+)$", config, re.M)[1]
+        self.rate, scale = (re.search(rf"^{name} = ([\d.]+)$", config, re.M)[1] for name in ("learning_rate", "features"))
+        contextless = self.name.removesuffix(ATTRIBUTES) in CONTEXTLESS
+        self.scale = "" if contextless else scale
 
     def segments(self, by):
         return {part["value"]: part["summary"] for part in self.evaluation["segments"] if part["by"] == by}
@@ -136,7 +139,7 @@ def firsts(runs):
 
 
 def cost(runs):
-    lines = ["| method | learning rate | seeds | best epochs | of | outfits/s, best epoch | hours a run |", "|---|---|---|---|---|---|---|"]
+    lines = ["| method | learning rate | features' scale | seeds | best epochs | of | outfits/s, best epoch | hours a run |", "|---|---|---|---|---|---|---|---|"]
     for method in dict.fromkeys(run.name for run in runs):
         own = [run for run in runs if run.name == method]
         best = [max(epoch["epoch"] for epoch in run.epochs if epoch["best"]) for run in own]
@@ -144,7 +147,7 @@ def cost(runs):
         hours = sum(epoch["seconds"] for run in own for epoch in run.epochs) / 3600 / len(own)
         epochs = ", ".join(str(len(run.epochs)) for run in own)
         seeds, best = ", ".join(str(run.seed) for run in own), ", ".join(map(str, best))
-        lines.append(f"| {method} | {own[0].rate} | {seeds} | {best} | {epochs} | {fastest:.0f} | {hours:.2f} |")
+        lines.append(f"| {method} | {own[0].rate} | {own[0].scale} | {seeds} | {best} | {epochs} | {fastest:.0f} | {hours:.2f} |")
     return "\n".join(lines) + "\n"
 
 

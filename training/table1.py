@@ -3,9 +3,10 @@
 
     python3 training/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
 
-For each method three learning rates are begun with seed 1; the one with the best cross-entropy on the development
-split after a few epochs goes on to the end, and is the rate of the method's other seeds. All that is known is in the
-run folders: stop it whenever you like (Ctrl-C leaves checkpoints), and the same command goes on from there.
+For each method three learning rates are begun with seed 1, and each of them with two scales of the first feature
+embeddings where the method takes a context in; what has the best cross-entropy on the development split after a few
+epochs goes on to the end, and is what the method's other seeds learn with. All that is known is in the run folders:
+stop it whenever you like (Ctrl-C leaves checkpoints), and the same command goes on from there.
 """
 
 import argparse
@@ -19,10 +20,29 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 PAPER = ["none", "c", "np", "gs", "gsu"]
 FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
+CONTEXTLESS = {"none", "latent", "universal", "latent-universal"}
 RATES = ["0.0004", "0.0007", "0.0012"]
+SCALES = ["1.0", "0.02"]
+
+
+class Settings(NamedTuple):
+    """What is searched for."""
+
+    learning_rate: str
+    # The standard deviation that feature embeddings are drawn with; nothing where a method has none.
+    features: str | None
+
+    def name(self):
+        return "-".join(part for part in self if part)
+
+
+def settings(method):
+    scales = [None] if method in CONTEXTLESS else SCALES
+    return [Settings(rate, scale) for rate in RATES for scale in scales]
 
 
 def main():
@@ -40,12 +60,14 @@ def main():
     for told in (signal.SIGINT, signal.SIGTERM):
         signal.signal(told, signal.default_int_handler)
     try:
-        grid.in_parallel([(method, rate) for method in PAPER + FURTHER for rate in RATES], grid.search)
-        rates = {method: grid.best_rate(method) for method in PAPER + FURTHER}
-        (grid.runs / "rates.json").write_text(json.dumps(rates, indent=1) + "\n")
+        methods = PAPER + FURTHER
+        grid.in_parallel([(method, tried) for method in methods for tried in settings(method)], grid.search)
+        best = {method: grid.best(method) for method in methods}
+        written = {method: found._asdict() for method, found in best.items()}
+        (grid.runs / "settings.json").write_text(json.dumps(written, indent=1) + "\n")
         cells = [(method, seed) for seed in range(1, grid.seeds + 1) for method in PAPER]
         cells[len(PAPER) : len(PAPER)] = [(method, 1) for method in FURTHER]
-        grid.in_parallel(cells, lambda method, seed: grid.cell(method, seed, rates[method]))
+        grid.in_parallel(cells, lambda method, seed: grid.cell(method, seed, best[method]))
     except KeyboardInterrupt:
         grid.stopping.set()
         sys.exit("stopped; the same command goes on")
@@ -56,35 +78,40 @@ class Grid:
         vars(self).update(vars(options))
         self.stopping = threading.Event()
 
-    def search(self, method, rate):
+    def search(self, method, tried):
         """The beginning of a run of the whole length: what is promising is gone on with, not begun again."""
-        run = self.runs / "search" / f"{method}-{rate}"
-        self.fit(method, 1, rate, run, until=self.search_epochs)
+        self.fit(method, 1, tried, self.begun(method, tried), until=self.search_epochs)
 
-    def best_rate(self, method):
-        def reached(rate):
-            lines = epochs(self.runs / "search" / f"{method}-{rate}")[: self.search_epochs]
+    def begun(self, method, tried):
+        return self.runs / "search" / f"{method}-{tried.name()}"
+
+    def best(self, method):
+        def reached(tried):
+            lines = epochs(self.begun(method, tried))[: self.search_epochs]
             return min(line["development"]["cross_entropy"] for line in lines)
 
-        return min(RATES, key=reached)
+        return min(settings(method), key=reached)
 
-    def cell(self, method, seed, rate):
+    def cell(self, method, seed, best):
         run = self.runs / f"{method}-{seed}"
-        begun = self.runs / "search" / f"{method}-{rate}"
         if seed == 1 and not run.exists():
             half = run.with_name(f"{run.name}.part")
             shutil.rmtree(half, ignore_errors=True)
-            shutil.copytree(begun, half)
+            shutil.copytree(self.begun(method, best), half)
             half.rename(run)
-        self.fit(method, seed, rate, run, until=None)
+        self.fit(method, seed, best, run, until=None)
 
-    def fit(self, method, seed, rate, run, until):
+    def fit(self, method, seed, with_, run, until):
         if (run / "done").exists() or (until and len(epochs(run)) >= until):
             return
         run.parent.mkdir(parents=True, exist_ok=True)
         command = [self.tool, "fit", "--resume", "--method", method, "--seed", str(seed), "--data", self.data]
-        command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", rate, "--warm-up", "2"]
-        command += ["--device", self.device]
+        command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", with_.learning_rate]
+        command += ["--warm-up", "2", "--device", self.device]
+        if with_.features:
+            config = self.runs / f"features-{with_.features}.toml"
+            config.write_text(f"[model.initial]\nfeatures = {with_.features}\n")
+            command += ["--config", config]
         with open(run.parent / f"{run.name}.log", "a") as log:
             environment = os.environ | {"RAYON_NUM_THREADS": "1"}
             # In a session of its own: a Ctrl-C reaches it once, from here, and a second one would end it at once.

@@ -48,6 +48,8 @@ fn main() -> ExitCode {
         web::attempts::contracts(),
         web::comparing::contracts(),
         web::completing::contracts(),
+        web::refusing::contracts(),
+        web::scoring::contracts(),
         web::customers::contracts(),
         web::evaluation::contracts(),
         web::evaluation::cases::contracts(),

@@ -1,4 +1,4 @@
-//! `/complete`, `/complete/batch` and `/score` on the demo release.
+//! `/complete` and `/complete/batch` on the demo release.
 
 use std::collections::HashSet;
 
@@ -17,15 +17,12 @@ contracts!(
     several_blanks_by_themselves_and_together,
     lift_and_reasons_are_computed,
     variety_changes_the_order,
-    what_makes_no_sense_is_told_at_its_place,
     a_catalogue_that_differs_from_the_release,
     a_batch_answers_each_item_by_itself,
-    scores_an_outfit,
-    without_a_release_nothing_is_completed,
 );
 
 /// Outfits of the demo's validation split, with their customers.
-fn outfits() -> Vec<Outfit> {
+pub(super) fn outfits() -> Vec<Outfit> {
     rows::<Outfit>().into_iter().filter(|outfit| outfit.split == Some(Split::Validation)).collect()
 }
 
@@ -302,77 +299,6 @@ async fn variety_changes_the_order(db: TestDatabase) {
     assert!(varied.1 > plain.1, "more types: {plain:?} {varied:?}");
 }
 
-async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let article = outfits()[0].articles()[0].to_string();
-    let cases = [
-        (json!({"outfit": ["nowhere", null]}), "/outfit/0", "there is no article nowhere"),
-        (json!({"outfit": [article, article, null]}), "/outfit/1", "stands in it twice"),
-        (
-            json!({"outfit": [null, null, null, null, null, null, null, null, null]}),
-            "/outfit",
-            "at most 8 slots, this one has 9",
-        ),
-        (json!({"outfit": ["a|b", null]}), "/outfit/0", "an id cannot hold"),
-        (json!({"outfit": [null], "k": 0}), "/k", "k is from 1 to 250, found 0"),
-        (json!({"outfit": [null], "k": 251}), "/k", "found 251"),
-        (json!({"outfit": [null], "k": 51, "diversity": 0.1}), "/k", "with diversity k is at most 50"),
-        (json!({"outfit": [null], "k": -1}), "/k", "expected a whole number from 0"),
-        (json!({"outfit": [null], "sets": 17}), "/sets", "sets are 0 to 16, found 17"),
-        (json!({"outfit": [null], "diversity": 1.5}), "/diversity", "from 0 to 1, found 1.5"),
-        (json!({"outfit": [null], "method": "bert"}), "/method", "there is no method \"bert\""),
-        (json!({"outfit": [null], "customer": "nobody"}), "/customer", "there is no customer nobody"),
-        (json!({"outfit": [null], "features": {"age": "old"}}), "/features/age", "takes a finite number"),
-        (
-            json!({"outfit": [article, null], "filters": {"types": {"0": ["coat"]}}}),
-            "/filters/types/0",
-            "slot 0 is no blank",
-        ),
-        (
-            json!({"outfit": [null], "filters": {"types": {"0": ["spaceship"]}}}),
-            "/filters/types/0/0",
-            "no article of the catalogue is of the type",
-        ),
-        (
-            json!({"outfit": [null], "filters": {"types": {"0": []}}}),
-            "/filters/types/0",
-            "names at least one",
-        ),
-        (
-            json!({"outfit": [null], "filters": {"price": {"min": 9, "max": 2}}}),
-            "/filters/price",
-            "above the most",
-        ),
-        (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "from 0 up"),
-        (json!({"outfit": [null], "filters": []}), "/filters", "sequence, expected an object"),
-        (
-            json!({"outfit": [null], "filters": {"price": [null, null]}}),
-            "/filters/price",
-            "sequence, expected an object",
-        ),
-        (json!({"outfit": "x"}), "/outfit", "expected a sequence"),
-        (json!({"outfit": [null], "colour": "red"}), "", "colour"),
-        (json!({}), "", "outfit"),
-    ];
-    for (request, pointer, part) in cases {
-        let (status, problem) = service.ask("/complete", &request).await;
-        assert_eq!(status, 422, "{request} {problem}");
-        assert_eq!(problem["code"], "invalid");
-        let error = &problem["errors"][0];
-        assert!(error["detail"].as_str().unwrap().contains(part), "{request}: {problem:#}");
-        assert!(error["pointer"].as_str().unwrap().starts_with(pointer), "{request}: {problem:#}");
-    }
-    let many = json!({"outfit": ["nowhere", "nor here", null], "k": 0});
-    let (_, problem) = service.ask("/complete", &many).await;
-    assert_eq!(problem["errors"].as_array().unwrap().len(), 3, "all at once: {problem:#}");
-    let warned = service
-        .asked("/complete", &json!({"outfit": [null], "features": {"mood": "gay", "gender": "?"}}))
-        .await;
-    let codes: Vec<&str> =
-        warned["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
-    assert!(codes.contains(&"unknown-feature") && codes.contains(&"unknown-value"), "{codes:?}");
-}
-
 async fn a_catalogue_that_differs_from_the_release(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let now = Timestamp::from_millis(2);
@@ -434,57 +360,4 @@ async fn a_batch_answers_each_item_by_itself(db: TestDatabase) {
     assert!(answer["items"].as_array().unwrap().iter().all(|item| item["blanks"].is_array()));
     let (status, problem) = service.ask("/complete/batch", &json!({"items": []})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
-}
-
-async fn scores_an_outfit(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let outfits = outfits();
-    let mut better = 0;
-    for outfit in &outfits[..20] {
-        let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-        let request = json!({"customer": outfit.customer.as_str(), "outfit": articles, "method": "gsu"});
-        let score = service.asked("/score", &request).await;
-        assert_eq!(score["articles"].as_array().unwrap().len(), articles.len());
-        let mean = score["articles"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|article| article["log_probability"].as_f64().unwrap())
-            .sum::<f64>()
-            / f64::from(u32::try_from(articles.len()).unwrap());
-        assert!((mean - score["mean_log_probability"].as_f64().unwrap()).abs() < 1e-9);
-        for article in score["articles"].as_array().unwrap() {
-            assert!(article["rank"].as_u64().unwrap() <= article["of_type"].as_u64().unwrap());
-            assert!((0.0..=1.0).contains(&article["share"].as_f64().unwrap()));
-        }
-        // The same articles mixed with those of another outfit hang together less.
-        let mut mixed: Vec<&str> = articles.clone();
-        let stranger = outfits.iter().rev().flat_map(Outfit::articles).map(ArticleId::as_str);
-        let stranger: Vec<&str> = stranger.filter(|id| !articles.contains(id)).take(2).collect();
-        mixed[0] = stranger[0];
-        mixed[1] = stranger[1];
-        if stranger[0] == stranger[1] {
-            continue;
-        }
-        let request = json!({"customer": outfit.customer.as_str(), "outfit": mixed, "method": "gsu"});
-        let other = service.asked("/score", &request).await;
-        better +=
-            usize::from(score["mean_log_probability"].as_f64() > other["mean_log_probability"].as_f64());
-    }
-    assert!(better >= 15, "of twenty outfits {better} score above their mixtures");
-    let (status, problem) =
-        service.ask("/score", &json!({"outfit": [outfits[0].articles()[0].as_str()]})).await;
-    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/outfit")));
-}
-
-async fn without_a_release_nothing_is_completed(db: TestDatabase) {
-    let service = Service::start(&db).await;
-    for (path, body) in [
-        ("/complete", json!({"outfit": [null]})),
-        ("/compare", json!({"outfit": [null]})),
-        ("/score", json!({"outfit": ["a", "b"]})),
-    ] {
-        let (status, problem) = service.ask(path, &body).await;
-        assert_eq!((status, &problem["code"]), (503, &json!("no-release")), "{path}");
-    }
 }

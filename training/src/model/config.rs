@@ -55,12 +55,13 @@ pub struct UniversalConfig {
     pub halting_bias: f32,
 }
 
-/// Standard deviations that the weights are drawn with. They decide which method wins on little data,
-/// so they are to be searched for every method alike.
+/// Standard deviations that the weights are drawn with. They decide how soon a method learns from the visible
+/// articles (docs/results.md), so they are to be searched for every method alike.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InitialScales {
     pub articles: f32,
+    /// So small that a method begins nearly as [None], and takes a customer in as it learns what that is worth.
     pub features: f32,
     /// The last dense layer.
     pub vocabulary: f32,
@@ -94,7 +95,7 @@ impl ModelConfig {
             pair: false,
             initial: InitialScales {
                 articles: 0.02,
-                features: 1.0,
+                features: 0.02,
                 vocabulary: 0.02,
                 personas: 0.1,
                 linear: 0.577,
