@@ -4,7 +4,8 @@
     python3 training/results.py --runs runs/fifth runs/attributes --all all.json --curves curves.svg > results.md
 
 After `atelier-training evaluate --runs … --out all.json`. Differences between neighbours in the ranking, where the
-context helps, calibration, cost of training, and the development curves as SVG. Python's own library is enough.
+context helps, calibration, cost of training, what the search of `table1.py` saw, and the development curves as SVG.
+Python's own library is enough.
 """
 
 import argparse
@@ -30,14 +31,19 @@ def main():
     print(context(runs))
     print(calibration(runs))
     print(cost(runs))
+    print(searched([folder for runs in options.runs for folder in sorted(runs.glob("search/*/"))]))
     if options.curves:
         options.curves.write_text(curves(runs))
+
+
+def epochs(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 class Run:
     def __init__(self, folder):
         self.evaluation = json.loads((folder / "evaluation.json").read_text())
-        self.epochs = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        self.epochs = epochs(folder)
         self.seed = self.evaluation["seed"]
         self.name = name(self.evaluation["about"] | self.evaluation)
         config = (folder / "config.toml").read_text()
@@ -148,6 +154,22 @@ def cost(runs):
         epochs = ", ".join(str(len(run.epochs)) for run in own)
         seeds, best = ", ".join(str(run.seed) for run in own), ", ".join(map(str, best))
         lines.append(f"| {method} | {own[0].rate} | {own[0].scale} | {seeds} | {best} | {epochs} | {fastest:.0f} | {hours:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+def searched(folders):
+    """By method and settings, the best cross-entropy on the development split while all were searching."""
+    found = {}
+    for folder in folders:
+        method, settings = re.fullmatch(r"([a-z-]+)-([\d.-]+)", folder.name).groups()
+        found.setdefault(method, {})[settings] = [epoch["development"]["cross_entropy"] for epoch in epochs(folder)]
+    together = min((len(line) for tried in found.values() for line in tried.values()), default=0)
+    columns = sorted({settings for tried in found.values() for settings in tried}, key=lambda settings: settings.split("-")[::-1])
+    lines = [f"After {together} epochs:\n", f"| | {' | '.join(columns).replace('-', ', ')} |", "|---|" + "---|" * len(columns)]
+    for method, tried in found.items():
+        best = {settings: min(line[:together]) for settings, line in tried.items()}
+        marked = {settings: f"**{value:.3f}**" if value == min(best.values()) else f"{value:.3f}" for settings, value in best.items()}
+        lines.append(f"| {method} | {' | '.join(marked.get(settings, '') for settings in columns)} |")
     return "\n".join(lines) + "\n"
 
 
