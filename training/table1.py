@@ -40,7 +40,7 @@ class Settings(NamedTuple):
         return "-".join(part for part in self if part)
 
 
-def settings(method):
+def candidates(method):
     scales = [None] if method in CONTEXTLESS else SCALES
     return [Settings(rate, scale) for rate in RATES for scale in scales]
 
@@ -61,7 +61,7 @@ def main():
         signal.signal(told, signal.default_int_handler)
     try:
         methods = PAPER + FURTHER
-        grid.in_parallel([(method, tried) for method in methods for tried in settings(method)], grid.search)
+        grid.in_parallel([(method, tried) for method in methods for tried in candidates(method)], grid.search)
         best = {method: grid.best(method) for method in methods}
         written = {method: found._asdict() for method, found in best.items()}
         (grid.runs / "settings.json").write_text(json.dumps(written, indent=1) + "\n")
@@ -77,6 +77,12 @@ class Grid:
     def __init__(self, options):
         vars(self).update(vars(options))
         self.stopping = threading.Event()
+        self.runs.mkdir(parents=True, exist_ok=True)
+        for scale in SCALES:
+            self.config(scale).write_text(f"[model.initial]\nfeatures = {scale}\n")
+
+    def config(self, scale):
+        return self.runs / f"features-{scale}.toml"
 
     def search(self, method, tried):
         """The beginning of a run of the whole length: what is promising is gone on with, not begun again."""
@@ -90,7 +96,7 @@ class Grid:
             lines = epochs(self.begun(method, tried))[: self.search_epochs]
             return min(line["development"]["cross_entropy"] for line in lines)
 
-        return min(settings(method), key=reached)
+        return min(candidates(method), key=reached)
 
     def cell(self, method, seed, best):
         run = self.runs / f"{method}-{seed}"
@@ -101,17 +107,15 @@ class Grid:
             half.rename(run)
         self.fit(method, seed, best, run, until=None)
 
-    def fit(self, method, seed, with_, run, until):
+    def fit(self, method, seed, settings, run, until):
         if (run / "done").exists() or (until and len(epochs(run)) >= until):
             return
         run.parent.mkdir(parents=True, exist_ok=True)
         command = [self.tool, "fit", "--resume", "--method", method, "--seed", str(seed), "--data", self.data]
-        command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", with_.learning_rate]
+        command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", settings.learning_rate]
         command += ["--warm-up", "2", "--device", self.device]
-        if with_.features:
-            config = self.runs / f"features-{with_.features}.toml"
-            config.write_text(f"[model.initial]\nfeatures = {with_.features}\n")
-            command += ["--config", config]
+        if settings.features:
+            command += ["--config", self.config(settings.features)]
         with open(run.parent / f"{run.name}.log", "a") as log:
             environment = os.environ | {"RAYON_NUM_THREADS": "1"}
             # In a session of its own: a Ctrl-C reaches it once, from here, and a second one would end it at once.
