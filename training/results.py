@@ -5,7 +5,7 @@
 
 After `atelier-training evaluate --runs … --out all.json`. Differences between neighbours in the ranking, where the
 context helps, calibration, cost of training, what the search of `table1.py` saw, and the development curves as SVG.
-Python's own library is enough.
+Python's own library is enough, from 3.10 on.
 """
 
 import argparse
@@ -31,7 +31,9 @@ def main():
     print(context(runs))
     print(calibration(runs))
     print(cost(runs))
-    print(searched([folder for runs in options.runs for folder in sorted(runs.glob("search/*/"))]))
+    for runs_folder in options.runs:
+        if (runs_folder / "settings.json").exists():
+            print(searched(runs_folder))
     if options.curves:
         options.curves.write_text(curves(runs))
 
@@ -47,9 +49,9 @@ class Run:
         self.seed = self.evaluation["seed"]
         self.name = name(self.evaluation["about"] | self.evaluation)
         config = (folder / "config.toml").read_text()
-        self.rate, scale = (re.search(rf"^{name} = ([\d.]+)$", config, re.M)[1] for name in ("learning_rate", "features"))
+        self.rate = re.search(r"^learning_rate = (.+)$", config, re.M)[1]
         contextless = self.name.removesuffix(ATTRIBUTES) in CONTEXTLESS
-        self.scale = "" if contextless else scale
+        self.scale = "" if contextless else re.search(r"^features = ([\d.]+)$", config, re.M)[1]
 
     def segments(self, by):
         return {part["value"]: part["summary"] for part in self.evaluation["segments"] if part["by"] == by}
@@ -157,19 +159,31 @@ def cost(runs):
     return "\n".join(lines) + "\n"
 
 
-def searched(folders):
-    """By method and settings, the best cross-entropy on the development split while all were searching."""
+def searched(runs):
+    """By method and settings, the best cross-entropy on the development split in the search of `table1.py`."""
+    chosen = {
+        method: "-".join(part for part in (settings["learning_rate"], settings["features"]) if part)
+        for method, settings in json.loads((runs / "settings.json").read_text()).items()
+    }
     found = {}
-    for folder in folders:
-        method, settings = re.fullmatch(r"([a-z-]+)-([\d.-]+)", folder.name).groups()
-        found.setdefault(method, {})[settings] = [epoch["development"]["cross_entropy"] for epoch in epochs(folder)]
-    together = min((len(line) for tried in found.values() for line in tried.values()), default=0)
-    columns = sorted({settings for tried in found.values() for settings in tried}, key=lambda settings: settings.split("-")[::-1])
-    lines = [f"After {together} epochs:\n", f"| | {' | '.join(columns).replace('-', ', ')} |", "|---|" + "---|" * len(columns)]
-    for method, tried in found.items():
-        best = {settings: min(line[:together]) for settings, line in tried.items()}
-        marked = {settings: f"**{value:.3f}**" if value == min(best.values()) else f"{value:.3f}" for settings, value in best.items()}
-        lines.append(f"| {method} | {' | '.join(marked.get(settings, '') for settings in columns)} |")
+    for folder in runs.glob("search/*"):
+        if folder.is_dir():
+            method, settings = re.fullmatch(r"([a-z-]+)-([\d.-]+)", folder.name).groups()
+            found[method, settings] = [epoch["development"]["cross_entropy"] for epoch in epochs(folder)]
+    together = min(map(len, found.values()))
+    columns = sorted({settings for _, settings in found}, key=lambda settings: settings.split("-")[::-1])
+    lines = [
+        f"Epochs: {together}.\n",
+        f"| learning rate, features' scale | {' | '.join(columns).replace('-', ', ')} |",
+        "|---|" + "---|" * len(columns),
+    ]
+    for method, best in chosen.items():
+        cells = []
+        for settings in columns:
+            line = found.get((method, settings))
+            cell = f"{min(line[:together]):.3f}" if line else ""
+            cells.append(f"**{cell}**" if settings == best else cell)
+        lines.append(f"| {method} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

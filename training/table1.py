@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Trains every method of Table 1 on one data folder: a small search for each, the same for all, then the seeds.
+"""Trains every method of Table 1 on one data folder: a small search for each, then the seeds. Python 3.10 or later.
 
     python3 training/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
 
@@ -13,6 +13,7 @@ import argparse
 import json
 import os
 import queue
+import re
 import shutil
 import signal
 import subprocess
@@ -77,12 +78,6 @@ class Grid:
     def __init__(self, options):
         vars(self).update(vars(options))
         self.stopping = threading.Event()
-        self.runs.mkdir(parents=True, exist_ok=True)
-        for scale in SCALES:
-            self.config(scale).write_text(f"[model.initial]\nfeatures = {scale}\n")
-
-    def config(self, scale):
-        return self.runs / f"features-{scale}.toml"
 
     def search(self, method, tried):
         """The beginning of a run of the whole length: what is promising is gone on with, not begun again."""
@@ -103,11 +98,23 @@ class Grid:
         if seed == 1 and not run.exists():
             half = run.with_name(f"{run.name}.part")
             shutil.rmtree(half, ignore_errors=True)
-            shutil.copytree(self.begun(method, best), half)
+            begun = self.begun(method, best)
+            shutil.copytree(begun, half)
+            readme = half / "README.md"
+            readme.write_text(readme.read_text().replace(str(begun), str(run)))
             half.rename(run)
         self.fit(method, seed, best, run, until=None)
 
+    def check(self, run, settings):
+        """What was begun otherwise is no cell of this grid, finished or not."""
+        config = run / "config.toml"
+        for name, wanted in settings._asdict().items():
+            found = wanted and config.exists() and re.search(rf"^{name} = ([\d.]+)$", config.read_text(), re.M)[1]
+            if found and float(found) != float(wanted):
+                raise ValueError(f"{run} was begun with {name} = {found}, not {wanted}: name another folder with --runs")
+
     def fit(self, method, seed, settings, run, until):
+        self.check(run, settings)
         if (run / "done").exists() or (until and len(epochs(run)) >= until):
             return
         run.parent.mkdir(parents=True, exist_ok=True)
@@ -115,7 +122,7 @@ class Grid:
         command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", settings.learning_rate]
         command += ["--warm-up", "2", "--device", self.device]
         if settings.features:
-            command += ["--config", self.config(settings.features)]
+            command += ["--set", f"model.initial.features={settings.features}"]
         with open(run.parent / f"{run.name}.log", "a") as log:
             environment = os.environ | {"RAYON_NUM_THREADS": "1"}
             # In a session of its own: a Ctrl-C reaches it once, from here, and a second one would end it at once.

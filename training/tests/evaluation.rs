@@ -58,6 +58,7 @@ fn model(data: &Data, method: Method, seed: u64) -> Model {
     let mut config = ModelConfig::new(method, data.vocabulary().len(), data.schema());
     (config.width, config.heads, config.hidden, config.blocks) = (16, 4, 24, 2);
     config.initial.articles = 0.7;
+    config.initial.features = 0.7;
     config.initial.vocabulary = 0.5;
     Model::new(&config, seed)
 }

@@ -187,12 +187,14 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!((figures.comparison.slots, ranks.len()), (24, 24));
     let recall = figures.of(Method::Gsu).unwrap().summary.scores.recall_at_5.mean;
     assert!((ranks.recall(Method::Gsu, 5).unwrap() - recall).abs() < 6e-5);
-    let fitted = |command: &String| {
-        command.contains("fit --method gsu --seed")
-            && command.ends_with("config.toml")
-            && command.contains(" --config runs/garden/gsu-")
-    };
-    assert!(release.manifest().commands.iter().any(fitted), "task weights have no flag");
+    let mut commands = release.manifest().commands.iter();
+    let fitted = commands.find(|command| command.contains("fit --method gsu --seed")).unwrap();
+    let (fit, run) = fitted.strip_prefix("atelier-training ").unwrap().split_once(" --run ").unwrap();
+    let (run, settings) = run.split_once(' ').expect("task weights have no flag of their own");
+    assert!(settings.contains("--set task_weights.shrub=2.0"), "{fitted}");
+    shop.told(&format!("{fit} --run again {settings}"));
+    let weights = |run: &str| fs::read(shop.at(run).join("best.safetensors")).unwrap();
+    assert!(weights("again") == weights(run), "not the same run: {fitted}");
     assert!(release.manifest().commands.last().unwrap().ends_with("--storage float16 --customers 3"));
     let customers = fs::read_to_string(shop.at("models/spring/customers.jsonl")).unwrap();
     assert_eq!(customers.lines().count(), 3);

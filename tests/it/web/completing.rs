@@ -2,11 +2,11 @@
 
 use std::collections::HashSet;
 
-use atelier::domain::{Article, ArticleId, Customer, Outfit, Split};
+use atelier::domain::{Article, ArticleId, Customer, Outfit};
 use atelier::store::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Service, rows};
+use super::{Service, outfits, rows};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -20,11 +20,6 @@ contracts!(
     a_catalogue_that_differs_from_the_release,
     a_batch_answers_each_item_by_itself,
 );
-
-/// Outfits of the demo's validation split, with their customers.
-pub(super) fn outfits() -> Vec<Outfit> {
-    rows::<Outfit>().into_iter().filter(|outfit| outfit.split == Some(Split::Validation)).collect()
-}
 
 /// The outfit with its second article blanked.
 fn blanked(outfit: &Outfit) -> Vec<Value> {

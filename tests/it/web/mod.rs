@@ -39,7 +39,7 @@ use atelier::{
     access::{Access, Token},
     completion::Secret,
     config::{self, Limits},
-    domain::{Article, Customer, Outfit},
+    domain::{Article, Customer, Outfit, Split},
     engine::{DeviceChoice, Engine, Serving, Settings},
     exchange::{self, Table},
     http_client::Origin,
@@ -296,4 +296,9 @@ pub fn rows<T: Table>() -> Vec<T> {
     let schema = exchange::schema_of(&demo).unwrap();
     let path = demo.join(format!("{}.jsonl", T::NAME));
     exchange::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
+}
+
+/// Outfits of the demo's validation split, with their customers.
+pub fn outfits() -> Vec<Outfit> {
+    rows::<Outfit>().into_iter().filter(|outfit| outfit.split == Some(Split::Validation)).collect()
 }

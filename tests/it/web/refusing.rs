@@ -1,8 +1,8 @@
-//! What completion refuses, and what it says then.
+//! What `/complete` and its kin refuse or warn of, and what they say then.
 
 use serde_json::json;
 
-use super::{Service, completing::outfits};
+use super::{Service, outfits};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(what_makes_no_sense_is_told_at_its_place, without_a_release_nothing_is_completed);

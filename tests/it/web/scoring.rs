@@ -3,7 +3,7 @@
 use atelier::domain::{ArticleId, Outfit};
 use serde_json::json;
 
-use super::{Service, completing::outfits};
+use super::{Service, outfits};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(scores_an_outfit);

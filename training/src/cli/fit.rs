@@ -15,7 +15,7 @@ use signal_hook::consts::TERM_SIGNALS;
 
 use crate::{
     data::Data,
-    fit::{EpochRecord, Event, FitConfig, Outcome, RunConfig, RunFolder, Watch, fit},
+    fit::{EpochRecord, Event, FitConfig, Given, Outcome, RunConfig, RunFolder, Watch, fit},
     model::DeviceKind,
 };
 
@@ -37,6 +37,10 @@ pub(super) struct Fit {
     /// another run's config.toml will do. Flags win over it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// One setting that differs, as in model.initial.features=1.0; may be given again. Wins over a file, and
+    /// the flags below win over it.
+    #[arg(long, value_name = "TABLE.KEY=VALUE")]
+    set: Vec<String>,
     /// Draws the first weights, the order of the outfits, and what is masked.
     #[arg(long)]
     seed: Option<u64>,
@@ -77,7 +81,8 @@ impl Fit {
             began.elapsed().as_secs_f64(),
         );
         let change = |fit: &mut FitConfig| self.change(fit);
-        let config = RunConfig::new(self.method, &data, &self.data, self.config.as_deref(), change)?;
+        let given = Given { file: self.config.as_deref(), set: &self.set };
+        let config = RunConfig::new(self.method, &data, &self.data, given, change)?;
         let attributes = if config.fit.attributes { "-attributes" } else { "" };
         let default =
             || format!("runs/{}/{}{attributes}-{}", data.name(), self.method, config.fit.seed).into();

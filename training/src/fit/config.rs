@@ -1,7 +1,7 @@
 //! What a run is made from: enough to make it again, to the last bit.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
@@ -93,18 +93,35 @@ impl Default for FitConfig {
     }
 }
 
+/// Settings that differ from the built-in ones, in any of the tables `fit`, `task_weights`, `pair`, `adamw` and
+/// `model`.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    pub file: Option<&'a Path>,
+    /// `table.key=value` each; they win over the file.
+    pub set: &'a [String],
+}
+
+/// A setting that two runs do not share.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Difference {
+    /// With its tables, as in `model.initial.features`.
+    pub(crate) key: String,
+    pub(crate) ours: Option<Value>,
+    pub(crate) theirs: Option<Value>,
+}
+
 impl RunConfig {
-    /// The settings for this method and data: the built-in ones, changed by a configuration file (any of
-    /// the tables `fit`, `task_weights`, `pair`, `adamw` and `model`, and in them whatever differs), then by
-    /// `change`, which is where flags go.
+    /// The settings for this method and data: the built-in ones, changed by those given, then by `change`, which is
+    /// where flags go.
     ///
     /// # Errors
-    /// If the file names something that is no setting, or a setting makes no sense.
+    /// If something is given that is no setting, or a setting makes no sense.
     pub fn new(
         method: Method,
         data: &Data,
         folder: &Path,
-        file: Option<&Path>,
+        given: Given<'_>,
         change: impl FnOnce(&mut FitConfig),
     ) -> Result<Self> {
         let built_in = ModelConfig::new(method, data.vocabulary().len(), data.schema());
@@ -122,13 +139,27 @@ impl RunConfig {
             adamw: AdamWConfig::default(),
             model: built_in.clone(),
         };
-        if let Some(path) = file {
-            config = config.changed_by(path)?;
-            // A file may be another run's configuration, made for another method and other data.
-            config.model.method = method;
-            config.model.articles = built_in.articles;
-            config.model.features = built_in.features;
+        if let Some(path) = given.file {
+            let context = || format!("the configuration {}", path.display());
+            let text = std::fs::read_to_string(path).with_context(context)?;
+            let mut table: Table = toml::from_str(&text).with_context(context)?;
+            table.remove("data");
+            config = config.changed_by(table).with_context(context)?;
         }
+        for setting in given.set {
+            let context = || {
+                format!("--set takes TABLE.KEY=VALUE, as in model.initial.features=1.0; found {setting:?}")
+            };
+            let table: Table = toml::from_str(setting).with_context(context)?;
+            if table.contains_key("data") {
+                bail!("--set {setting}: --data says what is learned from");
+            }
+            config = config.changed_by(table).with_context(context)?;
+        }
+        // A file may be another run's configuration, made for another method and other data.
+        config.model.method = method;
+        config.model.articles = built_in.articles;
+        config.model.features = built_in.features;
         config.model.pair = config.pair.weight > 0.0;
         change(&mut config.fit);
         config.data.attributes = config.fit.attributes.then(|| data.attributes().fingerprint().to_owned());
@@ -141,14 +172,35 @@ impl RunConfig {
         data.types().iter().map(|name| self.task_weights.get(name).copied().unwrap_or(1.0)).collect()
     }
 
-    fn changed_by(&self, path: &Path) -> Result<Self> {
-        let context = || format!("the configuration {}", path.display());
-        let text = std::fs::read_to_string(path).with_context(context)?;
-        let mut file: Table = toml::from_str(&text).with_context(context)?;
-        file.remove("data");
+    /// The settings, what is learned from aside, that are not the same in both.
+    pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
+        let (ours, theirs) = (self.leaves(), other.leaves());
+        let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
+        keys.into_iter()
+            .map(|key| Difference {
+                key: key.clone(),
+                ours: ours.get(key).cloned(),
+                theirs: theirs.get(key).cloned(),
+            })
+            .filter(|difference| difference.ours != difference.theirs)
+            .collect()
+    }
+
+    /// Each setting by its whole name.
+    fn leaves(&self) -> BTreeMap<String, Value> {
+        // Through text, where a float32 has no more digits than it was given.
+        let text = toml::to_string(self).expect("a configuration is TOML; this is a bug");
+        let mut table: Table = toml::from_str(&text).expect("it was written as TOML; this is a bug");
+        table.remove("data");
+        let mut leaves = BTreeMap::new();
+        gather(&mut leaves, "", table);
+        leaves
+    }
+
+    fn changed_by(&self, changes: Table) -> Result<Self, toml::de::Error> {
         let mut whole = Table::try_from(self).expect("a configuration is TOML; this is a bug");
-        overlay(&mut whole, file);
-        whole.try_into().with_context(context)
+        overlay(&mut whole, changes);
+        whole.try_into()
     }
 
     fn check(&self, data: &Data) -> Result<()> {
@@ -196,6 +248,20 @@ fn overlay(under: &mut Table, over: Table) {
             (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over),
             (_, value) => {
                 under.insert(name, value);
+            }
+        }
+    }
+}
+
+fn gather(leaves: &mut BTreeMap<String, Value>, prefix: &str, table: Table) {
+    for (name, value) in table {
+        let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
+        let name = if bare { name } else { Value::String(name).to_string() };
+        let key = format!("{prefix}{name}");
+        match value {
+            Value::Table(table) => gather(leaves, &format!("{key}."), table),
+            value => {
+                leaves.insert(key, value);
             }
         }
     }

@@ -22,7 +22,8 @@ use std::sync::atomic::Ordering;
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
-pub use config::{DataConfig, FitConfig, PairConfig, RunConfig};
+pub(crate) use config::Difference;
+pub use config::{DataConfig, FitConfig, Given, PairConfig, RunConfig};
 pub use development::Standing;
 pub use folder::RunFolder;
 pub use watch::{Event, Outcome, Watch};
@@ -148,13 +149,20 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
             config.fit.device
         );
     }
-    let settings = |config: &RunConfig| {
-        (config.fit.clone(), config.task_weights.clone(), config.pair, config.adamw, config.model.clone())
-    };
-    if settings(&found) != settings(config) {
+    let differences = found.differences(config);
+    if !differences.is_empty() {
+        let shown =
+            |value: &Option<toml::Value>| value.as_ref().map_or("nothing".into(), ToString::to_string);
+        let differences: Vec<String> = differences
+            .iter()
+            .map(|Difference { key, ours, theirs }| {
+                format!("{key} was {}, now {}", shown(ours), shown(theirs))
+            })
+            .collect();
         bail!(
-            "{path} was begun with other settings: repeat its command with --resume, or give its own \
-             configuration with --config {path}/config.toml"
+            "{path} was begun with other settings ({}): repeat its command with --resume, or give its own \
+             configuration with --config {path}/config.toml",
+            differences.join("; ")
         );
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::data::tests::{patterned, small_model};
 
 /// Four epochs of a narrow model.
 fn config(data: &Data, method: Method) -> RunConfig {
-    let mut config = RunConfig::new(method, data, Path::new("shop"), None, |fit| {
+    let mut config = RunConfig::new(method, data, Path::new("shop"), Given::default(), |fit| {
         *fit = FitConfig { epochs: 4, batch: 16, learning_rate: 5e-3, warm_up: 0.5, ..FitConfig::default() };
     })
     .unwrap();
@@ -208,7 +208,8 @@ fn a_folder_is_one_runs_and_no_others() {
     };
     assert!(refusal(&config, false).contains("holds a run already: go on with it by --resume"));
     config.fit.batch = 7;
-    assert!(refusal(&config, true).contains("was begun with other settings"));
+    let said = refusal(&config, true);
+    assert!(said.contains("was begun with other settings (fit.batch was 16, now 7)"), "{said}");
     config.fit.batch = 16;
     config.data.fingerprint = "another".to_owned();
     assert!(refusal(&config, true).contains("now it is another"));
@@ -245,13 +246,36 @@ fn settings_come_from_the_file_and_flags_win() {
     )
     .unwrap();
     let read = |change: fn(&mut FitConfig)| {
-        RunConfig::new(Method::C, &data, Path::new("shop"), Some(file.path()), change)
+        RunConfig::new(
+            Method::C,
+            &data,
+            Path::new("shop"),
+            Given { file: Some(file.path()), set: &[] },
+            change,
+        )
     };
     let config = read(|fit| fit.batch = 44).unwrap();
     assert_eq!((config.fit.epochs, config.fit.batch, config.model.width), (9, 44, 64));
     assert!((config.model.initial.linear - 0.25).abs() < 1e-9 && config.model.heads == 8);
     assert_eq!(config.weights(&data), [1.0, 1.0, 1.0, 2.5]);
     assert!((config.pair.weight - 0.75).abs() < 1e-9 && config.model.pair);
+    let with = |set: &[&str]| {
+        let set: Vec<String> = set.iter().map(|&setting| setting.to_owned()).collect();
+        let given = Given { file: Some(file.path()), set: &set };
+        RunConfig::new(Method::C, &data, Path::new("shop"), given, |fit| fit.batch = 44)
+    };
+    let set = with(&["model.initial.linear=0.5", "task_weights.\"shoe\"=3"]).unwrap();
+    let differences: Vec<String> =
+        set.differences(&config).into_iter().map(|difference| difference.key).collect();
+    assert_eq!(differences, ["model.initial.linear", "task_weights.shoe"], "and all else is the file's");
+    for (wrong, said) in [
+        ("model.initial.linear", "--set takes TABLE.KEY=VALUE"),
+        ("model.initial.lines=0.5", "lines"),
+        ("data.name=\"x\"", "--data says what is learned from"),
+    ] {
+        let error = format!("{:#}", with(&[wrong]).unwrap_err());
+        assert!(error.contains(said), "{error}");
+    }
     let text = toml::to_string(&config).unwrap();
     fs::write(file.path(), &text).unwrap();
     assert_eq!(read(|_| {}).unwrap(), config, "a run's own configuration makes the same run");

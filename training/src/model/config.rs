@@ -56,12 +56,12 @@ pub struct UniversalConfig {
 }
 
 /// Standard deviations that the weights are drawn with. They decide how soon a method learns from the visible
-/// articles (docs/results.md), so they are to be searched for every method alike.
+/// articles, and where it ends (docs/results.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InitialScales {
     pub articles: f32,
-    /// So small that a method begins nearly as [None], and takes a customer in as it learns what that is worth.
+    /// As small as articles, so that a context does not drown them to begin with.
     pub features: f32,
     /// The last dense layer.
     pub vocabulary: f32,

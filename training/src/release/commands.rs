@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     data::Data,
-    fit::{FitConfig, RunConfig},
+    fit::{FitConfig, Given, RunConfig},
 };
 
 /// How the data was made, if the world made it.
@@ -17,20 +17,20 @@ pub(super) fn world_command(folder: &Path) -> Option<String> {
     Some(format!("{} --out {}", world["command"].as_str()?, folder.display()))
 }
 
-/// The command that makes a run. Its flags say it all, unless a file of settings was given; then the run's own
-/// has them.
+/// The command that makes a run.
 pub(super) fn fit_command(config: &RunConfig, run: &Path, of: &Data) -> Result<String> {
     let RunConfig { data, fit, model, .. } = config;
     let by_flags = |settings: &mut FitConfig| {
-        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
+        *settings = FitConfig { second_blank: settings.second_blank, device: settings.device, ..fit.clone() };
     };
-    let plain = RunConfig::new(model.method, of, &data.folder, None, by_flags)?;
-    let same = RunConfig { data: data.clone(), ..plain } == *config;
-    let run = run.display();
-    let settings = if same { String::new() } else { format!(" --config {run}/config.toml") };
+    let plain = RunConfig::new(model.method, of, &data.folder, Given::default(), by_flags)?;
+    let settings = config.differences(&plain).into_iter().filter_map(|difference| {
+        let value = difference.ours?;
+        Some(format!(" --set {}", quoted(&format!("{}={value}", difference.key))))
+    });
     Ok(format!(
         "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
-         --warm-up {} --patience {}{} --run {run}{settings}",
+         --warm-up {} --patience {}{} --run {}{}",
         model.method,
         fit.seed,
         data.folder.display(),
@@ -40,5 +40,15 @@ pub(super) fn fit_command(config: &RunConfig, run: &Path, of: &Data) -> Result<S
         fit.warm_up,
         fit.patience,
         if fit.attributes { " --attributes" } else { "" },
+        run.display(),
+        settings.collect::<String>(),
     ))
+}
+
+/// For a shell.
+fn quoted(text: &str) -> String {
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "._=-".contains(c)) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }
