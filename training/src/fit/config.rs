@@ -172,7 +172,7 @@ impl RunConfig {
         data.types().iter().map(|name| self.task_weights.get(name).copied().unwrap_or(1.0)).collect()
     }
 
-    /// The settings, what is learned from aside, that are not the same in both.
+    /// The settings, what is learned from and what follows from others aside, that are not the same in both.
     pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
         let (ours, theirs) = (self.leaves(), other.leaves());
         let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
@@ -194,6 +194,8 @@ impl RunConfig {
         table.remove("data");
         let mut leaves = BTreeMap::new();
         gather(&mut leaves, "", table);
+        // The pairs' weight says it.
+        leaves.remove("model.pair");
         leaves
     }
 

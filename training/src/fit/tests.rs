@@ -264,10 +264,11 @@ fn settings_come_from_the_file_and_flags_win() {
         let given = Given { file: Some(file.path()), set: &set };
         RunConfig::new(Method::C, &data, Path::new("shop"), given, |fit| fit.batch = 44)
     };
-    let set = with(&["model.initial.linear=0.5", "task_weights.\"shoe\"=3"]).unwrap();
+    let set = with(&["model.initial.linear=0.5", "task_weights.\"shoe\"=3", "pair.weight=0"]).unwrap();
     let differences: Vec<String> =
         set.differences(&config).into_iter().map(|difference| difference.key).collect();
-    assert_eq!(differences, ["model.initial.linear", "task_weights.shoe"], "and all else is the file's");
+    let changed = ["model.initial.linear", "pair.weight", "task_weights.shoe"];
+    assert_eq!(differences, changed, "and all else is the file's, or follows from these");
     for (wrong, said) in [
         ("model.initial.linear", "--set takes TABLE.KEY=VALUE"),
         ("model.initial.lines=0.5", "lines"),

@@ -6,6 +6,8 @@ use atelier::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::{Axes, Conditioning};
+
 /// A model's shape and how its weights are drawn; saved with the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +63,7 @@ pub struct UniversalConfig {
 #[serde(deny_unknown_fields)]
 pub struct InitialScales {
     pub articles: f32,
-    /// As small as articles, so that a context does not drown them to begin with.
+    /// What does best depends on where the context goes.
     pub features: f32,
     /// The last dense layer.
     pub vocabulary: f32,
@@ -95,7 +97,7 @@ impl ModelConfig {
             pair: false,
             initial: InitialScales {
                 articles: 0.02,
-                features: 0.02,
+                features: first_features(method),
                 vocabulary: 0.02,
                 personas: 0.1,
                 linear: 0.577,
@@ -112,5 +114,14 @@ impl ModelConfig {
     /// The index that stands for no slot.
     pub fn padding(&self) -> u32 {
         self.blank() + 1
+    }
+}
+
+/// Among the articles a context must begin as small as they are, or it drowns them; [GSU] brings its state to size.
+/// Where nobody does, a state that begins small stays unheard beside normalised positions (docs/results.md).
+fn first_features(method: Method) -> f32 {
+    match Axes::of(method).conditioning {
+        Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,
+        Conditioning::None | Conditioning::State | Conditioning::StateExchange => 1.0,
     }
 }

@@ -78,7 +78,7 @@ async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
     let html = admin.page("/operations/releases").await;
     let demo =
         row(&html, "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">answers</span></th>");
-    assert_eq!(demo[..2], ["2026-11-21 16:15:42", "demo"]);
+    assert_eq!(demo[..2], ["2026-11-22 09:25:57", "demo"]);
     assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Load anew …"), "{demo:?}");
     assert!(
         row(&html, "<th scope=\"row\">less</th>")[3]
