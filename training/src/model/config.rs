@@ -117,11 +117,12 @@ impl ModelConfig {
     }
 }
 
-/// Among the articles a context must begin as small as they are, or it drowns them; [GSU] brings its state to size.
-/// Where nobody does, a state that begins small stays unheard beside normalised positions (docs/results.md).
+/// Among the articles a context must begin as small as they are, or it drowns them; [GSU] normalises its state by itself.
+/// [GS] never does and [GSX] only with what it has read: a state that begins small stays unheard (docs/results.md).
 fn first_features(method: Method) -> f32 {
     match Axes::of(method).conditioning {
         Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,
+        // Of None no feature is used.
         Conditioning::None | Conditioning::State | Conditioning::StateExchange => 1.0,
     }
 }
