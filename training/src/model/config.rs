@@ -117,8 +117,8 @@ impl ModelConfig {
     }
 }
 
-/// Among the articles a context must begin as small as they are, or it drowns them; [GSU] normalises its state by itself.
-/// [GS] never does and [GSX] only with what it has read: a state that begins small stays unheard (docs/results.md).
+/// Among the articles a context must begin as small as they are, or it drowns them; gsu normalises its state by itself.
+/// gs never does and gsx only with what it has read: a state that begins small stays unheard (docs/results.md).
 fn first_features(method: Method) -> f32 {
     match Axes::of(method).conditioning {
         Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,
