@@ -1,6 +1,6 @@
 //! Making a release: what is served together, measured as it is stored, in a folder that appears whole.
 //!
-//! Runs and their data come in; a folder goes out that [`atelier::release::Release`] opens. The figures
+//! Runs and their data come in; a folder goes out that [`atelier::models::release::Release`] opens. The figures
 //! in it are those of the very files in it.
 
 mod commands;
@@ -15,13 +15,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier::{
-    calendar::rfc3339,
-    digest,
-    domain::{Article, Customer, Outfit, Schema, Split},
-    evaluation::{FIGURES, RANKS},
-    exchange::{Format, SCHEMA, Shape, Table, Writer},
-    onnx_runtime::OnnxRuntime,
-    release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
+    domain::{Article, Customer, Method, Outfit, Schema, Split},
+    files::{Format, SCHEMA, Shape, Table, Writer},
+    models::{
+        onnx_runtime::OnnxRuntime,
+        release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
+    },
+    service::evaluation::{FIGURES, RANKS},
+    util::{calendar::rfc3339, digest},
 };
 use serde::Serialize;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,6 @@
 //! An admin activates a release, and lets a colleague and a program in.
 
-use atelier::{config::Limits, store::Role};
+use atelier::{config::Limits, domain::Role};
 
 use super::signed_in;
 use crate::{
@@ -32,17 +32,17 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     let models = two_releases();
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
     service.bring_in_demo().await;
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let window = signed_in(&service, Role::Admin, eyes).await;
     window.goto(&format!("{}/operations", service.url)).await;
     window.until_words("The release demo answers").await;
     window.click_words("Releases").await;
     window.click("a[href$='/releases/less']").await;
     window.until_words("Lost: c, np.").await;
-    assert_eq!(service.offers.current().unwrap().name(), "demo", "looking changes nothing");
+    assert_eq!(service.releases.current().unwrap().name(), "demo", "looking changes nothing");
     window.click_words("Activate less").await;
     window.until_words("less answers").await;
-    assert_eq!(service.offers.current().unwrap().name(), "less");
+    assert_eq!(service.releases.current().unwrap().name(), "less");
 
     // Who did it stands in the log.
     window.goto(&format!("{}/access/audit", service.url)).await;

@@ -1,6 +1,6 @@
 //! An analyst finds a case where two methods differ, looks at it side by side, and takes it along.
 
-use atelier::store::Role;
+use atelier::domain::Role;
 
 use super::signed_in;
 use crate::{

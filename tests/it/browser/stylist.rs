@@ -1,8 +1,8 @@
 //! A stylist completes an outfit for a customer and keeps it, with scripts and without.
 
 use atelier::{
-    domain::CustomerId,
-    store::{FeedbackKind, Role},
+    domain::{CustomerId, Role},
+    store::FeedbackKind,
 };
 
 use super::signed_in;

@@ -10,7 +10,7 @@ use std::{
 
 use atelier::{
     domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots},
-    exchange::{Format, Shape, Writer},
+    files::{Format, Shape, Writer},
 };
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         slots[1] = None;
         let occasion = outfit.features.get("occasion");
         let features = occasion.map_or(json!({}), |_| {
-            let line = atelier::exchange::json_line(outfit, &Schema::default_schema());
+            let line = atelier::files::json_line(outfit, &Schema::default_schema());
             serde_json::from_str::<Value>(&line).unwrap()["features"].clone()
         });
         let asked = json!({"customer": outfit.customer.as_str(), "outfit": slots, "features": features,

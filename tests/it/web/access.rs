@@ -3,8 +3,9 @@
 use std::time::SystemTime;
 
 use atelier::{
-    access::{Scope, Token},
-    store::{Actor, Name, PersonId, Role, Timestamp},
+    domain::{Role, Timestamp},
+    service::access::{Scope, Token},
+    store::{Actor, Name, PersonId},
 };
 use serde_json::{Value, json};
 

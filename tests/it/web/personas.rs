@@ -7,10 +7,8 @@ use std::{
 
 use atelier::{
     config::Limits,
-    domain::{CustomerId, Outfit},
-    engine::{Context, Question, Serving},
-    release::Method,
-    store::Role,
+    domain::{CustomerId, Method, Outfit, Role},
+    models::engine::{Context, Question, Serving},
 };
 
 use serde_json::Value;
@@ -69,7 +67,7 @@ async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
     assert!(html.len() < 60_000, "{} bytes", html.len());
-    let serving = &service.offers.current().unwrap().serving;
+    let serving = &service.releases.current().unwrap().serving;
     let articles: Vec<Vec<u32>> = (0..1500).map(|index| vec![index]).collect();
     let mixes = ask(serving, Method::Latent, &articles).await;
     let cards: Vec<&str> = html.split("<article class=\"card\">").skip(1).collect();
@@ -104,7 +102,7 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
     let most = outfits.iter().max_by_key(|outfit| of(&outfit.customer).len()).unwrap();
     let own = of(&most.customer);
     assert!(own.len() > 1, "somebody has several outfits");
-    let serving = &service.offers.current().unwrap().serving;
+    let serving = &service.releases.current().unwrap().serving;
     let index = |outfit: &&Outfit| {
         let known =
             outfit.articles().iter().map(|id| serving.release().vocabulary().index_of(id.as_str()).unwrap());
@@ -179,7 +177,7 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let stylist = service.signed_in(Role::Stylist).await;
     assert!(stylist.page("/personas").await.contains("No release is served"));
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let html = stylist.page("/personas").await;
     assert!(
         html.contains("No method of demo has personas") && html.contains("fit --method latent"),
@@ -195,10 +193,10 @@ async fn they_end_with_the_release(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
     let stylist = service.signed_in(Role::Stylist).await;
-    service.offers.serve("demo").await.unwrap();
-    let before = Arc::downgrade(&service.offers.current().unwrap().serving);
+    service.releases.serve("demo").await.unwrap();
+    let before = Arc::downgrade(&service.releases.current().unwrap().serving);
     assert!(stylist.page("/personas").await.contains("The model is being asked"));
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     while before.upgrade().is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

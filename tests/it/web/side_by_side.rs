@@ -1,6 +1,6 @@
 //! `/side-by-side` by its words; tests/it/browser lives through it.
 
-use atelier::store::Role;
+use atelier::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use atelier::{
-    domain::{ArticleId, CustomerId},
-    store::{FeedbackKind, Origin, Role},
+    domain::{ArticleId, CustomerId, Role},
+    store::{FeedbackKind, Origin},
 };
 use serde_json::json;
 

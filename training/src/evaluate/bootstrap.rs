@@ -3,7 +3,7 @@
 //! Whole outfits are drawn again, since their slots belong together, and so are the seeds of each
 //! method; every method is judged on the same draw.
 
-use atelier::evaluation::Metric;
+use atelier::service::evaluation::Metric;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! Several methods side by side, each with one run or several seeds.
 
-use atelier::release::Method;
+use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Cases, Difference, Evaluation, bootstrap};

@@ -15,7 +15,7 @@ mod pairs;
 mod ranks;
 mod segments;
 
-use atelier::release::Method;
+use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 
 pub use answers::{Answers, ask};

@@ -1,7 +1,7 @@
 //! `evaluation.json`: all figures of a release, for pages.
 
 use anyhow::{Context, Result};
-use atelier::evaluation::LEAST_SLOTS;
+use atelier::service::evaluation::LEAST_SLOTS;
 use serde::Serialize;
 use serde_json::{Number, Value};
 

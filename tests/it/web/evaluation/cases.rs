@@ -6,7 +6,7 @@ use std::{
     fs::File,
 };
 
-use atelier::{domain::Customer, store::Role};
+use atelier::domain::{Customer, Role};
 use parquet::{
     file::{reader::FileReader, serialized_reader::SerializedFileReader},
     record::RowAccessor,

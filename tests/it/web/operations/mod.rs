@@ -5,7 +5,8 @@ pub mod routing;
 
 use atelier::{
     config::Limits,
-    store::{Actor, Name, Role, Timestamp},
+    domain::{Role, Timestamp},
+    store::{Actor, Name},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,7 +25,7 @@ contracts!(
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     let name = Name::new("Some admin").unwrap();
     let me = service.store.people().by_name(&name).await.unwrap().unwrap().id;

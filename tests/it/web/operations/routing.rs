@@ -1,6 +1,6 @@
 //! Which method answers where none is named, and how often its suggestions are taken.
 
-use atelier::{release::Method, store::Role};
+use atelier::domain::{Method, Role};
 use serde_json::{Value, json};
 
 use super::{last, row};
