@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Asker, CompletionError, Cost, Prepared, Warning};
+use crate::service::fault::{Fault, Field};
 use crate::{
     domain::Mask,
     models::{catalogue::Listed, engine::Question},
@@ -50,7 +51,7 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
     }
     if questions.is_empty() {
         let detail = "none of its articles is known to both the catalogue and the release";
-        return Err(CompletionError::Invalid(vec![super::Invalid::new("/outfit", detail)]));
+        return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
     }
     let mut cost = Cost::default();
     let answers = asker.ask_first(questions, 0, &mut cost).await?.0;
