@@ -36,14 +36,14 @@ fn names_do_not_touch() {
 fn lines_have_names_marks_and_escaped_texts() {
     let series = |name, kind| Series { name, kind, points: vec![(1.0, 0.2), (10.0, 0.9)], marked: vec![1] };
     let chart = LineChart {
-        title: "Cache <of> \"two\" & more",
+        title: "Recall <of> \"two\" & more",
         about: "It rises.",
         x: ("k", Scale::Log { from: 1.0, to: 10.0 }, written),
         y: ("recall", Scale::Linear { from: 0.0, to: 1.0 }, written),
         series: vec![series("none", 0), series("gsx-latent", 9)],
     };
     let svg = line_chart(&chart);
-    assert!(svg.contains("<title>Cache &lt;of&gt; &quot;two&quot; &amp; more</title><desc>It rises.</desc>"));
+    assert!(svg.contains("<title>Recall &lt;of&gt; &quot;two&quot; &amp; more</title><desc>It rises.</desc>"));
     assert!(svg.contains("role=\"img\"") && !svg.contains("style"));
     assert!(svg.contains("class=\"series s1\"") && svg.contains("class=\"series s10 hollow\""), "{svg}");
     assert!(svg.contains("d=\"M56 278.4L640 48.8\""), "{svg}");

@@ -98,7 +98,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     };
     let html = analyst.page("/evaluation?method=gsu").await;
     let recall = |k: &str| 100.0 * of("gsu")["summary"][k]["mean"].as_f64().unwrap();
-    let table = html.split("<caption class=\"visually-hidden\">Cache at k").nth(1).unwrap();
+    let table = html.split("<caption class=\"visually-hidden\">Recall at k").nth(1).unwrap();
     for figure in ["recall_at_1", "recall_at_5", "recall_at_250"] {
         let written = format!("<td class=\"number\">{:.2}</td>", recall(figure));
         assert!(line(table, "gsu").contains(&written), "{written}: {}", line(table, "gsu"));
@@ -121,7 +121,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     assert!(line(&page, "female").contains(&written), "{written}: {}", line(&page, "female"));
     assert!(line(&page, "female").contains(">5,823<"));
     assert!(text(&page).contains("270 slots, few"), "a small group is marked");
-    assert!(page.contains("<svg class=\"chart whiskers\"") && page.contains("Cache@1 by gender"));
+    assert!(page.contains("<svg class=\"chart whiskers\"") && page.contains("Recall@1 by gender"));
 
     // The most there is to show is still a page that loads at once.
     let all: String = evaluation["comparison"]["methods"]
