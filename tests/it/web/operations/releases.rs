@@ -1,4 +1,4 @@
-//! Which release answers, and how another one takes over.
+//! Which release is live, and how another one is activated.
 
 use std::{fs, path::Path};
 
@@ -13,9 +13,9 @@ use crate::{
 };
 
 contracts!(
-    releases_are_listed_with_what_is_wrong,
-    a_release_is_activated_after_its_changes_were_shown,
-    a_broken_release_leaves_the_old_one_answering,
+    releases_are_listed_with_their_faults,
+    activation_shows_the_changes_first,
+    a_broken_release_leaves_the_old_one_live,
 );
 
 /// A folder with the demo release and one with fewer methods.
@@ -27,7 +27,7 @@ pub fn two_releases() -> TempDir {
     let mut digests = Vec::new();
     for file in fs::read_dir(&less).unwrap().map(|entry| entry.unwrap().path()) {
         if file.extension().is_some_and(|ending| ending == "onnx") {
-            // A model's metadata names its release, as protobuf: a name of the same length takes the place.
+            // A model's metadata names its release: a name of the same length can replace it in the file.
             let (key, demo) = (b"\x0a\x07release\x12\x04", b"demo");
             let mut bytes = fs::read(&file).unwrap();
             let named = [&key[..], demo].concat();
@@ -51,7 +51,7 @@ pub fn two_releases() -> TempDir {
     folder
 }
 
-/// The same, and two that cannot be served: a model of one is cut, the other has another format.
+/// The same, and two that cannot be served: one has a truncated model, the other another format.
 fn folder() -> TempDir {
     let folder = two_releases();
     let cut = folder.path().join("cut");
@@ -72,7 +72,7 @@ fn change(release: &Path, with: impl FnOnce(&mut Value)) {
     fs::write(path, manifest.to_string()).unwrap();
 }
 
-async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
+async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     let folder = folder();
     let (_service, admin, _) = start(&db, &folder).await;
     let html = admin.page("/operations/releases").await;
@@ -93,7 +93,7 @@ async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
     assert_eq!(admin.get("/operations/releases/..%2Fdemo").await.status(), 422);
 }
 
-async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
+async fn activation_shows_the_changes_first(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, me) = start(&db, &folder).await;
     service.put("/routing", &json!({"default_method": "np"})).await;
@@ -107,14 +107,14 @@ async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
     ] {
         assert!(asked.contains(said), "{said} in {asked}");
     }
-    assert_eq!(service.json("/releases").await["active"], "demo", "asking changes nothing");
+    assert_eq!(service.json("/releases").await["active"], "demo", "the confirmation page changes nothing");
 
     let stale = admin.post("/operations/releases/less", &[("before", "older")]).await;
     assert_eq!(stale.status(), 409);
     assert!(stale.text().await.unwrap().contains("meanwhile demo was activated"));
     let done = admin.post("/operations/releases/less", &[("before", "demo")]).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
-    assert_eq!(service.asked("/complete", &json!({"outfit": [null]})).await["method"], "gsx");
+    assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["method"], "gsx");
     let details = json!({"before": "demo", "after": "less"});
     assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
     assert!(
@@ -124,7 +124,7 @@ async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
             .contains("Release less has no np: its own default answers instead.")
     );
 
-    // Back, which finds what was lost; and once more, anew.
+    // Back to the first, which knows the lost articles; then to the second again.
     let asked = admin.page("/operations/releases/demo").await;
     assert!(asked.contains("<li>New: c, np.</li>"), "{asked}");
     admin.post("/operations/releases/demo", &[("before", "less")]).await;
@@ -135,7 +135,7 @@ async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
-async fn a_broken_release_leaves_the_old_one_answering(db: TestDatabase) {
+async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     let folder = folder();
     let (service, admin, _) = start(&db, &folder).await;
     let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).await;
@@ -144,6 +144,6 @@ async fn a_broken_release_leaves_the_old_one_answering(db: TestDatabase) {
     assert!(html.contains("<strong>Not activated.</strong>"), "{html}");
     assert!(html.contains("cut/gsu.onnx: 1000 bytes, the manifest says "), "{html}");
     assert!(html.contains("Release demo stays live."), "{html}");
-    assert_eq!(service.asked("/complete", &json!({"outfit": [null]})).await["release"], "demo");
+    assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["release"], "demo");
     assert_eq!(last(&service).await, None, "nothing was changed");
 }
