@@ -1,8 +1,7 @@
-//! What the registry holds at a moment, as numbers.
+//! The values of all metrics at one moment.
 //!
-//! The one way to read a histogram's buckets back out of `prometheus-client` is the text that it encodes, which is
-//! also what `/metrics` tells: a page and a Prometheus server see the same figures. Only text of our own is read,
-//! so what cannot be read is a bug.
+//! `prometheus-client` gives out a histogram's buckets only as encoded text, so this parses the text of `/metrics`: a
+//! page and a Prometheus server see the same figures. The text is our own, so a parse error is a bug.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +9,7 @@ use prometheus_client::encoding::text;
 
 use crate::web::http::Metrics;
 
-/// Everything that is counted, at one moment.
+/// The values of all metrics at one moment.
 #[derive(Debug)]
 pub(crate) struct Reading(Vec<Sample>);
 
@@ -23,20 +22,20 @@ struct Sample {
     value: f64,
 }
 
-/// How values are spread: a histogram's buckets, their sum and count.
+/// A histogram: its buckets, sum and count.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Spread {
-    /// Upper bounds, the last of them infinite, and how many values are at or below each.
+    /// Each bucket's upper bound and the number of values up to it. The last bound is infinite.
     buckets: Vec<(f64, f64)>,
     pub(crate) sum: f64,
     pub(crate) count: f64,
 }
 
-/// A quantile as buckets tell it.
+/// A quantile, estimated from buckets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Estimate {
     About(f64),
-    /// It is beyond the last bound.
+    /// The quantile is above the last finite bound.
     Above(f64),
 }
 
@@ -53,7 +52,7 @@ impl Reading {
         Self(text.lines().filter(|line| !line.starts_with('#')).map(Sample::parse).collect())
     }
 
-    /// A value that has no labels.
+    /// The value of a metric without labels.
     pub(crate) fn value(&self, name: &str) -> Option<f64> {
         self.values(name).map(|(_, value)| value).next()
     }
@@ -62,7 +61,7 @@ impl Reading {
         self.0.iter().filter(move |sample| sample.name == name).map(|sample| (&sample.labels, sample.value))
     }
 
-    /// A family of histograms, by their labels.
+    /// The histograms of a family, by their labels.
     pub(crate) fn spreads(&self, name: &str) -> BTreeMap<Labels, Spread> {
         let mut spreads: BTreeMap<Labels, Spread> = BTreeMap::new();
         for sample in &self.0 {
@@ -84,17 +83,17 @@ impl Reading {
 }
 
 impl Sample {
-    /// `name{label="value",…} number`
+    /// Parses `name{label="value",…} number`.
     fn parse(line: &str) -> Self {
         let (sample, value) = line.rsplit_once(' ').expect("a sample has a value; this is a bug");
         let (name, labels) = sample.split_once('{').unwrap_or((sample, ""));
         let labels = labels.strip_suffix('}').unwrap_or(labels);
-        Self { name: name.to_owned(), labels: pairs(labels), value: number(value) }
+        Self { name: name.to_owned(), labels: parse_labels(labels), value: number(value) }
     }
 }
 
-/// A value ends at the quote that no backslash stands before.
-fn pairs(mut text: &str) -> Labels {
+/// Parses `label="value",…`. A value ends at the first quote without a backslash before it.
+fn parse_labels(mut text: &str) -> Labels {
     let mut labels = Labels::new();
     while let Some((name, rest)) = text.split_once("=\"") {
         let mut escaped = false;
@@ -119,14 +118,14 @@ impl Spread {
         self.combine(other, |own, other| own + other);
     }
 
-    /// What came since an earlier reading of the same.
+    /// The values since an earlier reading of the same histogram.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let mut since = self.clone();
         since.combine(earlier, |own, earlier| own - earlier);
         since
     }
 
-    /// Both have the same bounds, or one has none yet.
+    /// Both have the same bounds, or `self` has none yet.
     fn combine(&mut self, other: &Self, with: impl Fn(f64, f64) -> f64) {
         if self.buckets.is_empty() {
             self.buckets = other.buckets.iter().map(|(bound, _)| (*bound, 0.0)).collect();
@@ -138,13 +137,13 @@ impl Spread {
         self.count = with(self.count, other.count);
     }
 
-    /// None of nothing.
+    /// `None` without values.
     pub(crate) fn mean(&self) -> Option<f64> {
         (self.count > 0.0).then(|| self.sum / self.count)
     }
 
-    /// As Prometheus estimates it: values are taken to lie evenly within their bucket, whose lower bound is the one
-    /// before, or nought.
+    /// Estimates a quantile as Prometheus does: values are assumed to lie evenly within their bucket, which starts at
+    /// the previous bound, or at 0.
     pub(crate) fn quantile(&self, share: f64) -> Option<Estimate> {
         if self.count <= 0.0 {
             return None;
@@ -184,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_encoded_is_read() {
+    fn encoded_text_is_parsed() {
         let reading = Reading::parse(TEXT);
         assert_eq!(reading.value("held"), Some(17.0));
         assert_eq!(reading.value("nothing"), None);
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_the_difference() {
+    fn since_is_the_difference() {
         let now = Reading::parse(TEXT).spreads("took").into_values().next().unwrap();
         let mut both = Spread::default();
         both.add(&now);
