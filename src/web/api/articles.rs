@@ -18,19 +18,19 @@ use super::{
     bulk::{self, BulkQuery, ImportBody},
     customers::check_id,
 };
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, Query},
-    keys::Caller,
-    paging::{self, Page, SearchQuery},
-};
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
     models::catalogue::Listed,
+    service::access::Scope,
     store::Put,
     util::json_pointer::step,
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, Query},
+        keys::Caller,
+        paging::{self, Page, SearchQuery},
+        routes::Routes,
+    },
 };
 
 pub(crate) fn router() -> Routes {

@@ -12,14 +12,14 @@ use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Incoming, check_media_type},
-};
 use crate::{
     files::{self, BadRow, Checker, ExchangeError, Noted, Report},
     service::intake::{self, Intake, IntakeError},
     store::{Actor, Counts, Import},
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Incoming, check_media_type},
+    },
 };
 
 /// The media types in use for JSON Lines; none is registered.

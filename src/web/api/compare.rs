@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::{ArticleId, CustomerId, Method},
     service::{
+        access::Scope,
         comparison::{self, Column, Comparison, Pair, Subjects},
         completion::Request,
         fault::{Field, ServiceError},
@@ -27,6 +26,7 @@ use crate::{
             AppState, Finding, Problem,
             extract::{Json, read_object, read_optional_integer},
             problem::value_or_finding,
+            routes::Routes,
             schema::{free_object, method_name},
             timing::TimingBody,
         },

@@ -15,18 +15,18 @@ use super::{
     feedback::FeedbackStored,
     outfits::OutfitBody,
 };
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
-use crate::web::http::schema::free_object;
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, Query},
-    keys::Caller,
-    paging::{self, Page, PageQuery, SearchQuery},
-};
 use crate::{
     domain::{Customer, CustomerId, Schema},
+    service::access::Scope,
     store::Put,
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, Query},
+        keys::Caller,
+        paging::{self, Page, PageQuery, SearchQuery},
+        routes::Routes,
+        schema::free_object,
+    },
 };
 
 pub(crate) fn router() -> Routes {
@@ -99,12 +99,12 @@ struct CustomerPut {
     features: Map<String, Value>,
 }
 
-/// A customer as they are stored now.
+/// A stored customer, and warnings about them.
 #[derive(Debug, Serialize, ToSchema)]
 struct CustomerStored {
     #[serde(flatten)]
     customer: CustomerBody,
-    /// What the schema does not know: it is kept, and models do not see it.
+    /// Features that the schema does not have. They are stored, but models do not see them.
     warnings: Vec<Finding>,
 }
 

@@ -5,9 +5,11 @@
 
 use serde_json::{Map, Value};
 
-use crate::domain::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, whole_word};
-use crate::util::json_pointer::step;
-use crate::web::http::Finding;
+use crate::{
+    domain::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, whole_word},
+    util::json_pointer::step,
+    web::http::Finding,
+};
 
 /// Valid features, and warnings about them.
 #[derive(Debug)]

@@ -5,9 +5,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::web::http::routes::Routes;
-use crate::web::http::{AppState, Problem, extract::Json};
-use crate::{models::engine::AskError, service::completion::CompletionError};
+use crate::{
+    models::engine::AskError,
+    service::completion::CompletionError,
+    web::http::{AppState, Problem, extract::Json, routes::Routes},
+};
 
 pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(livez)).open(routes!(readyz))

@@ -14,10 +14,13 @@ use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, openapi};
 use utoipa_axum::routes;
 
-use crate::web::http::routes::{Guards, Routes};
 use crate::{
     config::Limits,
-    web::http::{KINDS, Kind, ProblemBody, keys, schema::id_text},
+    web::http::{
+        KINDS, Kind, ProblemBody, keys,
+        routes::{Guards, Routes},
+        schema::id_text,
+    },
 };
 
 /// The document as text, serialized once.

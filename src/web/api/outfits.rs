@@ -13,20 +13,19 @@ use super::{
     bulk::{self, BulkQuery, ImportBody},
     features,
 };
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
-use crate::web::http::schema::{article_ids, free_object, id_text};
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, PathParameter, Query},
-    keys::Caller,
-    problem::value_or_finding,
-};
 use crate::{
     domain::{ArticleId, CustomerId, Outfit, OutfitError, Schema, Split},
-    service::outfits,
+    service::{access::Scope, outfits},
     store::{OutfitRecord, Put},
     util::calendar,
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, PathParameter, Query},
+        keys::Caller,
+        problem::value_or_finding,
+        routes::Routes,
+        schema::{article_ids, free_object, id_text},
+    },
 };
 
 pub(crate) fn router() -> Routes {
@@ -124,8 +123,7 @@ async fn save(
 impl OutfitSave {
     fn read(self, schema: &Schema) -> Result<(Outfit, Vec<Finding>), Problem> {
         let mut errors = Vec::new();
-        let customer =
-            value_or_finding(CustomerId::new(&self.customer), || "/customer".into(), &mut errors);
+        let customer = value_or_finding(CustomerId::new(&self.customer), || "/customer".into(), &mut errors);
         let article = |(place, id): (usize, &String)| {
             value_or_finding(ArticleId::new(id), || format!("/articles/{place}"), &mut errors)
         };

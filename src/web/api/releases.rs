@@ -6,8 +6,6 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     models::{
@@ -15,6 +13,7 @@ use crate::{
         release::{Manifest, MethodEntry, ReleaseError},
     },
     service::{
+        access::Scope,
         administration::{self, list_releases},
         live_release::LiveRelease,
     },
@@ -22,6 +21,7 @@ use crate::{
         AppState, Kind, Problem,
         extract::{Json, Path, ReleaseName},
         keys::Caller,
+        routes::Routes,
         schema::{free_object, method_name},
     },
 };

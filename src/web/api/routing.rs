@@ -5,11 +5,10 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     service::{
+        access::Scope,
         administration::{check_routing, set_routing},
         routing::{Arm, Experiment, Routing},
     },
@@ -17,6 +16,7 @@ use crate::{
         AppState, Problem,
         extract::{Json, read_integer, read_objects, read_optional_object},
         keys::Caller,
+        routes::Routes,
         schema::method_name,
     },
 };

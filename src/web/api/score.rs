@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     service::{
+        access::Scope,
         asking::judge,
         completion::{ArticleScore, OutfitScore},
         live_release::LiveRelease,
@@ -22,7 +21,7 @@ use crate::{
             articles::ArticleBody,
             complete::{CompleteBody, FiltersBody, WarningBody},
         },
-        http::{AppState, Problem, extract::Json, schema::free_object, timing::TimingBody},
+        http::{AppState, Problem, extract::Json, routes::Routes, schema::free_object, timing::TimingBody},
     },
 };
 

@@ -145,7 +145,9 @@ impl Source {
     fn explanation(self) -> &'static str {
         match self {
             Self::OwnMachine => "",
-            Self::Proxy => " Only programs on this machine need no key, and this request came through a proxy.",
+            Self::Proxy => {
+                " Only programs on this machine need no key, and this request came through a proxy."
+            }
             Self::OtherName => {
                 " Only programs on this machine need no key, and this request's host is neither localhost nor an IP \
                  address."
@@ -222,8 +224,9 @@ fn refuse_invalid_key() -> Response {
 
 fn refuse_scope(key: &ApiKey, scope: Scope) -> Response {
     let held = if key.scopes.is_empty() { "none".to_owned() } else { key.scopes.join(", ") };
-    let detail =
-        format!("an API key with the scope {scope} is required, this one has {held}; ask an admin for another");
+    let detail = format!(
+        "an API key with the scope {scope} is required, this one has {held}; ask an admin for another"
+    );
     let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
     refuse(Kind::Scope, detail, challenge)
 }

@@ -31,7 +31,7 @@ async fn unready_without_a_database(db: TestDatabase) {
     assert_eq!(header(&answer, "retry-after"), "1");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "unavailable");
-    assert_eq!(problem["detail"], "the log tells more under this request's id", "nothing of the inside");
+    assert_eq!(problem["detail"], "the log has the cause under this request's id", "nothing of the inside");
     assert_eq!(service.get("/livez").await.status(), 200, "alive all the same");
 }
 

@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::web::{
-    api::features,
-    http::{
-        Finding, Problem,
-        extract::{read_integer, read_object, read_optional_integer},
-        problem::value_or_finding,
-        schema::free_object,
-    },
-};
 use crate::{
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
     service::{
         asking::Question,
         completion::{Filters, MAX_SETS, Request},
         live_release::LiveRelease,
+    },
+    web::{
+        api::features,
+        http::{
+            Finding, Problem,
+            extract::{read_integer, read_object, read_optional_integer},
+            problem::value_or_finding,
+            schema::free_object,
+        },
     },
 };
 

@@ -17,13 +17,12 @@ pub(crate) use self::{
     answer::{PlacementBody, SuggestionBody, WarningBody, suggestion_bodies},
     body::{CompleteBody, DEFAULT_K, FiltersBody, read_features, read_outfit},
 };
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
-    service::asking::suggest,
+    service::{access::Scope, asking::suggest},
     web::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
         extract::{Json, from_value},
+        routes::Routes,
         timing::TimingBody,
     },
 };
