@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::web::http::AppState;
 use crate::{
     domain::CustomerId,
     store::{Actor, StoreError},
+    web::http::AppState,
 };
 
 impl AppState {

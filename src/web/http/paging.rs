@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::config::Limits;
-use crate::web::http::{Finding, Problem, schema::id_text};
+use crate::{
+    config::Limits,
+    web::http::{Finding, Problem, schema::id_text},
+};
 
 /// The query for a page.
 #[derive(Debug, Deserialize, IntoParams)]

@@ -29,10 +29,10 @@ pub(crate) use self::{
     reading::{Estimate, Labels, Reading, Spread},
     recent::Moment,
 };
-use crate::service::access::Scope;
-use crate::service::live_release::Releases;
-use crate::web::http::routes::Routes;
-use crate::web::http::{AppState, Kind, Problem};
+use crate::{
+    service::{access::Scope, live_release::Releases},
+    web::http::{AppState, Kind, Problem, routes::Routes},
+};
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Metrics, routes!(metrics))

@@ -9,8 +9,7 @@ use std::{
 };
 
 use super::reading::{Estimate, Reading, Spread};
-use crate::domain::Timestamp;
-use crate::web::http::Metrics;
+use crate::{domain::Timestamp, web::http::Metrics};
 
 /// The time between two samples.
 pub const SAMPLED: Duration = Duration::from_secs(5);

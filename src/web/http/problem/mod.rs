@@ -21,8 +21,7 @@ pub use self::{
     finding::Finding,
     kind::{KINDS, Kind},
 };
-use crate::store::StoreError;
-use crate::web::http::RequestId;
+use crate::{store::StoreError, web::http::RequestId};
 
 /// The detail of a problem whose cause is only for the log.
 const IN_THE_LOG: &str = "the log has the cause under this request's id";
