@@ -141,7 +141,7 @@ async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(
         problem["detail"],
-        "nothing was stored: 25 of 26 lines are bad; mend them, or store the 1 good ones with ?skip_bad=true"
+        "nothing was stored: 25 of 26 lines are bad; fix them, or store the 1 good ones with ?skip_bad=true"
     );
     assert_eq!(problem["errors"].as_array().unwrap().len(), 20);
     let first = json!({"line": 3, "detail": "feature \"age\" takes a finite number, found the text \"old\""});
@@ -169,7 +169,7 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(header(&answer, "content-type"), "application/problem+json");
     let problem: Value = answer.json().await.unwrap();
-    assert_eq!(problem["detail"], "the body is longer than the 4096 bytes that this path takes");
+    assert_eq!(problem["detail"], "the body is longer than this path's limit of 4096 bytes");
     let long = json!({"features": {"country": "x".repeat(10 << 20)}});
     assert_eq!(service.put("/customers/c", &long).await.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }

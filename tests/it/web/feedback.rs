@@ -104,7 +104,7 @@ async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
     assert_eq!(report(&service, &json!([])).await, (200, json!([])));
     let (status, problem) = report(&service, &json!([1, 2, 3, 4, 5])).await;
     assert_eq!(status, 422);
-    assert_eq!(problem["detail"], "a list has up to 4 events, found 5; send the others apart");
+    assert_eq!(problem["detail"], "a list has at most 4 events, found 5; split it");
 }
 
 async fn counts_have_intervals(db: TestDatabase) {

@@ -35,7 +35,7 @@ async fn a_service_without_a_database_is_not_ready(db: TestDatabase) {
     assert_eq!(header(&answer, "retry-after"), "1");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "unavailable");
-    assert_eq!(problem["detail"], "the log tells more under this request's id", "no internals");
+    assert_eq!(problem["detail"], "the log has the cause under this request's id", "no internals");
     assert_eq!(service.get("/livez").await.status(), 200, "still alive");
 }
 

@@ -64,8 +64,9 @@ async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
             let scope = operation["security"][0]["bearer"][0].as_str().unwrap();
             let problem = problem(answer).await;
             assert_eq!(problem["code"], "key");
-            let said =
-                format!("this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_");
+            let said = format!(
+                "an API key with the scope {scope} is required: send it as `Authorization: Bearer atl_"
+            );
             assert!(problem["detail"].as_str().unwrap().starts_with(&said), "{method} {path}: {problem}");
         }
     }
@@ -111,7 +112,7 @@ async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
             assert_eq!(header(&answer, "www-authenticate"), challenge);
             let problem = problem(answer).await;
             let said = format!(
-                "this takes a key of the scope {scope}, the one that was sent has {held}; ask an admin for another"
+                "an API key with the scope {scope} is required, this one has {held}; ask an admin for another"
             );
             assert_eq!((&problem["code"], &problem["detail"]), (&json!("scope"), &json!(said)));
         }
@@ -136,7 +137,7 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
         let challenge = header(&answer, "www-authenticate").to_owned();
         assert_eq!(challenge, "Bearer realm=\"atelier\", error=\"invalid_token\"");
         let text = answer.text().await.unwrap();
-        assert!(text.contains("none of this service's, has expired or was revoked"), "{text}");
+        assert!(text.contains("the API key is unknown, has expired or was revoked"), "{text}");
         assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "the key is not repeated: {text}");
         let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", wrong);
         assert_eq!(request.send().await.unwrap().status(), 401, "{wrong}");
@@ -150,7 +151,7 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
     assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "no key is requested");
     let browser = service.http.get(format!("{}/articles", service.url)).header("accept", "text/html");
     let page = browser.header("x-api-key", "x").send().await.unwrap();
-    assert!(page.text().await.unwrap().contains("<h1>This takes an API key</h1>"));
+    assert!(page.text().await.unwrap().contains("<h1>API key required</h1>"));
 }
 
 async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
@@ -252,7 +253,7 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     assert_eq!(wait, 1, "half a second, rounded up");
     let problem = problem(refused).await;
     assert_eq!(problem["code"], "too-fast");
-    assert_eq!(problem["detail"], "a key may ask 2 times a second, and this one asked faster");
+    assert_eq!(problem["detail"], "this API key sent more than 2 requests in a second");
     assert_eq!(
         send(&service, Method::GET, "/customers", &other).await.status(),
         200,
@@ -278,7 +279,7 @@ async fn only_loopback_callers_need_no_key(db: TestDatabase) {
     for (method, header, value, words) in [
         (Method::GET, "x-forwarded-for", "10.1.2.3", "came through a proxy"),
         (Method::GET, "forwarded", "for=10.1.2.3", "came through a proxy"),
-        (Method::GET, "host", "shop.example", "another name than localhost"),
+        (Method::GET, "host", "shop.example", "neither localhost nor an IP address"),
         (Method::DELETE, "sec-fetch-site", "cross-site", "a page of another site"),
         (Method::PUT, "sec-fetch-site", "same-site", "a page of another site"),
     ] {

@@ -154,7 +154,7 @@ async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), 422, "{path}");
-        assert!(answer.text().await.unwrap().contains("The request makes no sense"));
+        assert!(answer.text().await.unwrap().contains("Invalid request"));
     }
     let stylist = service.signed_in(Role::Stylist).await;
     assert_eq!(stylist.get("/side-by-side").await.status(), 403);

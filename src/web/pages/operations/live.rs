@@ -17,7 +17,7 @@ use crate::{
     web::{
         http::{
             AppState, Problem,
-            metrics::{Answered, Usage},
+            metrics::{RequestLabels, Usage},
         },
         pages::{
             figures,
@@ -78,7 +78,7 @@ fn time_of_day(now: SystemTime) -> String {
 
 async fn totals(
     state: &AppState,
-    requests: &[(Answered, Distribution)],
+    requests: &[(RequestLabels, Distribution)],
     live: Option<&LiveRelease>,
 ) -> Result<Vec<(&'static str, String)>, Problem> {
     let store = &state.store;
@@ -121,7 +121,7 @@ fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'
     let usage = Usage::now();
     if let Some(times) = &usage.times {
         #[expect(clippy::cast_precision_loss, reason = "a date")]
-        runs.push(("Runs for", figures::duration((now.millis() as f64 / 1000.0 - times.began).max(0.0))));
+        runs.push(("Runs for", figures::duration((now.millis() as f64 / 1000.0 - times.started).max(0.0))));
     }
     if let Some(bytes) = usage.resident_bytes {
         #[expect(clippy::cast_precision_loss, reason = "megabytes")]

@@ -7,7 +7,7 @@ use crate::{
     models::engine::{EngineMetrics, QueueState},
     service::live_release::LiveRelease,
     util::histogram::{Distribution, Estimate},
-    web::{http::metrics::Answered, pages::figures},
+    web::{http::metrics::RequestLabels, pages::figures},
 };
 
 /// Routes that are shown: the most asked ones.
@@ -88,7 +88,7 @@ fn refused(metrics: &EngineMetrics, method: Method) -> Option<String> {
 }
 
 /// The most frequent first, and how many are left out.
-pub(super) fn route_rows(requests: &[(Answered, Distribution)]) -> (Vec<RouteRow>, usize) {
+pub(super) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<RouteRow>, usize) {
     let mut requests: Vec<_> = requests.iter().collect();
     requests.sort_by_key(|(_, took)| Reverse(took.count()));
     let others = requests.len().saturating_sub(MOST_ROUTES);

@@ -99,7 +99,7 @@ async fn a_missing_release_is_shown(db: TestDatabase) {
     assert!(admin.page("/operations/releases").await.contains("<strong>No releases</strong>"));
     let routing = admin.get("/operations/routing").await;
     assert_eq!(routing.status(), 503);
-    assert!(routing.text().await.unwrap().contains("no release is being served"));
+    assert!(routing.text().await.unwrap().contains("no release is live"));
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 

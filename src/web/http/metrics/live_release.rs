@@ -1,4 +1,4 @@
-//! What is on offer at the moment of asking: the queues and the models.
+//! Metrics of the live release: its queues and models.
 
 use std::{fmt, sync::Arc};
 
@@ -11,18 +11,18 @@ use prometheus_client::{
 use crate::{models::engine::QueueState, service::live_release::Releases};
 
 #[derive(Debug)]
-pub(super) struct Offered(pub(super) Arc<Releases>);
+pub(super) struct LiveReleaseCollector(pub(super) Arc<Releases>);
 
-/// A gauge's name, what it tells, and where it is read.
+/// A gauge's name, its help text, and how to read its value.
 type Gauge = (&'static str, &'static str, fn(QueueState) -> usize);
 
 const QUEUE: [Gauge; 3] = [
-    ("queue_size", "Questions that wait for a free model", |state| state.waiting),
-    ("queue_limit", "Most questions that may wait; more are rejected", |state| state.limit),
-    ("workers", "Threads that answer, each with a copy of the model", |state| state.workers),
+    ("queue_size", "Jobs waiting for a free model", |state| state.waiting),
+    ("queue_limit", "Maximum number of waiting jobs; more are rejected", |state| state.limit),
+    ("workers", "Worker threads, each with a copy of the model", |state| state.workers),
 ];
 
-impl Collector for Offered {
+impl Collector for LiveReleaseCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Some(live) = self.0.current() else { return Ok(()) };
         for (name, help, read) in QUEUE {
@@ -32,7 +32,8 @@ impl Collector for Offered {
                 ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
             }
         }
-        let mut models = encoder.encode_descriptor("model_info", "What answers", None, MetricType::Gauge)?;
+        let help = "The live release's methods";
+        let mut models = encoder.encode_descriptor("model_info", help, None, MetricType::Gauge)?;
         for method in live.serving.methods() {
             let device = live.serving.device().as_str();
             let labels = [("release", live.name()), ("method", method.as_str()), ("device", device)];
