@@ -235,7 +235,7 @@ fn a_bad_row_brings_nothing_in_unless_it_may_be_left_out() {
     assert!(!shop.at("garden").exists());
     assert_eq!(shop.told("import theirs --out garden --skip-bad"), "garden: 163 rows, 1 bad ones left out\n");
     let said = shop.refused("import --outfits theirs/outfits.ndjson --out other");
-    assert!(said.contains("there are no articles: a data folder needs all three tables"), "{said}");
+    assert!(said.contains("there is no articles file: a data folder needs all three tables"), "{said}");
 }
 
 /// docs/training.md begins with these files.
