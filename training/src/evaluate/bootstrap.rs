@@ -93,13 +93,10 @@ struct Sums(Vec<Figures>);
 
 impl Sums {
     fn new(cases: &Cases, answers: &Answers) -> Self {
-        let mut rest = answers.verdicts.as_slice();
-        let outfits = cases.by_outfit().map(|outfit| {
-            let (verdicts, others) = rest.split_at(outfit.len());
-            rest = others;
+        let sum = |verdicts: &[Verdict]| {
             Metric::ALL.map(|metric| verdicts.iter().map(|verdict| score(metric, verdict)).sum())
-        });
-        Self(outfits.collect())
+        };
+        Self(answers.by_outfit(cases).map(|(_, verdicts)| sum(verdicts)).collect())
     }
 
     /// The means over slots, with each outfit repeated `times`.

@@ -77,6 +77,21 @@ pub struct Answers {
     pub(crate) steps: Option<f64>,
 }
 
+impl Answers {
+    /// The cases of each outfit with their verdicts.
+    pub(super) fn by_outfit<'a>(
+        &'a self,
+        cases: &'a Cases,
+    ) -> impl Iterator<Item = (&'a [Case], &'a [Verdict])> {
+        let mut rest = self.verdicts.as_slice();
+        cases.by_outfit().map(move |outfit| {
+            let (verdicts, others) = rest.split_at(outfit.len());
+            rest = others;
+            (outfit, verdicts)
+        })
+    }
+}
+
 /// One thread's answers: case indices, verdicts and steps.
 type Share = Vec<(usize, Verdict, Option<f32>)>;
 

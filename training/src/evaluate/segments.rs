@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use atelier::domain::{Feature, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::{Answers, Case, Cases};
+use super::{Answers, Cases};
 use crate::{
     data::Data,
     judge::Verdict,
@@ -31,7 +31,7 @@ const LENGTH: &str = "articles";
 /// The figures over all cases.
 pub(super) fn summary(cases: &Cases, answers: &Answers) -> Summary {
     let mut tally = Tally::default();
-    for_each_outfit(cases, answers, |_, verdicts| add(&mut tally, verdicts));
+    answers.by_outfit(cases).for_each(|(_, verdicts)| add(&mut tally, verdicts));
     tally.summary()
 }
 
@@ -43,7 +43,7 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
     let mut values: Vec<Vec<Tally>> =
         features.iter().map(|feature| vec![Tally::default(); feature.rows()]).collect();
     let mut encoded = Vec::new();
-    for_each_outfit(cases, answers, |outfit, verdicts| {
+    for (outfit, verdicts) in answers.by_outfit(cases) {
         for (case, verdict) in outfit.iter().zip(verdicts) {
             add(&mut types[data.type_of(case.target)], std::slice::from_ref(verdict));
         }
@@ -58,7 +58,7 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
                 add(&mut tallies[value as usize], verdicts);
             }
         }
-    });
+    }
     let mut segments = Vec::new();
     let mut put = |by: &str, value: &str, tally: &Tally| {
         let summary = tally.summary();
@@ -80,16 +80,6 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
         }
     }
     segments
-}
-
-/// Passes on the cases of each outfit with their verdicts.
-fn for_each_outfit(cases: &Cases, answers: &Answers, mut take: impl FnMut(&[Case], &[Verdict])) {
-    let mut rest = answers.verdicts.as_slice();
-    for outfit in cases.by_outfit() {
-        let (verdicts, others) = rest.split_at(outfit.len());
-        rest = others;
-        take(outfit, verdicts);
-    }
 }
 
 fn add(tally: &mut Tally, verdicts: &[Verdict]) {

@@ -78,18 +78,12 @@ impl Catalogue {
             place_of_number[number] = short(place);
         }
         let shelf: Vec<ArticleTraits> = order.iter().map(|&number| articles[number].clone()).collect();
-        let mut cells: Vec<Cell> = Vec::new();
-        let mut cells_of_type = Vec::with_capacity(ArticleType::COUNT);
-        let mut place = 0;
-        for kind in ArticleType::ALL {
+        let (mut cells, mut cells_of_type, mut place) = (Vec::new(), Vec::new(), 0);
+        for of_type in shelf.chunk_by(|a, b| a.kind == b.kind) {
             let first = cells.len();
-            while place < shelf.len() && shelf[place].kind == *kind {
-                let class = shelf[place].class();
-                let start = place;
-                while place < shelf.len() && shelf[place].kind == *kind && shelf[place].class() == class {
-                    place += 1;
-                }
-                cells.push(Cell { class, places: start..place });
+            for of_class in of_type.chunk_by(|a, b| a.class() == b.class()) {
+                cells.push(Cell { class: of_class[0].class(), places: place..place + of_class.len() });
+                place += of_class.len();
             }
             cells_of_type.push(first..cells.len());
         }

@@ -359,29 +359,29 @@ fn style_taste(context: Context<'_>) -> [f64; Style::COUNT] {
     taste
 }
 
+/// What each preferred style adds to each pattern.
+#[rustfmt::skip]
+const PATTERNS_BY_STYLE: [[f64; Pattern::COUNT]; Style::COUNT] = [
+// plain strip check flora dotte print
+  [ 0.0,  0.0,  0.0,  0.0,  0.0, -0.5], // classic
+  [ 0.0,  0.0,  0.0,  0.0,  0.0,  0.0], // casual
+  [ 0.0,  0.0,  0.0,  0.0,  0.0,  0.0], // sporty
+  [ 0.0,  0.0,  0.0,  0.0,  0.0,  0.6], // street
+  [ 0.5,  0.0,  0.0, -0.7,  0.0, -0.7], // minimal
+  [ 0.0,  0.0,  0.0,  0.7,  0.0,  0.0], // romantic
+  [ 0.0,  0.0,  0.0,  0.7,  0.0,  0.0], // boho
+  [ 0.0,  0.0,  0.0,  0.0,  0.0,  0.0], // glamour
+  [ 0.0,  0.5,  0.6,  0.0,  0.0,  0.0], // preppy
+  [ 0.0,  0.0,  0.0, -0.5,  0.0,  0.3], // rock
+];
+
 fn pattern_taste(context: Context<'_>) -> [f64; Pattern::COUNT] {
     let profile = context.profile;
     let mut taste = [0.0; Pattern::COUNT];
     let mut add = |pattern: Pattern, worth: f64| taste[pattern.index()] += worth;
     for style in profile.styles.iter() {
-        match style {
-            Style::Minimal => {
-                add(Pattern::Plain, 0.5);
-                add(Pattern::Floral, -0.7);
-                add(Pattern::Printed, -0.7);
-            }
-            Style::Romantic | Style::Boho => add(Pattern::Floral, 0.7),
-            Style::Preppy => {
-                add(Pattern::Checked, 0.6);
-                add(Pattern::Striped, 0.5);
-            }
-            Style::Street => add(Pattern::Printed, 0.6),
-            Style::Rock => {
-                add(Pattern::Printed, 0.3);
-                add(Pattern::Floral, -0.5);
-            }
-            Style::Classic => add(Pattern::Printed, -0.5),
-            Style::Casual | Style::Sporty | Style::Glamour => {}
+        for pattern in Pattern::ALL {
+            add(*pattern, PATTERNS_BY_STYLE[style.index()][pattern.index()]);
         }
     }
     if profile.gender == Some(Gender::Male) {
