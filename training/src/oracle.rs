@@ -132,8 +132,8 @@ pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Re
         known: summarise(&known),
         known_seen: known_where(true),
         known_unseen: known_where(false),
-        unknown: unknown.against(&known, &sizes),
-        occasion: by_occasion.against(&known_by_occasion, &sizes_of_occasion),
+        unknown: unknown.compare_with(&known, &sizes),
+        occasion: by_occasion.compare_with(&known_by_occasion, &sizes_of_occasion),
     }
 }
 
@@ -215,7 +215,7 @@ impl Mixed {
     }
 
     /// Compares these answers with those with everything known, to the same questions in the same order.
-    fn against(&self, known: &[Answer], sizes: &[usize]) -> Unknown {
+    fn compare_with(&self, known: &[Answer], sizes: &[usize]) -> Unknown {
         let at_sizes: Vec<AtSize> = sizes
             .iter()
             .zip(&self.answers)

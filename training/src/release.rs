@@ -70,7 +70,7 @@ impl Plan<'_> {
         out: &Path,
         tell: &(dyn Fn(Method, usize) + Sync),
     ) -> Result<PathBuf> {
-        let chosen = self.choose()?;
+        let chosen = self.choose_runs()?;
         let place = out.join(self.name);
         let folder = NewFolder::begin(&place)?;
         let cases = Cases::of_validation(self.data);
@@ -115,7 +115,7 @@ impl Plan<'_> {
     }
 
     /// The best run of each method, in the methods' order.
-    fn choose(&self) -> Result<Vec<Chosen<'_>>> {
+    fn choose_runs(&self) -> Result<Vec<Chosen<'_>>> {
         let mut best: BTreeMap<Method, Chosen<'_>> = BTreeMap::new();
         for run in self.runs {
             let config = run.config()?;

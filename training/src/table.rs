@@ -63,7 +63,7 @@ impl Table {
             fingerprint: first.fingerprint.clone(),
             outfits: first.outfits,
             slots: first.summary.slots,
-            methods: MethodResult::of(&evaluations.iter().collect::<Vec<_>>()),
+            methods: MethodResult::from_evaluations(&evaluations.iter().collect::<Vec<_>>()),
             baselines,
             bounds: oracle.map(Bounds::new),
             paper: &PAPER,

@@ -138,7 +138,7 @@ impl Data {
         &self.splits.development
     }
 
-    /// The outfits for the final evaluation.
+    /// The outfits for evaluation.
     pub fn validation(&self) -> &[u32] {
         &self.splits.validation
     }
@@ -210,11 +210,11 @@ fn read_outfits(
             outfit.articles().iter().map(|id| vocabulary.index_of(id.as_str()).expect(checked)).collect();
         let encoding = schema.encode(&outfit.features).expect("checked when read; this is a bug");
         // A feature with an unknown value still overrides the profile's.
-        let given = schema.features().iter().map(|feature| outfit.features.get(&feature.name).is_some());
-        let overrides: Vec<(usize, Vec<u32>)> = given
+        let is_set = schema.features().iter().map(|feature| outfit.features.get(&feature.name).is_some());
+        let overrides: Vec<(usize, Vec<u32>)> = is_set
             .zip(encoding.indices)
             .enumerate()
-            .filter_map(|(place, (given, values))| given.then_some((place, values)))
+            .filter_map(|(feature, (is_set, values))| is_set.then_some((feature, values)))
             .collect();
         let split = outfit.split.unwrap_or(Split::Train);
         fingerprint.number(customer.into());

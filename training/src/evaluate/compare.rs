@@ -60,7 +60,7 @@ pub fn compare(
     baselines: Vec<Baseline>,
 ) -> Comparison {
     let evaluations: Vec<&Evaluation> = runs.iter().map(|(evaluation, _)| evaluation).collect();
-    let methods = MethodResult::of(&evaluations);
+    let methods = MethodResult::from_evaluations(&evaluations);
     let answers: Vec<bootstrap::Runs<'_>> = methods
         .iter()
         .map(|result| {
@@ -94,7 +94,7 @@ impl Comparison {
 
 impl MethodResult {
     /// One result per method, in the methods' order; those with attributes come last.
-    pub fn of(evaluations: &[&Evaluation]) -> Vec<Self> {
+    pub fn from_evaluations(evaluations: &[&Evaluation]) -> Vec<Self> {
         let results = |attributes: bool| {
             Method::ALL
                 .into_iter()

@@ -214,6 +214,12 @@ fn draw_material(stream: &mut Stream, brand: &BrandTraits, traits: &TypeTraits, 
     traits.materials[stream.weighted(&weights)].0
 }
 
+/// The factor of each colour for articles made for men.
+#[rustfmt::skip]
+const MEN_COLOURS: [f64; Colour::COUNT] =
+// black white grey beige brown navy blue l-bl green olive yello orang red  burg pink purpl
+  [1.0, 1.0, 1.0, 1.0, 1.0, 1.6, 1.0, 1.0, 1.0, 1.4, 0.6, 0.7, 0.6, 1.0, 0.2, 0.35];
+
 fn colour_weights(
     brand: &BrandTraits,
     traits: &TypeTraits,
@@ -229,16 +235,8 @@ fn colour_weights(
         weights[colour.index()] *= 1.8;
     }
     if wearer == Wearer::Men {
-        for (colour, factor) in [
-            (Colour::Pink, 0.2),
-            (Colour::Purple, 0.35),
-            (Colour::Red, 0.6),
-            (Colour::Yellow, 0.6),
-            (Colour::Orange, 0.7),
-            (Colour::Navy, 1.6),
-            (Colour::Olive, 1.4),
-        ] {
-            weights[colour.index()] *= factor;
+        for (weight, factor) in weights.iter_mut().zip(MEN_COLOURS) {
+            *weight *= factor;
         }
     }
     weights

@@ -137,19 +137,11 @@ impl Pattern {
 }
 
 /// A set of words of one list.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words<T> {
     bits: u64,
     word: std::marker::PhantomData<T>,
 }
-
-impl<T> Clone for Words<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Words<T> {}
 
 impl<T> Default for Words<T> {
     fn default() -> Self {
@@ -157,7 +149,7 @@ impl<T> Default for Words<T> {
     }
 }
 
-impl<T> Words<T> {
+impl<T: Copy> Words<T> {
     pub(crate) fn from_indices(indices: impl IntoIterator<Item = usize>) -> Self {
         let bits = indices.into_iter().fold(0, |bits, index| bits | 1 << index);
         Self { bits, word: std::marker::PhantomData }

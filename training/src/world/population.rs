@@ -202,7 +202,7 @@ fn draw_fit(stream: &mut Stream, person: &Person, styles: Words<Style>) -> Fit {
     Fit::ALL[stream.weighted(&weights)]
 }
 
-fn draw_words<T>(stream: &mut Stream, weights: Vec<f64>, count: usize) -> Words<T> {
+fn draw_words<T: Copy>(stream: &mut Stream, weights: Vec<f64>, count: usize) -> Words<T> {
     Words::from_indices(stream.weighted_without_replacement(weights, count))
 }
 

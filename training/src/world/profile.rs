@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Marks a [`Words`] of indices into [`BRANDS`].
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BrandIndex;
 
 /// One customer's features. `None` and empty sets are features that are not given.
@@ -128,7 +128,7 @@ mod tests {
         T::ALL.iter().position(|w| w.word() == word).unwrap()
     }
 
-    fn set<T, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
+    fn set<T: Copy, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
         match features.get(name) {
             Some(FeatureValue::Many(words)) => Words::from_indices(words.iter().map(|word| index(word))),
             _ => Words::default(),

@@ -276,13 +276,9 @@ fn colour_taste(context: Context<'_>, zone: Zone) -> [f64; Colour::COUNT] {
 
 /// Whether two colours are shades of one.
 fn related(a: Colour, b: Colour) -> bool {
+    #[rustfmt::skip]
     const SHADES: [(Colour, Colour); 7] = [
-        (Navy, Blue),
-        (LightBlue, Blue),
-        (Beige, Brown),
-        (Red, Burgundy),
-        (Green, Olive),
-        (Black, Grey),
+        (Navy, Blue), (LightBlue, Blue), (Beige, Brown), (Red, Burgundy), (Green, Olive), (Black, Grey),
         (Pink, Purple),
     ];
     SHADES.contains(&(a, b)) || SHADES.contains(&(b, a))

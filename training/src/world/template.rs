@@ -26,18 +26,11 @@ pub(crate) struct Templates<'a> {
 }
 
 /// The families that are not in every outfit.
-const OPTIONAL: [Family; 10] = [
-    Family::Layer,
-    Family::Outerwear,
-    Family::Bag,
-    Family::Hosiery,
-    Family::Belt,
-    Family::Headwear,
-    Family::Scarf,
-    Family::Jewellery,
-    Family::Watch,
-    Family::Eyewear,
-];
+#[rustfmt::skip]
+const OPTIONAL: [Family; 10] = {
+    use Family as F;
+    [F::Layer, F::Outerwear, F::Bag, F::Hosiery, F::Belt, F::Headwear, F::Scarf, F::Jewellery, F::Watch, F::Eyewear]
+};
 
 impl<'a> Templates<'a> {
     pub(crate) fn new(affinity: &'a Affinity, context: Context<'_>) -> Self {
