@@ -146,7 +146,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     let runs = "runs/garden/none-1 runs/garden/gsu-1 runs/garden/gsu-2 runs/garden/latent-universal-1";
     let told =
         shop.told(&format!("evaluate --data garden --runs {runs} --out all.json --ranks ranks.parquet"));
-    assert!(told.contains("6 outfits, every one of their 24 slots"), "{told}");
+    assert!(told.contains("6 outfits, each of their 24 slots"), "{told}");
     let all = json(&shop.at("all.json"));
     assert_eq!(all["baselines"].as_array().unwrap().len(), 3);
     assert_eq!(all["methods"][1]["runs"], 2);
