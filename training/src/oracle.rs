@@ -363,14 +363,9 @@ mod tests {
         let (known, with_own) = (report.known.cross_entropy.mean, report.unknown.with_own.cross_entropy.mean);
         assert_eq!(report.known.slots, 80);
         assert_eq!(report.known_seen.slots + report.known_unseen.slots, 80);
-        assert_eq!(
-            report.unknown.sizes.iter().map(|size| size.contexts).collect::<Vec<_>>(),
-            [25, 50, 100, 200]
-        );
-        assert_eq!(
-            report.occasion.sizes.iter().map(|size| size.contexts).collect::<Vec<_>>(),
-            [6, 12, 25, 50]
-        );
+        let contexts = |unknown: &Unknown| unknown.sizes.iter().map(|size| size.contexts).collect::<Vec<_>>();
+        assert_eq!(contexts(&report.unknown), [25, 50, 100, 200]);
+        assert_eq!(contexts(&report.occasion), [6, 12, 25, 50]);
         assert!(known + 0.3 < unknown[3], "{known} {unknown:?}");
         assert!(unknown[3] < unknown[0], "{unknown:?}");
         assert!(known < with_own && with_own < unknown[3], "{known} {with_own} {unknown:?}");
