@@ -27,7 +27,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use atelier::{
     domain::{Customer, Outfit},
-    exchange::{self, Table},
+    files::{self, Table},
 };
 use clap::Parser;
 use reqwest::Client;
@@ -152,9 +152,9 @@ fn bodies(arguments: &Arguments) -> Result<Vec<Value>> {
 }
 
 fn rows<T: Table>(arguments: &Arguments) -> Result<Vec<T>> {
-    let schema = exchange::schema_of(&arguments.release)?;
+    let schema = files::schema_of(&arguments.release)?;
     let path = arguments.release.join(format!("{}.jsonl", T::NAME));
-    let rows = exchange::read::<T>(&path, &schema)?;
+    let rows = files::read::<T>(&path, &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 

@@ -20,15 +20,18 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    catalogue::Catalogue,
-    completion::Filters,
     config::Config,
-    domain::{Customer, OpenOutfit, Outfit, Schema, Slot, Slots},
-    engine::{DeviceChoice, Engine, Settings},
-    exchange::{self, Format, Shape, Table, Writer},
-    offline::{BATCH, Job, Profiles, Wanted, complete_part},
-    onnx_runtime::OnnxRuntime,
-    release::Method,
+    domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots},
+    files::{self, Format, Shape, Table, Writer},
+    models::{
+        catalogue::Catalogue,
+        engine::{DeviceChoice, Engine, Settings},
+        onnx_runtime::OnnxRuntime,
+    },
+    service::{
+        completion::Filters,
+        offline::{BATCH, Job, Profiles, Wanted, complete_part},
+    },
 };
 use clap::Parser;
 use ort::{session::Session, value::Tensor};
@@ -120,8 +123,8 @@ fn outfits(arguments: &Arguments) -> Result<Vec<OpenOutfit>> {
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = exchange::schema_of(release)?;
-    let rows = exchange::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
+    let schema = files::schema_of(release)?;
+    let rows = files::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 

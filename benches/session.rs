@@ -22,11 +22,13 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use atelier::{
     config::Config,
-    domain::{Customer, Outfit},
-    engine::{self, Device, DeviceChoice, Engine, Mask, Question, Serving},
-    exchange::{self, Table},
-    onnx_runtime::OnnxRuntime,
-    release::{Method, Release},
+    domain::{Customer, Mask, Method, Outfit},
+    files::{self, Table},
+    models::{
+        engine::{self, Device, DeviceChoice, Engine, Question, Serving},
+        onnx_runtime::OnnxRuntime,
+        release::Release,
+    },
 };
 use clap::Parser;
 use ort::{
@@ -111,14 +113,14 @@ fn questions(arguments: &Arguments, release: &Release) -> Result<Vec<Question>> 
     let schema = release.schema();
     let rows = |name: &str| arguments.release.join(format!("{name}.jsonl"));
     let mut customers = HashMap::new();
-    for row in exchange::read::<Customer>(&rows(Customer::NAME), schema)? {
+    for row in files::read::<Customer>(&rows(Customer::NAME), schema)? {
         let customer = row.context("a customer")?.value;
         let encoding = schema.encode(&customer.features).ok().context("a customer that encodes")?;
         customers.insert(customer.id.as_str().to_owned(), Arc::from(encoding.indices));
     }
     let vocabulary = release.vocabulary();
     let mut questions = Vec::new();
-    for row in exchange::read::<Outfit>(&rows(Outfit::NAME), schema)? {
+    for row in files::read::<Outfit>(&rows(Outfit::NAME), schema)? {
         let outfit = row.context("an outfit")?.value;
         if outfit.articles().len() != SLOTS {
             continue;

@@ -8,13 +8,16 @@ use std::{
 };
 
 use atelier::{
-    digest,
-    engine::{
-        Answer, AskError, Context, Device, DeviceChoice, Engine, LoadError, Mask, ModelError, Question,
-        Serving, Settings,
+    domain::{Mask, Method},
+    models::{
+        engine::{
+            Answer, AskError, Context, Device, DeviceChoice, Engine, LoadError, ModelError, Question,
+            Serving, Settings,
+        },
+        onnx_runtime::OnnxRuntime,
+        release::{Manifest, ReleaseError},
     },
-    onnx_runtime::OnnxRuntime,
-    release::{Manifest, Method, ReleaseError},
+    util::digest,
 };
 use ort::{
     session::{Session, SessionInputs},

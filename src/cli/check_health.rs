@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::http_client::{Client, Origin};
+use crate::util::http_client::{Client, Origin};
 
 /// Longer than the deadline that `/readyz` keeps by default.
 const PATIENCE: Duration = Duration::from_secs(10);

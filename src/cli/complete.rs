@@ -15,14 +15,17 @@ use indicatif::HumanCount;
 
 use super::{import::row_or_rows, models, progress::Progress};
 use crate::{
-    catalogue::Catalogue,
-    completion::{Filters, MAX_K, MAX_VARIED},
     config::{Config, Overrides},
-    domain::Article,
-    engine::{self, Engine, Models, Serving, Settings},
-    exchange,
-    offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, parts},
-    release::Method,
+    domain::{Article, Method},
+    files,
+    models::{
+        catalogue::Catalogue,
+        engine::{self, Engine, Models, Serving, Settings},
+    },
+    service::{
+        completion::{Filters, MAX_K, MAX_VARIED},
+        offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, parts},
+    },
     store::Store,
 };
 
@@ -182,7 +185,7 @@ impl Complete {
         }
         let articles = match &self.articles {
             Some(path) => {
-                let rows = exchange::read::<Article>(path, schema)?;
+                let rows = files::read::<Article>(path, schema)?;
                 let rows = rows.map(|row| row.map(|row| row.value)).collect::<Result<_, _>>();
                 rows.with_context(|| path.display().to_string())?
             }

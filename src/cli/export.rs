@@ -10,7 +10,7 @@ use indicatif::HumanCount;
 use super::progress::Progress;
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{Files, Format, SCHEMA, Shape, Table, Writer, read_schema, schema_of},
+    files::{Files, Format, SCHEMA, Shape, Table, Writer, read_schema, schema_of},
     store::{Store, StoreError},
 };
 

@@ -15,8 +15,10 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     config::{Config, Overrides},
-    engine::Models,
-    onnx_runtime::{LibraryError, OnnxRuntime},
+    models::{
+        engine::Models,
+        onnx_runtime::{LibraryError, OnnxRuntime},
+    },
     store::Store,
 };
 

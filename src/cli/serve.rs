@@ -25,17 +25,17 @@ use super::{
     sign_in_link::{reachable, sign_in_link},
 };
 use crate::{
-    access::Access,
-    completion::Secret,
     config::{Config, Models, Overrides},
-    engine::Engine,
-    exchange::{Files, schema_of},
-    memory::give_back_now_and_then,
-    offer::{OfferError, Offers},
-    profiles::Profiles,
-    release::MANIFEST,
+    files::{Files, schema_of},
+    models::{engine::Engine, release::MANIFEST},
+    service::{
+        access::Access,
+        completion::Secret,
+        live_release::{ActivateError, Releases},
+        profiles::Profiles,
+    },
     store::Store,
-    telemetry::Traces,
+    util::{clock::Clock, memory::give_back_now_and_then, telemetry::Traces},
     web::{self, AppState, Metrics, Parts, SAMPLED},
 };
 
@@ -80,21 +80,21 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     fill_if_empty(&store, &config.models).await?;
     let tickets = ticket_secret(&store).await?;
     let engine = Engine::new(models, config.engine.settings());
-    let offers = Arc::new(Offers::new(engine, store.clone(), config.models.folder.clone()));
-    begin(&offers, &config.models).await?;
+    let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
+    begin(&releases, &config.models).await?;
     let address = &config.server.address;
     let listener = TcpListener::bind(address)
         .await
         .with_context(|| format!("cannot listen on {address}; name another address with --address"))?;
-    let offer = offers.current();
+    let live = releases.current();
     tracing::info!(
         database = store.kind(),
-        onnx_runtime = offers.engine().onnx_runtime(),
-        release = offer.as_ref().map_or("none", |offer| offer.name()),
-        device = offer.as_ref().map_or("none", |offer| offer.serving.device().as_str()),
+        onnx_runtime = releases.engine().onnx_runtime(),
+        release = live.as_ref().map_or("none", |live| live.name()),
+        device = live.as_ref().map_or("none", |live| live.serving.device().as_str()),
         "ready"
     );
-    drop(offer);
+    drop(live);
     // Before the link is printed: whoever reads it may stop the service at once.
     let mut signals = Signals::listen()?;
     let access = Access::new(store.clone());
@@ -107,8 +107,8 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         access
     };
     announce(listening, &access).await?;
-    let following = tokio::spawn(follow(Arc::clone(&offers)));
-    let metrics = Metrics::new(&offers);
+    let following = tokio::spawn(follow(Arc::clone(&releases)));
+    let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
     let sampling = tokio::spawn(sample(metrics.clone()));
@@ -117,12 +117,13 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let parts = Parts {
         store: store.clone(),
         profiles,
-        offers,
+        releases,
         limits,
         tickets,
         metrics,
         access,
         traces: traces.clone(),
+        clock: Clock::default(),
     };
     let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
@@ -185,9 +186,9 @@ async fn ticket_secret(store: &Store) -> Result<Secret> {
 
 /// Serves what an admin activated last, or else what the settings name. Without the default release the service
 /// still browses the catalogue; one that was named and is not there, or that does not fit, is an error.
-async fn begin(offers: &Offers, models: &Models) -> Result<()> {
-    if let Some(name) = offers.activated().await?.filter(|name| *name != models.release) {
-        match offers.serve(&name).await {
+async fn begin(releases: &Releases, models: &Models) -> Result<()> {
+    if let Some(name) = releases.activated().await?.filter(|name| *name != models.release) {
+        match releases.serve(&name).await {
             Ok(_) => return Ok(()),
             Err(error) => tracing::error!(
                 release = name, %error,
@@ -195,16 +196,16 @@ async fn begin(offers: &Offers, models: &Models) -> Result<()> {
             ),
         }
     }
-    match offers.serve(&models.release).await {
+    match releases.serve(&models.release).await {
         Ok(_) => Ok(()),
-        Err(error @ OfferError::NoRelease { .. }) if *models == Models::default() => {
+        Err(error @ ActivateError::NoRelease { .. }) if *models == Models::default() => {
             tracing::warn!(
                 "{error}, so no outfit can be completed; make one with atelier-training, or name another with \
                  --models and --release"
             );
             Ok(())
         }
-        Err(error @ OfferError::NoRelease { .. }) => {
+        Err(error @ ActivateError::NoRelease { .. }) => {
             bail!("{error}: it lacks {MANIFEST}. See --models and --release")
         }
         Err(error) => Err(error.into()),
@@ -212,12 +213,12 @@ async fn begin(offers: &Offers, models: &Models) -> Result<()> {
 }
 
 /// Takes up what other replicas changed. Owned by `run`, which ends it.
-async fn follow(offers: Arc<Offers>) {
+async fn follow(releases: Arc<Releases>) {
     /// Other replicas are at most so far behind.
     const PAUSE: Duration = Duration::from_secs(1);
     loop {
         tokio::time::sleep(PAUSE).await;
-        if let Err(error) = offers.refresh().await {
+        if let Err(error) = releases.refresh().await {
             tracing::warn!(%error, "changes made elsewhere could not be looked for");
         }
     }

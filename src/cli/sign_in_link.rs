@@ -6,9 +6,10 @@ use anyhow::{Result, bail};
 use clap::Args;
 
 use crate::{
-    access::{Access, LINK},
     config::Config,
-    store::{Person, Role, Store},
+    domain::Role,
+    service::access::{Access, LINK},
+    store::{Person, Store},
 };
 
 #[derive(Debug, Args)]

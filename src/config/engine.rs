@@ -3,8 +3,8 @@
 use serde::Deserialize;
 
 use crate::{
-    engine::{self, DeviceChoice},
-    http_client::Origin,
+    models::engine::{self, DeviceChoice},
+    util::http_client::Origin,
 };
 
 /// The settings of the section.

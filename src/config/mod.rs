@@ -22,7 +22,7 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::telemetry::AVAILABLE;
+use crate::util::telemetry::AVAILABLE;
 
 pub use self::{
     engine::Engine, limits::Limits, overrides::Overrides, profiles::Profiles, telemetry::Telemetry,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
-use crate::profiles::Keep;
+use crate::service::profiles::Keep;
 
 /// What is kept of customers beside the database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

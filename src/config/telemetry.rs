@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::http_client::Origin;
+use crate::util::http_client::Origin;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]

@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Put, Store, StoreError, Timestamp, json,
+    Put, Store, StoreError, json,
     pages::{self, PAGE},
     revisions, search, upsert,
 };
+use crate::domain::Timestamp;
 use crate::domain::{Article, ArticleId};
 
 /// The articles of a [`Store`].

@@ -4,8 +4,9 @@
 use serde_json::{Map, Value};
 use sqlx::AnyConnection;
 
-use super::{KeyId, PersonId, Store, StoreError, Timestamp, json, text::short_line};
+use super::{KeyId, PersonId, Store, StoreError, json, text::short_line};
 use crate::domain::CustomerId;
+use crate::domain::Timestamp;
 
 /// What stands as the subject of an entry about a customer who has been erased since.
 const ERASED: &str = "erased customer";

@@ -6,10 +6,11 @@ use futures_util::Stream;
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Put, Store, StoreError, Timestamp, audit, json,
+    Put, Store, StoreError, audit, json,
     pages::{self, PAGE},
     search, upsert,
 };
+use crate::domain::Timestamp;
 use crate::domain::{Customer, CustomerId, FeatureValue};
 
 /// The customers of a [`Store`].

@@ -6,9 +6,10 @@ use sha2::{Digest, Sha256};
 use sqlx::AnyConnection;
 
 use super::{
-    Conflict, Store, StoreError, Timestamp,
+    Conflict, Store, StoreError,
     text::{long_line, short_line},
 };
+use crate::domain::Timestamp;
 use crate::domain::{ArticleId, CustomerId};
 
 /// The feedback events of a [`Store`].

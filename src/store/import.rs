@@ -7,13 +7,14 @@ use sqlx::{Any, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Counts, Origin, Store, StoreError, Timestamp,
+    Counts, Origin, Store, StoreError,
     articles::{ArticleRow, article_id},
     connect::Dialect,
     customers::{CustomerRow, customer_id},
     outfits::OutfitRow,
     revisions, upsert,
 };
+use crate::domain::Timestamp;
 use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit};
 
 /// How long an import waits for the one before it, or for any other write on `SQLite`: imports are long.

@@ -1,6 +1,7 @@
 //! The API keys that programs come with.
 
-use super::{Name, Store, StoreError, Timestamp, TokenHash, json};
+use super::{Name, Store, StoreError, TokenHash, json};
+use crate::domain::Timestamp;
 
 /// The API keys of a [`Store`].
 #[derive(Debug, Clone, Copy)]

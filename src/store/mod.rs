@@ -35,7 +35,6 @@ mod settings;
 mod sign_in_links;
 mod sqlite;
 mod text;
-mod timestamp;
 mod token;
 mod upsert;
 
@@ -55,15 +54,15 @@ pub use self::{
     keys::{ApiKey, ApiKeys, KeyId},
     open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
-    people::{People, Person, PersonId, Role},
+    people::{People, Person, PersonId},
     sessions::{Session, Sessions},
     settings::Settings,
     sign_in_links::SignInLinks,
     text::{Name, NameError},
-    timestamp::Timestamp,
     token::TokenHash,
     upsert::{Counts, Put},
 };
+use crate::domain::Timestamp;
 
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 

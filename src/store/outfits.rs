@@ -9,10 +9,11 @@ use sha2::{Digest, Sha256};
 use sqlx::{Arguments, any::AnyArguments};
 
 use super::{
-    Conflict, PersonId, Put, Store, StoreError, Timestamp, json,
+    Conflict, PersonId, Put, Store, StoreError, json,
     pages::{self, PAGE},
     upsert,
 };
+use crate::domain::Timestamp;
 use crate::domain::{ArticleId, CustomerId, Outfit, Split};
 
 /// The outfits of a [`Store`].

@@ -1,10 +1,9 @@
 //! The people who use the pages.
 
-use std::{fmt, str::FromStr};
-
 use sqlx::AnyConnection;
 
-use super::{Conflict, Name, Store, StoreError, Timestamp};
+use super::{Conflict, Name, Store, StoreError};
+use crate::domain::{Role, Timestamp};
 
 /// The people of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -23,14 +22,6 @@ pub struct Person {
     pub role: Role,
     pub created_at: Timestamp,
     pub disabled_at: Option<Timestamp>,
-}
-
-/// What a person may do; each role may do what the ones before it may.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
-    Stylist,
-    Analyst,
-    Admin,
 }
 
 impl People<'_> {
@@ -169,31 +160,4 @@ pub(super) fn person((id, name, role, created_at, disabled_at): Columns) -> Resu
         created_at: Timestamp::from_millis(created_at),
         disabled_at: disabled_at.map(Timestamp::from_millis),
     })
-}
-
-impl Role {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Stylist => "stylist",
-            Role::Analyst => "analyst",
-            Role::Admin => "admin",
-        }
-    }
-}
-
-impl FromStr for Role {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        [Role::Stylist, Role::Analyst, Role::Admin]
-            .into_iter()
-            .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("a role is stylist, analyst or admin, not {text:?}"))
-    }
-}
-
-impl fmt::Display for Role {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
 }

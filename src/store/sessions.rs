@@ -1,6 +1,7 @@
 //! Who is signed in.
 
-use super::{Person, PersonId, Store, StoreError, Timestamp, TokenHash, people};
+use super::{Person, PersonId, Store, StoreError, TokenHash, people};
+use crate::domain::Timestamp;
 
 /// The sessions of a [`Store`].
 #[derive(Debug, Clone, Copy)]

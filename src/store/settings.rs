@@ -3,7 +3,8 @@
 
 use sqlx::AnyConnection;
 
-use super::{Store, StoreError, Timestamp};
+use super::{Store, StoreError};
+use crate::domain::Timestamp;
 
 /// The settings of a [`Store`].
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,7 @@
 //! Links that sign a person in once.
 
-use super::{Person, PersonId, Store, StoreError, Timestamp, TokenHash, people};
+use super::{Person, PersonId, Store, StoreError, TokenHash, people};
+use crate::domain::Timestamp;
 
 /// The sign-in links of a [`Store`].
 #[derive(Debug, Clone, Copy)]

@@ -164,10 +164,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::{
-        domain::{Article, ArticleId},
-        store::Timestamp,
-    };
+    use crate::domain::{Article, ArticleId, Timestamp};
 
     const NOW: Timestamp = Timestamp::from_millis(0);
 

@@ -14,11 +14,13 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    access::Key,
-    completion::{Secret, Ticket},
-    domain::{Article, ArticleId, Customer, CustomerId, Outfit, Schema},
-    exchange::{self, Table},
-    release::{Manifest, Method, Release},
+    domain::{Article, ArticleId, Customer, CustomerId, Method, Outfit, Schema},
+    files::{self, Table},
+    models::release::{Manifest, Release},
+    service::{
+        access::Key,
+        completion::{Secret, Ticket},
+    },
 };
 use tempfile::TempDir;
 
@@ -76,7 +78,7 @@ fn targets() -> Result<Vec<Target>> {
         let text = fs::read_to_string(demo.join(name))?;
         Ok(text.lines().take(most).flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect())
     };
-    let schema = exchange::schema_of(&demo)?;
+    let schema = files::schema_of(&demo)?;
     let mut targets = Vec::new();
     let mut target = |name, short, long, corpus, read: Read| {
         targets.push(Target { name, short, long, corpus, read });
@@ -138,7 +140,7 @@ type Reader = fn(&[u8], &Path, &str, &Schema);
 fn reader<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) {
     let path = folder.join(format!("table.{format}"));
     fs::write(&path, bytes).expect("a case can be written");
-    if let Ok(rows) = exchange::read::<T>(&path, schema) {
+    if let Ok(rows) = files::read::<T>(&path, schema) {
         // A row that is bad is followed by others; a file that is broken ends.
         for row in rows.take(100) {
             let _ = row;

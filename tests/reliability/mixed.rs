@@ -9,7 +9,7 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use atelier::release::Method;
+use atelier::domain::Method;
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
 

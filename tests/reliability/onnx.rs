@@ -23,9 +23,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    engine::{DeviceChoice, Engine, LoadError, ModelError, Settings},
-    onnx_runtime::OnnxRuntime,
-    release::Method,
+    domain::Method,
+    models::{
+        engine::{DeviceChoice, Engine, LoadError, ModelError, Settings},
+        onnx_runtime::OnnxRuntime,
+    },
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};

@@ -4,17 +4,16 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
 use atelier::{
-    access::Access,
-    completion::Secret,
     config::{Limits, Profiles as ProfileSettings},
-    domain::{Article, Customer},
-    engine::{DeviceChoice, Engine, Settings},
-    exchange::{self, Table},
-    offer::Offers,
-    onnx_runtime::OnnxRuntime,
-    profiles::Profiles,
-    store::{Store, Timestamp},
-    telemetry::Traces,
+    domain::{Article, Customer, Timestamp},
+    files::{self, Table},
+    models::{
+        engine::{DeviceChoice, Engine, Settings},
+        onnx_runtime::OnnxRuntime,
+    },
+    service::{access::Access, completion::Secret, live_release::Releases, profiles::Profiles},
+    store::Store,
+    util::{clock::Clock, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
 use axum::{Router, body::Body, extract::Request};
@@ -79,7 +78,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
     let settings = Settings { workers: 1, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
     let engine = Engine::new(runtime, settings);
     let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
-    let offers = Arc::new(Offers::new(engine, store.clone(), models));
+    let offers = Arc::new(Releases::new(engine, store.clone(), models));
     offers.serve("demo").await?;
     Ok(web::app(AppState::new(Parts {
         profiles: Profiles::new(store.clone(), ProfileSettings::default().keep()),
@@ -87,14 +86,15 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
         tickets: Secret::new([7; 32]),
         metrics: Metrics::new(&offers),
         access: Access::new(store.clone()),
-        offers,
+        releases: offers,
         store,
         traces: Traces::default(),
+        clock: Clock::default(),
     })))
 }
 
 fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {
-    let schema = exchange::schema_of(demo)?;
-    let rows = exchange::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
+    let schema = files::schema_of(demo)?;
+    let rows = files::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row?.value)).collect()
 }

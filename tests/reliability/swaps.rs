@@ -3,7 +3,7 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use anyhow::{Result, ensure};
-use atelier::release::Method;
+use atelier::domain::Method;
 use tokio::runtime::Runtime;
 
 use crate::{

@@ -16,7 +16,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use atelier::{
     domain::{Customer, Outfit},
-    exchange::{self, Table},
+    files::{self, Table},
 };
 use reqwest::Client;
 use serde_json::{Value, json};
@@ -45,9 +45,9 @@ pub fn bodies(release: &Path, methods: &[&str], k: usize) -> Result<Vec<Value>> 
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = exchange::schema_of(release)?;
+    let schema = files::schema_of(release)?;
     let path = release.join(format!("{}.jsonl", T::NAME));
-    let rows = exchange::read::<T>(&path, &schema)?;
+    let rows = files::read::<T>(&path, &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 

@@ -5,7 +5,11 @@
 
 use std::time::{Duration, Instant};
 
-use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime, release::Method};
+use atelier::{
+    config::Config,
+    domain::{Method, Schema},
+    models::onnx_runtime::OnnxRuntime,
+};
 use atelier_training::{
     export::{Metadata, Storage, export},
     model::{Model, ModelConfig},

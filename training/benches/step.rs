@@ -7,7 +7,7 @@
 
 use std::{hint::black_box, time::Instant};
 
-use atelier::{domain::Schema, release::Method};
+use atelier::domain::{Method, Schema};
 use atelier_training::{
     AdamWConfig,
     model::{Batch, DeviceKind, Example, Model, ModelConfig, Trainer},

@@ -16,10 +16,10 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use atelier::{
-    digest,
-    domain::Schema,
-    exchange::{Format, SCHEMA},
-    release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
+    domain::{Method, Schema},
+    files::{Format, SCHEMA},
+    models::release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
+    util::digest,
 };
 use atelier_training::{
     export::{Metadata, Storage, export},

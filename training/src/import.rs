@@ -1,7 +1,7 @@
 //! Imports a shop's own files as a data folder: checks the three tables row by row, writes them in
 //! canonical form beside their schema, and draws a validation split if the shop names none.
 //!
-//! [`exchange`] reads the files and checks every row. The folder is written completely or not at all.
+//! [`atelier::files`] reads the files and checks every row. The folder is written completely or not at all.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     domain::{Article, Customer, Outfit, Schema, Split},
-    exchange::{self, Checker, Files, Format, Report, SCHEMA, Shape, Table, Writer},
+    files::{self, Checker, Files, Format, Report, SCHEMA, Shape, Table, Writer},
 };
 
 use crate::{
@@ -73,7 +73,7 @@ impl Import<'_> {
     fn draw_validation(&self) -> Result<Option<Vec<u32>>> {
         let path = require::<Outfit>(self.files.outfits.as_ref())?;
         let mut count = 0;
-        for row in exchange::read::<Outfit>(path, self.schema)? {
+        for row in files::read::<Outfit>(path, self.schema)? {
             let Ok(row) = row else { continue };
             if row.value.split.is_some() {
                 return Ok(None);
@@ -101,7 +101,7 @@ impl Import<'_> {
         let path = require::<T>(path)?;
         let target = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
         let mut writer = Writer::create(&target, Format::JsonLines, &Shape::<T>::new(self.schema))?;
-        let mut rows = checker.check(exchange::read::<T>(path, self.schema)?);
+        let mut rows = checker.check(files::read::<T>(path, self.schema)?);
         let mut number = 0;
         while let Some(row) = rows.next() {
             let mut row = row?;

@@ -1,7 +1,7 @@
 //! Makes a release: the models of chosen runs, measured as they are stored, in one folder.
 //!
-//! Runs and their data come in; a folder that [`atelier::release::Release`] opens goes out. Its figures are
-//! measured on the files in it.
+//! Runs and their data come in; a folder that [`atelier::models::release::Release`] opens goes out. Its
+//! figures are measured on the files in it.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -12,13 +12,14 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier::{
-    calendar::rfc3339,
-    digest,
-    domain::{Article, Customer, Outfit, Schema, Split},
-    evaluation::{FIGURES, LEAST_SLOTS, RANKS},
-    exchange::{Format, SCHEMA, Shape, Table, Writer},
-    onnx_runtime::OnnxRuntime,
-    release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, Method, MethodEntry, Release},
+    domain::{Article, Customer, Method, Outfit, Schema, Split},
+    files::{Format, SCHEMA, Shape, Table, Writer},
+    models::{
+        onnx_runtime::OnnxRuntime,
+        release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
+    },
+    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS},
+    util::{calendar::rfc3339, digest},
 };
 use serde::Serialize;
 use serde_json::{Map, Number, Value, json};

@@ -11,9 +11,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use atelier::{
-    digest,
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{Format, SCHEMA, Shape, Table, Writer},
+    files::{Format, SCHEMA, Shape, Table, Writer},
+    util::digest,
 };
 use serde::{Deserialize, Serialize};
 

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use anyhow::{Result, bail};
-use atelier::evaluation::{PAPER, PaperRow};
+use atelier::service::evaluation::{PAPER, PaperRow};
 use serde::Serialize;
 
 use crate::{

@@ -2,7 +2,9 @@
 
 use std::{fmt::Write, fs, path::Path, sync::LazyLock};
 
-use atelier::{config::Config, evaluation::Metric, onnx_runtime::OnnxRuntime, release::Method};
+use atelier::{
+    config::Config, domain::Method, models::onnx_runtime::OnnxRuntime, service::evaluation::Metric,
+};
 use atelier_training::{
     data::Data,
     evaluate::{Cases, Evaluation, ask, compare},

@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
-use atelier::release::{Method, Release};
+use atelier::{domain::Method, models::release::Release};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -10,8 +10,9 @@ use std::{
 };
 
 use atelier::{
-    evaluation::{Figures, Ranks},
-    release::{Method, Release},
+    domain::Method,
+    models::release::Release,
+    service::evaluation::{Figures, Ranks},
 };
 use atelier_training::data::Data;
 use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};

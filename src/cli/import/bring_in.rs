@@ -12,8 +12,8 @@ use super::rows;
 use crate::{
     cli::progress::Progress,
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{self, Checker, ExchangeError, Files, Report, Rows, Table},
-    intake::{self, Intake},
+    files::{self, Checker, ExchangeError, Files, Report, Rows, Table},
+    service::intake::{self, Intake},
     store::{self, Counts, Store},
 };
 
@@ -78,7 +78,7 @@ struct Opened {
 impl Opened {
     fn new(files: &Files, schema: &Schema) -> Result<Self, ExchangeError> {
         fn open<T: Table>(path: Option<&Path>, schema: &Schema) -> Result<Option<Rows<T>>, ExchangeError> {
-            path.map(|path| exchange::read(path, schema)).transpose()
+            path.map(|path| files::read(path, schema)).transpose()
         }
         Ok(Self {
             articles: open(files.articles.as_deref(), schema)?,

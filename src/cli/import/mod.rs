@@ -19,7 +19,7 @@ use self::bring_in::bring_in;
 pub(super) use self::bring_in::{End, Outcome, bring_in_if_empty};
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{Files, Report, SCHEMA, Table, read_schema, schema_of},
+    files::{Files, Report, SCHEMA, Table, read_schema, schema_of},
     store::{Counts, Store},
 };
 

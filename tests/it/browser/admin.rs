@@ -1,6 +1,6 @@
 //! An admin activates a release, and lets a colleague and a program in.
 
-use atelier::{config::Limits, store::Role};
+use atelier::{config::Limits, domain::Role};
 
 use super::signed_in;
 use crate::{
@@ -32,17 +32,17 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     let models = two_releases();
     let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
     service.bring_in_demo().await;
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let window = signed_in(&service, Role::Admin, eyes).await;
     window.goto(&format!("{}/operations", service.url)).await;
-    window.until_words("The release demo answers").await;
+    window.until_words("Release demo is live").await;
     window.click_words("Releases").await;
     window.click("a[href$='/releases/less']").await;
     window.until_words("Lost: c, np.").await;
-    assert_eq!(service.offers.current().unwrap().name(), "demo", "looking changes nothing");
+    assert_eq!(service.releases.current().unwrap().name(), "demo", "looking changes nothing");
     window.click_words("Activate less").await;
-    window.until_words("less answers").await;
-    assert_eq!(service.offers.current().unwrap().name(), "less");
+    window.until_words("less live").await;
+    assert_eq!(service.releases.current().unwrap().name(), "less");
 
     // Who did it stands in the log.
     window.goto(&format!("{}/access/audit", service.url)).await;
@@ -63,23 +63,23 @@ async fn letting_in(db: TestDatabase, eyes: Eyes) {
     let window = signed_in(&service, Role::Admin, eyes).await;
     window.goto(&format!("{}/access", service.url)).await;
     window.fill("#name", "Mara").await;
-    window.click_words("Add, and make a link").await;
-    window.until_words("A link for Mara").await;
+    window.click_words("Add and create link").await;
+    window.until_words("Sign-in link for Mara").await;
     let link = window.text(".secret").await;
     let colleague = Window::open(eyes).await;
     colleague.goto(&link).await;
     colleague.click_words("Go to the studio").await;
-    colleague.until_words("Whom is the outfit for?").await;
+    colleague.until_words("Who are you styling?").await;
 
     window.click_words("API keys").await;
     window.fill("#label", "Web shop").await;
     window.click("#scope-catalogue").await;
-    window.click_words("Make the key").await;
-    window.until_words("The key Web shop").await;
+    window.click_words("Create key").await;
+    window.until_words("API key Web shop").await;
     let key = window.text(".secret").await;
     let asked = service.http.get(format!("{}/articles", service.url)).bearer_auth(&key);
     assert_eq!(asked.send().await.unwrap().status(), 200);
-    window.click_words("Done: all keys").await;
+    window.click_words("Back to all keys").await;
     window.click_words("Revoke …").await;
     window.until_words("Revoke the key Web shop?").await;
     window.click("main button").await;

@@ -1,6 +1,6 @@
 //! An analyst finds a case where two methods differ, looks at it side by side, and takes it along.
 
-use atelier::store::Role;
+use atelier::domain::Role;
 
 use super::signed_in;
 use crate::{
@@ -30,7 +30,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let window = signed_in(&service, Role::Analyst, eyes).await;
     window.goto(&format!("{}/evaluation/cases?first=none&second=gsu", service.url)).await;
     window.click("a[href^=\"/side-by-side?\"]").await;
-    window.until_words("What each would put there").await;
+    window.until_words("Suggestions").await;
     let address = window.address().await;
     assert!(address.contains("method=none") && address.contains("method=gsu"), "{address}");
     assert!(address.contains("&truth="), "{address}");

@@ -3,7 +3,10 @@
 
 use std::{env, fs, path::PathBuf, time::Duration};
 
-use atelier::{personas::Progress, release::Method, store::Role};
+use atelier::{
+    domain::{Method, Role},
+    service::personas::Progress,
+};
 use serde_json::Value;
 
 use super::signed_in;
@@ -140,7 +143,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
 
 /// Waits until they are computed: a page that loads itself again cannot be looked at.
 async fn personas(service: &Service) {
-    let offer = service.offers.current().unwrap();
+    let offer = service.releases.current().unwrap();
     while !matches!(offer.personas.of(Method::Latent, &service.store).await.unwrap(), Progress::Ready(_)) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

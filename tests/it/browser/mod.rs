@@ -5,7 +5,7 @@ pub mod analyst;
 pub mod every_page;
 pub mod stylist;
 
-use atelier::store::Role;
+use atelier::domain::Role;
 use serde_json::json;
 
 use crate::{

@@ -1,8 +1,8 @@
 //! A stylist completes an outfit for a customer and keeps it, with scripts and without.
 
 use atelier::{
-    domain::CustomerId,
-    store::{FeedbackKind, Role},
+    domain::{CustomerId, Role},
+    store::FeedbackKind,
 };
 
 use super::signed_in;
@@ -54,15 +54,15 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let suggested = window.text(".suggestions .name").await;
 
     // Not the first: it goes, and the next one moves up. That one is taken.
-    window.click_words("Not this").await;
+    window.click_words("Not this one").await;
     let first = "document.querySelector('.suggestions .name').innerText";
     window.until(&format!("{first} !== {suggested:?}")).await;
     if window.text(".suggestions .name").await == was {
-        window.click_words("Not this").await;
+        window.click_words("Not this one").await;
         window.until(&format!("{first} !== {was:?}")).await;
     }
     let taken = window.text(".suggestions .name").await;
-    window.click_words("Take").await;
+    window.click_words("Use this").await;
     window.until(&format!("document.querySelector('#slot-0 .name')?.innerText === {taken:?}")).await;
 
     window.click("#save").await;
@@ -92,7 +92,7 @@ async fn sees_what_moves(db: TestDatabase) {
     window.goto(&format!("{}/studio?customer=c-014871&{outfit}&type=1:coat", service.url)).await;
     window.choose("#changing", "gender").await;
     window.choose("#control", "male").await;
-    window.click_words("Show what moves").await;
+    window.click_words("Show changes").await;
     window.until_words("gender: male").await;
     window.until_words("instead of female").await;
     let moved = window.text(".suggestions").await;

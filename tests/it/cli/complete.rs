@@ -10,7 +10,7 @@ use std::{
 
 use atelier::{
     domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots},
-    exchange::{Format, Shape, Writer},
+    files::{Format, Shape, Writer},
 };
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
@@ -146,7 +146,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         slots[1] = None;
         let occasion = outfit.features.get("occasion");
         let features = occasion.map_or(json!({}), |_| {
-            let line = atelier::exchange::json_line(outfit, &Schema::default_schema());
+            let line = atelier::files::json_line(outfit, &Schema::default_schema());
             serde_json::from_str::<Value>(&line).unwrap()["features"].clone()
         });
         let asked = json!({"customer": outfit.customer.as_str(), "outfit": slots, "features": features,
@@ -197,9 +197,9 @@ async fn bad_rows_are_told_and_may_be_left_out(db: TestDatabase) {
     let told = said(&output);
     for line in [
         "part-0.jsonl, row 2: customer nobody is not known, and the row has no features",
-        "part-0.jsonl, row 3: /outfit/0: there is no article a-1",
+        "part-0.jsonl, row 3: slot 0: there is no article a-1",
         "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
-        "part-0.jsonl, row 5: /outfit: an outfit has at most 8 slots; these are all taken",
+        "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; these are all taken",
         "part-0.jsonl: not written. Mend the 4 bad rows, or leave them out with --skip-bad",
         "part-1.jsonl: 1 outfits, 2 suggestions, in ",
         "note: ",

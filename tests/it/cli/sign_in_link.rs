@@ -1,8 +1,9 @@
 use std::time::SystemTime;
 
 use atelier::{
-    access::{Access, Token},
-    store::{Name, Role},
+    domain::Role,
+    service::access::{Access, Token},
+    store::Name,
 };
 
 use super::{atelier, run, said};

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use atelier::{http_client::Origin, onnx_runtime::OnnxRuntime};
+use atelier::{models::onnx_runtime::OnnxRuntime, util::http_client::Origin};
 use axum::{
     Json, Router,
     body::Bytes,

@@ -1,4 +1,7 @@
-use atelier::store::{Actor, AuditFilter, Role, StoreError, TokenHash};
+use atelier::{
+    domain::Role,
+    store::{Actor, AuditFilter, StoreError, TokenHash},
+};
 use serde_json::{Map, json};
 
 use super::{LATER, NOW, customer_id, name};

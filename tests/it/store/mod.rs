@@ -15,8 +15,8 @@ pub mod settings;
 pub mod writing;
 
 use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split},
-    store::{Name, Store, Timestamp},
+    domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split, Timestamp},
+    store::{Name, Store},
 };
 use serde_json::{Value, json};
 

@@ -1,6 +1,6 @@
 use atelier::{
-    domain::{FeatureValue, Outfit, Split},
-    store::{Conflict, Origin, Put, Role, StoreError},
+    domain::{FeatureValue, Outfit, Role, Split},
+    store::{Conflict, Origin, Put, StoreError},
 };
 use futures_util::TryStreamExt;
 

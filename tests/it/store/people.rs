@@ -1,4 +1,7 @@
-use atelier::store::{Conflict, PersonId, Role, StoreError};
+use atelier::{
+    domain::Role,
+    store::{Conflict, PersonId, StoreError},
+};
 
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};

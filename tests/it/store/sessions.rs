@@ -1,6 +1,9 @@
 use std::time::Duration;
 
-use atelier::store::{PersonId, Role, StoreError, TokenHash};
+use atelier::{
+    domain::Role,
+    store::{PersonId, StoreError, TokenHash},
+};
 
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};

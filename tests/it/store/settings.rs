@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use atelier::store::Timestamp;
+use atelier::domain::Timestamp;
 use futures_util::future::join_all;
 
 use crate::harness::{TestDatabase, contracts};

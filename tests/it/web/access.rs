@@ -3,8 +3,9 @@
 use std::time::SystemTime;
 
 use atelier::{
-    access::{Scope, Token},
-    store::{Actor, Name, PersonId, Role, Timestamp},
+    domain::{Role, Timestamp},
+    service::access::{Scope, Token},
+    store::{Actor, Name, PersonId},
 };
 use serde_json::{Value, json};
 
@@ -49,7 +50,7 @@ async fn somebody_new_gets_in_by_a_link_that_is_shown_once(db: TestDatabase) {
     let added = admin.post("/access", &[("name", " Çiğdem <Ö> "), ("role", "analyst")]).await;
     assert_eq!((added.status().as_u16(), header(&added, "cache-control")), (200, "no-store"));
     let html = added.text().await.unwrap();
-    let link = between(&html, "aria-label=\"The link\">", "</pre>").to_owned();
+    let link = between(&html, "aria-label=\"Sign-in link\">", "</pre>").to_owned();
     let token = link.strip_prefix(&format!("{}/sign-in/", service.url)).expect("it leads here");
     let person = service.state.access.holder(&Token::parse(token).unwrap(), now()).await.unwrap();
     assert_eq!((person.name.as_str(), person.role), ("Çiğdem <Ö>", Role::Analyst));
@@ -139,8 +140,8 @@ async fn the_last_admin_cannot_lock_everybody_out(db: TestDatabase) {
     let disabled = admin.post(&format!("{page}/disable"), &[]).await;
     assert_eq!(disabled.status(), 409);
     let html = disabled.text().await.unwrap();
-    assert!(html.contains(&format!("It was not done: {said}")), "{html}");
-    assert!(admin.page("/access").await.contains("<td>may sign in</td>"));
+    assert!(html.contains(&format!("Not done: {said}")), "{html}");
+    assert!(admin.page("/access").await.contains("<td>active</td>"));
     assert_eq!(log(&service, 5).await, []);
 }
 
@@ -169,7 +170,7 @@ async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
     let made = admin.post("/access/keys", &fields).await;
     assert_eq!((made.status().as_u16(), header(&made, "cache-control")), (200, "no-store"));
     let html = made.text().await.unwrap();
-    let key = between(&html, "aria-label=\"The key\">", "</pre>").to_owned();
+    let key = between(&html, "aria-label=\"API key\">", "</pre>").to_owned();
     let ask = async |path: &str| {
         let request = service.http.get(format!("{}{path}", service.url)).bearer_auth(&key);
         request.send().await.unwrap().status().as_u16()
@@ -203,7 +204,7 @@ async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
 async fn the_log_has_everything_and_is_read_page_by_page(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
-    assert!(admin.page("/access/audit").await.contains("Nothing was changed yet."));
+    assert!(admin.page("/access/audit").await.contains("Nothing has been changed yet."));
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let label = Name::new("Shop").unwrap();
     let (_, key) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
@@ -238,7 +239,7 @@ async fn the_log_has_everything_and_is_read_page_by_page(db: TestDatabase) {
     assert_eq!(only(&format!("actor=key-{key_id}&action=article.put")).await.0, 50);
     assert_eq!(only("actor=service").await.0, 1);
     let (found, html) = only("actor=service&action=article").await;
-    assert!(found == 0 && html.contains("No entry is like that."), "{html}");
+    assert!(found == 0 && html.contains("No entries match."), "{html}");
     assert!(html.contains("<option value=\"service\" selected>"), "{html}");
     for odd in ["actor=x", "actor=person-x", "action=%00", "before=x"] {
         assert_eq!(admin.get(&format!("/access/audit?{odd}")).await.status(), 422, "{odd}");

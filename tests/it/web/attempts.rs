@@ -4,8 +4,9 @@
 use std::time::{Duration, SystemTime};
 
 use atelier::{
-    access::Token,
-    store::{Name, Role, TokenHash},
+    domain::Role,
+    service::access::Token,
+    store::{Name, TokenHash},
 };
 use serde_json::json;
 

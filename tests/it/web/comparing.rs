@@ -1,9 +1,6 @@
 //! `/compare` on the demo release.
 
-use atelier::{
-    domain::{Customer, Outfit},
-    release::Method,
-};
+use atelier::domain::{Customer, Method, Outfit};
 use serde_json::{Value, json};
 
 use super::{Service, rows};

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
+use atelier::domain::Timestamp;
 use atelier::domain::{Article, ArticleId, Customer, Outfit};
-use atelier::store::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Service, outfits, rows};
@@ -307,7 +307,7 @@ async fn a_catalogue_that_differs_from_the_release(db: TestDatabase) {
     let before = service.ask("/complete", &request).await;
     assert_eq!(before.0, 422, "this process has not looked yet");
     assert!(service.store.articles().delete(gone).await.unwrap());
-    service.offers.refresh().await.unwrap();
+    service.releases.refresh().await.unwrap();
 
     let answer = service.asked("/complete", &request).await;
     let codes: Vec<&str> =

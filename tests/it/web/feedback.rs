@@ -1,6 +1,6 @@
 use atelier::{
-    completion::{Secret, Ticket},
-    release::Method,
+    domain::Method,
+    service::completion::{Secret, Ticket},
 };
 use reqwest::StatusCode;
 use serde_json::{Value, json};

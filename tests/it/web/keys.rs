@@ -3,10 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use atelier::{
-    access::Scope,
     config::Limits,
-    domain::CustomerId,
-    store::{Actor, ApiKey, Name, Timestamp},
+    domain::{CustomerId, Timestamp},
+    service::access::Scope,
+    store::{Actor, ApiKey, Name},
 };
 use reqwest::{Method, Response};
 use serde_json::{Value, json};

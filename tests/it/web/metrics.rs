@@ -7,9 +7,8 @@ use std::{
 
 use atelier::{
     config::Limits,
-    domain::Outfit,
-    engine::{AskError, Question},
-    release::Method,
+    domain::{Method, Outfit},
+    models::engine::{AskError, Question},
 };
 use serde_json::{Value, json};
 
@@ -134,7 +133,7 @@ fn pairs(mut labels: &str) -> Vec<(&str, &str)> {
 async fn start(db: &TestDatabase) -> Service {
     let service = Service::start_in(db, Limits::default(), models()).await;
     service.bring_in_demo().await;
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     service
 }
 
@@ -159,7 +158,7 @@ async fn counts_what_was_done(db: TestDatabase) {
     );
 
     // Asked of the engine itself: the deadline has passed before a model could be free.
-    let serving = service.offers.current().unwrap().serving.clone();
+    let serving = service.releases.current().unwrap().serving.clone();
     let question = Question {
         slots: vec![serving.release().vocabulary().blank()],
         blank: 0,
@@ -211,7 +210,7 @@ async fn counts_what_was_done(db: TestDatabase) {
     assert!(scrape.value("process_cpu_seconds_total") > 0.0);
 
     // A swap goes on counting.
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     service.asked("/complete", &request("gsu")).await;
     Scrape::of(&service).await.has(&[(r#"atelier_batch_size_count{method="gsu"}"#, 4)]);
 }

@@ -36,18 +36,21 @@ use std::{
 };
 
 use atelier::{
-    access::{Access, Token},
-    completion::Secret,
     config::{self, Limits},
-    domain::{Article, Customer, Outfit, Split},
-    engine::{DeviceChoice, Engine, Serving, Settings},
-    exchange::{self, Table},
-    http_client::Origin,
-    offer::Offers,
-    onnx_runtime::OnnxRuntime,
-    profiles::Profiles,
-    store::{Name, Role, Store, Timestamp},
-    telemetry::Traces,
+    domain::{Article, Customer, Outfit, Role, Split, Timestamp},
+    files::{self, Table},
+    models::{
+        engine::{DeviceChoice, Engine, Serving, Settings},
+        onnx_runtime::OnnxRuntime,
+    },
+    service::{
+        access::{Access, Token},
+        completion::Secret,
+        live_release::Releases,
+        profiles::Profiles,
+    },
+    store::{Name, Store},
+    util::{clock::Clock, http_client::Origin, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
 use reqwest::{Body, Client, Response};
@@ -84,7 +87,7 @@ fn engine() -> Engine {
 pub struct Service {
     pub state: AppState,
     pub store: Store,
-    pub offers: Arc<Offers>,
+    pub releases: Arc<Releases>,
     pub url: String,
     pub http: Client,
     stop: oneshot::Sender<()>,
@@ -109,7 +112,7 @@ impl Service {
         let service = Self::start_with(db, limits).await;
         service.bring_in_demo().await;
         let serving = tokio::task::spawn_blocking(|| Arc::clone(&DEMO)).await.unwrap();
-        service.offers.serve_loaded(serving).await.unwrap();
+        service.releases.serve_loaded(serving).await.unwrap();
         service
     }
 
@@ -128,7 +131,7 @@ impl Service {
         let engine = || Engine::new(server, SETTINGS);
         let service = Self::start_as(db, limits, models(), |access| access, engine).await;
         service.bring_in_demo().await;
-        service.offers.serve("demo").await.unwrap();
+        service.releases.serve("demo").await.unwrap();
         service
     }
 
@@ -141,7 +144,7 @@ impl Service {
     ) -> Self {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
-        let offers = Arc::new(Offers::new(engine, store.clone(), models));
+        let offers = Arc::new(Releases::new(engine, store.clone(), models));
         let tickets = Secret::new(SECRET);
         let metrics = Metrics::new(&offers);
         let access = guard(Access::new(store.clone()));
@@ -150,12 +153,13 @@ impl Service {
         let parts = Parts {
             store: store.clone(),
             profiles,
-            offers: offers_too,
+            releases: offers_too,
             limits,
             tickets,
             metrics,
             access,
             traces: Traces::default(),
+            clock: Clock::default(),
         };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -164,7 +168,7 @@ impl Service {
         let served = tokio::spawn(web::serve(listener, state.clone(), async {
             let _ = stopped.await;
         }));
-        Self { state, store, offers, url, http: Client::new(), stop, served }
+        Self { state, store, releases: offers, url, http: Client::new(), stop, served }
     }
 
     /// A browser in which somebody with that role is signed in.
@@ -293,9 +297,9 @@ pub fn header<'r>(response: &'r Response, name: &str) -> &'r str {
 /// A table of the demo release.
 pub fn rows<T: Table>() -> Vec<T> {
     let demo = models().join("demo");
-    let schema = exchange::schema_of(&demo).unwrap();
+    let schema = files::schema_of(&demo).unwrap();
     let path = demo.join(format!("{}.jsonl", T::NAME));
-    exchange::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
+    files::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
 }
 
 /// Outfits of the demo's validation split, with their customers.

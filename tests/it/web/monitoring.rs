@@ -20,7 +20,7 @@ async fn every_query_asks_for_what_is_told(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.bring_in_demo().await;
     // Loaded by this service's own engine: that one counts what its models do.
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let outfit = json!({"customer": "c-014871", "outfit": ["a-00315", "a-01317", "a-00587", null]});
     service.asked("/complete", &outfit).await;
     let text = service.get("/metrics").await.text().await.unwrap();

@@ -7,10 +7,8 @@ use std::{
 
 use atelier::{
     config::Limits,
-    domain::{CustomerId, Outfit},
-    engine::{Context, Question, Serving},
-    release::Method,
-    store::Role,
+    domain::{CustomerId, Method, Outfit, Role},
+    models::engine::{Context, Question, Serving},
 };
 
 use serde_json::Value;
@@ -38,7 +36,7 @@ async fn ready(browser: &Browser, path: &str) -> String {
             return html;
         }
         assert_eq!(refresh, "2");
-        assert!(html.contains("The model is being asked") && html.contains("<progress"), "{html}");
+        assert!(html.contains("Computing personas") && html.contains("<progress"), "{html}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
@@ -69,7 +67,7 @@ async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
     assert!(html.len() < 60_000, "{} bytes", html.len());
-    let serving = &service.offers.current().unwrap().serving;
+    let serving = &service.releases.current().unwrap().serving;
     let articles: Vec<Vec<u32>> = (0..1500).map(|index| vec![index]).collect();
     let mixes = ask(serving, Method::Latent, &articles).await;
     let cards: Vec<&str> = html.split("<article class=\"card\">").skip(1).collect();
@@ -86,7 +84,7 @@ async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
     }
     let largest = mixes.iter().flatten().copied().fold(0.0, f32::max);
     assert!(html.contains(&format!("has {} of persona", percent(largest))), "{html}");
-    assert!(html.contains("where even is 12.5 %") && html.contains("of the first 333 outfits"), "{html}");
+    assert!(html.contains("where even is 12.5 %") && html.contains("the first 333 stored outfits"), "{html}");
 
     // The other methods have their own, and are computed only now.
     let other = ready(&stylist, "/personas?method=latent-universal").await;
@@ -104,7 +102,7 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
     let most = outfits.iter().max_by_key(|outfit| of(&outfit.customer).len()).unwrap();
     let own = of(&most.customer);
     assert!(own.len() > 1, "somebody has several outfits");
-    let serving = &service.offers.current().unwrap().serving;
+    let serving = &service.releases.current().unwrap().serving;
     let index = |outfit: &&Outfit| {
         let known =
             outfit.articles().iter().map(|id| serving.release().vocabulary().index_of(id.as_str()).unwrap());
@@ -120,17 +118,17 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
         let share = format!("{:.1} % of persona {}", 100.0 * mean, place + 1);
         assert!(mixture.contains(&share), "{share}: {mixture}");
     }
-    assert_eq!(mixture.matches("most of all").count(), own.len().min(8));
+    assert_eq!(mixture.matches("largest: ").count(), own.len().min(8));
 
     // One outfit, as the cards link to it.
     let link =
         html.split("href=\"").find_map(|rest| rest.strip_prefix("/personas?method=gsx-latent&amp;outfit="));
     let number = link.unwrap().split('"').next().unwrap();
     let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
-    assert!(one.contains("An outfit of c-") && one.matches("most of all").count() == 1, "{one}");
-    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("most of all"));
+    assert!(one.contains("An outfit of c-") && one.matches("largest: ").count() == 1, "{one}");
+    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("largest: "));
     let nobody = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
-    assert!(nobody.contains("No outfits are kept of this customer"));
+    assert!(nobody.contains("This customer has no outfits"));
 }
 
 async fn nobody_who_was_erased_is_shown(db: TestDatabase) {
@@ -144,7 +142,7 @@ async fn nobody_who_was_erased_is_shown(db: TestDatabase) {
     assert!(!html.contains(customer.as_str()), "{customer} is gone at once");
     // What is typical of those that are left is found anew.
     let left = service.store.outfits().count().await.unwrap();
-    let expected = format!("of the first {left} outfits");
+    let expected = format!("the first {left} stored outfits");
     while !ready(&stylist, "/personas?method=latent").await.contains(&expected) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -178,8 +176,8 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     });
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let stylist = service.signed_in(Role::Stylist).await;
-    assert!(stylist.page("/personas").await.contains("No release is served"));
-    service.offers.serve("demo").await.unwrap();
+    assert!(stylist.page("/personas").await.contains("No release is live"));
+    service.releases.serve("demo").await.unwrap();
     let html = stylist.page("/personas").await;
     assert!(
         html.contains("No method of demo has personas") && html.contains("fit --method latent"),
@@ -195,10 +193,10 @@ async fn they_end_with_the_release(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
     let stylist = service.signed_in(Role::Stylist).await;
-    service.offers.serve("demo").await.unwrap();
-    let before = Arc::downgrade(&service.offers.current().unwrap().serving);
-    assert!(stylist.page("/personas").await.contains("The model is being asked"));
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
+    let before = Arc::downgrade(&service.releases.current().unwrap().serving);
+    assert!(stylist.page("/personas").await.contains("Computing personas"));
+    service.releases.serve("demo").await.unwrap();
     while before.upgrade().is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }

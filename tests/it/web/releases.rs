@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use atelier::{config::Limits, release::Method};
+use atelier::{config::Limits, domain::Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -95,7 +95,7 @@ async fn another_release_takes_over_under_load(db: TestDatabase) {
         releases["releases"].as_array().unwrap().iter().map(|release| &release["name"]).collect();
     assert_eq!(names, ["broken", "demo"]);
     assert!(releases["releases"][0]["refused"].as_str().unwrap().contains("format 7"));
-    assert_eq!(service.offers.activated().await.unwrap().as_deref(), Some("demo"), "the next start knows");
+    assert_eq!(service.releases.activated().await.unwrap().as_deref(), Some("demo"), "the next start knows");
 }
 
 async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
@@ -143,13 +143,13 @@ async fn a_replica_follows(db: TestDatabase) {
     let one = Service::start_in(&db, limits, folder.path().to_owned()).await;
     let other = Service::start_in(&db, limits, folder.path().to_owned()).await;
     one.bring_in_demo().await;
-    assert!(other.offers.current().is_none());
+    assert!(other.releases.current().is_none());
     one.asked("/releases/demo/activate", &json!({})).await;
-    other.offers.refresh().await.unwrap();
+    other.releases.refresh().await.unwrap();
     let answer = other.asked("/complete", &json!({"outfit": [null]})).await;
     assert_eq!(answer["release"], "demo", "though it served nothing before");
     assert_eq!(one.put("/routing", &json!({"default_method": "np"})).await.status(), 200);
-    other.offers.refresh().await.unwrap();
+    other.releases.refresh().await.unwrap();
     let answer = other.asked("/complete", &json!({"outfit": [null]})).await;
     assert_eq!(answer["method"], "np");
 }

@@ -4,10 +4,12 @@ use std::{sync::Arc, time::Instant};
 
 use atelier::{
     config::Limits,
-    engine::{Engine, LoadError, Serving},
-    http_client::Origin,
-    onnx_runtime::OnnxRuntime,
-    release::Method,
+    domain::Method,
+    models::{
+        engine::{Engine, LoadError, Serving},
+        onnx_runtime::OnnxRuntime,
+    },
+    util::http_client::Origin,
 };
 use serde_json::{Value, json};
 
@@ -59,7 +61,7 @@ async fn answers_are_those_of_sessions(db: TestDatabase) {
     assert_eq!(service.json("/readyz").await["device"], "remote");
     let local = || engine().load(&models().join("demo"));
     let local = tokio::task::spawn_blocking(local).await.unwrap().unwrap();
-    service.offers.serve_loaded(Arc::new(local)).await.unwrap();
+    service.releases.serve_loaded(Arc::new(local)).await.unwrap();
     for (place, question) in questions.iter().enumerate() {
         let local = service.asked("/complete", question).await;
         assert_eq!(local["device"], "cpu");
@@ -70,7 +72,7 @@ async fn answers_are_those_of_sessions(db: TestDatabase) {
     }
     // A batch of many goes there in one run.
     let items: Vec<Value> = questions.iter().cycle().take(100).cloned().collect();
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let batch = service.asked("/complete/batch", &json!({"items": items})).await;
     let batch = batch["items"].as_array().unwrap();
     assert_eq!(batch.len(), 100);

@@ -1,6 +1,6 @@
 //! `/side-by-side` by its words; tests/it/browser lives through it.
 
-use atelier::store::Role;
+use atelier::domain::Role;
 use serde_json::{Value, json};
 
 use super::{Browser, Service, header};
@@ -134,7 +134,7 @@ async fn knows_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     let query = format!("customer=c-014871&slot=&{}&truth={}&method=gsu", slots.join("&"), ids[0]);
     assert!(start.contains(&query.replace("&method=gsu", "").replace('&', "&#38;")), "{query} in {start}");
     let html = browser.page(&format!("/side-by-side?{query}")).await;
-    assert!(html.contains(&format!("Known of the outfit: {occasion}.")), "{html}");
+    assert!(html.contains(&format!("Features of the outfit: {occasion}.")), "{html}");
     let mut blank: Vec<Value> = ids.iter().map(|id| json!(id)).collect();
     blank[0] = Value::Null;
     let answer = compared(

@@ -2,7 +2,10 @@
 
 use std::time::{Duration, SystemTime};
 
-use atelier::store::{Name, Role, Timestamp};
+use atelier::{
+    domain::{Role, Timestamp},
+    store::Name,
+};
 use reqwest::Response;
 
 use super::{Browser, Service, browser, header};
@@ -93,7 +96,7 @@ async fn a_password_lets_in_and_signing_out_ends_it(db: TestDatabase) {
     let right = send(&service, "/sign-in", &[("name", "some stylist"), ("password", PASSWORD)]).await;
     let cookie = session(&right);
     assert_eq!(get(&service, "/studio", &cookie).await.status(), 200);
-    let token = atelier::access::Token::parse(cookie.split_once('=').unwrap().1).unwrap();
+    let token = atelier::service::access::Token::parse(cookie.split_once('=').unwrap().1).unwrap();
     let ada = Browser { session: token, ..ada };
     let out = ada.post("/sign-out", &[]).await;
     assert_eq!((out.status().as_u16(), header(&out, "location")), (303, "/sign-in"));

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use atelier::{
-    domain::{ArticleId, CustomerId},
-    store::{FeedbackKind, Origin, Role},
+    domain::{ArticleId, CustomerId, Role},
+    store::{FeedbackKind, Origin},
 };
 use serde_json::json;
 
@@ -80,7 +80,7 @@ async fn says_the_profile_in_words(db: TestDatabase) {
     let found = browser.page("/studio?find=sweden+0148").await;
     assert!(found.contains("<strong>c-014871</strong>") && !found.contains("c-000010"), "{found}");
     let nobody = browser.page("/studio?find=nobody+such").await;
-    assert!(nobody.contains("Nobody is like that"), "{nobody}");
+    assert!(nobody.contains("No customers match"), "{nobody}");
 }
 
 async fn takes_and_turns_down(db: TestDatabase) {
@@ -200,7 +200,7 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
 
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
-    assert!(html.contains("For nobody in particular") && verdicts(&html, "accepted").len() == 8, "{html}");
+    assert!(html.contains("Without a customer") && verdicts(&html, "accepted").len() == 8, "{html}");
     let html = browser.page(&format!("/studio?customer=nobody&{OUTFIT}")).await;
     assert!(html.contains("There is no customer nobody"), "{html}");
 }
@@ -227,7 +227,7 @@ async fn says_what_is_wrong_with_an_address(db: TestDatabase) {
 async fn finds_articles_by_words(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&pick=1&search=black+leather+boot")).await;
-    let (_, found) = html.split_once("Look for an article for slot 2").unwrap();
+    let (_, found) = html.split_once("Search the catalogue for slot 2").unwrap();
     let (found, _) = found.split_once("</section>").unwrap();
     assert!(found.matches("leather boot").count() >= 3, "{found}");
     assert!(found.contains("slot=a-00134&#38;slot=a-0"), "each fills the slot: {found}");

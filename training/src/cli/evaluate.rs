@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use atelier::{config::Config, onnx_runtime::OnnxRuntime, release::Release};
+use atelier::{
+    config::Config,
+    models::{onnx_runtime::OnnxRuntime, release::Release},
+};
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 

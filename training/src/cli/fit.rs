@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::release::Method;
+use atelier::domain::Method;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::TERM_SIGNALS;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use atelier::{
     domain::Schema,
-    exchange::{Files, Report, read_schema, schema_of},
+    files::{Files, Report, read_schema, schema_of},
 };
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
-use atelier::exchange::Format;
+use atelier::files::Format;
 use clap::Args;
 
 use super::progress::Progress;

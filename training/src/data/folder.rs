@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use atelier::{
     domain::{Article, Customer, Outfit, Schema},
-    exchange::{self, Checker, Files, Table, schema_of},
+    files::{self, Checker, Files, Table, schema_of},
 };
 
 /// A folder with a synthetic world or a shop's own tables.
@@ -59,7 +59,7 @@ impl Folder {
                 name = T::NAME
             )
         })?;
-        for row in self.checker.check(exchange::read::<T>(&file, &self.schema)?) {
+        for row in self.checker.check(files::read::<T>(&file, &self.schema)?) {
             take(row?)?;
         }
         let report = self.checker.report();

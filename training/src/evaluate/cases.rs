@@ -7,7 +7,7 @@ use std::{
     thread,
 };
 
-use atelier::onnx_runtime::OnnxRuntime;
+use atelier::models::onnx_runtime::OnnxRuntime;
 
 use super::{About, Refusal, model_file::ModelFile};
 use crate::{

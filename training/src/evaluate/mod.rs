@@ -14,7 +14,7 @@ mod pairs;
 mod ranks;
 mod segments;
 
-use atelier::release::Method;
+use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 
 pub use bootstrap::Difference;

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use atelier::{
-    onnx_runtime::OnnxRuntime,
-    release::{Method, UnknownMethod},
+    domain::{Method, UnknownMethod},
+    models::onnx_runtime::OnnxRuntime,
 };
 use ort::{
     session::{Session, SessionInputs},

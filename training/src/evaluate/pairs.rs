@@ -3,7 +3,7 @@
 
 use std::{fmt::Write, path::Path};
 
-use atelier::onnx_runtime::OnnxRuntime;
+use atelier::models::onnx_runtime::OnnxRuntime;
 use ort::{session::Session, value::Tensor};
 use serde::{Deserialize, Serialize};
 

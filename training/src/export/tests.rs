@@ -1,6 +1,10 @@
 use std::{collections::HashMap, path::Path, sync::LazyLock};
 
-use atelier::{config::Config, domain::Schema, onnx_runtime::OnnxRuntime, release::Method};
+use atelier::{
+    config::Config,
+    domain::{Method, Schema},
+    models::onnx_runtime::OnnxRuntime,
+};
 use ort::{session::Session, value::Tensor};
 
 use super::*;

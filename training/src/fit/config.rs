@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier::release::Method;
+use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 

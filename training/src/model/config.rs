@@ -1,9 +1,6 @@
 //! Everything that says which model this is, apart from its weights.
 
-use atelier::{
-    domain::{FEATURE_WIDTH, Feature, Schema},
-    release::Method,
-};
+use atelier::domain::{FEATURE_WIDTH, Feature, Method, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Axes, Conditioning};

@@ -1,6 +1,6 @@
 //! What each method is made of: three axes.
 
-use atelier::release::Method;
+use atelier::domain::Method;
 
 /// How a model learns of the customer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::{
     fs::File,
 };
 
-use atelier::{domain::Customer, store::Role};
+use atelier::domain::{Customer, Role};
 use parquet::{
     file::{reader::FileReader, serialized_reader::SerializedFileReader},
     record::RowAccessor,
@@ -122,7 +122,7 @@ async fn the_first_case_is_the_one_where_they_differ_most(db: TestDatabase) {
     let second = links(&analyst.page("/evaluation/cases?first=gsu&second=none&page=2").await);
     assert_eq!(second[0], all[12].link());
     let past = analyst.page("/evaluation/cases?first=gsu&second=none&page=9999").await;
-    assert!(past.contains("No case fits"));
+    assert!(past.contains("No cases match"));
 }
 
 async fn cases_can_be_narrowed_down_and_turned_around(db: TestDatabase) {
@@ -145,14 +145,14 @@ async fn cases_can_be_narrowed_down_and_turned_around(db: TestDatabase) {
     // All of the evaluation: the customers who are not here are told of, and lead nowhere.
     let html = analyst.page(&format!("{base}&known=no")).await;
     assert!(text(&html).contains("9,898 cases"));
-    let strangers = html.matches("this customer is not known here").count();
+    let strangers = html.matches("this customer is not in this database").count();
     assert_eq!(strangers + links(&html).len(), 12);
     assert!(strangers > 0);
     // A form as browsers send it, with what was left open.
     let open = "by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=";
     assert_eq!(shown(open).await, shown("").await);
     let nobody = analyst.page(&format!("{base}&customer=c-nobody")).await;
-    assert!(nobody.contains("No case fits"));
+    assert!(nobody.contains("No cases match"));
 }
 
 async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use atelier::{config::Limits, store::Role};
+use atelier::{config::Limits, domain::Role};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -54,7 +54,7 @@ async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
     let none = analyst.page("/evaluation/cases").await;
     assert!(none.contains("No release is served"), "{none}");
 
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     for path in ["/evaluation", "/evaluation/segments"] {
         let html = analyst.page(path).await;
         assert!(html.contains("This release brings no evaluation"), "{html}");
@@ -74,7 +74,7 @@ async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
     replace(&demo, &mut manifest, "evaluation.json", b"{\"comparison\": 7}");
     replace(&demo, &mut manifest, "ranks.parquet", &fs::read(models().join("demo/ranks.parquet")).unwrap());
     fs::write(&path, manifest.to_string()).unwrap();
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let html = analyst.page("/evaluation").await;
     assert!(html.contains("evaluation.json of the release demo cannot be read: invalid type"), "{html}");
     fs::write(demo.join("ranks.parquet"), "short").unwrap();
@@ -97,7 +97,7 @@ async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
     );
     manifest["files"].as_object_mut().unwrap().remove("ranks.parquet");
     fs::write(&path, manifest.to_string()).unwrap();
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let html = analyst.page("/evaluation").await;
     assert!(html.contains("the release demo has no file ranks.parquet") && html.contains("3.369"), "{html}");
 }

@@ -5,7 +5,7 @@ pub mod lack;
 
 use std::{fs, path::Path};
 
-use atelier::store::Role;
+use atelier::domain::Role;
 use serde_json::Value;
 
 use super::{Service, browser, header, models};
@@ -181,8 +181,7 @@ async fn the_projects_own_results_stand_beside(db: TestDatabase) {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/results/{name}.json"));
         let text = fs::read_to_string(file).unwrap();
         let table: Value = serde_json::from_str(&text).unwrap();
-        let section =
-            html.split("<section>").find(|part| part.contains(&format!("The world “{name}”"))).unwrap();
+        let section = html.split("<section>").find(|part| part.contains(&format!("World “{name}”"))).unwrap();
         for method in table["methods"].as_array().unwrap() {
             let with = if method["attributes"] == true { " + attributes" } else { "" };
             let line = line(section, &format!("{}{with}", method["method"].as_str().unwrap()));

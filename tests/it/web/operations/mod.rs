@@ -5,7 +5,8 @@ pub mod routing;
 
 use atelier::{
     config::Limits,
-    store::{Actor, Name, Role, Timestamp},
+    domain::{Role, Timestamp},
+    store::{Actor, Name},
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,7 +25,7 @@ contracts!(
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
-    service.offers.serve("demo").await.unwrap();
+    service.releases.serve("demo").await.unwrap();
     let admin = service.signed_in(Role::Admin).await;
     let name = Name::new("Some admin").unwrap();
     let me = service.store.people().by_name(&name).await.unwrap().unwrap().id;
@@ -57,7 +58,7 @@ async fn the_figures_are_those_of_metrics(db: TestDatabase) {
     assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
 
     let html = admin.page("/operations").await;
-    assert!(html.contains("The release demo answers"), "{html}");
+    assert!(html.contains("Release demo is live"), "{html}");
     let figure = |name: &str, value: &str| {
         let shown = format!("<dt>{name}</dt><dd>{value}</dd>");
         assert!(html.contains(&shown), "{shown} in {html}");
@@ -94,7 +95,7 @@ async fn without_a_release_it_says_so(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), nowhere).await;
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations").await;
-    assert!(html.contains("No release answers") && html.contains("<dt>articles</dt><dd>0</dd>"), "{html}");
+    assert!(html.contains("No release is live") && html.contains("<dt>articles</dt><dd>0</dd>"), "{html}");
     assert!(admin.page("/operations/releases").await.contains("<strong>No releases</strong>"));
     let routing = admin.get("/operations/routing").await;
     assert_eq!(routing.status(), 503);
@@ -108,7 +109,7 @@ async fn the_last_quarter_of_an_hour_is_drawn(db: TestDatabase) {
     let metrics = &service.state.metrics;
     let second = |second: i64| Timestamp::from_millis(1000 * second);
     metrics.sample(second(0));
-    assert!(admin.page("/operations").await.contains("The curves begin some seconds after the service."));
+    assert!(admin.page("/operations").await.contains("The curves start a few seconds after the service."));
     for _ in 0..10 {
         service.get("/articles").await;
         // What watches is no traffic.

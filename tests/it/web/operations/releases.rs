@@ -77,9 +77,9 @@ async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
     let (_service, admin, _) = start(&db, &folder).await;
     let html = admin.page("/operations/releases").await;
     let demo =
-        row(&html, "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">answers</span></th>");
+        row(&html, "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">live</span></th>");
     assert_eq!(demo[..2], ["2026-11-22 09:25:57", "demo"]);
-    assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Load anew …"), "{demo:?}");
+    assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Reload …"), "{demo:?}");
     assert!(
         row(&html, "<th scope=\"row\">less</th>")[3]
             .contains("href=\"/operations/releases/less\">Activate …")
@@ -87,7 +87,7 @@ async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
     let odd = row(&html, "<th scope=\"row\">odd</th>");
     assert!(odd[0].contains("odd/release.json: format 7, expected 1"), "{odd:?}");
     let odd = admin.page("/operations/releases/odd").await;
-    assert!(odd.contains("odd cannot be served") && odd.contains("The release demo answers."), "{odd}");
+    assert!(odd.contains("odd cannot be served") && odd.contains("Release demo is live."), "{odd}");
     assert!(!odd.contains("action=\"/operations/releases"), "there is nothing to activate: {odd}");
     assert_eq!(admin.get("/operations/releases/nowhere").await.status(), 404);
     assert_eq!(admin.get("/operations/releases/..%2Fdemo").await.status(), 422);
@@ -99,7 +99,7 @@ async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
     service.put("/routing", &json!({"default_method": "np"})).await;
     let asked = admin.page("/operations/releases/less").await;
     assert!(asked.contains("<h1>Activate less?</h1>"), "{asked}");
-    assert_eq!(row(&asked, "<th scope=\"row\">Its default method</th>"), ["gsu", "gsx"]);
+    assert_eq!(row(&asked, "<th scope=\"row\">Default method</th>"), ["gsu", "gsx"]);
     for said in [
         "<li>Lost: c, np. Whoever asks for them by name is answered with 422.</li>",
         "<li>It was trained on other data, so its articles may be others.</li>",
@@ -121,14 +121,14 @@ async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
         admin
             .page("/operations/routing")
             .await
-            .contains("The release less lacks np: its default answers there.")
+            .contains("Release less has no np: its own default answers instead.")
     );
 
     // Back, which finds what was lost; and once more, anew.
     let asked = admin.page("/operations/releases/demo").await;
     assert!(asked.contains("<li>New: c, np.</li>"), "{asked}");
     admin.post("/operations/releases/demo", &[("before", "less")]).await;
-    assert!(admin.page("/operations/releases/demo").await.contains("<h1>Load demo anew?</h1>"));
+    assert!(admin.page("/operations/releases/demo").await.contains("<h1>Reload demo?</h1>"));
     assert_eq!(admin.post("/operations/releases/demo", &[("before", "demo")]).await.status(), 303);
     let forged = admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).await;
     assert_eq!(forged.status(), 403);
@@ -141,9 +141,9 @@ async fn a_broken_release_leaves_the_old_one_answering(db: TestDatabase) {
     let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).await;
     assert_eq!(refused.status(), 409);
     let html = refused.text().await.unwrap();
-    assert!(html.contains("<strong>It was not activated.</strong>"), "{html}");
+    assert!(html.contains("<strong>Not activated.</strong>"), "{html}");
     assert!(html.contains("cut/gsu.onnx: 1000 bytes, the manifest says "), "{html}");
-    assert!(html.contains("The release demo goes on answering."), "{html}");
+    assert!(html.contains("Release demo stays live."), "{html}");
     assert_eq!(service.asked("/complete", &json!({"outfit": [null]})).await["release"], "demo");
     assert_eq!(last(&service).await, None, "nothing was changed");
 }

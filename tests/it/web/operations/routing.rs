@@ -1,6 +1,6 @@
 //! Which method answers where none is named, and how often its suggestions are taken.
 
-use atelier::{release::Method, store::Role};
+use atelier::domain::{Method, Role};
 use serde_json::{Value, json};
 
 use super::{last, row};
@@ -19,7 +19,7 @@ async fn a_routing_is_shown_before_it_is_set(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
-    assert!(html.contains("Where no method is named, gsu answers, as demo has it"), "{html}");
+    assert!(html.contains("Default method: gsu, set by release demo"), "{html}");
     assert!(html.contains("No experiment runs"), "{html}");
 
     let arms = [

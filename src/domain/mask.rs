@@ -1,0 +1,125 @@
+//! A set of a vocabulary's articles.
+
+/// One bit an article.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mask {
+    words: Vec<u64>,
+    length: usize,
+}
+
+const BITS: usize = u64::BITS as usize;
+
+impl Mask {
+    pub fn none(length: usize) -> Self {
+        Self { words: vec![0; length.div_ceil(BITS)], length }
+    }
+
+    pub fn all(length: usize) -> Self {
+        let mut mask = Self { words: vec![u64::MAX; length.div_ceil(BITS)], length };
+        // Bits past the end stay nought, so that counting needs no care.
+        if let Some(last) = mask.words.last_mut()
+            && !length.is_multiple_of(BITS)
+        {
+            *last = (1 << (length % BITS)) - 1;
+        }
+        mask
+    }
+
+    pub fn insert(&mut self, article: u32) {
+        let place = self.place(article);
+        self.words[place / BITS] |= 1 << (place % BITS);
+    }
+
+    pub fn remove(&mut self, article: u32) {
+        let place = self.place(article);
+        self.words[place / BITS] &= !(1 << (place % BITS));
+    }
+
+    pub fn contains(&self, article: u32) -> bool {
+        let place = self.place(article);
+        self.words[place / BITS] >> (place % BITS) & 1 == 1
+    }
+
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Sixty-four articles each, in order.
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// How many articles the vocabulary has.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    pub fn intersect(&mut self, other: &Self) {
+        self.zip(other, |own, other| own & other);
+    }
+
+    pub fn unite(&mut self, other: &Self) {
+        self.zip(other, |own, other| own | other);
+    }
+
+    pub fn subtract(&mut self, other: &Self) {
+        self.zip(other, |own, other| own & !other);
+    }
+
+    /// Their indices, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = u32> {
+        self.words.iter().zip(0u32..).flat_map(|(&word, place)| {
+            std::iter::successors((word != 0).then_some(word), |rest| {
+                let rest = rest & (rest - 1);
+                (rest != 0).then_some(rest)
+            })
+            .map(move |rest| place * u64::BITS + rest.trailing_zeros())
+        })
+    }
+
+    fn zip(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
+        assert_eq!(self.length, other.length, "masks of one vocabulary are combined; this is a bug");
+        for (own, other) in self.words.iter_mut().zip(&other.words) {
+            *own = with(*own, *other);
+        }
+    }
+
+    fn place(&self, article: u32) -> usize {
+        let place = article as usize;
+        assert!(place < self.length, "article {article} of {}; this is a bug", self.length);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_a_set() {
+        for length in [1, 63, 64, 65, 200] {
+            let mut all = Mask::all(length);
+            assert_eq!(all.count(), length);
+            assert_eq!(all.iter().count(), length);
+            all.remove(0);
+            assert!(!all.contains(0));
+            assert_eq!(all.count(), length - 1);
+        }
+        let mut some = Mask::none(130);
+        for article in [0, 63, 64, 129] {
+            some.insert(article);
+        }
+        assert_eq!(some.iter().collect::<Vec<_>>(), [0, 63, 64, 129]);
+        let mut other = Mask::none(130);
+        other.insert(64);
+        other.insert(5);
+        let mut both = some.clone();
+        both.intersect(&other);
+        assert_eq!(both.iter().collect::<Vec<_>>(), [64]);
+        let mut either = some.clone();
+        either.unite(&other);
+        assert_eq!(either.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 129]);
+        some.subtract(&other);
+        assert_eq!(some.iter().collect::<Vec<_>>(), [0, 63, 129]);
+    }
+}

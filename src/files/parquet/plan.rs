@@ -1,0 +1,223 @@
+//! What the columns of a Parquet file hold, and where they stand in a row's fields.
+
+use ::parquet::{
+    basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical},
+    schema::types::Type,
+};
+
+use crate::files::{
+    Table,
+    flat::{Place, places},
+};
+
+/// pandas keeps the numbers of its rows in a column of this name.
+const PANDAS_INDEX: &str = "__index_level_";
+
+/// One column of values, as Parquet stores it.
+#[derive(Debug, Clone)]
+pub(super) struct Leaf {
+    /// Its number in the file.
+    pub(super) column: usize,
+    pub(super) place: Place,
+    /// The structs within the place.
+    pub(super) inside: Vec<String>,
+    /// The name in words.
+    pub(super) name: String,
+    pub(super) holds: Holds,
+    /// The definition level of a value that is there.
+    pub(super) present: i16,
+    /// For a list, the definition level of an element.
+    pub(super) element: Option<i16>,
+}
+
+/// What the stored values mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Holds {
+    /// What the physical type says: truths, signed integers, floats.
+    Plain,
+    Unsigned,
+    Decimal {
+        scale: i32,
+    },
+    /// Days since 1970.
+    Date,
+    /// Parts of a second since 1970, as so many to the second; in UTC, or on a clock of no known place.
+    Moment {
+        parts: u32,
+        utc: bool,
+    },
+    Text,
+    Json,
+}
+
+/// # Errors
+/// The reason why these columns cannot be read as the table.
+pub(super) fn plan<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
+    let mut walk = Walk { leaves: Vec::new(), columns: 0, path: Vec::new() };
+    let mut names = Vec::new();
+    for field in root.get_fields() {
+        let before = walk.leaves.len();
+        walk.step(field, 0)?;
+        if field.name().starts_with(PANDAS_INDEX) {
+            walk.leaves.truncate(before);
+        } else if T::FEATURES && field.name() == "features" && !field.is_primitive() {
+            names.extend(field.get_fields().iter().map(|inner| format!("features.{}", inner.name())));
+        } else {
+            names.push(field.name().to_owned());
+        }
+    }
+    places::<T>(names.iter().map(String::as_str))?;
+    Ok(walk.leaves.into_iter().map(Found::leaf::<T>).collect())
+}
+
+struct Walk {
+    leaves: Vec<Found>,
+    columns: usize,
+    path: Vec<String>,
+}
+
+struct Found {
+    column: usize,
+    path: Vec<String>,
+    holds: Holds,
+    present: i16,
+    element: Option<i16>,
+}
+
+impl Found {
+    fn leaf<T: Table>(self) -> Leaf {
+        let Self { column, path, holds, present, element } = self;
+        let name = path.join(".");
+        let mut path = path.into_iter();
+        let outer = path.next().expect("a column has a name; this is a bug");
+        let place = match Place::of::<T>(&outer) {
+            Place::Field(name) if T::FEATURES && name == "features" => {
+                path.next().map_or(Place::Field(name), Place::Feature)
+            }
+            place => place,
+        };
+        Leaf { column, place, inside: path.collect(), name, holds, present, element }
+    }
+}
+
+impl Walk {
+    /// `level` is the definition level of what the field stands in.
+    fn step(&mut self, field: &Type, level: i16) -> Result<(), String> {
+        self.path.push(field.name().to_owned());
+        let repetition = repetition(field);
+        let level = level + i16::from(repetition != Repetition::REQUIRED);
+        if repetition == Repetition::REPEATED {
+            // A list as protobuf writes it, without a group around it.
+            self.leaf(field, level, Some(level))?;
+        } else if field.is_primitive() {
+            self.leaf(field, level, None)?;
+        } else if meaning(field) == ConvertedType::LIST {
+            self.list(field, level)?;
+        } else if matches!(meaning(field), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE) {
+            return Err(self.refuse("a map"));
+        } else {
+            for inner in field.get_fields() {
+                self.step(inner, level)?;
+            }
+        }
+        self.path.pop();
+        Ok(())
+    }
+
+    /// The names within a list carry no meaning: every writer has its own.
+    fn list(&mut self, field: &Type, level: i16) -> Result<(), String> {
+        let [repeated] = field.get_fields() else { return Err(self.refuse("a list of no known form")) };
+        if repetition(repeated) != Repetition::REPEATED {
+            return Err(self.refuse("a list of no known form"));
+        }
+        let element = level + 1;
+        if repeated.is_primitive() {
+            return self.leaf(repeated, element, Some(element));
+        }
+        let [inner] = repeated.get_fields() else { return Err(self.refuse("a list of structs")) };
+        match repetition(inner) {
+            Repetition::REQUIRED => self.leaf(inner, element, Some(element)),
+            Repetition::OPTIONAL => self.leaf(inner, element + 1, Some(element)),
+            Repetition::REPEATED => Err(self.refuse("a list of lists")),
+        }
+    }
+
+    fn leaf(&mut self, field: &Type, present: i16, element: Option<i16>) -> Result<(), String> {
+        if !field.is_primitive() {
+            return Err(self.refuse("a list of lists or structs"));
+        }
+        let holds = holds(field).map_err(|found| self.refuse(&found))?;
+        self.leaves.push(Found { column: self.columns, path: self.path.clone(), holds, present, element });
+        self.columns += 1;
+        Ok(())
+    }
+
+    fn refuse(&self, found: &str) -> String {
+        let column = self.path.join(".");
+        format!("column {column:?} holds {found}, which cannot be read; write it as text, or as JSON text")
+    }
+}
+
+fn repetition(field: &Type) -> Repetition {
+    let info = field.get_basic_info();
+    if info.has_repetition() { info.repetition() } else { Repetition::REQUIRED }
+}
+
+fn meaning(field: &Type) -> ConvertedType {
+    let info = field.get_basic_info();
+    match ConvertedType::from(info.logical_type_ref().cloned()) {
+        ConvertedType::NONE => info.converted_type(),
+        known => known,
+    }
+}
+
+fn holds(field: &Type) -> Result<Holds, String> {
+    let Type::PrimitiveType { physical_type, scale, .. } = field else { return Err("a struct".into()) };
+    // Their physical types would read as bare numbers or bytes.
+    match field.get_basic_info().logical_type_ref() {
+        Some(LogicalType::Timestamp(moment)) => {
+            let parts = match moment.unit {
+                TimeUnit::MILLIS => 1_000,
+                TimeUnit::MICROS => 1_000_000,
+                TimeUnit::NANOS => 1_000_000_000,
+            };
+            return Ok(Holds::Moment { parts, utc: moment.is_adjusted_to_u_t_c });
+        }
+        Some(LogicalType::Time(_)) => return Err("times of day".into()),
+        Some(LogicalType::Float16) => return Err("half floats".into()),
+        Some(LogicalType::Uuid) => return Err("UUIDs in binary".into()),
+        _ => {}
+    }
+    match (physical_type, meaning(field)) {
+        (Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE, _)
+        | (
+            Physical::INT32 | Physical::INT64,
+            ConvertedType::NONE
+            | ConvertedType::INT_8
+            | ConvertedType::INT_16
+            | ConvertedType::INT_32
+            | ConvertedType::INT_64,
+        ) => Ok(Holds::Plain),
+        (
+            Physical::INT32 | Physical::INT64,
+            ConvertedType::UINT_8 | ConvertedType::UINT_16 | ConvertedType::UINT_32 | ConvertedType::UINT_64,
+        ) => Ok(Holds::Unsigned),
+        (Physical::INT32, ConvertedType::DATE) => Ok(Holds::Date),
+        (Physical::INT64, ConvertedType::TIMESTAMP_MILLIS) => Ok(Holds::Moment { parts: 1_000, utc: true }),
+        // Spark's own form, which the crate turns into microseconds.
+        (Physical::INT64, ConvertedType::TIMESTAMP_MICROS) | (Physical::INT96, _) => {
+            Ok(Holds::Moment { parts: 1_000_000, utc: true })
+        }
+        (
+            Physical::INT32 | Physical::INT64 | Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY,
+            ConvertedType::DECIMAL,
+        ) => Ok(Holds::Decimal { scale: *scale }),
+        // Without an annotation it is text as older Spark writes it.
+        (Physical::BYTE_ARRAY, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::NONE) => {
+            Ok(Holds::Text)
+        }
+        (Physical::BYTE_ARRAY, ConvertedType::JSON) => Ok(Holds::Json),
+        (physical, ConvertedType::NONE) => Err(physical.to_string()),
+        (physical, annotation) => Err(format!("{physical} as {annotation}")),
+    }
+}

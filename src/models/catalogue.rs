@@ -1,0 +1,220 @@
+//! The catalogue as one release sees it: which of its articles the shop has, and the sets of them that
+//! filters ask for.
+//!
+//! Built from the database's articles and a release's vocabulary and schema, and never changed: a
+//! changed catalogue is another one. Must not know HTTP, SQL or models.
+
+use std::{
+    collections::HashMap,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
+
+use serde::{Serialize, Serializer};
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::domain::{Article, ArticleId, Features, Mask, Schema, Vocabulary};
+
+/// An article of the catalogue. Its JSON is written once, when it is first asked for: an answer holds twenty
+/// articles, and the same ones are suggested again and again.
+#[derive(Debug)]
+pub struct Listed {
+    article: Article,
+    json: OnceLock<Box<RawValue>>,
+}
+
+impl From<Article> for Listed {
+    fn from(article: Article) -> Self {
+        Self { article, json: OnceLock::new() }
+    }
+}
+
+impl Deref for Listed {
+    type Target = Article;
+
+    fn deref(&self) -> &Article {
+        &self.article
+    }
+}
+
+impl Serialize for Listed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let json = || to_raw_value(&self.article).expect("an article is plain JSON; this is a bug");
+        self.json.get_or_init(json).serialize(serializer)
+    }
+}
+
+/// Articles by the vocabulary's indices.
+#[derive(Debug)]
+pub struct Catalogue {
+    articles: Vec<Option<Arc<Listed>>>,
+    /// In the catalogue but not in the vocabulary: no model can suggest them.
+    unknown: HashMap<ArticleId, Arc<Listed>>,
+    present: Mask,
+    types: HashMap<String, Mask>,
+    /// NaN where an article has no price.
+    prices: Vec<f64>,
+    out_of_stock: Mask,
+    /// By attribute and word, for the attributes that the schema's features rule out.
+    words: HashMap<String, HashMap<String, Mask>>,
+}
+
+impl Catalogue {
+    pub fn new(articles: impl Iterator<Item = Article>, vocabulary: &Vocabulary, schema: &Schema) -> Self {
+        let length = vocabulary.len();
+        let mut catalogue = Self {
+            articles: vec![None; length],
+            unknown: HashMap::new(),
+            present: Mask::none(length),
+            types: HashMap::new(),
+            prices: vec![f64::NAN; length],
+            out_of_stock: Mask::none(length),
+            words: HashMap::new(),
+        };
+        let mut attributes: Vec<&str> =
+            schema.features().iter().filter_map(|feature| feature.excludes.as_deref()).collect();
+        attributes.sort_unstable();
+        attributes.dedup();
+        for article in articles {
+            match vocabulary.index_of(article.id.as_str()) {
+                Some(index) => catalogue.put(index, article, &attributes),
+                None => {
+                    catalogue.unknown.insert(article.id.clone(), Arc::new(article.into()));
+                }
+            }
+        }
+        catalogue
+    }
+
+    fn put(&mut self, index: u32, article: Article, attributes: &[&str]) {
+        let length = self.articles.len();
+        let none = || Mask::none(length);
+        self.present.insert(index);
+        self.types.entry(article.kind().to_owned()).or_insert_with(none).insert(index);
+        self.prices[index as usize] = article.price().unwrap_or(f64::NAN);
+        if !in_stock(&article) {
+            self.out_of_stock.insert(index);
+        }
+        for &attribute in attributes {
+            for word in article.words(attribute) {
+                let words = self.words.entry(attribute.to_owned()).or_default();
+                words.entry(word.to_owned()).or_insert_with(none).insert(index);
+            }
+        }
+        self.articles[index as usize] = Some(Arc::new(article.into()));
+    }
+
+    /// None where the shop has the article no longer.
+    pub fn article(&self, index: u32) -> Option<&Arc<Listed>> {
+        self.articles.get(index as usize)?.as_ref()
+    }
+
+    /// An article that the shop has and the release does not know.
+    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<Listed>> {
+        self.unknown.get(id)
+    }
+
+    /// How many articles the shop has that the release does not know.
+    pub fn unknown_count(&self) -> usize {
+        self.unknown.len()
+    }
+
+    /// All that the shop has of the vocabulary.
+    pub fn present(&self) -> &Mask {
+        &self.present
+    }
+
+    /// The articles of a type; None where there is none.
+    pub fn of_type(&self, kind: &str) -> Option<&Mask> {
+        self.types.get(kind)
+    }
+
+    /// In alphabetical order.
+    pub fn types(&self) -> Vec<&str> {
+        let mut types: Vec<&str> = self.types.keys().map(String::as_str).collect();
+        types.sort_unstable();
+        types
+    }
+
+    pub fn out_of_stock(&self) -> &Mask {
+        &self.out_of_stock
+    }
+
+    /// Those whose price is known and within the limits.
+    pub fn priced(&self, least: Option<f64>, most: Option<f64>) -> Mask {
+        let mut mask = Mask::none(self.prices.len());
+        for (index, price) in (0..).zip(&self.prices) {
+            // Comparisons with NaN are false: an unknown price is never within a limit.
+            if *price >= least.unwrap_or(f64::NEG_INFINITY) && *price <= most.unwrap_or(f64::INFINITY) {
+                mask.insert(index);
+            }
+        }
+        mask
+    }
+
+    /// Those that the customer's features rule out: the no-go's.
+    pub fn ruled_out(&self, schema: &Schema, features: &Features) -> Mask {
+        let mut mask = Mask::none(self.articles.len());
+        for (attribute, word) in schema.ruled_out(features) {
+            if let Some(articles) = self.words.get(attribute).and_then(|words| words.get(&*word)) {
+                mask.unite(articles);
+            }
+        }
+        mask
+    }
+}
+
+/// Shops say it as a truth or a count; one that says nothing sells what it lists.
+fn in_stock(article: &Article) -> bool {
+    use serde_json::Value;
+    match article.attribute("in_stock") {
+        Some(Value::Bool(there)) => *there,
+        Some(Value::Number(count)) => count.as_f64().is_some_and(|count| count > 0.0),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::domain::FeatureValue;
+
+    fn article(id: &str, kind: &str, attributes: Value) -> Article {
+        let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
+        Article::new(ArticleId::new(id).unwrap(), kind, attributes).unwrap()
+    }
+
+    #[test]
+    fn sets_of_articles() {
+        let schema = Schema::parse(
+            "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\", \"fur\"]\n\
+             excludes = \"material\"\n",
+        )
+        .unwrap();
+        let ids = ["a", "b", "c", "d", "gone"].map(|id| ArticleId::new(id).unwrap());
+        let vocabulary = Vocabulary::new(ids.to_vec()).unwrap();
+        let articles = [
+            article("a", "coat", json!({"price": 100, "material": ["wool", "silk"], "in_stock": true})),
+            article("b", "coat", json!({"price": 50.5, "material": "fur", "in_stock": 0})),
+            article("c", "boot", json!({"in_stock": 3})),
+            article("d", "boot", json!({"price": 10})),
+            article("new", "hat", json!({})),
+        ];
+        let catalogue = Catalogue::new(articles.into_iter(), &vocabulary, &schema);
+        let ids = |mask: &Mask| mask.iter().collect::<Vec<_>>();
+        assert_eq!(ids(catalogue.present()), [0, 1, 2, 3]);
+        assert_eq!(catalogue.types(), ["boot", "coat"]);
+        assert_eq!(ids(catalogue.of_type("coat").unwrap()), [0, 1]);
+        assert_eq!(ids(catalogue.out_of_stock()), [1]);
+        assert_eq!(ids(&catalogue.priced(Some(20.0), None)), [0, 1]);
+        assert_eq!(ids(&catalogue.priced(None, Some(50.5))), [1, 3]);
+        let avoids = FeatureValue::Many(vec!["wool".into(), "plastic".into()]);
+        let features: Features = [("avoids".to_owned(), avoids)].into_iter().collect();
+        assert_eq!(ids(&catalogue.ruled_out(&schema, &features)), [0]);
+        assert_eq!(catalogue.unknown_count(), 1);
+        assert_eq!(catalogue.unknown(&ArticleId::new("new").unwrap()).unwrap().kind(), "hat");
+        assert!(catalogue.article(4).is_none());
+    }
+}

@@ -1,0 +1,219 @@
+//! A model in a session of this process.
+//!
+//! On a CPU a file that our exporter wrote is served in two parts: ONNX Runtime computes its trunk, the
+//! [`head`](super::head) what comes behind. On other devices, and where a file came from elsewhere, ONNX Runtime
+//! computes all of it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ort::{
+    session::{Session, SessionInputs, SessionOutputs},
+    value::Tensor,
+};
+
+use super::{
+    Answer, Device, ModelError, Question,
+    choose::choose_each,
+    cores::Cores,
+    graph,
+    head::Head,
+    inputs::Inputs,
+    model::{Expected, Gives, Outputs},
+    surface::Port,
+    weights,
+};
+use crate::models::onnx_runtime::OnnxRuntime;
+
+#[derive(Debug)]
+pub(super) struct Local {
+    path: PathBuf,
+    session: Session,
+    /// What comes behind the session, where that is not the session's own.
+    head: Option<Arc<Head>>,
+    device: Device,
+    cores: Cores,
+}
+
+impl Local {
+    /// A further copy of a model takes the head of the first.
+    pub(super) fn open(
+        runtime: &OnnxRuntime,
+        device: Device,
+        cores: Cores,
+        expected: Expected<'_>,
+        head: Option<Arc<Head>>,
+    ) -> Result<Self, ModelError> {
+        let path = expected.file();
+        let (session, head) = session(runtime, &path, expected, device, head)
+            .map_err(|error| refused(&path, device, &error))?;
+        check_metadata(&session, &path, expected)?;
+        check_weights(&path)?;
+        Ok(Self { path, session, head, device, cores })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn head(&self) -> Option<&Arc<Head>> {
+        self.head.as_ref()
+    }
+
+    /// The session's inputs and outputs.
+    pub(super) fn surface(&self) -> (Vec<Port>, Vec<Port>) {
+        let ports = |outlets: &[_]| outlets.iter().map(Port::of_session).collect();
+        (ports(self.session.inputs()), ports(self.session.outputs()))
+    }
+
+    pub(super) fn answer(
+        &mut self,
+        inputs: Inputs,
+        articles: usize,
+        gives: Gives,
+        questions: &[Question],
+    ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
+        let Self { path, session, head, device, cores } = self;
+        let share = cores.begin();
+        let refused = |error: &ort::Error| refused(path, *device, error);
+        let tensors = tensors(inputs).map_err(|error| refused(&error))?;
+        let outputs = session.run(SessionInputs::from(tensors)).map_err(|error| refused(&error))?;
+        let (name, width) = match head {
+            Some(head) => ("hidden", head.hidden()),
+            None => ("logits", articles),
+        };
+        let outputs = outputs_of(path, &outputs, questions.len(), (name, width), gives)?;
+        let chosen = match head {
+            Some(head) => {
+                let personas = outputs.personas.map(|(_, mixes)| mixes);
+                head.answer(outputs.last, personas, questions, &share)
+            }
+            None => choose_each(outputs.last, articles, questions),
+        };
+        Ok(outputs.answers(path, chosen))
+    }
+}
+
+/// The file in a session, or its trunk with its head where that is faster.
+fn session(
+    runtime: &OnnxRuntime,
+    path: &Path,
+    expected: Expected<'_>,
+    device: Device,
+    shared: Option<Arc<Head>>,
+) -> Result<(Session, Option<Arc<Head>>), ort::Error> {
+    let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
+    let mut builder = device.prepare(builder)?;
+    // A file that cannot be read or cut is ONNX Runtime's to judge.
+    let parts = match device {
+        Device::Cpu => fs::read(path).ok().and_then(|file| graph::cut(&file)),
+        Device::Cuda | Device::Remote => None,
+    };
+    match parts {
+        Some(parts) if parts.head.bias.len() == expected.articles() => {
+            let session = builder.commit_from_memory(&parts.trunk)?;
+            Ok((session, Some(shared.unwrap_or_else(|| Arc::new(Head::new(&parts.head))))))
+        }
+        _ => Ok((builder.commit_from_file(path)?, None)),
+    }
+}
+
+fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
+    let Inputs { batch, slots, articles, blanks, features } = inputs;
+    let mut tensors = vec![
+        ("articles", Tensor::from_array(([batch, slots], articles))?),
+        ("blank", Tensor::from_array(([batch], blanks))?),
+    ];
+    if let Some(given) = features {
+        let shape = [batch, given.features, given.values];
+        tensors.push(("features", Tensor::from_array((shape, given.cells))?));
+    }
+    Ok(tensors)
+}
+
+fn outputs_of<'a>(
+    path: &Path,
+    outputs: &'a SessionOutputs<'_>,
+    batch: usize,
+    (name, width): (&'static str, usize),
+    gives: Gives,
+) -> Result<Outputs<'a>, ModelError> {
+    Ok(Outputs {
+        last: floats(path, outputs, name, &[batch, width])?,
+        personas: gives.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
+        steps: gives.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
+    })
+}
+
+fn floats<'a>(
+    path: &Path,
+    outputs: &'a SessionOutputs<'_>,
+    name: &'static str,
+    shape: &[usize],
+) -> Result<&'a [f32], ModelError> {
+    let found = outputs[name].try_extract_tensor::<f32>();
+    match found {
+        Ok((found, values))
+            if found.iter().map(|&d| usize::try_from(d).ok()).eq(shape.iter().map(|&d| Some(d))) =>
+        {
+            Ok(values)
+        }
+        Ok((found, _)) => Err(ModelError::Answers {
+            path: path.to_owned(),
+            found: format!("{name} of the shape {found:?}"),
+        }),
+        Err(error) => {
+            Err(ModelError::Answers { path: path.to_owned(), found: format!("{name} that {error}") })
+        }
+    }
+}
+
+/// As many columns as there are.
+fn rows<'a>(
+    path: &Path,
+    outputs: &'a SessionOutputs<'_>,
+    name: &'static str,
+    batch: usize,
+) -> Result<(usize, &'a [f32]), ModelError> {
+    let columns = match outputs[name].try_extract_tensor::<f32>() {
+        Ok((shape, _)) => shape.get(1).and_then(|&columns| usize::try_from(columns).ok()).unwrap_or(0),
+        Err(_) => 0,
+    };
+    floats(path, outputs, name, &[batch, columns]).map(|values| (columns, values))
+}
+
+fn check_metadata(session: &Session, path: &Path, expected: Expected<'_>) -> Result<(), ModelError> {
+    let metadata = session.metadata();
+    let entries = [
+        ("method", expected.entry.method.to_string()),
+        ("release", expected.manifest().name.clone()),
+        ("parameters", expected.entry.parameters.to_string()),
+    ];
+    for (key, expected) in entries {
+        let found = metadata.as_ref().ok().and_then(|metadata| metadata.custom(key));
+        if found.as_deref() != Some(expected.as_str()) {
+            return Err(ModelError::Contract {
+                path: path.to_owned(),
+                what: format!("`{key}` of its metadata"),
+                found: found.map_or("missing".into(), |found| format!("{found:?}")),
+                expected: format!("{expected:?}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_weights(path: &Path) -> Result<(), ModelError> {
+    let bytes = fs::read(path).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
+    match weights::first_with_nan(&bytes) {
+        Some(weight) => Err(ModelError::Weights { path: path.to_owned(), weight }),
+        None => Ok(()),
+    }
+}
+
+fn refused(path: &Path, device: Device, error: &ort::Error) -> ModelError {
+    ModelError::Runtime { path: path.to_owned(), device, reason: error.to_string() }
+}

@@ -1,0 +1,188 @@
+//! Fetches the pinned wheel with pip and takes the library out of it.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+use crate::util::digest;
+
+/// The ONNX Runtime that Atelier is built and tested against.
+pub const VERSION: &str = "1.31.1";
+
+/// One platform's wheel. The interpreter tag is pinned too, so that the digest does not depend on
+/// which Python the machine has: pip fetches a wheel for another interpreter when told to, and the
+/// library inside is the same plain shared library.
+struct Wheel {
+    os: &'static str,
+    arch: &'static str,
+    platform: &'static str,
+    sha256: &'static str,
+    library: &'static str,
+}
+
+const WHEELS: [Wheel; 3] = [
+    Wheel {
+        os: "linux",
+        arch: "x86_64",
+        platform: "manylinux_2_28_x86_64",
+        sha256: "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536",
+        library: "libonnxruntime.so.1.31.1",
+    },
+    Wheel {
+        os: "linux",
+        arch: "aarch64",
+        platform: "manylinux_2_28_aarch64",
+        sha256: "0b9a492176886992e0e875f06bc0367e333f5fff11711a2d642e18b02f3009cc",
+        library: "libonnxruntime.so.1.31.1",
+    },
+    Wheel {
+        os: "macos",
+        arch: "aarch64",
+        platform: "macosx_14_0_arm64",
+        sha256: "96dd2564b10ea7153ad9c207e7cd8e5917cb3ba521e0e0a62ac03486fdc8d56c",
+        library: "libonnxruntime.1.31.1.dylib",
+    },
+];
+
+/// Takes one member out of a wheel (a zip file). Python is needed for pip anyway, so its own
+/// `zipfile` saves a dependency.
+const EXTRACT: &str = "import shutil, sys, zipfile
+wheel, member, target = sys.argv[1:]
+with zipfile.ZipFile(wheel).open(member) as source, open(target, 'wb') as sink:
+    shutil.copyfileobj(source, sink)
+";
+
+/// Why the library could not be fetched.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    #[error("no wheel of it is known for {os} on {arch}")]
+    Platform { os: &'static str, arch: &'static str },
+    #[error("no python3 with pip was found")]
+    NoPython,
+    #[error("pip failed, saying: {0}")]
+    Pip(String),
+    #[error("the wheel's SHA-256 is {found}, expected {expected}")]
+    Digest { found: String, expected: &'static str },
+    #[error("the wheel could not be unpacked: {0}")]
+    Unpack(String),
+    #[error("{path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
+}
+
+/// The library's path in the cache, fetching it first if it is not there. Processes may race: each
+/// works in a folder of its own, and the last rename wins with the same bytes.
+pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, FetchError> {
+    let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
+    let wheel = WHEELS
+        .iter()
+        .find(|wheel| wheel.os == os && wheel.arch == arch)
+        .ok_or(FetchError::Platform { os, arch })?;
+    let folder = cache.join("onnxruntime").join(VERSION);
+    let library = folder.join(wheel.library);
+    if library.is_file() {
+        return Ok(library);
+    }
+    notice(&format!("fetching ONNX Runtime {VERSION} with pip into {} (24 MB, once)", folder.display()));
+    let file_error = |path: &Path| {
+        let path = path.to_owned();
+        move |source| FetchError::File { path, source }
+    };
+    fs::create_dir_all(&folder).map_err(file_error(&folder))?;
+    let work = tempfile::tempdir_in(&folder).map_err(file_error(&folder))?;
+    let downloaded = wheel.download(work.path())?;
+    wheel.check(&downloaded)?;
+
+    let unpacked = work.path().join(wheel.library);
+    let member = format!("onnxruntime/capi/{}", wheel.library);
+    let arguments: [OsString; 5] =
+        ["-c".into(), EXTRACT.into(), downloaded.into(), member.into(), unpacked.clone().into()];
+    let output = python(arguments)?;
+    if !output.status.success() {
+        return Err(FetchError::Unpack(last_line(&output.stderr)));
+    }
+    // On disk before it has its name, so that a power cut cannot leave half a library under it.
+    File::open(&unpacked).and_then(|file| file.sync_all()).map_err(file_error(&unpacked))?;
+    fs::rename(&unpacked, &library).map_err(file_error(&library))?;
+    Ok(library)
+}
+
+impl Wheel {
+    fn download(&self, folder: &Path) -> Result<PathBuf, FetchError> {
+        let requirements = folder.join("requirements.txt");
+        fs::write(&requirements, format!("onnxruntime=={VERSION} --hash=sha256:{}\n", self.sha256))
+            .map_err(|source| FetchError::File { path: requirements.clone(), source })?;
+        let arguments: [OsString; 20] = [
+            "-m".into(),
+            "pip".into(),
+            "download".into(),
+            "--quiet".into(),
+            "--disable-pip-version-check".into(),
+            // A network that swallows packets must not hold a start up for ever.
+            "--timeout=20".into(),
+            "--retries=2".into(),
+            "--no-deps".into(),
+            "--require-hashes".into(),
+            "--only-binary=:all:".into(),
+            "--implementation=cp".into(),
+            "--python-version=312".into(),
+            "--abi=cp312".into(),
+            "--platform".into(),
+            self.platform.into(),
+            "--no-input".into(),
+            "--dest".into(),
+            folder.into(),
+            "--requirement".into(),
+            requirements.into(),
+        ];
+        let output = python(arguments)?;
+        if !output.status.success() {
+            return Err(FetchError::Pip(last_line(&output.stderr)));
+        }
+        let name = format!("onnxruntime-{VERSION}-cp312-cp312-{}.whl", self.platform);
+        let wheel = folder.join(name);
+        if wheel.is_file() {
+            Ok(wheel)
+        } else {
+            Err(FetchError::Pip(format!("it is done, but left no {}", wheel.display())))
+        }
+    }
+
+    /// pip has checked the digest already; this holds even where its configuration turned that off.
+    fn check(&self, wheel: &Path) -> Result<(), FetchError> {
+        let found =
+            digest::of_file(wheel).map_err(|source| FetchError::File { path: wheel.to_owned(), source })?;
+        if found == self.sha256 { Ok(()) } else { Err(FetchError::Digest { found, expected: self.sha256 }) }
+    }
+}
+
+fn python<const N: usize>(arguments: [OsString; N]) -> Result<Output, FetchError> {
+    Command::new("python3").args(arguments).output().map_err(|_| FetchError::NoPython)
+}
+
+/// What matters of a long complaint: tools say it last.
+fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_holds_the_same_library() {
+        let pinned = include_str!("../../../deploy/onnxruntime-cpu.txt");
+        assert!(pinned.contains(&format!("onnxruntime=={VERSION} ")));
+        for wheel in WHEELS.iter().filter(|wheel| wheel.os == "linux") {
+            assert!(pinned.contains(wheel.sha256), "{}", wheel.platform);
+        }
+        assert!(
+            include_str!("../../../deploy/onnxruntime-gpu.txt")
+                .contains(&format!("onnxruntime-gpu=={VERSION} "))
+        );
+    }
+}

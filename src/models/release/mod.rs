@@ -1,0 +1,175 @@
+//! A release: a folder with everything that is served together, and the loader that refuses one
+//! that does not fit.
+//!
+//! `release.json` lists every other file with its size and SHA-256. Training writes releases, the
+//! service reads them, both through this module. It knows files and the domain, never a session, a
+//! database or HTTP; whether an ONNX file does what it says is for the engine to try.
+
+mod manifest;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry};
+
+use crate::{
+    domain::{Article, Schema, SchemaError, Vocabulary, VocabularyError},
+    files::{self, ExchangeError, RowError},
+    util::digest,
+};
+
+/// A release whose files have all been checked against its manifest.
+#[derive(Debug)]
+pub struct Release {
+    folder: PathBuf,
+    manifest: Manifest,
+    schema: Schema,
+    articles: Vec<Article>,
+    vocabulary: Vocabulary,
+}
+
+/// Why a folder is not a release that can be served. Each says which file, what was found and what
+/// was expected.
+#[derive(Debug, thiserror::Error)]
+pub enum ReleaseError {
+    #[error("{path}: {source}", path = .path.display())]
+    File { path: PathBuf, source: io::Error },
+    #[error("{path} is not a release manifest: {source}", path = .path.display())]
+    Json { path: PathBuf, source: serde_json::Error },
+    #[error("{path}: format {found}, expected {expected}", path = .path.display(), expected = manifest::FORMAT)]
+    Format { path: PathBuf, found: u32 },
+    #[error(
+        "the folder {folder} holds a release called {found:?}; a release and its folder carry one name",
+        folder = .folder.display()
+    )]
+    Name { folder: PathBuf, found: String },
+    #[error("{path}: the manifest names {name:?} but {reason}", path = .path.display())]
+    Entry { path: PathBuf, name: String, reason: String },
+    #[error("{path}: {found} bytes, the manifest says {expected}", path = .path.display())]
+    Size { path: PathBuf, found: u64, expected: u64 },
+    #[error("{path}: SHA-256 {found}, the manifest says {expected}", path = .path.display())]
+    Digest { path: PathBuf, found: String, expected: String },
+    #[error("{path}: {source}", path = .path.display())]
+    Schema { path: PathBuf, source: SchemaError },
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("{path}: {source}", path = .path.display())]
+    Article { path: PathBuf, source: RowError },
+    #[error("{path}: {source}", path = .path.display())]
+    Vocabulary { path: PathBuf, source: VocabularyError },
+}
+
+/// The first bytes of the SHA-256 of a release's articles.
+pub type VocabularyMark = [u8; 4];
+
+impl Release {
+    /// What a folder's manifest says, held against itself and the folder's name; no other file is touched.
+    pub fn manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(at(&path))?;
+        let manifest = Manifest::parse(&path, &text)?;
+        if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
+            return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });
+        }
+        manifest.check_entries(&path)?;
+        Ok(manifest)
+    }
+
+    /// Reads and checks everything but the insides of the models.
+    pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
+        let manifest = Self::manifest_of(folder)?;
+        for (name, entry) in &manifest.files {
+            check_file(&folder.join(name), entry)?;
+        }
+        let schema = read_schema(&folder.join(&manifest.schema))?;
+        let path = folder.join(&manifest.articles);
+        let articles = files::read::<Article>(&path, &schema)?
+            .map(|row| row.map(|row| row.value))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|source| ReleaseError::Article { path: path.clone(), source })?;
+        let vocabulary = Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
+            .map_err(|source| ReleaseError::Vocabulary { path, source })?;
+        Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary })
+    }
+
+    pub fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// What tells the numbers of this vocabulary from those of another: a release may be built again under its name.
+    pub fn vocabulary_mark(&self) -> VocabularyMark {
+        let entry = self.manifest.files.get(&self.manifest.articles);
+        let digest = &entry.expect("its entries were checked; this is a bug").sha256;
+        let mut mark = VocabularyMark::default();
+        hex::decode_to_slice(&digest[..2 * mark.len()], &mut mark)
+            .expect("it is the file's digest, which was computed; this is a bug");
+        mark
+    }
+
+    /// In the order of the vocabulary.
+    pub fn articles(&self) -> &[Article] {
+        &self.articles
+    }
+
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// Where a method's model lies.
+    pub fn model(&self, method: &MethodEntry) -> PathBuf {
+        self.folder.join(&method.file)
+    }
+
+    /// Whether a method's model is still the file that the manifest describes: for whoever opens it long after
+    /// the release was read.
+    pub fn check_model(&self, method: &MethodEntry) -> Result<(), ReleaseError> {
+        let entry = self.manifest.files.get(&method.file);
+        check_file(&self.model(method), entry.expect("its entries were checked; this is a bug"))
+    }
+
+    /// Where one of the files lies that need not be there, if the manifest lists it; checked against that anew,
+    /// because such files are read long after the release was.
+    pub fn listed(&self, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
+        let Some(entry) = self.manifest.files.get(name) else { return Ok(None) };
+        let path = self.folder.join(name);
+        check_file(&path, entry)?;
+        Ok(Some(path))
+    }
+
+    /// Where a method's pair file lies, if it has one.
+    pub fn pair(&self, method: &MethodEntry) -> Option<PathBuf> {
+        method.pair.as_ref().map(|file| self.folder.join(file))
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
+    move |source| ReleaseError::File { path: path.to_owned(), source }
+}
+
+/// The size first: a cut file is told apart from a changed one, and without reading it.
+fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
+    let found = fs::metadata(path).map_err(at(path))?.len();
+    if found != entry.bytes {
+        return Err(ReleaseError::Size { path: path.to_owned(), found, expected: entry.bytes });
+    }
+    let found = digest::of_file(path).map_err(at(path))?;
+    if found != entry.sha256 {
+        let expected = entry.sha256.clone();
+        return Err(ReleaseError::Digest { path: path.to_owned(), found, expected });
+    }
+    Ok(())
+}
+
+fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
+    let text = fs::read_to_string(path).map_err(at(path))?;
+    Schema::parse(&text).map_err(|source| ReleaseError::Schema { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

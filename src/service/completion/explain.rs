@@ -1,0 +1,114 @@
+//! Why an article is suggested: what happens to its probability when one thing is taken away.
+//!
+//! Each given feature of the customer is taken out of the context, each other article out of the outfit, one
+//! at a time, all in one batch. A reason is given only where that changes the probability noticeably;
+//! nothing is said that was not computed.
+
+use super::{Asker, Blank, Cost, Prepared, prepare};
+use crate::{
+    domain::FeatureValue,
+    models::engine::{AskError, Context, Promise, Question},
+};
+
+/// A reason needs at least this factor, up or down.
+const NOTICEABLE: f64 = 1.1;
+/// Most reasons for one suggestion.
+const MOST: usize = 5;
+
+/// What moved a suggestion, and by how much.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reason {
+    pub cause: Cause,
+    /// The probability, over what it is without the cause: above 1 it speaks for the article.
+    pub factor: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
+    /// A feature of the customer or the outfit.
+    Feature { name: String, value: FeatureValue },
+    /// Another article, by its slot in the request's outfit.
+    Article { slot: usize },
+}
+
+/// Adds reasons to the suggestions of all blanks.
+pub(super) async fn explain(
+    asker: Asker<'_>,
+    prepared: &Prepared,
+    without: &[Without],
+    blanks: &mut [Blank],
+    account: (&mut Promise, &mut Cost),
+) -> Result<(), AskError> {
+    let questions = prepared.blanks.iter().zip(blanks.iter()).flat_map(|(blank, found)| {
+        let of: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
+        without.iter().map(move |without| without.question(blank, of.clone()))
+    });
+    let questions: Vec<Question> = questions.collect();
+    let mut answers =
+        if questions.is_empty() { Vec::new() } else { asker.ask_promised(questions, account).await? }
+            .into_iter();
+    for blank in blanks {
+        for suggestion in &mut blank.suggestions {
+            suggestion.reasons = Some(Vec::new());
+        }
+        for (without, answer) in without.iter().zip(answers.by_ref()) {
+            for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.of) {
+                let factor = (suggestion.probability.ln() - placement.log_probability).exp();
+                if !(1.0 / NOTICEABLE..NOTICEABLE).contains(&factor) {
+                    let reason = Reason { cause: without.cause.clone(), factor };
+                    suggestion.reasons.get_or_insert_default().push(reason);
+                }
+            }
+        }
+        for reasons in blank.suggestions.iter_mut().filter_map(|suggestion| suggestion.reasons.as_mut()) {
+            reasons.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
+            reasons.truncate(MOST);
+        }
+    }
+    Ok(())
+}
+
+/// The request with one thing taken away.
+pub(super) struct Without {
+    cause: Cause,
+    slots: Vec<u32>,
+    context: Context,
+    /// The place that is gone, where it is an article's: blanks behind it move up.
+    gone: Option<usize>,
+}
+
+impl Without {
+    fn question(&self, blank: &prepare::Blank, of: Vec<u32>) -> Question {
+        let moved = usize::from(self.gone.is_some_and(|gone| gone < blank.place));
+        Question { of, ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone()) }
+    }
+}
+
+/// Everything that can be taken away.
+pub(super) fn alternatives(asker: Asker<'_>, prepared: &Prepared) -> Vec<Without> {
+    let mut all = Vec::new();
+    let schema = asker.served.serving.release().schema();
+    if asker.served.serving.takes_features(asker.method) {
+        for (place, feature) in schema.features().iter().enumerate() {
+            let Some(value) = prepared.features.get(&feature.name) else { continue };
+            if prepared.context[place].is_empty() {
+                continue;
+            }
+            let mut context = prepared.context.to_vec();
+            context[place].clear();
+            let cause = Cause::Feature { name: feature.name.clone(), value: value.clone() };
+            all.push(Without { cause, slots: prepared.slots.clone(), context: context.into(), gone: None });
+        }
+    }
+    let blank = asker.served.serving.release().vocabulary().blank();
+    for (place, index) in prepared.slots.iter().enumerate() {
+        if *index == blank {
+            continue;
+        }
+        let mut slots = prepared.slots.clone();
+        slots.remove(place);
+        let cause = Cause::Article { slot: prepared.places[place] };
+        all.push(Without { cause, slots, context: prepared.context.clone(), gone: Some(place) });
+    }
+    all
+}

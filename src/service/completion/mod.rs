@@ -1,0 +1,367 @@
+//! Completing outfits: from a customer and an outfit with blanks to articles that belong there.
+//!
+//! A [`Request`] in the shop's own words (ids, features, types) comes in; a [`Completion`] goes out.
+//! Between them the outfit becomes indices, filters become sets, a model is asked, and its answer
+//! becomes articles again. Knows the domain, the catalogue and the engine; must not know HTTP or the
+//! database: whoever calls has read the customer already.
+
+mod admissible;
+mod compare;
+mod diversity;
+mod explain;
+mod joint;
+mod many;
+mod prepare;
+mod score;
+mod ticket;
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+pub use compare::{overlap, rank_biased_overlap};
+pub use diversity::MAX_VARIED;
+pub use explain::{Cause, Reason};
+pub use joint::{MAX_SETS, OutfitSet};
+pub use many::complete_many;
+pub use prepare::Warning;
+pub use score::{ArticleScore, OutfitScore};
+pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
+
+use prepare::Prepared;
+
+use crate::service::fault::Fault;
+use crate::{
+    domain::{ArticleId, Features, Method},
+    models::{
+        catalogue::{Catalogue, Listed},
+        engine::{Answer, Answered, AskError, Promise, Question, Serving},
+    },
+    util::telemetry::Stopwatch,
+};
+
+/// Most suggestions for one blank.
+pub const MAX_K: usize = 250;
+
+/// What is asked.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is known of the customer and of the outfit; `stored` are those that came from the profile,
+    /// whose faults are warnings, while those of `given` are the caller's own mistakes.
+    pub stored: Features,
+    pub given: Features,
+    /// None is a blank. Without a blank one more article is asked for.
+    pub outfit: Vec<Option<ArticleId>>,
+    pub method: Method,
+    pub k: usize,
+    pub filters: Filters,
+    /// From 0, the most likely first, to 1, as different from each other as can be.
+    pub diversity: f64,
+    pub lift: bool,
+    pub explain: bool,
+    /// How many whole outfits are wanted with all blanks filled together; none if 0.
+    pub sets: usize,
+    /// Articles whose rank and probability are asked for, whether suggested or not.
+    pub placements_of: Vec<ArticleId>,
+}
+
+impl Request {
+    /// A plain question to one method: one suggestion for each blank, the default filters, nothing else.
+    pub fn new(outfit: Vec<Option<ArticleId>>, method: Method) -> Self {
+        Self {
+            stored: Features::default(),
+            given: Features::default(),
+            outfit,
+            method,
+            k: 1,
+            filters: Filters::default(),
+            diversity: 0.0,
+            lift: false,
+            explain: false,
+            sets: 0,
+            placements_of: Vec::new(),
+        }
+    }
+}
+
+/// Who may be suggested.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filters {
+    /// By slot of the request's outfit.
+    pub types: BTreeMap<usize, Vec<String>>,
+    pub exclude: Vec<ArticleId>,
+    pub least_price: Option<f64>,
+    pub most_price: Option<f64>,
+    /// Only what is in stock.
+    pub in_stock: bool,
+    /// The customer's no-go's are hard limits.
+    pub no_gos: bool,
+}
+
+impl Default for Filters {
+    fn default() -> Self {
+        let (types, exclude) = (BTreeMap::new(), Vec::new());
+        Self { types, exclude, least_price: None, most_price: None, in_stock: false, no_gos: true }
+    }
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub struct Completion {
+    pub blanks: Vec<Blank>,
+    pub sets: Vec<OutfitSet>,
+    pub warnings: Vec<Warning>,
+    /// The outfit's mix of personas, where the method has them.
+    pub personas: Option<Vec<f32>>,
+    /// Mean steps, where the method has a universal trunk.
+    pub steps: Option<f32>,
+    /// The outfit by the vocabulary's indices; None where the release does not know the article.
+    pub slots: Vec<Option<u32>>,
+    pub cost: Cost,
+}
+
+/// One blank and who belongs there.
+#[derive(Debug, Clone)]
+pub struct Blank {
+    /// In the request's outfit; one past its end where it had no blank.
+    pub slot: usize,
+    pub suggestions: Vec<Suggestion>,
+    /// How many articles could be suggested.
+    pub admissible: usize,
+    /// In the order of the request's `standing_of`; None where the release does not know the article.
+    pub placements: Vec<Option<Placement>>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Suggestion {
+    pub index: u32,
+    pub article: Arc<Listed>,
+    /// Over the whole vocabulary.
+    pub probability: f64,
+    /// Of the probability of all that could be suggested.
+    pub share: f64,
+    /// How many times as likely as without knowing the customer.
+    pub lift: Option<f64>,
+    pub reasons: Option<Vec<Reason>>,
+}
+
+/// Where an article stands that was asked for by name.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Placement {
+    pub rank: usize,
+    pub probability: f64,
+    /// Whether it could be suggested at all.
+    pub admissible: bool,
+}
+
+/// What it took, over all passes.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Cost {
+    pub queued: Duration,
+    pub inferred: Duration,
+    /// Questions that a model was asked.
+    pub questions: usize,
+    /// The largest run that any of them was part of.
+    pub batch: usize,
+}
+
+impl Cost {
+    fn add(&mut self, asked: usize, answered: Answered) -> Vec<Answer> {
+        self.queued += answered.queued;
+        self.inferred += answered.inferred;
+        self.questions += asked;
+        self.batch = self.batch.max(answered.batch);
+        answered.answers
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CompletionError {
+    #[error("the request is invalid in {} places", .0.len())]
+    Faults(Vec<Fault>),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+}
+
+/// A release and the catalogue as it sees it: what every completion is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Served<'a> {
+    pub serving: &'a Serving,
+    pub catalogue: &'a Catalogue,
+}
+
+/// Completes an outfit.
+pub async fn complete(
+    served: Served<'_>,
+    request: &Request,
+    deadline: Instant,
+) -> Result<Completion, CompletionError> {
+    let mut prepared = Prepared::new(served, request)?;
+    let asker = Asker { served, method: request.method, deadline };
+    let mut cost = Cost::default();
+    let alternatives = request.explain.then(|| explain::alternatives(asker, &prepared));
+    let explaining = alternatives.as_ref().map_or(0, Vec::len) * prepared.blanks.len();
+    let later = explaining + joint::most_questions(&prepared, request.sets);
+    let first = questions(&prepared, request);
+    let (answers, mut promise) = asker.ask_first(first, later, &mut cost).await?;
+    let (personas, steps) =
+        answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
+    let mut blanks: Vec<Blank> = answers
+        .into_iter()
+        .zip(&prepared.blanks)
+        .map(|(answer, blank)| whole(served, request, &prepared, blank, answer))
+        .collect();
+    if request.lift {
+        add_lift(asker, &prepared, &mut blanks, &mut cost).await?;
+    }
+    if let Some(alternatives) = alternatives {
+        explain::explain(asker, &prepared, &alternatives, &mut blanks, (&mut promise, &mut cost)).await?;
+    }
+    let sets = if request.sets > 0 {
+        joint::fill(asker, &prepared, request.sets, (&mut promise, &mut cost)).await?
+    } else {
+        Vec::new()
+    };
+    let slots = prepared.known.clone();
+    let warnings = std::mem::take(&mut prepared.warnings);
+    Ok(Completion { blanks, sets, warnings, personas, steps, slots, cost })
+}
+
+/// How well an outfit hangs together for a customer.
+pub async fn score(
+    served: Served<'_>,
+    request: &Request,
+    deadline: Instant,
+) -> Result<OutfitScore, CompletionError> {
+    let prepared = Prepared::whole(served, request)?;
+    score::score(Asker { served, method: request.method, deadline }, prepared).await
+}
+
+/// Asks one method, and keeps account.
+#[derive(Debug, Clone, Copy)]
+struct Asker<'a> {
+    served: Served<'a>,
+    method: Method,
+    deadline: Instant,
+}
+
+impl Asker<'_> {
+    /// The first questions of a request, which has so many more to come: there is room for all, or none is asked.
+    async fn ask_first(
+        self,
+        questions: Vec<Question>,
+        later: usize,
+        cost: &mut Cost,
+    ) -> Result<(Vec<Answer>, Promise), AskError> {
+        let (asked, watch) = (questions.len(), Stopwatch::start());
+        let (answered, promise) =
+            self.served.serving.ask_first(self.method, questions, later, self.deadline).await?;
+        Ok((self.account(&watch, asked, answered, cost), promise))
+    }
+
+    /// For whoever waits for as long as it takes.
+    async fn ask_patiently(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
+        let (asked, watch) = (questions.len(), Stopwatch::start());
+        let answered = self.served.serving.ask_patiently(self.method, questions, self.deadline).await?;
+        Ok(self.account(&watch, asked, answered, cost))
+    }
+
+    /// As promised.
+    async fn ask_promised(
+        self,
+        questions: Vec<Question>,
+        (promise, cost): (&mut Promise, &mut Cost),
+    ) -> Result<Vec<Answer>, AskError> {
+        promise.keep(questions.len());
+        self.ask_further(questions, cost).await
+    }
+
+    /// What was answered so far would be thrown away if these were refused.
+    async fn ask_further(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
+        let (asked, watch) = (questions.len(), Stopwatch::start());
+        let answered = self.served.serving.ask_further(self.method, questions, self.deadline).await?;
+        Ok(self.account(&watch, asked, answered, cost))
+    }
+
+    /// What it took, for the request's answer and, where it is told, its trace.
+    fn account(self, watch: &Stopwatch, asked: usize, answered: Answered, cost: &mut Cost) -> Vec<Answer> {
+        let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
+        watch.spent(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
+        watch.spent(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
+        cost.add(asked, answered)
+    }
+
+    fn of(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+}
+
+fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
+    let of: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
+    let question = |blank: &prepare::Blank| Question {
+        admissible: Some(Arc::clone(&blank.admissible)),
+        k: diversity::pool(request.k, request.diversity),
+        of: of.clone(),
+        // Nobody's rank is counted where nobody is asked for: that would look at every article one by one.
+        ranks: !of.is_empty(),
+        ..prepared.question(blank)
+    };
+    prepared.blanks.iter().map(question).collect()
+}
+
+/// An answer's indices become articles.
+fn whole(
+    served: Served<'_>,
+    request: &Request,
+    prepared: &Prepared,
+    blank: &prepare::Blank,
+    answer: Answer,
+) -> Blank {
+    let of_admissible = answer.admissible_probability;
+    let suggestions = answer.top.into_iter().map(|candidate| {
+        let article = served.catalogue.article(candidate.article);
+        Suggestion {
+            index: candidate.article,
+            article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
+            probability: candidate.probability,
+            share: if of_admissible > 0.0 { (candidate.probability / of_admissible).min(1.0) } else { 0.0 },
+            lift: None,
+            reasons: None,
+        }
+    });
+    let suggestions = diversity::choose(suggestions.collect(), request.k, request.diversity);
+    let mut found = answer.of.into_iter();
+    let placements = prepared.placements_of.iter().map(|index| {
+        let (index, placement) = ((*index)?, found.next()?);
+        Some(Placement {
+            rank: placement.rank.expect("ranks were asked for; this is a bug"),
+            probability: placement.log_probability.exp(),
+            admissible: blank.admissible.contains(index),
+        })
+    });
+    Blank { slot: blank.slot, placements: placements.collect(), suggestions, admissible: answer.admissible }
+}
+
+/// What knowing the customer changed: the same question to [None].
+async fn add_lift(
+    asker: Asker<'_>,
+    prepared: &Prepared,
+    blanks: &mut [Blank],
+    cost: &mut Cost,
+) -> Result<(), AskError> {
+    let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
+        of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
+        ..prepared.question(blank)
+    };
+    let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
+    let answers = asker.of(Method::None).ask_further(questions, cost).await?;
+    for (blank, answer) in blanks.iter_mut().zip(answers) {
+        for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.of) {
+            suggestion.lift = Some((suggestion.probability.ln() - placement.log_probability).exp());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! A request in a model's terms, or what is wrong with it.
+
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
+
+use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, admissible};
+use crate::{
+    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method},
+    models::engine::{Context, Question},
+    service::fault::{Fault, Field},
+};
+
+/// What the caller should know though there is an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning {
+    pub code: &'static str,
+    pub detail: String,
+}
+
+/// A request as a model takes it.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The outfit by the vocabulary's indices, without what the release does not know.
+    pub(super) slots: Vec<u32>,
+    /// For each of `slots` its place in the request's outfit.
+    pub(super) places: Vec<usize>,
+    /// For each slot of the request its article's index; None for blanks and for what is not known.
+    pub(super) known: Vec<Option<u32>>,
+    pub(super) blanks: Vec<Blank>,
+    pub(super) context: Context,
+    /// The features behind the context, by name.
+    pub(super) features: Features,
+    pub(super) placements_of: Vec<Option<u32>>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// A blank that is asked about.
+#[derive(Debug, Clone)]
+pub(super) struct Blank {
+    /// In the request's outfit.
+    pub(super) slot: usize,
+    /// In [`Prepared::slots`].
+    pub(super) place: usize,
+    pub(super) admissible: Arc<Mask>,
+}
+
+impl Prepared {
+    /// For completing: there is at least one blank afterwards.
+    pub(super) fn new(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+        let mut outfit = Cow::Borrowed(&request.outfit);
+        if outfit.iter().all(Option::is_some) {
+            outfit.to_mut().push(None);
+        }
+        let mut errors = Vec::new();
+        if outfit.len() > MAX_SLOTS {
+            let detail = if request.outfit.len() == MAX_SLOTS {
+                format!(
+                    "an outfit has at most {MAX_SLOTS} slots; these are all taken, so none is left for one more article"
+                )
+            } else {
+                format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", request.outfit.len())
+            };
+            errors.push(Fault::new(Field::Outfit, detail));
+            return Err(CompletionError::Faults(errors));
+        }
+        if !(1..=MAX_K).contains(&request.k) {
+            errors.push(Fault::new(Field::K, format!("k is from 1 to {MAX_K}, found {}", request.k)));
+        }
+        if !(0.0..=1.0).contains(&request.diversity) {
+            let detail = format!("diversity is from 0 to 1, found {}", request.diversity);
+            errors.push(Fault::new(Field::Diversity, detail));
+        }
+        if request.diversity > 0.0 && request.k > MAX_VARIED {
+            let detail = format!("with diversity k is at most {MAX_VARIED}, found {}", request.k);
+            errors.push(Fault::new(Field::K, detail));
+        }
+        if request.lift && !served.serving.has(Method::None) {
+            let detail = "lift compares with the method none, which this release does not have";
+            errors.push(Fault::new(Field::Lift, detail));
+        }
+        Self::build(served, request, &outfit, errors)
+    }
+
+    /// For scoring: a whole outfit, without blanks.
+    pub(super) fn whole(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+        let mut errors = Vec::new();
+        if !(2..=MAX_SLOTS).contains(&request.outfit.len()) {
+            let detail = format!(
+                "an outfit to score has 2 to {MAX_SLOTS} articles, this one has {}",
+                request.outfit.len()
+            );
+            errors.push(Fault::new(Field::Outfit, detail));
+        }
+        for (slot, _) in request.outfit.iter().enumerate().filter(|(_, article)| article.is_none()) {
+            errors.push(Fault::new(Field::Slot(slot), "an outfit to score has no blanks"));
+        }
+        if errors.is_empty() {
+            Self::build(served, request, &request.outfit, errors)
+        } else {
+            Err(CompletionError::Faults(errors))
+        }
+    }
+
+    /// The bare question about a blank; who asks adds what is wanted of it.
+    pub(super) fn question(&self, blank: &Blank) -> Question {
+        Question::new(self.slots.clone(), blank.place, self.context.clone())
+    }
+
+    fn build(
+        served: Served<'_>,
+        request: &Request,
+        outfit: &[Option<ArticleId>],
+        mut errors: Vec<Fault>,
+    ) -> Result<Self, CompletionError> {
+        let mut warnings = Vec::new();
+        if !served.serving.has(request.method) {
+            let has: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
+            let detail = format!("this release has no method {}; it has {}", request.method, has.join(", "));
+            errors.push(Fault::new(Field::Method, detail));
+        }
+        let (context, features) = encode(served, request, &mut warnings, &mut errors);
+        let slots = Slots::new(served, outfit, &mut warnings, &mut errors);
+        let blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
+        if !errors.is_empty() {
+            return Err(CompletionError::Faults(errors));
+        }
+        if outfit.len() < MIN_ARTICLES {
+            let detail = format!(
+                "models learned outfits of {MIN_ARTICLES} to {MAX_SLOTS} articles; this one has {} slots",
+                outfit.len()
+            );
+            warnings.push(Warning { code: "short-outfit", detail });
+        }
+        Ok(Self {
+            slots: slots.indices,
+            places: slots.places,
+            known: slots.known,
+            blanks,
+            context,
+            features,
+            placements_of: indices(served, &request.placements_of),
+            warnings,
+        })
+    }
+}
+
+/// By the vocabulary's indices; None for what the release does not know.
+fn indices(served: Served<'_>, ids: &[ArticleId]) -> Vec<Option<u32>> {
+    let vocabulary = served.serving.release().vocabulary();
+    ids.iter().map(|id| vocabulary.index_of(id.as_str())).collect()
+}
+
+/// The outfit by indices.
+#[derive(Debug)]
+pub(super) struct Slots {
+    pub(super) indices: Vec<u32>,
+    pub(super) places: Vec<usize>,
+    pub(super) known: Vec<Option<u32>>,
+    /// The blanks: slot of the request, place in `indices`.
+    pub(super) blanks: Vec<(usize, usize)>,
+}
+
+impl Slots {
+    fn new(
+        served: Served<'_>,
+        outfit: &[Option<ArticleId>],
+        warnings: &mut Vec<Warning>,
+        errors: &mut Vec<Fault>,
+    ) -> Self {
+        let vocabulary = served.serving.release().vocabulary();
+        let mut slots =
+            Self { indices: Vec::new(), places: Vec::new(), known: Vec::new(), blanks: Vec::new() };
+        let mut seen = HashSet::new();
+        for (slot, article) in outfit.iter().enumerate() {
+            let Some(id) = article else {
+                slots.blanks.push((slot, slots.indices.len()));
+                slots.push(slot, vocabulary.blank());
+                slots.known.push(None);
+                continue;
+            };
+            if !seen.insert(id) {
+                let detail = format!("article {id} stands in it twice: an outfit is a set");
+                errors.push(Fault::new(Field::Slot(slot), detail));
+            }
+            let known = vocabulary.index_of(id.as_str());
+            slots.known.push(known);
+            match known {
+                Some(index) => {
+                    if served.catalogue.article(index).is_none() {
+                        let detail = format!("the catalogue no longer has {id}; the release still knows it");
+                        warnings.push(Warning { code: "article-not-in-catalogue", detail });
+                    }
+                    slots.push(slot, index);
+                }
+                None if served.catalogue.unknown(id).is_some() => {
+                    let detail = format!(
+                        "{id} is in the catalogue, but release {} was trained without it: models do not see it",
+                        served.serving.release().manifest().name
+                    );
+                    warnings.push(Warning { code: "article-not-in-release", detail });
+                }
+                None => {
+                    let detail = format!("there is no article {id}");
+                    errors.push(Fault::new(Field::Slot(slot), detail));
+                }
+            }
+        }
+        slots
+    }
+
+    fn push(&mut self, slot: usize, index: u32) {
+        self.indices.push(index);
+        self.places.push(slot);
+    }
+}
+
+/// The context, and the features that it was made from.
+fn encode(
+    served: Served<'_>,
+    request: &Request,
+    warnings: &mut Vec<Warning>,
+    errors: &mut Vec<Fault>,
+) -> (Context, Features) {
+    let schema = served.serving.release().schema();
+    let mut features = request.stored.clone().overridden_by(request.given.clone());
+    let encoding = match schema.encode(&features) {
+        Ok(encoding) => encoding,
+        Err(found) => {
+            for error in found {
+                if request.given.get(&error.feature).is_some() {
+                    let field = Field::Feature(error.feature.clone());
+                    errors.push(Fault::new(field, error.to_string()));
+                } else {
+                    // A profile may be older than the schema: it is not this caller's mistake.
+                    let detail = format!("in the stored profile, {error}; models do not see it");
+                    warnings.push(Warning { code: "profile-not-understood", detail });
+                }
+                features.remove(&error.feature);
+            }
+            schema.encode(&features).expect("what does not fit was removed; this is a bug")
+        }
+    };
+    for warning in &encoding.warnings {
+        warnings.push(Warning { code: warning.code(), detail: warning.to_string() });
+    }
+    (encoding.indices.into(), features)
+}

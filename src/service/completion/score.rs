@@ -1,0 +1,97 @@
+//! How well an outfit hangs together: each article's likelihood given the others.
+
+use std::sync::Arc;
+
+use super::{Asker, CompletionError, Cost, Prepared, Warning};
+use crate::service::fault::{Fault, Field};
+use crate::{
+    domain::Mask,
+    models::{catalogue::Listed, engine::Question},
+};
+
+#[derive(Debug, Clone)]
+pub struct OutfitScore {
+    /// Mean natural logarithm of the articles' probabilities.
+    pub mean_log_probability: f64,
+    pub articles: Vec<ArticleScore>,
+    /// The slot of the least likely article, measured against its own type.
+    pub weakest: usize,
+    pub warnings: Vec<Warning>,
+    pub cost: Cost,
+}
+
+/// One article, given the others.
+#[derive(Debug, Clone)]
+pub struct ArticleScore {
+    /// In the request's outfit.
+    pub slot: usize,
+    pub log_probability: f64,
+    /// Among all that the shop has of its type, from 1 up.
+    pub rank: usize,
+    /// Of the probability of all of its type.
+    pub share: f64,
+    /// How many there are of its type.
+    pub of_type: usize,
+    pub article: Arc<Listed>,
+}
+
+pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<OutfitScore, CompletionError> {
+    let catalogue = asker.served.catalogue;
+    let blank = asker.served.serving.release().vocabulary().blank();
+    let mut scored = Vec::new();
+    let mut questions = Vec::new();
+    for (place, &index) in prepared.slots.iter().enumerate() {
+        // What the catalogue no longer has is seen, but nobody asks how good it is.
+        let Some(article) = catalogue.article(index) else { continue };
+        let of_type = catalogue.of_type(article.kind()).expect("its own type is there; this is a bug");
+        let mut slots = prepared.slots.clone();
+        slots[place] = blank;
+        questions.push(question(&prepared, slots, place, index, of_type));
+        scored.push((prepared.places[place], Arc::clone(article)));
+    }
+    if questions.is_empty() {
+        let detail = "none of its articles is known to both the catalogue and the release";
+        return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
+    }
+    let mut cost = Cost::default();
+    let answers = asker.ask_first(questions, 0, &mut cost).await?.0;
+    let articles: Vec<ArticleScore> = scored
+        .into_iter()
+        .zip(answers)
+        .map(|((slot, article), answer)| {
+            let placement = answer.of[0];
+            let of_type = answer.admissible_probability;
+            let share = if of_type > 0.0 { placement.log_probability.exp() / of_type } else { 0.0 };
+            ArticleScore {
+                slot,
+                article,
+                log_probability: placement.log_probability,
+                rank: placement.rank.expect("ranks were asked for; this is a bug"),
+                share: share.min(1.0),
+                of_type: answer.admissible,
+            }
+        })
+        .collect();
+    let count = f64::from(u32::try_from(articles.len()).expect("an outfit is small; this is a bug"));
+    let sum: f64 = articles.iter().map(|article| article.log_probability).sum();
+    // Types differ in size; against its own type a belt can be as good as a coat.
+    let against_type = |article: &ArticleScore| {
+        article.share * f64::from(u32::try_from(article.of_type).unwrap_or(u32::MAX))
+    };
+    let weakest = articles
+        .iter()
+        .min_by(|a, b| against_type(a).total_cmp(&against_type(b)))
+        .map(|article| article.slot)
+        .expect("there is an article; this is a bug");
+    let warnings = std::mem::take(&mut prepared.warnings);
+    Ok(OutfitScore { mean_log_probability: sum / count, articles, weakest, warnings, cost })
+}
+
+fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: &Mask) -> Question {
+    Question {
+        admissible: Some(Arc::new(of_type.clone())),
+        of: vec![index],
+        ranks: true,
+        ..Question::new(slots, place, prepared.context.clone())
+    }
+}

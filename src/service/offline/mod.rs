@@ -1,0 +1,150 @@
+//! Outfits that lie in files completed into files, part by part, without a service: nightly work over millions of
+//! customers.
+//!
+//! A folder of parts comes in (`part-00000.parquet` …, Parquet or JSON Lines); a folder with a part of the same name
+//! for each goes out, with the suggestions for its blanks. A part appears when it is whole, and one that is there is
+//! not made again: whoever was interrupted starts once more. Each outfit is answered as `/complete` answers it.
+//!
+//! Knows files, the engine, and where profiles are kept; must not know the terminal or HTTP.
+
+mod part;
+mod profiles;
+
+use std::{
+    collections::BTreeMap,
+    fs, io,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
+
+pub use self::{
+    part::{BATCH, Job, complete_part},
+    profiles::Profiles,
+};
+
+use crate::{
+    domain::Method,
+    files::{ExchangeError, Format, RowError},
+    models::engine::AskError,
+    service::completion::Filters,
+    store::StoreError,
+};
+
+/// How many bad rows of a part are kept to be shown.
+pub const SHOWN: usize = 20;
+
+/// What is wanted of every outfit.
+#[derive(Debug, Clone)]
+pub struct Wanted {
+    pub method: Method,
+    pub k: usize,
+    pub filters: Filters,
+    pub diversity: f64,
+    /// Whether a part is written without the rows that cannot be used, or not at all.
+    pub skip_bad: bool,
+}
+
+/// What became of a part.
+#[derive(Debug, Clone, Default)]
+pub struct Done {
+    /// Outfits that were completed, and the suggestions for their blanks.
+    pub outfits: u64,
+    pub suggestions: u64,
+    /// Rows that cannot be used, and the first of them with the reasons.
+    pub bad: u64,
+    pub errors: Vec<(u64, String)>,
+    /// How often answers came with a warning, by its code.
+    pub warnings: BTreeMap<&'static str, u64>,
+    /// Whether the part is there now.
+    pub written: bool,
+}
+
+/// Why a part could not be completed to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum OfflineError {
+    #[error(transparent)]
+    Exchange(#[from] ExchangeError),
+    #[error("{path}, {error}", path = .path.display())]
+    Row { path: PathBuf, error: RowError },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    #[error("{path}: {source}", path = .path.display())]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("{path} holds no parts: files that end in .parquet, .jsonl or .ndjson", path = .path.display())]
+    Empty { path: PathBuf },
+}
+
+/// Which of the parts one of several processes makes: the `index`th of `count`, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Share {
+    index: usize,
+    count: usize,
+}
+
+impl FromStr for Share {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers =
+            text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
+        match numbers {
+            Some((index, count)) if index < count => Ok(Self { index, count }),
+            _ => Err(format!("a share is INDEX/COUNT with the index from 0 up, as in 0/4; found {text:?}")),
+        }
+    }
+}
+
+/// The folder's parts in the order of their names, those of this share. What begins with `.` or `_` is no part: so
+/// Spark and others mark what is theirs.
+pub fn parts(folder: &Path, share: Share) -> Result<Vec<PathBuf>, OfflineError> {
+    let at = |source| OfflineError::Folder { path: folder.to_owned(), source };
+    let mut parts = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at)? {
+        let path = entry.map_err(at)?.path();
+        let own = path.file_name().is_some_and(|name| {
+            name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_")
+        });
+        if !own && matches!(Format::of(&path), Ok(Format::Parquet | Format::JsonLines)) {
+            parts.push(path);
+        }
+    }
+    if parts.is_empty() {
+        return Err(OfflineError::Empty { path: folder.to_owned() });
+    }
+    parts.sort_unstable();
+    Ok(parts.into_iter().skip(share.index).step_by(share.count).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_belongs_to_one_share() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in [
+            "part-2.parquet",
+            "part-0.jsonl",
+            "part-1.parquet",
+            "_SUCCESS",
+            ".part-3.parquet",
+            "_x.jsonl",
+            "a.txt",
+        ] {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        let names = |share: &str| -> Vec<String> {
+            let parts = parts(folder.path(), share.parse().unwrap()).unwrap();
+            parts.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names("0/1"), ["part-0.jsonl", "part-1.parquet", "part-2.parquet"]);
+        assert_eq!(names("0/2"), ["part-0.jsonl", "part-2.parquet"]);
+        assert_eq!(names("1/2"), ["part-1.parquet"]);
+        assert!(names("3/4").is_empty(), "more processes than parts");
+        for wrong in ["1/1", "0/0", "1", "a/b", "-1/2"] {
+            assert!(wrong.parse::<Share>().is_err(), "{wrong}");
+        }
+    }
+}

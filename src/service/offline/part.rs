@@ -1,0 +1,219 @@
+//! One part: read in chunks, answered several chunks at a time, written in the order of its rows.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use tokio::{sync::mpsc, task};
+
+use super::{Done, OfflineError, Profiles, SHOWN, Wanted};
+use crate::{
+    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
+    files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
+    models::{catalogue::Catalogue, engine::Serving},
+    service::{
+        completion::{Completion, Request, Served, complete_many},
+        fault::Fault,
+    },
+};
+
+/// Outfits that are answered together: enough that like ones fill runs of the model.
+const CHUNK: usize = 2048;
+/// Chunks on their way beside each thread of the model: while it computes one, the next is made ready.
+const AHEAD: usize = 2;
+/// A model that says nothing for so long will not say anything.
+const PATIENCE: Duration = Duration::from_mins(10);
+
+/// Questions of one run, at least. Nobody waits for the first answer here, and the larger a run, the less often the
+/// last layer's weights come by.
+pub const BATCH: usize = 256;
+
+/// What answers, for all parts.
+#[derive(Debug)]
+pub struct Job {
+    pub serving: Arc<Serving>,
+    pub catalogue: Catalogue,
+    pub profiles: Profiles,
+    pub wanted: Wanted,
+    /// Threads of the model.
+    pub workers: usize,
+}
+
+impl Job {
+    /// The longest queue that one part makes, in questions.
+    pub fn queue(workers: usize) -> usize {
+        in_flight(workers) * CHUNK * MAX_SLOTS
+    }
+}
+
+fn in_flight(workers: usize) -> usize {
+    workers + AHEAD
+}
+
+/// Completes the outfits of one file into another. `tell` hears how much is read, of how much.
+///
+/// # Errors
+/// What ends it before the part's end; then nothing is written. Rows that cannot be used are told in what it gives.
+pub async fn complete_part(
+    job: &Arc<Job>,
+    input: &Path,
+    output: &Path,
+    tell: impl Fn(u64, u64),
+) -> Result<Done, OfflineError> {
+    let rows = files::read::<OpenOutfit>(input, job.serving.release().schema())?;
+    let mut writer = SuggestionWriter::create(output)?;
+    let mut done = Done::default();
+    let (chunks, read) = mpsc::channel(1);
+    let reader = task::spawn_blocking(move || read_chunks(rows, &chunks));
+    let answering = stream::unfold(read, async |mut read| Some((read.recv().await?, read)))
+        .map(|chunk: Chunk| {
+            let job = Arc::clone(job);
+            let (at, total) = chunk.progress;
+            async move {
+                // On a thread of its own: making questions ready is as much work as waiting for answers.
+                let answered = task::spawn(async move { answer(&job, chunk.rows).await }).await;
+                answered.expect("answering does not panic; this is a bug").map(|answers| (answers, at, total))
+            }
+        })
+        .buffered(in_flight(job.workers));
+    let mut answering = std::pin::pin!(answering);
+    while let Some((answers, at, total)) = answering.try_next().await? {
+        for answer in answers {
+            note(&mut done, &mut writer, answer)?;
+        }
+        tell(at, total);
+    }
+    if let Some(error) = reader.await.expect("reading does not panic; this is a bug") {
+        return Err(OfflineError::Row { path: input.to_owned(), error });
+    }
+    if done.bad == 0 || job.wanted.skip_bad {
+        writer.finish()?;
+        done.written = true;
+    }
+    Ok(done)
+}
+
+/// Rows that are answered together.
+struct Chunk {
+    rows: Vec<Result<Row<OpenOutfit>, RowError>>,
+    progress: (u64, u64),
+}
+
+/// Gives what ended the reading before the file's end.
+fn read_chunks(mut rows: Rows<OpenOutfit>, chunks: &mpsc::Sender<Chunk>) -> Option<RowError> {
+    loop {
+        let mut chunk = Vec::with_capacity(CHUNK);
+        for row in rows.by_ref().take(CHUNK) {
+            match row {
+                Err(error) if error.is_fatal() => return Some(error),
+                row => chunk.push(row),
+            }
+        }
+        if chunk.is_empty() {
+            return None;
+        }
+        let progress = rows.progress();
+        // Whoever no longer takes them has found a reason to end.
+        chunks.blocking_send(Chunk { rows: chunk, progress }).ok()?;
+    }
+}
+
+/// A row's outfit completed and for whom, or why it cannot be.
+struct Answered {
+    line: u64,
+    outcome: Result<(CustomerId, Completion), String>,
+}
+
+async fn answer(
+    job: &Job,
+    rows: Vec<Result<Row<OpenOutfit>, RowError>>,
+) -> Result<Vec<Answered>, OfflineError> {
+    let ids: BTreeSet<_> = rows.iter().flatten().map(|row| &row.value.customer).collect();
+    let profiles = job.profiles.of(ids).await?;
+    let mut answered: Vec<Answered> = Vec::with_capacity(rows.len());
+    let (mut customers, mut requests) = (Vec::new(), Vec::new());
+    for row in rows {
+        let (line, refused) = match row {
+            Err(error) => (error.line, error.reason),
+            Ok(Row { line, value, .. }) => match profiles.get(&value.customer) {
+                None if value.features.is_empty() => {
+                    (line, format!("customer {} is not known, and the row has no features", value.customer))
+                }
+                stored => {
+                    customers.push((line, value.customer.clone()));
+                    requests.push(request(job, value, stored.cloned().unwrap_or_default()));
+                    continue;
+                }
+            },
+        };
+        answered.push(Answered { line, outcome: Err(refused) });
+    }
+    let served = Served { serving: &job.serving, catalogue: &job.catalogue };
+    let found = complete_many(served, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
+    for ((line, customer), found) in customers.into_iter().zip(found) {
+        let outcome = found.map(|completion| (customer, completion)).map_err(|faults| describe(&faults));
+        answered.push(Answered { line, outcome });
+    }
+    answered.sort_by_key(|answered| answered.line);
+    Ok(answered)
+}
+
+fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
+    let OpenOutfit { slots, features, .. } = outfit;
+    let Wanted { method, k, filters, diversity, .. } = &job.wanted;
+    let slot = |slot: &Slot| -> Option<ArticleId> {
+        match slot {
+            Slot::Article(id) => Some(id.clone()),
+            Slot::Blank => None,
+        }
+    };
+    Request {
+        stored,
+        given: features,
+        k: *k,
+        filters: filters.clone(),
+        diversity: *diversity,
+        ..Request::new(slots.as_slice().iter().map(slot).collect(), *method)
+    }
+}
+
+fn describe(faults: &[Fault]) -> String {
+    let each: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
+    each.join("; ")
+}
+
+fn note(done: &mut Done, writer: &mut SuggestionWriter, answered: Answered) -> Result<(), OfflineError> {
+    let (customer, completion) = match answered.outcome {
+        Ok(completed) => completed,
+        Err(reason) => {
+            done.bad += 1;
+            if done.errors.len() < SHOWN {
+                done.errors.push((answered.line, reason));
+            }
+            return Ok(());
+        }
+    };
+    for warning in &completion.warnings {
+        *done.warnings.entry(warning.code).or_default() += 1;
+    }
+    done.outfits += 1;
+    for blank in &completion.blanks {
+        let slot = i32::try_from(blank.slot).expect("an outfit has few slots; this is a bug");
+        for (rank, suggestion) in (1..).zip(&blank.suggestions) {
+            writer.write(SuggestionRow {
+                row: i64::try_from(answered.line).expect("files have fewer rows; this is a bug"),
+                customer: customer.as_str(),
+                slot,
+                rank,
+                article: suggestion.article.id.as_str(),
+                probability: suggestion.probability,
+            })?;
+            done.suggestions += 1;
+        }
+    }
+    Ok(())
+}

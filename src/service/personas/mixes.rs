@@ -1,0 +1,85 @@
+//! How outfits are mixed of personas, asked of a model.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    domain::{MAX_SLOTS, Method},
+    models::engine::{AskError, Context, Question, Serving},
+};
+
+/// Shares of the personas; they add up to 1.
+pub type Mix = Vec<f32>;
+
+/// Questions asked at once: a batch, so that completions wait for one such at most.
+const BATCH: usize = 64;
+
+/// The mixes of outfits, each given by the vocabulary's indices: one article to seven. Of more there is no room for
+/// the blank that is asked about, and the first seven are taken.
+///
+/// A batch that is not answered within `patience` never is. `told` hears how many are done.
+pub async fn mixes_of(
+    serving: &Serving,
+    method: Method,
+    outfits: &[Vec<u32>],
+    patience: Duration,
+    mut told: impl FnMut(usize),
+) -> Result<Vec<Mix>, AskError> {
+    let mut mixes = Vec::with_capacity(outfits.len());
+    for outfits in outfits.chunks(BATCH) {
+        mixes.extend(ask(serving, method, outfits, Instant::now() + patience).await?);
+        told(mixes.len());
+    }
+    Ok(mixes)
+}
+
+/// The mean of some mixes; none of none.
+pub fn mix_of(mixes: &[Mix]) -> Option<Mix> {
+    let mut mean = vec![0.0; mixes.first()?.len()];
+    let count = mixes.iter().fold(0.0, |count: f32, _| count + 1.0);
+    for mix in mixes {
+        for (mean, share) in mean.iter_mut().zip(mix) {
+            *mean += share / count;
+        }
+    }
+    Some(mean)
+}
+
+async fn ask(
+    serving: &Serving,
+    method: Method,
+    outfits: &[Vec<u32>],
+    deadline: Instant,
+) -> Result<Vec<Mix>, AskError> {
+    let (vocabulary, schema) = (serving.release().vocabulary(), serving.release().schema());
+    // Personas come from the articles alone; nothing is said of the customer.
+    let context: Context = vec![Vec::new(); schema.features().len()].into();
+    let question = |outfit: &Vec<u32>| {
+        let mut slots: Vec<u32> = outfit.iter().copied().take(MAX_SLOTS - 1).collect();
+        slots.push(vocabulary.blank());
+        let blank = slots.len() - 1;
+        Question::new(slots, blank, Context::clone(&context))
+    };
+    let answered = loop {
+        let questions = outfits.iter().map(question).collect();
+        match serving.ask(method, questions, deadline).await {
+            // Others are served first.
+            Err(AskError::Full { retry_after, .. }) if Instant::now() + retry_after < deadline => {
+                tokio::time::sleep(retry_after.max(Duration::from_millis(50))).await;
+            }
+            answered => break answered?,
+        }
+    };
+    let mixes = answered.answers.into_iter().map(|answer| answer.personas);
+    mixes.collect::<Option<_>>().ok_or_else(|| AskError::Failed(format!("{method} gives no personas")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mean_of_mixes() {
+        assert_eq!(mix_of(&[]), None);
+        assert_eq!(mix_of(&[vec![0.25, 0.75], vec![0.75, 0.25]]), Some(vec![0.5, 0.5]));
+    }
+}

@@ -1,0 +1,9 @@
+//! Small helpers that know nothing of the product: dates, digests, JSON pointers, memory, HTTP, traces.
+
+pub mod calendar;
+pub mod clock;
+pub mod digest;
+pub mod http_client;
+pub(crate) mod json_pointer;
+pub(crate) mod memory;
+pub mod telemetry;

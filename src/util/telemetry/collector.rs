@@ -1,0 +1,96 @@
+//! Where traces go: OTLP over HTTP, as protobuf, through the service's own client.
+//!
+//! It is asked from the one thread that sends spans, which may wait. A collector that is away is one warning until it is
+//! back; what could not be delivered is dropped.
+
+use std::{
+    pin::Pin,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
+
+use crate::util::http_client::{Client, Origin};
+
+/// How long a collector may take.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+const PATH: &str = "/v1/traces";
+
+pub(super) fn exporter(origin: Origin) -> SpanExporter {
+    SpanExporter::builder()
+        .with_http()
+        .with_endpoint(format!("{origin}{PATH}"))
+        .with_protocol(Protocol::HttpBinary)
+        .with_timeout(PATIENCE)
+        // The next spans are sent soon enough, and a stop does not wait for one that is away.
+        .with_retry_policy(RetryPolicy::disabled())
+        .with_http_client(Collector::new(origin))
+        .build()
+        .expect("an origin with a path is an endpoint, and there is a client; this is a bug")
+}
+
+#[derive(Debug)]
+struct Collector {
+    /// Asked by one thread; the lock is what lets it be shared at all.
+    client: Mutex<Client>,
+    away: AtomicBool,
+}
+
+impl Collector {
+    fn new(origin: Origin) -> Self {
+        Self { client: Mutex::new(Client::new(origin)), away: AtomicBool::new(false) }
+    }
+
+    fn send(&self, request: &Request<Bytes>) -> Result<Response<Bytes>, String> {
+        let headers = request.headers().iter().filter_map(|(name, value)| {
+            // Those two are the client's own.
+            let own = name == "host" || name == "content-length";
+            (!own).then_some((name.as_str(), value.to_str().ok()?))
+        });
+        let headers: Vec<_> = headers.collect();
+        let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = client
+            .send("POST", PATH, &headers, request.body(), Instant::now() + PATIENCE)
+            .map_err(|error| error.to_string())?;
+        if !(200..300).contains(&answer.status) {
+            return Err(format!("{}{PATH} answered with {}, expected 200", client.origin(), answer.status));
+        }
+        let mut response = Response::new(answer.body.into());
+        *response.status_mut() = answer.status.try_into().map_err(|_| "no status".to_owned())?;
+        Ok(response)
+    }
+
+    fn note(&self, failed: Option<&str>) {
+        let was_away = self.away.swap(failed.is_some(), Ordering::Relaxed);
+        match failed {
+            Some(reason) if !was_away => {
+                tracing::warn!(
+                    reason,
+                    "traces are dropped; this is said once until the collector takes them"
+                );
+            }
+            None if was_away => tracing::info!("the collector takes traces again"),
+            _ => {}
+        }
+    }
+}
+
+impl HttpClient for Collector {
+    fn send_bytes<'client, 'answer>(
+        &'client self,
+        request: Request<Bytes>,
+    ) -> Pin<Box<dyn Future<Output = Result<Response<Bytes>, HttpError>> + Send + 'answer>>
+    where
+        'client: 'answer,
+        Self: 'answer,
+    {
+        let answered = self.send(&request);
+        self.note(answered.as_ref().err().map(String::as_str));
+        Box::pin(std::future::ready(answered.map_err(HttpError::from)))
+    }
+}

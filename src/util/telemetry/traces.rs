@@ -1,0 +1,135 @@
+//! Traces in OpenTelemetry's terms.
+
+use std::{
+    collections::HashMap,
+    fmt::Display,
+    time::{Duration, SystemTime},
+};
+
+use opentelemetry::{
+    Context, KeyValue, Value,
+    context::FutureExt,
+    propagation::TextMapPropagator,
+    trace::{Span, SpanKind, Status, TraceContextExt, Tracer, TracerProvider},
+};
+use opentelemetry_sdk::{
+    Resource,
+    propagation::TraceContextPropagator,
+    trace::{SdkTracer, SdkTracerProvider},
+};
+
+use super::collector::{PATIENCE, exporter};
+use crate::util::http_client::Origin;
+
+/// Begins traces, where a collector is told of them. Clones share one queue of spans.
+#[derive(Debug, Clone, Default)]
+pub struct Traces(Option<Sending>);
+
+#[derive(Debug, Clone)]
+struct Sending {
+    provider: SdkTracerProvider,
+    tracer: SdkTracer,
+}
+
+impl Traces {
+    /// Starts the thread that sends them, if there is a collector. What OpenTelemetry reads of the environment holds
+    /// here, too: `OTEL_TRACES_SAMPLER`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_…`.
+    pub fn to(collector: Option<&Origin>) -> Self {
+        Self(collector.map(|collector| {
+            let about = Resource::builder()
+                .with_service_name("atelier")
+                .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+                .build();
+            let provider = SdkTracerProvider::builder()
+                .with_batch_exporter(exporter(collector.clone()))
+                .with_resource(about)
+                .build();
+            Sending { tracer: provider.tracer("atelier"), provider }
+        }))
+    }
+
+    /// A request's trace: a new one, or a part of the caller's, who sent a `traceparent`.
+    pub fn begin(&self, name: impl FnOnce() -> String, caused_by: Option<&str>) -> Option<Trace> {
+        let Sending { tracer, .. } = self.0.as_ref()?;
+        let parent = caused_by.map_or_else(Context::new, |text| {
+            let sent = HashMap::from([("traceparent".to_owned(), text.to_owned())]);
+            TraceContextPropagator::new().extract_with_context(&Context::new(), &sent)
+        });
+        let span =
+            tracer.span_builder(name()).with_kind(SpanKind::Server).start_with_context(tracer, &parent);
+        Some(Trace(parent.with_span(span).with_value(tracer.clone())))
+    }
+
+    /// Sends what waits, and no more from now on. Takes as long as the collector takes, seconds at most: not for a
+    /// thread that others wait on.
+    pub fn finish(&self) {
+        if let Some(Sending { provider, .. }) = &self.0 {
+            // A collector that is away was told of already, and the process ends either way.
+            let _ = provider.shutdown_with_timeout(PATIENCE);
+        }
+    }
+}
+
+/// What one request takes, from its beginning to [`Trace::end`], or until it is dropped.
+#[derive(Debug, Clone)]
+pub struct Trace(Context);
+
+impl Trace {
+    /// By which others call it, in W3C's words.
+    pub fn trace_parent(&self) -> String {
+        let span = self.0.span();
+        let span = span.span_context();
+        format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags().to_u8())
+    }
+
+    /// Work that belongs to it.
+    pub async fn follow<T>(&self, work: impl Future<Output = T>) -> T {
+        work.with_context(self.0.clone()).await
+    }
+
+    pub fn say(&self, key: &'static str, value: impl Into<Value>) {
+        self.0.span().set_attribute(KeyValue::new(key, value));
+    }
+
+    pub fn end(&self, failed: bool) {
+        if failed {
+            self.0.span().set_status(Status::error(""));
+        }
+        self.0.span().end();
+    }
+}
+
+/// Measures parts of the trace that the work at hand belongs to, if it is part of one that somebody records.
+#[derive(Debug)]
+pub struct Stopwatch(Option<(Context, SystemTime)>);
+
+impl Stopwatch {
+    pub fn start() -> Self {
+        let context = Context::current();
+        let recorded = context.get::<SdkTracer>().is_some() && context.span().is_recording();
+        Self(recorded.then(|| (context, SystemTime::now())))
+    }
+
+    pub fn elapsed(&self) -> Duration {
+        self.0.as_ref().and_then(|(_, began)| began.elapsed().ok()).unwrap_or_default()
+    }
+
+    /// A part that began so long after the watch was started, and is over.
+    pub fn spent(
+        &self,
+        name: impl Display,
+        after: Duration,
+        took: Duration,
+        counts: &[(&'static str, usize)],
+    ) {
+        let Some((context, began)) = &self.0 else { return };
+        let tracer = context.get::<SdkTracer>().expect("looked at when it was started; this is a bug");
+        let count = |&(key, count)| KeyValue::new(key, i64::try_from(count).unwrap_or(i64::MAX));
+        let mut span = tracer
+            .span_builder(name.to_string())
+            .with_start_time(*began + after)
+            .with_attributes(counts.iter().map(count))
+            .start_with_context(tracer, context);
+        span.end_with_timestamp(*began + after + took);
+    }
+}

@@ -1,0 +1,265 @@
+//! `/customers`: whom outfits are completed for, and what is known about them.
+
+use axum::{
+    extract::{Request, State},
+    http::StatusCode,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use super::{
+    bulk::{self, Brought, BulkQuery},
+    features,
+    feedback::FeedbackStored,
+    outfits::OutfitBody,
+};
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
+use crate::web::http::schema::free_object;
+use crate::web::http::{
+    AppState, Finding, Kind, Problem,
+    extract::{Json, Path, Query},
+    keys::Caller,
+    paging::{self, Page, PageQuery, SearchQuery},
+};
+use crate::{
+    domain::{Customer, CustomerId, Schema},
+    store::Put,
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(list))
+        .scoped(Scope::Catalogue, routes!(get, put, erase))
+        .unlimited(Scope::Catalogue, routes!(export))
+        .scoped(Scope::Catalogue, routes!(outfits))
+        .unlimited(Scope::Catalogue, routes!(bring_in))
+}
+
+/// A customer and what is known about them.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Customer)]
+pub(crate) struct CustomerBody {
+    #[schema(examples("c-17"))]
+    id: String,
+    /// By name: a text, a number, or a list of texts.
+    #[schema(schema_with = free_object, example = json!({"age": 28, "preferred_colours": ["grey", "red"]}))]
+    features: Map<String, Value>,
+}
+
+impl From<Customer> for CustomerBody {
+    fn from(customer: Customer) -> Self {
+        Self { id: customer.id.to_string(), features: features::write(&customer.features) }
+    }
+}
+
+/// Customers
+///
+/// In the order of their ids' bytes.
+#[utoipa::path(get, path = "/customers", tag = "customers", params(SearchQuery), responses(
+    (status = 200, description = "A page of them", body = Page<CustomerBody>),
+))]
+async fn list(
+    State(state): State<AppState>,
+    Query(query): Query<SearchQuery>,
+) -> Result<Json<Page<CustomerBody>>, Problem> {
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
+    let found = state.store.customers().list(&query.search, after.as_ref(), n + 1).await?;
+    Ok(Json(Page::new(found, n, |customer| customer.id.to_string(), CustomerBody::from)))
+}
+
+/// One customer
+#[utoipa::path(get, path = "/customers/{id}", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    responses(
+        (status = 200, description = "What is known about them", body = CustomerBody),
+        (status = 404, description = "There is no such customer"),
+    ),
+)]
+async fn get(
+    State(state): State<AppState>,
+    Path(id): Path<CustomerId>,
+) -> Result<Json<CustomerBody>, Problem> {
+    let customer = state.store.customers().get(&id).await?.ok_or_else(|| unknown(&id))?;
+    Ok(Json(customer.into()))
+}
+
+/// What is to be known about a customer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CustomerPut)]
+struct CustomerPut {
+    /// May stand here, as the answer to a GET has it; it is the path's.
+    id: Option<String>,
+    /// By name: a text, a number, or a list of texts, as the schema says. A null is "not given".
+    #[schema(schema_with = free_object, example = json!({"age": 28, "preferred_colours": ["grey", "red"]}))]
+    features: Map<String, Value>,
+}
+
+/// A customer as they are stored now.
+#[derive(Debug, Serialize, ToSchema)]
+struct CustomerStored {
+    #[serde(flatten)]
+    customer: CustomerBody,
+    /// What the schema does not know: it is kept, and models do not see it.
+    warnings: Vec<Finding>,
+}
+
+/// Add a customer, or make one like this
+///
+/// Features that are not given are forgotten.
+#[utoipa::path(put, path = "/customers/{id}", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    request_body = CustomerPut,
+    responses(
+        (status = 200, description = "They were there; this is what is stored now", body = CustomerStored),
+        (status = 201, description = "They are new", body = CustomerStored),
+    ),
+)]
+async fn put(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Path(id): Path<CustomerId>,
+    Json(body): Json<CustomerPut>,
+) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
+    let (customer, warnings) = body.read(id, &state.schema())?;
+    let put = state.store.customers().put(&customer, state.now()).await;
+    // Also where it failed: it may be stored all the same.
+    state.profiles.forget(&customer.id);
+    let put = put?;
+    if put != Put::Unchanged {
+        let details = json!({"new": put == Put::Added});
+        state.note_of(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
+    }
+    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+    Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))
+}
+
+impl CustomerPut {
+    fn read(self, id: CustomerId, schema: &Schema) -> Result<(Customer, Vec<Finding>), Problem> {
+        check_id(self.id.as_deref(), id.as_str())?;
+        let read = features::read(self.features, schema, "/features").map_err(Problem::invalid)?;
+        Ok((Customer { id, features: read.features }, read.warnings))
+    }
+}
+
+/// An id in the body must be the path's.
+pub(crate) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Problem> {
+    match in_body {
+        Some(id) if id != in_path => {
+            let detail =
+                format!("the body's id is {id:?}, the path's {in_path:?}: leave it out, or make them one");
+            Err(Problem::invalid(vec![Finding::at("/id", detail)]))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Erase a customer
+///
+/// The profile and the outfits go for good; feedback and completions forget whom they were about.
+#[utoipa::path(delete, path = "/customers/{id}", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    responses(
+        (status = 204, description = "They are gone"),
+        (status = 404, description = "There is no such customer"),
+    ),
+)]
+async fn erase(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Path(id): Path<CustomerId>,
+) -> Result<StatusCode, Problem> {
+    let erased = state.store.customers().erase(&id).await;
+    state.profiles.forget(&id);
+    if !erased? {
+        return Err(unknown(&id));
+    }
+    // That somebody was erased, and not who.
+    state.note(actor, "customer.erase", "erased customer", json!({})).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// All that is stored about a customer.
+#[derive(Debug, Serialize, ToSchema)]
+struct CustomerExport {
+    customer: CustomerBody,
+    outfits: Vec<OutfitBody>,
+    feedback: Vec<FeedbackStored>,
+}
+
+/// All that is stored about a customer
+///
+/// Profile, outfits and feedback: what somebody is owed who asks what the shop knows about them.
+#[utoipa::path(get, path = "/customers/{id}/export", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    responses(
+        (status = 200, description = "All of it", body = CustomerExport),
+        (status = 404, description = "There is no such customer"),
+    ),
+)]
+async fn export(
+    State(state): State<AppState>,
+    Path(id): Path<CustomerId>,
+) -> Result<Json<CustomerExport>, Problem> {
+    let store = &state.store;
+    let customer = store.customers().get(&id).await?.ok_or_else(|| unknown(&id))?.into();
+    let feedback = store.feedback().of_customer(&id).await?.into_iter().map(FeedbackStored::from).collect();
+    let (mut outfits, page) = (Vec::<OutfitBody>::new(), state.limits.page);
+    let mut after = 0;
+    loop {
+        let found = store.outfits().of_customer(&id, after, page).await?;
+        let Some(last) = found.last() else { break };
+        after = last.seq;
+        outfits.extend(found.into_iter().map(OutfitBody::from));
+    }
+    Ok(Json(CustomerExport { customer, outfits, feedback }))
+}
+
+/// A customer's outfits
+///
+/// In the order in which they came.
+#[utoipa::path(get, path = "/customers/{id}/outfits", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17"), PageQuery),
+    responses(
+        (status = 200, description = "A page of them", body = Page<OutfitBody>),
+        (status = 404, description = "There is no such customer"),
+    ),
+)]
+async fn outfits(
+    State(state): State<AppState>,
+    Path(id): Path<CustomerId>,
+    Query(query): Query<PageQuery>,
+) -> Result<Json<Page<OutfitBody>>, Problem> {
+    let n = paging::size(query.n, state.limits)?;
+    let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
+    let found = state.store.outfits().of_customer(&id, after.unwrap_or(0), n + 1).await?;
+    if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
+        return Err(unknown(&id));
+    }
+    Ok(Json(Page::new(found, n, |record| record.seq.to_string(), OutfitBody::from)))
+}
+
+/// Bring customers in
+///
+/// One customer a line, `{"id": …, "features": {…}}`, as `atelier export` writes them. All of them arrive
+/// together or none does. A customer called `bulk` is at `/customers/%62ulk`.
+#[utoipa::path(post, path = "/customers/bulk", tag = "customers", params(BulkQuery),
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 200, description = "They are stored", body = Brought)),
+)]
+async fn bring_in(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Query(query): Query<BulkQuery>,
+    request: Request,
+) -> Result<Json<Brought>, Problem> {
+    bulk::bring_in::<Customer>(&state, actor, &query, request).await.map(Json)
+}
+
+pub(crate) fn unknown(id: &CustomerId) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no customer {id:?}"))
+}

@@ -1,0 +1,15 @@
+//! The JSON endpoints: one resource, one file, one `router()`.
+
+pub(crate) mod articles;
+pub(crate) mod bulk;
+pub(crate) mod compare;
+pub(crate) mod complete;
+pub(crate) mod customers;
+pub(crate) mod features;
+pub(crate) mod feedback;
+pub(crate) mod health;
+pub(crate) mod openapi;
+pub(crate) mod outfits;
+pub(crate) mod releases;
+pub(crate) mod routing;
+pub(crate) mod score;

@@ -1,0 +1,196 @@
+//! `/openapi.json`: what every route takes and answers, in the words that stand at its handler.
+//!
+//! Handlers describe what is their own: parameters, bodies, the answers when all is well, and problems that
+//! nobody would expect. The problems that follow from an operation's shape (it has a body, so the body can
+//! be malformed) are added here, for all of them alike.
+
+use std::sync::Arc;
+
+use axum::{
+    Extension,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Map, Value, json};
+use utoipa::{OpenApi, openapi};
+use utoipa_axum::routes;
+
+use crate::web::http::routes::{Guards, Routes};
+use crate::{
+    config::Limits,
+    web::http::{KINDS, Kind, ProblemBody, keys, schema::id_text},
+};
+
+/// The document as text, made once.
+#[derive(Clone)]
+pub(crate) struct Document(Arc<str>);
+
+impl Document {
+    pub(crate) fn new(document: &Value) -> Self {
+        Self(document.to_string().into())
+    }
+}
+
+/// The document that is published, from what stands at the handlers.
+pub(crate) fn finish(
+    described: openapi::OpenApi,
+    guards: &Guards,
+    limits: Limits,
+    requires_key: bool,
+) -> Value {
+    let mut document = serde_json::to_value(described).expect("a description is plain JSON; this is a bug");
+    publish(&mut document, limits);
+    keys::describe(&mut document, guards, requires_key);
+    for operation in operations(&mut document) {
+        add_problems(operation);
+    }
+    document
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Atelier",
+        description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
+                       9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
+                       in an id is %2F. X-Request-ID and traceparent come back with every answer. A HEAD is \
+                       answered wherever a GET is.\n\nWhere keys are needed (on any address but this \
+                       machine's own), each operation names the scope that its key must have."
+    ),
+    components(schemas(ProblemBody)),
+    tags(
+        (name = "completion", description = "Which articles belong in an outfit"),
+        (name = "releases", description = "What answers"),
+        (name = "customers", description = "Whom outfits are completed for, and what is known about them"),
+        (name = "articles", description = "The catalogue"),
+        (name = "outfits", description = "Whole outfits that are kept"),
+        (name = "feedback", description = "What became of suggestions"),
+        (name = "service", description = "For balancers and operators"),
+        (name = "documents", description = "For people"),
+    )
+)]
+struct Atelier;
+
+/// The document's title and tags, without a route yet.
+pub(crate) fn described() -> Routes {
+    Routes::described(Atelier::openapi())
+}
+
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(document))
+}
+
+/// This document
+#[utoipa::path(get, path = "/openapi.json", tag = "documents", responses(
+    (status = 200, description = "An OpenAPI 3.1 document", body = Object),
+))]
+async fn document(Extension(Document(json)): Extension<Document>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], json.to_string()).into_response()
+}
+
+/// Says the limits, where programs and people find them.
+fn publish(document: &mut Value, limits: Limits) {
+    document["x-limits"] = serde_json::to_value(limits).expect("numbers are JSON; this is a bug");
+    for (list, most) in [
+        ("BatchBody/properties/items", limits.batch_items),
+        ("Compare/properties/methods", limits.columns),
+        ("Compare/properties/customers", limits.columns),
+        ("Feedback/oneOf/1", limits.feedback_events),
+    ] {
+        let list = document.pointer_mut(&format!("/components/schemas/{list}"));
+        list.expect("the document describes every list that is limited; this is a bug")["maxItems"] =
+            most.into();
+    }
+    for operation in operations(document) {
+        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+        for parameter in parameters.into_iter().flatten() {
+            // Everything that is named by text is named by an id.
+            if parameter["in"] == "path"
+                && parameter["name"] == "id"
+                && parameter["schema"]["type"] == "string"
+            {
+                parameter["schema"] =
+                    serde_json::to_value(id_text().build()).expect("a schema is JSON; this is a bug");
+            }
+            if parameter["in"] == "query" && parameter["name"] == "n" {
+                parameter["schema"]["maximum"] = limits.page.into();
+                parameter["schema"]["minimum"] = 1.into();
+                parameter["schema"]["default"] = limits.page_default.into();
+            }
+        }
+    }
+}
+
+/// Every operation of every path.
+fn operations(document: &mut Value) -> impl Iterator<Item = &mut Map<String, Value>> {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    let items = paths.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut);
+    items.flat_map(Map::values_mut).filter_map(Value::as_object_mut)
+}
+
+fn add_problems(operation: &mut Map<String, Value>) {
+    let has = |place: &str| {
+        let parameters = operation.get("parameters").and_then(Value::as_array);
+        parameters.into_iter().flatten().any(|parameter| parameter["in"] == place)
+    };
+    let mut kinds = vec![Kind::Internal, Kind::Unavailable];
+    if operation.contains_key("security") {
+        kinds.extend([Kind::Key, Kind::Scope, Kind::TooFast]);
+    }
+    if has("path") {
+        kinds.extend([Kind::Malformed, Kind::Invalid]);
+    }
+    if has("query") {
+        kinds.push(Kind::Invalid);
+    }
+    if operation.contains_key("requestBody") {
+        kinds.extend([Kind::Malformed, Kind::TooLarge, Kind::UnsupportedMediaType, Kind::Invalid]);
+    }
+    let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
+    let responses = responses.expect("every operation says what it answers; this is a bug");
+    for kind in kinds {
+        responses.entry(kind.status().to_string()).or_insert_with(|| response(kind));
+    }
+    // Problems that a handler named by status alone get the rest of their description, too.
+    for (status, said) in responses {
+        if let Some(kind) = KINDS.iter().find(|kind| kind.status().to_string() == *status) {
+            said["content"] = response(*kind)["content"].take();
+        }
+    }
+}
+
+fn response(kind: Kind) -> Value {
+    json!({
+        "description": kind.title(),
+        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_operation_says_which_problems_it_answers_with() {
+        let (_, described, guards) = crate::web::routes().into_parts();
+        let mut document = finish(described, &guards, Limits::default(), true);
+        assert_eq!(document["openapi"], "3.1.0");
+        assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
+        let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];
+        assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
+        let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
+        let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
+        assert_eq!(statuses, ["200", "201", "400", "401", "403", "413", "415", "422", "429", "500", "503"]);
+        let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
+        assert_eq!(schema, "#/components/schemas/Problem");
+        let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();
+        assert_eq!(security("/routing", "get"), json!([{"bearer": ["complete"]}, {"header": ["complete"]}]));
+        assert_eq!(security("/routing", "put")[0], json!({"bearer": ["admin"]}));
+        assert_eq!(security("/metrics", "get")[1], json!({"header": ["metrics"]}));
+        assert_eq!(security("/readyz", "get"), Value::Null);
+        for operation in operations(&mut document) {
+            assert!(operation["summary"].as_str().is_some_and(|summary| !summary.is_empty()));
+            assert!(operation["tags"].as_array().is_some_and(|tags| tags.len() == 1), "{operation:?}");
+        }
+    }
+}

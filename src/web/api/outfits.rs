@@ -1,0 +1,217 @@
+//! `/outfits`: whole outfits that are kept.
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderName, StatusCode, header},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use super::{
+    bulk::{self, Brought, BulkQuery},
+    features,
+};
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
+use crate::web::http::schema::{article_ids, free_object, id_text};
+use crate::web::http::{
+    AppState, Finding, Kind, Problem,
+    extract::{Json, Path, PathParameter, Query},
+    keys::Caller,
+};
+use crate::{
+    domain::{ArticleId, CustomerId, Outfit, OutfitError, Schema, Split},
+    service::outfits,
+    store::{OutfitRecord, Put},
+    util::calendar,
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(save))
+        .scoped(Scope::Catalogue, routes!(get, delete))
+        .unlimited(Scope::Catalogue, routes!(bring_in))
+}
+
+/// An outfit that is kept.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outfit)]
+pub(crate) struct OutfitBody {
+    #[schema(examples(17))]
+    id: i64,
+    #[schema(examples("c-17"))]
+    customer: String,
+    /// Four to eight article ids; their order carries no meaning.
+    #[schema(example = json!(["a-3", "a-12", "a-9", "a-40"]))]
+    articles: Vec<String>,
+    #[schema(examples("train"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    split: Option<&'static str>,
+    /// What belongs to this outfit rather than to the customer, such as the occasion.
+    #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
+    features: Map<String, Value>,
+    /// `imported`, `saved`, or `accepted` from a suggestion.
+    #[schema(examples("saved"))]
+    origin: &'static str,
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    created_at: String,
+}
+
+impl From<OutfitRecord> for OutfitBody {
+    fn from(record: OutfitRecord) -> Self {
+        let OutfitRecord { seq, outfit, origin, created_at, .. } = record;
+        Self {
+            id: seq,
+            customer: outfit.customer.to_string(),
+            articles: outfit.articles().iter().map(ToString::to_string).collect(),
+            split: outfit.split.map(Split::as_str),
+            features: features::write(&outfit.features),
+            origin: origin.as_str(),
+            created_at: calendar::moment(created_at.millis(), 1000, true),
+        }
+    }
+}
+
+/// An outfit to be kept.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = OutfitSave)]
+struct OutfitSave {
+    #[schema(schema_with = id_text)]
+    customer: String,
+    /// Four to eight articles of the catalogue, each once.
+    #[schema(schema_with = article_ids)]
+    articles: Vec<String>,
+    /// What belongs to this outfit rather than to the customer, such as the occasion.
+    #[serde(default)]
+    #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
+    features: Map<String, Value>,
+}
+
+/// An outfit as it is stored now.
+#[derive(Debug, Serialize, ToSchema)]
+struct OutfitStored {
+    #[serde(flatten)]
+    outfit: OutfitBody,
+    /// What the schema does not know: it is kept, and models do not see it.
+    warnings: Vec<Finding>,
+}
+
+/// Keep an outfit of a customer
+///
+/// The same articles for the same customer with the same features are the same outfit, however often it is
+/// sent.
+#[utoipa::path(post, path = "/outfits", tag = "outfits", request_body = OutfitSave, responses(
+    (status = 200, description = "It was there already", body = OutfitStored),
+    (status = 201, description = "It is new; Location says where", body = OutfitStored,
+        headers(("location" = String, description = "The outfit's path"))),
+))]
+async fn save(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Json(body): Json<OutfitSave>,
+) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
+    let (outfit, warnings) = body.read(&state.schema())?;
+    let (seq, put) = outfits::save(&state.store, actor, &outfit, state.now()).await?;
+    let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
+    let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
+    let location = [(header::LOCATION, format!("/outfits/{seq}"))];
+    Ok((status, location, Json(OutfitStored { outfit: record.into(), warnings })))
+}
+
+impl OutfitSave {
+    fn read(self, schema: &Schema) -> Result<(Outfit, Vec<Finding>), Problem> {
+        let mut errors = Vec::new();
+        let customer = CustomerId::new(&self.customer)
+            .map_err(|error| errors.push(Finding::at("/customer", error.to_string())));
+        let mut articles = Vec::with_capacity(self.articles.len());
+        for (place, id) in self.articles.iter().enumerate() {
+            match ArticleId::new(id) {
+                Ok(id) => articles.push(id),
+                Err(error) => errors.push(Finding::at(format!("/articles/{place}"), error.to_string())),
+            }
+        }
+        let read = features::read(self.features, schema, "/features").map_err(|wrong| errors.extend(wrong));
+        let (Ok(customer), Ok(read), true) = (customer, read, errors.is_empty()) else {
+            return Err(Problem::invalid(errors));
+        };
+        let outfit = Outfit::new(customer, articles, None, read.features).map_err(|error| {
+            let place = match &error {
+                OutfitError::Twice(twice) => {
+                    let last = self.articles.iter().rposition(|id| id == twice.as_str());
+                    format!("/articles/{}", last.unwrap_or_default())
+                }
+                _ => "/articles".to_owned(),
+            };
+            Problem::invalid(vec![Finding::at(place, error.to_string())])
+        })?;
+        Ok((outfit, read.warnings))
+    }
+}
+
+/// An outfit's id: the service numbers them.
+#[derive(Debug, Clone, Copy)]
+struct OutfitId(i64);
+
+impl PathParameter for OutfitId {
+    fn parse(text: &str) -> Result<Self, String> {
+        let id = text.parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| "an outfit's id is a whole number above 0".into())
+    }
+}
+
+/// One outfit
+#[utoipa::path(get, path = "/outfits/{id}", tag = "outfits",
+    params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
+    responses(
+        (status = 200, description = "The outfit", body = OutfitBody),
+        (status = 404, description = "There is no such outfit"),
+    ),
+)]
+async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<Json<OutfitBody>, Problem> {
+    let record = state.store.outfits().get(id.0).await?.ok_or_else(|| unknown(id))?;
+    Ok(Json(record.into()))
+}
+
+/// Forget an outfit
+#[utoipa::path(delete, path = "/outfits/{id}", tag = "outfits",
+    params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
+    responses(
+        (status = 204, description = "It is gone"),
+        (status = 404, description = "There is no such outfit"),
+    ),
+)]
+async fn delete(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Path(id): Path<OutfitId>,
+) -> Result<StatusCode, Problem> {
+    if !state.store.outfits().delete(id.0).await? {
+        return Err(unknown(id));
+    }
+    state.note(actor, "outfit.delete", &id.0.to_string(), json!({})).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Bring outfits in
+///
+/// One outfit a line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, as `atelier export`
+/// writes them, of customers and articles that are there. All of them arrive together or none does.
+#[utoipa::path(post, path = "/outfits/bulk", tag = "outfits", params(BulkQuery),
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 200, description = "They are stored", body = Brought)),
+)]
+async fn bring_in(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Query(query): Query<BulkQuery>,
+    request: Request,
+) -> Result<Json<Brought>, Problem> {
+    bulk::bring_in::<Outfit>(&state, actor, &query, request).await.map(Json)
+}
+
+fn unknown(id: OutfitId) -> Problem {
+    Problem::new(Kind::NotFound, format!("there is no outfit {}", id.0))
+}

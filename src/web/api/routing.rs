@@ -1,0 +1,112 @@
+//! `/routing`: which method answers where none is named.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
+use crate::{
+    domain::Method,
+    service::{
+        administration::{check_routing, set_routing},
+        routing::{Arm, Experiment, Routing},
+    },
+    web::http::{
+        AppState, Problem,
+        extract::{Json, object_option, objects, whole},
+        keys::Caller,
+        schema::method_name,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(routing)).scoped(Scope::Admin, routes!(route))
+}
+
+/// Which method answers where none is named.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Routing)]
+struct RoutingBody {
+    /// Instead of the release's own default; null is that.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, examples("gsu"))]
+    default_method: Option<Method>,
+    /// Traffic of known customers split between methods; null is none.
+    #[serde(default, deserialize_with = "object_option")]
+    experiment: Option<ExperimentBody>,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Experiment)]
+struct ExperimentBody {
+    /// Feedback is counted by it; another name splits the customers anew.
+    #[schema(examples("autumn"), max_length = 64)]
+    name: String,
+    #[schema(min_items = 2, max_items = 10)]
+    #[serde(deserialize_with = "objects")]
+    arms: Vec<ArmBody>,
+}
+
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Arm)]
+struct ArmBody {
+    #[schema(schema_with = method_name)]
+    method: Method,
+    /// Of the customers, beside the other arms' shares.
+    #[schema(minimum = 1)]
+    #[serde(deserialize_with = "whole")]
+    share: u32,
+}
+
+impl From<Routing> for RoutingBody {
+    fn from(routing: Routing) -> Self {
+        let arm = |Arm { method, share }| ArmBody { method, share };
+        let experiment =
+            |Experiment { name, arms }| ExperimentBody { name, arms: arms.into_iter().map(arm).collect() };
+        Self { default_method: routing.default_method, experiment: routing.experiment.map(experiment) }
+    }
+}
+
+impl From<RoutingBody> for Routing {
+    fn from(body: RoutingBody) -> Self {
+        let arm = |ArmBody { method, share }| Arm { method, share };
+        let experiment =
+            |ExperimentBody { name, arms }| Experiment { name, arms: arms.into_iter().map(arm).collect() };
+        Self { default_method: body.default_method, experiment: body.experiment.map(experiment) }
+    }
+}
+
+/// Routing
+#[utoipa::path(get, path = "/routing", tag = "releases", responses(
+    (status = 200, description = "Which method answers where none is named", body = RoutingBody),
+))]
+async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Problem> {
+    Ok(Json(Routing::clone(&state.live_release()?.routing).into()))
+}
+
+/// Set the routing
+///
+/// The method that answers where a request names none, and an experiment that splits known customers between
+/// methods: each customer stays with one for as long as the experiment keeps its name and arms.
+#[utoipa::path(put, path = "/routing", tag = "releases", request_body = RoutingBody, responses(
+    (status = 200, description = "It holds from now on, on every replica within seconds", body = RoutingBody),
+))]
+async fn route(
+    State(state): State<AppState>,
+    Caller(actor): Caller,
+    Json(body): Json<RoutingBody>,
+) -> Result<Json<RoutingBody>, Problem> {
+    let live = state.live_release()?;
+    let routing = Routing::from(body);
+    let faults = check_routing(&routing, &live);
+    if !faults.is_empty() {
+        return Err(faults.into());
+    }
+    set_routing(&state.releases, &state.store, actor, &routing, state.now()).await?;
+    Ok(Json(routing.into()))
+}

@@ -1,0 +1,146 @@
+//! `/score`: how well an outfit hangs together for a customer.
+
+use std::time::{Duration, Instant};
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
+use crate::{
+    domain::Method,
+    service::{
+        asking::judge,
+        completion::{ArticleScore, OutfitScore},
+        live_release::LiveRelease,
+    },
+    web::{
+        api::{
+            articles::ArticleBody,
+            complete::{CompleteBody, FiltersBody, WarningBody},
+        },
+        http::{AppState, Problem, extract::Json, schema::free_object, timing::TimingBody},
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(score))
+}
+
+/// A whole outfit.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = Score, example = json!({
+    "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", "a-01243", "a-00568", "a-00259"],
+}))]
+struct ScoreBody {
+    /// The customer's id; their profile must be stored.
+    customer: Option<String>,
+    /// What is known of the customer or the occasion, by name; it wins over the profile.
+    #[serde(default)]
+    #[schema(schema_with = free_object)]
+    features: Map<String, Value>,
+    /// Article ids, without a blank.
+    #[schema(min_items = 2, max_items = 8)]
+    outfit: Vec<String>,
+    /// The method that judges; the service's default, or an experiment's arm, if not given.
+    method: Option<String>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Scored)]
+struct ScoredBody {
+    release: String,
+    method: String,
+    device: &'static str,
+    /// Mean natural logarithm of each article's probability given the others.
+    mean_log_probability: f64,
+    articles: Vec<ArticleScoreBody>,
+    /// The slot of the article that fits least, measured against others of its type.
+    weakest: usize,
+    warnings: Vec<WarningBody>,
+    timing: TimingBody,
+}
+
+/// One article, given the others.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = ArticleScore)]
+struct ArticleScoreBody {
+    slot: usize,
+    article: ArticleBody,
+    probability: f64,
+    log_probability: f64,
+    /// Among all articles of its type, from 1.
+    rank: usize,
+    /// How many articles there are of its type.
+    of_type: usize,
+    /// Of the probability of all articles of its type.
+    share: f64,
+}
+
+/// Score an outfit
+///
+/// Takes each article away in turn and asks how likely it is to be put back: how well the outfit hangs together
+/// for this customer, and which article fits least.
+#[utoipa::path(post, path = "/score", tag = "completion", request_body = ScoreBody, responses(
+    (status = 200, description = "Each article's likelihood given the others", body = ScoredBody,
+        headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
+    (status = 429, description = "The method's queue is full, or an answer would come too late"),
+    (status = 504, description = "No answer within the deadline"),
+))]
+async fn score(
+    State(state): State<AppState>,
+    Json(body): Json<ScoreBody>,
+) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
+    let begun = Instant::now();
+    let live = state.live_release()?;
+    let question = body.into_completion().read(&live)?;
+    let times = (begun, begun + state.limits.deadline());
+    let (asked, score) = judge(&live, &state.profiles, question, times).await?;
+    let scored = ScoredBody::new(&live, asked.request.method, score, begun.elapsed());
+    Ok((scored.timing, Json(scored)))
+}
+
+impl ScoreBody {
+    fn into_completion(self) -> CompleteBody {
+        CompleteBody {
+            customer: self.customer,
+            features: self.features,
+            outfit: self.outfit.into_iter().map(Some).collect(),
+            method: self.method,
+            k: None,
+            filters: FiltersBody::default(),
+            diversity: 0.0,
+            lift: false,
+            explain: false,
+            sets: 0,
+        }
+    }
+}
+
+impl ScoredBody {
+    fn new(live: &LiveRelease, method: Method, score: OutfitScore, took: Duration) -> Self {
+        let article = |score: ArticleScore| ArticleScoreBody {
+            slot: score.slot,
+            article: score.article.into(),
+            probability: score.log_probability.exp(),
+            log_probability: score.log_probability,
+            rank: score.rank,
+            of_type: score.of_type,
+            share: score.share,
+        };
+        Self {
+            release: live.name().to_owned(),
+            method: method.to_string(),
+            device: live.serving.device().as_str(),
+            mean_log_probability: score.mean_log_probability,
+            articles: score.articles.into_iter().map(article).collect(),
+            weakest: score.weakest,
+            warnings: score.warnings.into_iter().map(WarningBody::from).collect(),
+            timing: TimingBody::new(score.cost, took),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! No request takes forever, whatever it waits for.
+
+use std::future::Future;
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use tokio::time::timeout;
+
+use super::{AppState, Kind, Problem};
+use crate::config::Limits;
+
+/// The answer, or a problem if it takes longer than `limits.request_ms`.
+pub(crate) async fn limit(limits: Limits, answer: impl Future<Output = Response>) -> Response {
+    let most = limits.request();
+    timeout(most, answer).await.unwrap_or_else(|_| {
+        let detail = format!("the request was not done within {} ms; try again", most.as_millis());
+        Problem::new(Kind::Deadline, detail).into_response()
+    })
+}
+
+/// The layer around every page.
+pub(crate) async fn layer(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    limit(state.limits, next.run(request)).await
+}

@@ -1,0 +1,61 @@
+//! The parameter of a path, such as the id in `/customers/{id}`.
+
+use axum::{
+    extract::{FromRequestParts, RawPathParams},
+    http::request::Parts,
+};
+
+use super::{Finding, Kind, Problem};
+use crate::domain::{ArticleId, CustomerId};
+
+/// The one parameter of the route's path, decoded: `%2F` in an id is a slash of the id's.
+#[derive(Debug)]
+pub(crate) struct Path<T>(pub(crate) T);
+
+/// What a path can name.
+pub(crate) trait PathParameter: Sized {
+    /// # Errors
+    /// Why no such thing can exist.
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+impl PathParameter for ArticleId {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl PathParameter for CustomerId {
+    fn parse(text: &str) -> Result<Self, String> {
+        Self::new(text).map_err(|error| error.to_string())
+    }
+}
+
+impl<S: Send + Sync, T: PathParameter> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let parameters = RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
+            Problem::new(Kind::Malformed, "the path is not UTF-8 text, once its % are decoded")
+        })?;
+        let (name, text) =
+            parameters.iter().next().expect("the route of such a handler has a parameter; this is a bug");
+        T::parse(text).map(Self).map_err(|reason| Problem::invalid(vec![Finding::parameter(name, reason)]))
+    }
+}
+
+/// A release's name, which is its folder's.
+#[derive(Debug)]
+pub(crate) struct ReleaseName(pub(crate) String);
+
+impl PathParameter for ReleaseName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if text.is_empty() || text.starts_with('.') || text.len() > 128 || !text.chars().all(plain) {
+            return Err(format!(
+                "a release's name has 1 to 128 letters, digits, dots, hyphens or underscores, found {text:?}"
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}

@@ -1,0 +1,256 @@
+//! The gate before every operation for programs: which API key it takes, on whose behalf it acts, how long it may run.
+//!
+//! Each route declares its scope and its pace (`routes`). Whether a key is right is for `access` to say. A wrong key
+//! appears in no answer and in no log.
+
+use std::{
+    net::IpAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    extract::{FromRequestParts, MatchedPath, Request, State},
+    http::{HeaderMap, Method, header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use serde_json::{Value, json};
+
+use super::{
+    Kind, Problem, deadline,
+    routes::{Guard, Guards, Pace},
+};
+use crate::{
+    config::Limits,
+    service::access::{Access, Key, Scope},
+    store::{Actor, ApiKey},
+    util::clock::Clock,
+};
+
+/// What the layer before every operation knows.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    access: Access,
+    clock: Clock,
+    limits: Limits,
+    guards: Guards,
+}
+
+impl Gate {
+    pub(crate) fn new(access: Access, clock: Clock, limits: Limits, guards: Guards) -> Self {
+        Self { access, clock, limits, guards }
+    }
+
+    fn guard(&self, request: &Request) -> Guard {
+        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+        // A HEAD is answered by the route for GET.
+        let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
+        let guard = self.guards.get(&(path.to_owned(), method.as_str().to_ascii_lowercase()));
+        guard.copied().unwrap_or(Guard { scope: None, pace: Pace::Limited })
+    }
+
+    /// The key that a request came with, if any, or why it goes no further.
+    async fn admit(
+        &self,
+        scope: Scope,
+        sent: Option<String>,
+        source: Source,
+    ) -> Result<Option<ApiKey>, Response> {
+        let Some(sent) = sent else {
+            return match source {
+                Source::OwnMachine if !self.access.requires_key() => Ok(None),
+                source => Err(missing(scope, source)),
+            };
+        };
+        let now = self.clock.now().into();
+        let found = match Key::parse(&sent) {
+            Some(key) => {
+                self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?
+            }
+            None => None,
+        };
+        let Some(key) = found else { return Err(wrong()) };
+        if !key.scopes.iter().any(|held| held == scope.as_str()) {
+            return Err(beyond(&key, scope));
+        }
+        match self.access.pace(key.id, self.limits.key_rate, Instant::now()) {
+            Ok(()) => Ok(Some(key)),
+            Err(wait) => Err(too_fast(self.limits.key_rate, wait)),
+        }
+    }
+
+    async fn pass(&self, scope: Option<Scope>, mut request: Request, next: Next) -> Response {
+        let key = match scope {
+            None => Ok(None),
+            Some(scope) => {
+                let sent = sent(request.headers()).map(ToOwned::to_owned);
+                let source = Source::find(&request);
+                self.admit(scope, sent, source).await
+            }
+        };
+        match key {
+            Ok(key) => {
+                let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
+                request.extensions_mut().insert(Caller(actor));
+                next.run(request).await
+            }
+            Err(refusal) => refusal,
+        }
+    }
+}
+
+/// The layer before every operation: the key, then the deadline. A key that is sent is checked even where none is
+/// needed, so that a caller learns about a wrong key before the service moves to where keys are required.
+pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let Guard { scope, pace } = gate.guard(&request);
+    let answer = gate.pass(scope, request, next);
+    match pace {
+        Pace::Limited => deadline::limit(gate.limits, answer).await,
+        Pace::Unlimited => answer.await,
+    }
+}
+
+/// Where a request without a key comes from. Only the machine's own programs are let in without one; a browser that
+/// some site sends here, and a proxy that lets others in, reach the same port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Source {
+    OwnMachine,
+    /// A proxy passed it on.
+    Proxy,
+    /// It was addressed to a name that anybody can point at this machine.
+    OtherName,
+    /// A page of another site sent it, and it would change something.
+    OtherSite,
+}
+
+impl Source {
+    fn find(request: &Request) -> Self {
+        let headers = request.headers();
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        if ["forwarded", "x-forwarded-for", "x-forwarded-host"].iter().any(|name| headers.contains_key(*name))
+        {
+            return Self::Proxy;
+        }
+        let host = text("host").or_else(|| request.uri().host()).unwrap_or("localhost");
+        if !is_own_name(host) {
+            return Self::OtherName;
+        }
+        let site = text("sec-fetch-site").unwrap_or("none");
+        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
+        if changes && site != "none" && site != "same-origin" { Self::OtherSite } else { Self::OwnMachine }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::OwnMachine => "",
+            Self::Proxy => {
+                " Only the machine's own programs need none, and this request came through a proxy."
+            }
+            Self::OtherName => {
+                " Only the machine's own programs need none, and this request was sent to another name than localhost \
+                 or an address."
+            }
+            Self::OtherSite => {
+                " Only the machine's own programs need none, and a page of another site sent this."
+            }
+        }
+    }
+}
+
+/// `localhost:8080`, `127.0.0.1`, `[::1]:8080`: no name that a stranger's name server could answer for.
+fn is_own_name(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+}
+
+/// On whose behalf a program's request acts, for the audit log.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Caller(pub(crate) Actor);
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
+        Ok(*parts.extensions.get().expect("the layer is before every operation; this is a bug"))
+    }
+}
+
+/// Says in the document what each operation takes. Where keys are not needed, nothing is one way in.
+pub(crate) fn describe(document: &mut Value, guards: &Guards, required: bool) {
+    document["components"]["securitySchemes"] = json!({
+        "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, `Authorization: Bearer atl_…`"},
+        "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key by itself"},
+    });
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for (path, item) in paths.into_iter().flatten() {
+        for (method, operation) in item.as_object_mut().into_iter().flatten() {
+            let guard = guards.get(&(path.clone(), method.clone()));
+            let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
+            let open = (!required).then(|| json!({}));
+            let ways = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
+            operation["security"] = open.into_iter().chain(ways).collect();
+        }
+    }
+}
+
+fn sent(headers: &HeaderMap) -> Option<&str> {
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
+        let text = value.to_str().ok()?;
+        let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
+        scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+    });
+    // What is no text is a wrong key.
+    bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
+}
+
+fn missing(scope: Scope, source: Source) -> Response {
+    let detail = format!(
+        "this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; an \
+         admin makes one at /access/keys.{}",
+        source.words()
+    );
+    refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
+}
+
+fn wrong() -> Response {
+    let detail = "the API key that was sent is none of this service's, has expired or was revoked; ask an admin for \
+                  another";
+    refuse(Kind::Key, detail.to_owned(), "Bearer realm=\"atelier\", error=\"invalid_token\"".to_owned())
+}
+
+fn beyond(key: &ApiKey, scope: Scope) -> Response {
+    let held = if key.scopes.is_empty() { "none".to_owned() } else { key.scopes.join(", ") };
+    let detail = format!(
+        "this takes a key of the scope {scope}, the one that was sent has {held}; ask an admin for another"
+    );
+    let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
+    refuse(Kind::Scope, detail, challenge)
+}
+
+fn too_fast(rate: u32, wait: Duration) -> Response {
+    let detail = format!("a key may ask {rate} times a second, and this one asked faster");
+    Problem::new(Kind::TooFast, detail).retry_after(wait).into_response()
+}
+
+fn refuse(kind: Kind, detail: String, challenge: String) -> Response {
+    ([(header::WWW_AUTHENTICATE, challenge)], Problem::new(kind, detail)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_nobody_else_answers_for_are_the_machines_own() {
+        for own in ["localhost", "LocalHost:8080", "127.0.0.1:8080", "[::1]:8080", "10.0.0.7", "[::1]"] {
+            assert!(is_own_name(own), "{own}");
+        }
+        for other in ["evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", "[evil]"] {
+            assert!(!is_own_name(other), "{other}");
+        }
+    }
+}

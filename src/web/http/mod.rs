@@ -1,0 +1,24 @@
+//! What every route shares: the state, problems, extractors, keys, metrics, and serving connections.
+
+pub(crate) mod audit;
+pub(crate) mod deadline;
+pub(crate) mod extract;
+pub(crate) mod fault;
+pub(crate) mod keys;
+pub(crate) mod metrics;
+pub(crate) mod paging;
+pub(crate) mod problem;
+pub(crate) mod request_id;
+pub(crate) mod routes;
+pub(crate) mod schema;
+pub(crate) mod security;
+pub(crate) mod serve;
+pub(crate) mod state;
+pub(crate) mod timing;
+pub(crate) mod trace;
+pub(crate) mod trace_parent;
+
+pub use metrics::{Metrics, SAMPLED};
+pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
+pub use request_id::RequestId;
+pub use state::{AppState, Parts};

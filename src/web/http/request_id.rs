@@ -1,0 +1,76 @@
+//! Every request has an id: the caller's own where it sent a usable one, else a new one. It is echoed,
+//! stands in every log line of the request, and in every problem.
+
+use std::convert::Infallible;
+
+use axum::{
+    extract::{FromRequestParts, Request},
+    http::{HeaderName, HeaderValue, request::Parts},
+    response::Response,
+};
+use tracing::Span;
+use uuid::Uuid;
+
+use super::trace_parent::TraceParent;
+
+static HEADER: HeaderName = HeaderName::from_static("x-request-id");
+/// Room for anybody's ids; a longer one would only fill the log.
+const MAX_BYTES: usize = 128;
+
+/// A request's id, in the request's extensions.
+#[derive(Debug, Clone)]
+pub struct RequestId(HeaderValue);
+
+impl RequestId {
+    pub fn as_str(&self) -> &str {
+        self.0.to_str().expect("checked when it was taken; this is a bug")
+    }
+
+    pub(crate) fn put_on(self, response: &mut Response) {
+        response.headers_mut().insert(HEADER.clone(), self.0);
+    }
+}
+
+/// Gives the request its id.
+pub(crate) fn assign(request: &mut Request) -> RequestId {
+    let given = request.headers().get(&HEADER).filter(|value| usable(value)).cloned();
+    let id = RequestId(given.unwrap_or_else(|| {
+        HeaderValue::try_from(Uuid::new_v4().to_string()).expect("a UUID is a header value; this is a bug")
+    }));
+    request.extensions_mut().insert(id.clone());
+    id
+}
+
+fn usable(value: &HeaderValue) -> bool {
+    (1..=MAX_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
+}
+
+/// The span of a request's log lines.
+pub(crate) fn span<B>(request: &axum::http::Request<B>) -> Span {
+    let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
+    let span = tracing::info_span!(
+        "request",
+        id,
+        trace_id = tracing::field::Empty,
+        method = %request.method(),
+        path = shown(request.uri().path())
+    );
+    if let Some(parent) = request.extensions().get::<TraceParent>() {
+        span.record("trace_id", parent.trace_id());
+    }
+    span
+}
+
+/// A sign-in link's path is a secret for as long as nobody has used it.
+fn shown(path: &str) -> &str {
+    const LINKS: &str = "/sign-in/";
+    if path.starts_with(LINKS) { LINKS } else { path }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for RequestId {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get::<Self>().cloned().expect("the outer layer sets it; this is a bug"))
+    }
+}

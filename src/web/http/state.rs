@@ -1,0 +1,83 @@
+//! What every handler may use.
+
+use std::{ops::Deref, sync::Arc, time::Instant};
+
+use axum::extract::FromRef;
+
+use super::{Kind, Metrics, Problem};
+use crate::{
+    config::Limits,
+    domain::Timestamp,
+    service::{
+        access::Access,
+        completion::Secret,
+        live_release::{LiveRelease, Releases, ServedSchema},
+        profiles::Profiles,
+    },
+    store::Store,
+    util::{clock::Clock, telemetry::Traces},
+};
+
+/// What every handler may use. Every request clones it more than once, so it is one pointer.
+#[derive(Clone)]
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
+pub struct AppState(Arc<Parts>);
+
+/// What is shared.
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
+pub struct Parts {
+    pub store: Store,
+    pub profiles: Profiles,
+    pub releases: Arc<Releases>,
+    pub limits: Limits,
+    /// Signs the ids of completions.
+    pub tickets: Secret,
+    pub metrics: Metrics,
+    pub access: Access,
+    pub traces: Traces,
+    pub clock: Clock,
+}
+
+impl Deref for AppState {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+impl AppState {
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// What completions are made from, for as long as one request takes.
+    pub(crate) fn live_release(&self) -> Result<Arc<LiveRelease>, Problem> {
+        self.releases.current().ok_or_else(|| {
+            let detail = "no release is being served; make one with atelier-training, put it into the models \
+                          folder and activate it";
+            Problem::new(Kind::NoRelease, detail)
+        })
+    }
+}
+
+impl AppState {
+    pub(crate) fn schema(&self) -> ServedSchema {
+        self.releases.schema()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now().into()
+    }
+
+    /// When a model's answer that is asked for now comes too late.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.deadline()
+    }
+}
+
+impl FromRef<AppState> for Limits {
+    fn from_ref(state: &AppState) -> Self {
+        state.limits
+    }
+}

@@ -1,0 +1,208 @@
+//! `/access/keys`: what programs get in with.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::{ConfirmPage, NOT_KEPT, Tab, person::Confirmed};
+use crate::{
+    domain::Timestamp,
+    service::access::Scope,
+    store::{ApiKey, KeyId, Name},
+    web::{
+        http::{AppState, Finding, Kind, Problem, extract::Path},
+        pages::{
+            figures,
+            form::Form,
+            shell::{Page, Shell},
+            visitor::{Admin, Visitor},
+        },
+    },
+};
+
+/// The lifetimes that are offered, in days.
+const LIFETIMES: [u64; 4] = [7, 30, 90, 365];
+
+#[derive(Template)]
+#[template(path = "access/keys.html")]
+struct KeysPage {
+    shell: Shell,
+    tab: Tab,
+    keys: Vec<KeyView>,
+    scopes: [Scope; 5],
+    lifetimes: [u64; 4],
+    /// Whether programs come without one as it is.
+    open: bool,
+    label: String,
+    refused: Option<String>,
+}
+
+struct KeyView {
+    id: i64,
+    label: String,
+    scopes: String,
+    created: String,
+    expires: Option<String>,
+    used: Option<String>,
+    validity: Validity,
+}
+
+enum Validity {
+    Valid,
+    Expired,
+    Revoked(String),
+}
+
+impl KeyView {
+    fn is_valid(&self) -> bool {
+        matches!(self.validity, Validity::Valid)
+    }
+
+    fn new(key: &ApiKey, now: Timestamp) -> Self {
+        let validity = match key.revoked_at {
+            Some(at) => Validity::Revoked(figures::moment(at)),
+            None if key.expires_at.is_some_and(|end| end <= now) => Validity::Expired,
+            None => Validity::Valid,
+        };
+        Self {
+            id: key.id.0,
+            label: key.label.to_string(),
+            scopes: key.scopes.join(", "),
+            created: figures::moment(key.created_at),
+            expires: key.expires_at.map(figures::moment),
+            used: key.last_used_at.map(figures::moment),
+            validity,
+        }
+    }
+}
+
+pub(super) async fn page(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    all(&state, &visitor, String::new(), None).await
+}
+
+async fn all(
+    state: &AppState,
+    visitor: &Visitor,
+    label: String,
+    refused: Option<String>,
+) -> Result<Html<String>, Problem> {
+    let now = state.now();
+    let keys = state.store.api_keys().list().await?;
+    let page = KeysPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::Keys,
+        keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
+        scopes: Scope::ALL,
+        lifetimes: LIFETIMES,
+        open: !state.access.requires_key(),
+        label,
+        refused,
+    };
+    Ok(Html(page.render()?))
+}
+
+#[derive(Deserialize)]
+pub(super) struct Wanted {
+    label: String,
+    #[serde(default)]
+    scope: Vec<String>,
+    /// Days; none is for ever.
+    days: Option<u64>,
+}
+
+#[derive(Template)]
+#[template(path = "access/key.html")]
+struct KeyPage {
+    shell: Shell,
+    tab: Tab,
+    key: String,
+    kept: KeyView,
+}
+
+/// Makes a key and shows it this once.
+pub(super) async fn create(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Form(Wanted { label, scope, days }): Form<Wanted>,
+) -> Result<Response, Problem> {
+    let again = async |refused: String| {
+        let page = all(&state, &visitor, label.clone(), Some(refused)).await?;
+        Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+    };
+    let name = match Name::new(label.trim()) {
+        Ok(name) => name,
+        Err(error) => return again(error.to_string()).await,
+    };
+    let scopes = scope.iter().map(|scope| scope.parse()).collect::<Result<Vec<Scope>, String>>();
+    let scopes = scopes.map_err(|reason| Problem::invalid(vec![Finding::parameter("scope", reason)]))?;
+    if scopes.is_empty() {
+        return again("a key without a scope opens nothing; choose at least one".to_owned()).await;
+    }
+    if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
+        let detail = format!("a key lasts {LIFETIMES:?} days, or for ever, found {days}");
+        return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
+    }
+    let now = state.now();
+    let lifetime = days.map(|days| Duration::from_hours(24 * days));
+    let (key, kept) = state.access.issue_key(&name, &scopes, lifetime, now).await?;
+    let details = json!({"key": kept.id.0, "scopes": kept.scopes, "days": days});
+    state.note(visitor.actor(), "key.create", name.as_str(), details).await?;
+    let page = KeyPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::Keys,
+        key: key.as_str().to_owned(),
+        kept: KeyView::new(&kept, now),
+    };
+    Ok((NOT_KEPT, Html(page.render()?)).into_response())
+}
+
+/// What will be when a key is revoked.
+pub(super) async fn ask(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<KeyId>,
+) -> Result<Html<String>, Problem> {
+    let key = known(&state, id).await?;
+    let page = ConfirmPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::Keys,
+        title: format!("Revoke the key {}?", key.label),
+        consequence: "Whatever still sends it is answered with 401 from now on. A key that was revoked stays so; \
+                      make another one first where a program is to go on.",
+        refused: None,
+        button: "Revoke",
+        back: "/access/keys".to_owned(),
+    };
+    Ok(Html(page.render()?))
+}
+
+pub(super) async fn revoke(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<KeyId>,
+    Form(Confirmed {}): Form<Confirmed>,
+) -> Result<Redirect, Problem> {
+    let key = known(&state, id).await?;
+    // Of two who revoke it, the first did.
+    if key.revoked_at.is_none() {
+        state.store.api_keys().revoke(id, state.now()).await?;
+        state.note(visitor.actor(), "key.revoke", key.label.as_str(), json!({"key": id.0})).await?;
+    }
+    Ok(Redirect::to("/access/keys"))
+}
+
+async fn known(state: &AppState, id: KeyId) -> Result<ApiKey, Problem> {
+    let keys = state.store.api_keys().list().await?;
+    let key = keys.into_iter().find(|key| key.id == id);
+    key.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no API key {}", id.0)))
+}

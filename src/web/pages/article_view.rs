@@ -1,0 +1,86 @@
+//! An article as a person sees it.
+
+use std::collections::HashMap;
+
+use crate::{
+    domain::{Article, ArticleId},
+    service::live_release::LiveRelease,
+    web::{
+        http::{AppState, Problem},
+        pages::pictures,
+    },
+};
+
+/// What the macros of `parts/article.html` show.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ArticleView {
+    pub(super) id: String,
+    /// Its name, or else its attributes in words.
+    pub(super) name: String,
+    /// Its type in words: `trench coat`.
+    pub(super) kind: String,
+    /// Brand, colour and material, as far as they are known and the name does not say them.
+    pub(super) about: String,
+    pub(super) price: Option<String>,
+    pub(super) picture: String,
+    pub(super) in_stock: bool,
+}
+
+impl ArticleView {
+    pub(super) fn new(article: &Article) -> Self {
+        let first = |name: &str| article.words(name).next().map(str::to_owned);
+        let kind = article.kind().replace('-', " ");
+        let name = first("name").unwrap_or_else(|| {
+            let words = [first("colour"), first("material"), Some(kind.clone())];
+            words.into_iter().flatten().collect::<Vec<_>>().join(" ")
+        });
+        let said = name.to_lowercase();
+        let about = ["brand", "colour", "material"].into_iter().filter_map(first);
+        let about: Vec<String> = about.filter(|word| !said.contains(&word.to_lowercase())).collect();
+        Self {
+            id: article.id.to_string(),
+            name,
+            about: about.join(", "),
+            price: article.price().map(|price| format!("{price:.2}")),
+            picture: pictures::path_of(article),
+            in_stock: article
+                .attribute("in_stock")
+                .is_none_or(|there| there != &serde_json::Value::Bool(false)),
+            kind,
+        }
+    }
+
+    /// The shop's own article as the offer has it, or, where it has left the shop, what the release remembers.
+    pub(super) fn offered(live: &LiveRelease, id: &ArticleId) -> Self {
+        let release = live.serving.release();
+        let Some(index) = release.vocabulary().index_of(id.as_str()) else { return Self::gone(id) };
+        match live.catalogue.article(index) {
+            Some(article) => Self::new(article),
+            None => release.articles().get(index as usize).map_or_else(|| Self::gone(id), Self::new),
+        }
+    }
+
+    /// For an id that names nothing any more.
+    pub(super) fn gone(id: &ArticleId) -> Self {
+        Self {
+            id: id.to_string(),
+            name: "no longer in the catalogue".into(),
+            kind: "article".into(),
+            about: String::new(),
+            price: None,
+            picture: "/pictures/article.svg".to_owned(),
+            in_stock: false,
+        }
+    }
+}
+
+/// The articles of these ids, in their order; what has left the catalogue says so.
+pub(super) async fn of(state: &AppState, ids: &[ArticleId]) -> Result<Vec<ArticleView>, Problem> {
+    let articles = state.store.articles().get_many(ids).await?;
+    let by_id: HashMap<&ArticleId, &Article> =
+        articles.iter().map(|article| (&article.id, article)).collect();
+    Ok(ids
+        .iter()
+        .map(|id| by_id.get(id).map_or_else(|| ArticleView::gone(id), |one| ArticleView::new(one)))
+        .collect())
+}

@@ -1,0 +1,76 @@
+//! Files that pages need, served from the binary so that it runs from any folder.
+
+use std::sync::LazyLock;
+
+use axum::{
+    Router,
+    extract::Query,
+    http::header,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::Deserialize;
+
+use crate::util::digest;
+use crate::web::http::{AppState, Kind, Problem};
+
+struct Asset {
+    name: &'static str,
+    media_type: &'static str,
+    bytes: &'static [u8],
+    /// Of its bytes: another text has another address, so that it may be kept for ever.
+    version: String,
+}
+
+macro_rules! assets {
+    ($($name:literal: $media_type:literal),+ $(,)?) => {
+        LazyLock::new(|| vec![$({
+            let bytes: &[u8] = include_bytes!(concat!("../../../static/", $name));
+            Asset { name: $name, media_type: $media_type, bytes, version: digest::of(bytes)[..12].to_owned() }
+        }),+])
+    };
+}
+
+static ASSETS: LazyLock<Vec<Asset>> = assets! {
+    "atelier.css": "text/css; charset=utf-8",
+    "atelier.js": "text/javascript; charset=utf-8",
+    "htmx.min.js": "text/javascript; charset=utf-8",
+    "figtree.woff2": "font/woff2",
+    "instrument-serif.woff2": "font/woff2",
+    "favicon.svg": "image/svg+xml",
+};
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new().route("/static/{name}", get(asset))
+}
+
+/// Where a page finds an asset.
+pub(crate) fn path(name: &str) -> String {
+    let asset = find(name).expect("pages name assets that there are; this is a bug");
+    format!("/static/{name}?v={}", asset.version)
+}
+
+fn find(name: &str) -> Option<&'static Asset> {
+    ASSETS.iter().find(|asset| asset.name == name)
+}
+
+#[derive(Deserialize)]
+struct Version {
+    v: Option<String>,
+}
+
+async fn asset(
+    axum::extract::Path(name): axum::extract::Path<String>,
+    Query(Version { v }): Query<Version>,
+) -> Result<Response, Problem> {
+    let Some(asset) = find(&name) else {
+        return Err(Problem::new(Kind::NotFound, format!("nothing is at /static/{name}")));
+    };
+    let kept = if v.as_deref() == Some(&asset.version) {
+        "public, max-age=31536000, immutable"
+    } else {
+        "public, max-age=300"
+    };
+    let headers = [(header::CONTENT_TYPE, asset.media_type), (header::CACHE_CONTROL, kept)];
+    Ok((headers, asset.bytes).into_response())
+}

@@ -1,0 +1,266 @@
+//! `/docs`: the document of `/openapi.json` as a page for people, without a script.
+
+use std::{fmt::Write, sync::Arc};
+
+use askama::Template;
+use axum::{
+    Extension,
+    http::{HeaderName, header},
+    response::Html,
+};
+use serde_json::{Map, Value};
+use utoipa_axum::routes;
+
+use super::shell::Shell;
+use crate::web::http::routes::Routes;
+
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(docs)).open(routes!(guide)).open(routes!(contract))
+}
+
+/// What every route takes and answers, as a page
+#[utoipa::path(get, path = "/docs", tag = "documents", responses(
+    (status = 200, description = "The page", body = String, content_type = "text/html"),
+))]
+async fn docs(Extension(DocsPage(page)): Extension<DocsPage>) -> Html<String> {
+    Html(page.to_string())
+}
+
+/// The page as text, made once.
+#[derive(Clone)]
+pub(crate) struct DocsPage(Arc<str>);
+
+impl DocsPage {
+    /// `document` is the finished `OpenAPI` document.
+    pub(crate) fn new(document: &Value) -> Self {
+        Self(page(document).into())
+    }
+}
+
+/// A page of the source's `docs`, which the binary carries along.
+type Markdown = ([(HeaderName, &'static str); 1], &'static str);
+
+const MARKDOWN: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
+
+/// How a shop is built on it, with examples for every route
+#[utoipa::path(get, path = "/docs/api.md", tag = "documents", responses(
+    (status = 200, description = "The guide", body = String, content_type = "text/markdown"),
+))]
+async fn guide() -> Markdown {
+    (MARKDOWN, include_str!("../../../docs/api.md"))
+}
+
+/// What a model that was made elsewhere must keep to be served
+#[utoipa::path(get, path = "/docs/model-contract.md", tag = "documents", responses(
+    (status = 200, description = "The contract", body = String, content_type = "text/markdown"),
+))]
+async fn contract() -> Markdown {
+    (MARKDOWN, include_str!("../../../docs/model-contract.md"))
+}
+
+#[derive(Template)]
+#[template(path = "docs/index.html")]
+struct DocsTemplate<'a> {
+    shell: Shell,
+    about: Vec<&'a str>,
+    limits: Vec<(&'a str, String)>,
+    groups: Vec<Group<'a>>,
+    schemas: Vec<Shape<'a>>,
+}
+
+/// The operations of one tag.
+struct Group<'a> {
+    name: &'a str,
+    about: &'a str,
+    operations: Vec<Operation<'a>>,
+}
+
+struct Operation<'a> {
+    method: String,
+    path: &'a str,
+    summary: &'a str,
+    about: &'a str,
+    /// What a key for it must open; none where no key is asked for.
+    scope: Option<&'a str>,
+    parameters: Vec<Line<'a>>,
+    /// Its media type, its type, and an example.
+    body: Option<(&'a str, Type, String)>,
+    answers: Vec<(&'a str, &'a str, Option<Type>)>,
+}
+
+/// An object's fields.
+struct Shape<'a> {
+    name: &'a str,
+    about: &'a str,
+    fields: Vec<Line<'a>>,
+}
+
+/// A parameter or a field.
+struct Line<'a> {
+    name: &'a str,
+    kind: Type,
+    required: bool,
+    about: &'a str,
+}
+
+/// A type in words, and the schema that explains it, if one does.
+struct Type {
+    words: String,
+    schema: Option<String>,
+}
+
+fn page(document: &Value) -> String {
+    let limits = document["x-limits"].as_object().into_iter().flatten();
+    let schemas = document["components"]["schemas"].as_object().into_iter().flatten();
+    let page = DocsTemplate {
+        shell: Shell::outside(),
+        about: text(&document["info"]["description"]).split("\n\n").collect(),
+        limits: limits.map(|(name, value)| (name.as_str(), value.to_string())).collect(),
+        groups: document["tags"].as_array().into_iter().flatten().map(|tag| group(document, tag)).collect(),
+        schemas: schemas.map(|(name, schema)| shape(document, name, schema)).collect(),
+    };
+    page.render().expect("writing to a String never fails; this is a bug")
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn group<'a>(document: &'a Value, tag: &'a Value) -> Group<'a> {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let all = paths.flat_map(|(path, item)| {
+        item.as_object().into_iter().flatten().map(move |(method, operation)| (path, method, operation))
+    });
+    let operations = all
+        .filter(|(_, _, operation)| operation["tags"][0] == tag["name"])
+        .map(|(path, method, operation)| self::operation(document, path, method, operation))
+        .collect();
+    Group { name: text(&tag["name"]), about: text(&tag["description"]), operations }
+}
+
+fn scope(operation: &Value) -> Option<&str> {
+    let mut ways = operation["security"].as_array().into_iter().flatten();
+    ways.find_map(|way| way["bearer"][0].as_str())
+}
+
+fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> {
+    let parameter = |parameter: &'a Value| Line {
+        name: text(&parameter["name"]),
+        kind: kind(&parameter["schema"]),
+        required: parameter["required"] == true,
+        about: text(&parameter["description"]),
+    };
+    let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
+    let answers = operation["responses"].as_object().into_iter().flatten();
+    Operation {
+        method: method.to_ascii_uppercase(),
+        path,
+        summary: text(&operation["summary"]),
+        about: text(&operation["description"]),
+        scope: scope(operation),
+        parameters: operation["parameters"].as_array().into_iter().flatten().map(parameter).collect(),
+        body: bodies.map(|(media, content)| body(document, media, &content["schema"])).next(),
+        answers: answers
+            .map(|(status, answer)| {
+                let content = answer["content"].as_object().and_then(|content| content.values().next());
+                let kind = content.map(|content| kind(&content["schema"]));
+                (status.as_str(), text(&answer["description"]), kind)
+            })
+            .collect(),
+    }
+}
+
+fn body<'a>(document: &Value, media: &'a str, schema: &Value) -> (&'a str, Type, String) {
+    let example = example(document, schema);
+    let json = serde_json::to_string_pretty(&example).expect("an example is JSON; this is a bug");
+    (media, kind(schema), if example.is_object() { json } else { String::new() })
+}
+
+fn shape<'a>(document: &'a Value, name: &'a str, schema: &'a Value) -> Shape<'a> {
+    let field = |(name, field): (&'a String, &'a Value), of: &'a Value| Line {
+        name,
+        kind: kind(field),
+        required: of["required"]
+            .as_array()
+            .is_some_and(|names| names.iter().any(|required| required == name)),
+        about: text(&field["description"]),
+    };
+    let parts = parts(document, schema);
+    let fields = parts.into_iter().flat_map(|part| {
+        part["properties"].as_object().into_iter().flatten().map(move |given| field(given, part))
+    });
+    Shape { name, about: text(&schema["description"]), fields: fields.collect() }
+}
+
+/// The objects that a schema is made of.
+fn parts<'a>(document: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+    if let Some(name) = reference(schema) {
+        return parts(document, &document["components"]["schemas"][name]);
+    }
+    match schema["allOf"].as_array() {
+        Some(all) => all.iter().flat_map(|one| parts(document, one)).collect(),
+        None => vec![schema],
+    }
+}
+
+fn reference(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.strip_prefix("#/components/schemas/")
+}
+
+fn kind(schema: &Value) -> Type {
+    if let Some(name) = reference(schema) {
+        return Type { words: name.to_owned(), schema: Some(name.to_owned()) };
+    }
+    let choices = [&schema["oneOf"], &schema["anyOf"]].into_iter().find_map(Value::as_array);
+    let (mut words, mut known) = (String::new(), None);
+    if let Some(choices) = choices {
+        for choice in choices {
+            let Type { words: one, schema } = kind(choice);
+            let or = if words.is_empty() { "" } else { " or " };
+            write!(words, "{or}{one}").expect("writing to a String never fails; this is a bug");
+            known = known.or(schema);
+        }
+        return Type { words, schema: known };
+    }
+    let named: Vec<&str> = match &schema["type"] {
+        Value::Array(types) => types.iter().map(text).collect(),
+        one => vec![text(one)],
+    };
+    for one in named {
+        let or = if words.is_empty() { "" } else { " or " };
+        if one == "array" {
+            let Type { words: item, schema } = kind(&schema["items"]);
+            write!(words, "{or}list of {item}").expect("writing to a String never fails; this is a bug");
+            known = schema;
+        } else {
+            write!(words, "{or}{one}").expect("writing to a String never fails; this is a bug");
+        }
+    }
+    Type { words, schema: known }
+}
+
+/// An example of what a schema describes, from the examples that stand at it and inside it.
+fn example(document: &Value, schema: &Value) -> Value {
+    if !schema["example"].is_null() {
+        return schema["example"].clone();
+    }
+    if !schema["examples"][0].is_null() {
+        return schema["examples"][0].clone();
+    }
+    if schema["type"] == "array" {
+        return Value::Array(vec![example(document, &schema["items"])]);
+    }
+    let mut object = Map::new();
+    for part in parts(document, schema) {
+        if !part["example"].is_null() {
+            return part["example"].clone();
+        }
+        for (name, field) in part["properties"].as_object().into_iter().flatten() {
+            let value = example(document, field);
+            if !value.is_null() {
+                object.insert(name.clone(), value);
+            }
+        }
+    }
+    if object.is_empty() { Value::Null } else { Value::Object(object) }
+}

@@ -1,0 +1,181 @@
+//! `/evaluation/segments`: how methods do for parts of the outfits, by any feature's values.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::{
+    Tab,
+    choice::{Choice, ChoiceQuery, kind},
+    lack,
+    numbers::{Drawn, Numbers},
+    written,
+};
+use crate::{
+    domain::{Method, Schema},
+    drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
+    service::evaluation::{Figures, LEAST_SLOTS, Metric, Segment, Summary},
+    web::{
+        http::{AppState, Finding, Problem},
+        pages::{
+            form::PageQuery,
+            shell::{Page, Shell},
+            visitor::Analyst,
+        },
+    },
+};
+
+/// Groups of fewer slots are marked: a recall's standard error is above two points there.
+const SMALL: u64 = 400;
+
+#[derive(Template)]
+#[template(path = "evaluation/segments.html")]
+struct SegmentsPage {
+    shell: Shell,
+    tab: Tab,
+    release: String,
+    choice: Choice,
+    features: Vec<FeatureChoice>,
+    /// The figure and the feature in words.
+    heading: String,
+    drawn: Option<Drawn>,
+    small: u64,
+    least: u64,
+}
+
+struct FeatureChoice {
+    name: String,
+    label: String,
+    chosen: bool,
+}
+
+pub(super) async fn page(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+    PageQuery(query): PageQuery<ChoiceQuery>,
+) -> Result<Html<String>, Problem> {
+    let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Segments);
+    let Some(live) = state.releases.current() else { return lack::no_release(shell, tab) };
+    let figures = match live.evaluation.figures().await {
+        Ok(figures) => figures,
+        Err(found) => return lack::page(shell, tab, &found),
+    };
+    let choice = Choice::new(&query, &figures)?;
+    let by = feature(&query, &figures)?;
+    let schema = live.serving.release().schema();
+    let features = figures.features().into_iter().map(|name| FeatureChoice {
+        name: name.to_owned(),
+        label: label(name, schema),
+        chosen: by == Some(name),
+    });
+    let page = SegmentsPage {
+        tab,
+        release: live.name().to_owned(),
+        features: features.collect(),
+        heading: by.map_or_else(String::new, |by| heading(choice.metric, &label(by, schema))),
+        drawn: by.map(|by| draw(by, &label(by, schema), &choice, &figures)),
+        choice,
+        small: SMALL,
+        least: LEAST_SLOTS,
+        shell,
+    };
+    Ok(Html(page.render()?))
+}
+
+/// The first one if none is named.
+fn feature<'a>(query: &ChoiceQuery, figures: &'a Figures) -> Result<Option<&'a str>, Problem> {
+    let features = figures.features();
+    let Some(by) = &query.by else {
+        return Ok(features.first().copied());
+    };
+    let found = features.iter().find(|feature| *feature == by).copied();
+    let detail = || format!("there are no segments by {by:?}; there are by {}", features.join(", "));
+    found.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("by", detail())]))
+}
+
+fn label(feature: &str, schema: &Schema) -> String {
+    match feature {
+        "customer" => "customer seen in training or not".to_owned(),
+        "articles" => "number of articles".to_owned(),
+        "type" => "type of the missing article".to_owned(),
+        name => schema.feature(name).map_or_else(|| name.to_owned(), |feature| feature.label.clone()),
+    }
+}
+
+/// `Recall@1 by age`
+fn heading(metric: Metric, label: &str) -> String {
+    let name = metric.label();
+    let (first, rest) = name.split_at(1);
+    format!("{}{rest} by {label}", first.to_uppercase())
+}
+
+fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
+    let metric = choice.metric;
+    let groups = groups(by, &choice.chosen, figures);
+    let dot = |summary: &Summary| {
+        let figure = summary.scores.of(metric);
+        // 95 of 100 intervals so made hold the true figure.
+        let reach = 1.96 * figure.standard_error.unwrap_or(0.0);
+        Whisker { at: figure.mean, low: figure.mean - reach, high: figure.mean + reach }
+    };
+    let note = |slots: u64| {
+        let few = if slots < SMALL { ", few" } else { "" };
+        format!("{} slots{few}", written::count(slots))
+    };
+    let rows: Vec<WhiskerRow> = groups
+        .iter()
+        .map(|(value, slots, summaries)| WhiskerRow {
+            name: (*value).to_owned(),
+            note: note(*slots),
+            dots: summaries.iter().map(|summary| summary.as_ref().map(dot)).collect(),
+        })
+        .collect();
+    let ends = rows.iter().flat_map(|row| row.dots.iter().flatten()).flat_map(|dot| [dot.low, dot.high]);
+    let svg = whiskers(&Whiskers {
+        title: &heading(metric, label),
+        about: "A dot for each method's figure, with the interval in which it lies in 95 of 100 such samples.",
+        x: (metric.label(), Scale::around(ends), written::on_axis(metric)),
+        kinds: choice.chosen.iter().map(|method| kind(*method)).collect(),
+        rows,
+    });
+    let cell = |summary: &Option<Summary>| {
+        summary.as_ref().map_or_else(String::new, |summary| {
+            let figure = summary.scores.of(metric);
+            format!("{} {}", written::figure(metric, figure.mean), written::error(metric, figure))
+        })
+    };
+    let unit = if metric.is_share() { " in percent" } else { "" };
+    let columns = [label.to_owned(), "slots".to_owned()];
+    let numbers = Numbers {
+        caption: format!("{}{unit}, ± standard error over outfits", metric.label()),
+        columns: columns.into_iter().chain(choice.chosen.iter().map(Method::to_string)).collect(),
+        rows: groups
+            .iter()
+            .map(|(value, slots, summaries)| {
+                let cells = std::iter::once(written::count(*slots)).chain(summaries.iter().map(cell));
+                ((*value).to_owned(), cells.collect())
+            })
+            .collect(),
+    };
+    Drawn { svg, numbers }
+}
+
+/// A value, its slots, and what each method does there.
+type Group<'a> = (&'a str, u64, Vec<Option<Summary>>);
+
+fn groups<'a>(by: &str, methods: &[Method], figures: &'a Figures) -> Vec<Group<'a>> {
+    let of = |method: &Method| -> &'a [Segment] { figures.of(*method).map_or(&[], |found| &found.segments) };
+    let mut values: Vec<(&str, u64)> = Vec::new();
+    for segment in methods.iter().flat_map(of).filter(|segment| segment.by == by) {
+        if !values.iter().any(|(value, _)| *value == segment.value) {
+            values.push((&segment.value, segment.summary.slots));
+        }
+    }
+    let summary = |method: &Method, value: &str| {
+        let found = of(method).iter().find(|segment| segment.by == by && segment.value == value);
+        found.map(|segment| segment.summary)
+    };
+    let group = |(value, slots): (&'a str, u64)| {
+        (value, slots, methods.iter().map(|method| summary(method, value)).collect())
+    };
+    values.into_iter().map(group).collect()
+}

@@ -1,0 +1,100 @@
+//! Numbers and moments as pages write them.
+
+use crate::{domain::Timestamp, util::calendar};
+
+/// `0.4 %`: small ones with as many digits as say something.
+pub(super) fn percent(share: f64) -> String {
+    let hundredths = 100.0 * share;
+    if hundredths > 0.0 && hundredths < 0.001 {
+        return "<0.001 %".into();
+    }
+    let digits = match hundredths {
+        large if large >= 10.0 => 0,
+        small if small >= 1.0 => 1,
+        smaller if smaller >= 0.1 => 2,
+        _ => 3,
+    };
+    format!("{hundredths:.digits$} %")
+}
+
+pub(super) fn times(factor: f64) -> String {
+    if factor >= 10.0 { format!("×{factor:.0}") } else { format!("×{factor:.2}") }
+}
+
+/// To the minute, in UTC, which the page says once.
+pub(super) fn moment(at: Timestamp) -> String {
+    let written = calendar::moment(at.millis().div_euclid(60_000) * 60, 1, false);
+    // Seconds are nought by then.
+    written.strip_suffix(":00").unwrap_or(&written).replace('T', " ")
+}
+
+/// `546,432`
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut written = String::new();
+    for (place, digit) in digits.char_indices() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            written.push(',');
+        }
+        written.push(digit);
+    }
+    written
+}
+
+/// A count that was measured as a float.
+pub(super) fn whole(number: f64) -> String {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "counts are small and not negative"
+    )]
+    count(number.round() as u64)
+}
+
+/// Seconds in the two largest units that they fill: `3 h 12 min`.
+pub(super) fn duration(seconds: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a service's life")]
+    let seconds = seconds as u64;
+    let (days, hours, minutes) = (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60);
+    match (days, hours, minutes) {
+        (0, 0, 0) => format!("{seconds} s"),
+        (0, 0, _) => format!("{minutes} min {} s", seconds % 60),
+        (0, ..) => format!("{hours} h {minutes} min"),
+        _ => format!("{days} d {hours} h"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_the_digits_that_say_something() {
+        assert_eq!([0.43, 0.043, 0.0043, 0.00043].map(percent), ["43 %", "4.3 %", "0.43 %", "0.043 %"]);
+        assert_eq!([4e-6, 0.0].map(percent), ["<0.001 %", "0.000 %"]);
+        assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
+    }
+
+    #[test]
+    fn moments_are_written_to_the_minute() {
+        assert_eq!(moment(Timestamp::from_millis(1_795_268_096_900)), "2026-11-21 13:34");
+        assert_eq!(moment(Timestamp::from_millis(0)), "1970-01-01 00:00");
+    }
+
+    #[test]
+    fn durations_have_two_units() {
+        for (seconds, written) in
+            [(7.9, "7 s"), (60.0, "1 min 0 s"), (11_520.0, "3 h 12 min"), (200_000.0, "2 d 7 h")]
+        {
+            assert_eq!(duration(seconds), written);
+        }
+        assert_eq!(whole(1_499.6), "1,500");
+    }
+
+    #[test]
+    fn thousands_stand_apart() {
+        for (number, written) in [(0, "0"), (999, "999"), (1_500, "1,500"), (12_345_678, "12,345,678")] {
+            assert_eq!(count(number), written);
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The pages for people: what a stylist, an analyst and an admin see of the service.
+//!
+//! Each page is a private template struct with its handler, in the module of its name; its template mirrors the
+//! URL. All of a view's state is in its address, so that every view is a link and works without a script; htmx only
+//! spares the reader the whole page's loading. Pages are made of what `completion`, `offer` and `store` say, as the
+//! JSON endpoints are; they are no part of `/openapi.json`.
+
+mod access;
+mod article_view;
+pub(crate) mod assets;
+mod csv;
+pub(crate) mod docs;
+mod evaluation;
+mod figures;
+mod form;
+mod operations;
+mod personas;
+pub(crate) mod pictures;
+pub(crate) mod problem;
+mod profile;
+mod shell;
+mod side_by_side;
+mod sign_in;
+mod studio;
+mod visitor;
+
+use axum::{
+    Router,
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+
+use crate::web::http::{AppState, Problem};
+use shell::Page;
+use visitor::Guest;
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/", get(home))
+        .merge(access::router())
+        .merge(assets::router())
+        .merge(operations::router())
+        .merge(side_by_side::router())
+        .merge(sign_in::router())
+        .merge(evaluation::router())
+        .merge(personas::router())
+        .merge(studio::router())
+}
+
+/// There is no page of its own: whoever is signed in begins in the studio.
+async fn home(Guest(visitor): Guest) -> Result<Response, Problem> {
+    let path = if visitor.is_some() { Page::Studio.path() } else { "/sign-in" };
+    Ok(Redirect::to(path).into_response())
+}

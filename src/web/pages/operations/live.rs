@@ -1,0 +1,135 @@
+//! How the service does at this moment, and since it began.
+
+use std::time::SystemTime;
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::{
+    Tab,
+    rows::{MethodRow, RouteRow, method_rows, route_rows},
+    spark::{Spark, sparks},
+};
+use crate::{
+    domain::Timestamp,
+    service::live_release::LiveRelease,
+    util::calendar,
+    web::{
+        http::{AppState, Problem, metrics::Reading},
+        pages::{
+            figures,
+            shell::{Page, Shell},
+            visitor::Admin,
+        },
+    },
+};
+
+#[derive(Template)]
+#[template(path = "operations.html")]
+struct LivePage {
+    shell: Shell,
+    tab: Tab,
+    /// The time of day, in UTC.
+    at: String,
+    release: Option<String>,
+    figures: Vec<(&'static str, String)>,
+    sparks: Vec<Spark>,
+    methods: Vec<MethodRow>,
+    routes: Vec<RouteRow>,
+    /// How many routes are left out.
+    others: usize,
+    runs: Vec<(&'static str, String)>,
+}
+
+/// The whole of it, which a script asks for again and again and takes the live part of.
+pub(super) async fn page(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    let (reading, live) = (state.metrics.read(), state.releases.current());
+    let now = SystemTime::now();
+    let (routes, others) = route_rows(&reading);
+    let page = LivePage {
+        shell: visitor.shell(Page::Operations),
+        tab: Tab::Live,
+        at: time_of_day(now),
+        release: live.as_ref().map(|live| live.name().to_owned()),
+        figures: totals(&state, &reading, live.as_deref()).await?,
+        sparks: sparks(&state.metrics.moments()),
+        methods: live.as_ref().map(|live| method_rows(&reading, live)).unwrap_or_default(),
+        routes,
+        others,
+        runs: runs(&state, &reading, live.as_deref(), now.into()),
+    };
+    Ok(Html(page.render()?))
+}
+
+fn time_of_day(now: SystemTime) -> String {
+    let now = calendar::rfc3339(now);
+    let (_, time) = now.split_once('T').expect("a moment has a time of day; this is a bug");
+    time.trim_end_matches('Z').to_owned()
+}
+
+async fn totals(
+    state: &AppState,
+    reading: &Reading,
+    live: Option<&LiveRelease>,
+) -> Result<Vec<(&'static str, String)>, Problem> {
+    let store = &state.store;
+    let (articles, customers, outfits) = (store.articles(), store.customers(), store.outfits());
+    let (articles, customers, outfits) =
+        tokio::try_join!(articles.count(), customers.count(), outfits.count())?;
+    let mut answers = 0.0;
+    let mut errors = 0.0;
+    for (labels, spread) in reading.spreads("atelier_http_request_duration_seconds") {
+        answers += spread.count;
+        if labels["status"].starts_with('5') {
+            errors += spread.count;
+        }
+    }
+    let mut figures = vec![
+        ("articles", figures::count(articles)),
+        ("customers", figures::count(customers)),
+        ("outfits", figures::count(outfits)),
+        ("answers", figures::whole(answers)),
+        ("errors (5xx)", figures::whole(errors)),
+    ];
+    if let Some(live) = live {
+        let unknown = figures::count(live.catalogue.unknown_count() as u64);
+        figures.insert(1, ("articles unknown to the release", unknown));
+    }
+    Ok(figures)
+}
+
+/// What runs, and what it costs. Where the system does not tell a thing it is left out.
+fn runs(
+    state: &AppState,
+    reading: &Reading,
+    live: Option<&LiveRelease>,
+    now: Timestamp,
+) -> Vec<(&'static str, String)> {
+    let mut runs = vec![
+        ("Atelier", env!("CARGO_PKG_VERSION").to_owned()),
+        ("Database", state.store.kind().to_owned()),
+        ("ONNX Runtime", state.releases.engine().onnx_runtime().to_owned()),
+    ];
+    if let Some(live) = live {
+        let device = live.serving.device();
+        let note = live.serving.device_note();
+        runs.push(("Device", note.map_or_else(|| device.to_string(), |note| format!("{device} ({note})"))));
+    }
+    let keys =
+        if state.access.requires_key() { "needed" } else { "not needed on this machine's own address" };
+    runs.push(("API keys", keys.to_owned()));
+    if let Some(began) = reading.value("process_start_time_seconds") {
+        #[expect(clippy::cast_precision_loss, reason = "a date")]
+        runs.push(("Runs for", figures::duration((now.millis() as f64 / 1000.0 - began).max(0.0))));
+    }
+    if let Some(bytes) = reading.value("process_resident_memory_bytes") {
+        runs.push(("Memory", format!("{} MB", figures::whole(bytes / 1e6))));
+    }
+    if let Some(seconds) = reading.value("process_cpu_seconds_total") {
+        runs.push(("Processor time", figures::duration(seconds)));
+    }
+    runs
+}

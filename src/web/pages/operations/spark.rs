@@ -1,0 +1,113 @@
+//! The last quarter of an hour as small curves.
+
+use std::fmt::Write;
+
+use super::rows::milliseconds;
+use crate::web::{
+    http::metrics::{Estimate, Moment},
+    pages::figures,
+};
+
+/// The drawing's own size; it is stretched to its place.
+const WIDTH: f64 = 360.0;
+const HEIGHT: f64 = 56.0;
+/// As many moments as a quarter of an hour has.
+const MOMENTS: usize = 180;
+
+/// One curve with what it says.
+pub(super) struct Spark {
+    /// In the page's address space, for the drawing's title.
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    pub(super) now: String,
+    pub(super) most: String,
+    pub(super) path: String,
+}
+
+/// None of them before the first moment is over.
+pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
+    let Some(last) = moments.last() else { return Vec::new() };
+    let seconds = |estimate: Estimate| match estimate {
+        Estimate::About(seconds) | Estimate::Above(seconds) => seconds,
+    };
+    let rates: Vec<Option<f64>> = moments.iter().map(|moment| Some(moment.rate)).collect();
+    let slow: Vec<Option<f64>> = moments.iter().map(|moment| moment.slow.map(seconds)).collect();
+    let waiting: Vec<Option<f64>> = moments.iter().map(|moment| Some(moment.waiting)).collect();
+    let slowest = moments.iter().filter_map(|moment| moment.slow);
+    let slowest = slowest.max_by(|one, other| seconds(*one).total_cmp(&seconds(*other)));
+    vec![
+        Spark {
+            id: "spark-rate",
+            title: "Answers a second",
+            now: format!("{:.1}", last.rate),
+            most: format!("{:.1}", most(&rates)),
+            path: path(&rates),
+        },
+        Spark {
+            id: "spark-slow",
+            title: "95 of 100 within, ms",
+            now: milliseconds(last.slow),
+            most: milliseconds(slowest),
+            path: path(&slow),
+        },
+        Spark {
+            id: "spark-waiting",
+            title: "Waiting for a model",
+            now: figures::whole(last.waiting),
+            most: figures::whole(most(&waiting)),
+            path: path(&waiting),
+        },
+    ]
+}
+
+fn most(values: &[Option<f64>]) -> f64 {
+    values.iter().flatten().copied().fold(0.0, f64::max)
+}
+
+/// The newest at the right edge; where nothing is known the curve is open.
+fn path(values: &[Option<f64>]) -> String {
+    let top = most(values);
+    let mut path = String::new();
+    let mut drawing = false;
+    for (place, value) in values.iter().enumerate() {
+        let Some(value) = value else {
+            drawing = false;
+            continue;
+        };
+        #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
+        let x = WIDTH - (values.len() - 1 - place) as f64 * WIDTH / (MOMENTS - 1) as f64;
+        let y = if top > 0.0 { HEIGHT - 2.0 - value / top * (HEIGHT - 4.0) } else { HEIGHT - 2.0 };
+        // A moment by itself is a dot.
+        let step = if drawing { "L" } else { "M" };
+        let dot = if drawing { "" } else { "h.1" };
+        write!(path, "{step}{x:.1} {y:.1}{dot}").expect("writing to a String never fails; this is a bug");
+        drawing = true;
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_curve_ends_at_the_right_and_is_open_where_nothing_is_known() {
+        assert_eq!(path(&[Some(0.0), Some(2.0)]), "M358.0 54.0h.1L360.0 2.0");
+        assert_eq!(path(&[Some(1.0), None, Some(1.0)]), "M356.0 2.0h.1M360.0 2.0h.1");
+        assert_eq!(path(&[Some(0.0)]), "M360.0 54.0h.1", "nothing at all lies on the ground");
+    }
+
+    #[test]
+    fn curves_say_what_they_show() {
+        let moment = |rate, slow| Moment { rate, slow, waiting: 3.0 };
+        assert!(sparks(&[]).is_empty());
+        let [rate, slow, waiting] =
+            &sparks(&[moment(4.0, Some(Estimate::Above(10.0))), moment(1.0, None)])[..]
+        else {
+            panic!("three curves")
+        };
+        assert_eq!((rate.now.as_str(), rate.most.as_str()), ("1.0", "4.0"));
+        assert_eq!((slow.now.as_str(), slow.most.as_str()), ("–", "> 10,000"));
+        assert_eq!(waiting.now, "3");
+    }
+}

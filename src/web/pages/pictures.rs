@@ -1,0 +1,116 @@
+//! `/pictures/{type}.svg`: drawn garments, and where an article's picture is.
+
+use std::borrow::Cow;
+
+use axum::{
+    Router,
+    http::header,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use serde::Deserialize;
+
+use crate::web::http::{
+    AppState, Kind, Problem,
+    extract::{Path, PathParameter, Query},
+};
+use crate::{
+    domain::Article,
+    drawing::garments::{self, Look},
+};
+
+pub(crate) fn router() -> Router<AppState> {
+    Router::new().route("/pictures/{file}", get(picture))
+}
+
+/// The article's own photo where the shop has one, else where it is drawn.
+pub(crate) fn path_of(article: &Article) -> String {
+    if let Some(photo) = article.words("image").find(|image| image.starts_with("https://")) {
+        return photo.to_owned();
+    }
+    let mut path = String::from("/pictures/");
+    // The form's way of writing is the path's but for spaces.
+    let kind: Cow<'_, str> = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
+    path.push_str(&kind.replace('+', "%20"));
+    path.push_str(".svg");
+    let mut separator = '?';
+    for name in ["colour", "pattern", "material", "gender"] {
+        if let Some(word) = article.words(name).next() {
+            let word: Cow<'_, str> = form_urlencoded::byte_serialize(word.as_bytes()).collect();
+            path.extend([&separator.to_string(), name, "=", &word]);
+            separator = '&';
+        }
+    }
+    path
+}
+
+/// A garment in the words of a query. All of them are free: what nobody drew for is left plain.
+#[derive(Debug, Deserialize)]
+struct Words {
+    #[serde(default)]
+    colour: String,
+    #[serde(default)]
+    pattern: String,
+    #[serde(default)]
+    material: String,
+    #[serde(default)]
+    gender: String,
+}
+
+#[derive(Debug)]
+struct File(String);
+
+impl PathParameter for File {
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+async fn picture(Path(File(file)): Path<File>, Query(words): Query<Words>) -> Result<Response, Problem> {
+    let Some(kind) = file.strip_suffix(".svg") else {
+        let detail =
+            format!("nothing is at /pictures/{file}; pictures are called after a type, as coat.svg is");
+        return Err(Problem::new(Kind::NotFound, detail));
+    };
+    let Words { colour, pattern, material, gender } = &words;
+    let svg = garments::garment(&Look { kind, colour, pattern, material, gender });
+    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "public, max-age=86400")];
+    Ok((headers, svg).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ArticleId;
+    use serde_json::{Value, json};
+
+    fn path(kind: &str, attributes: Value) -> String {
+        let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
+        path_of(&Article::new(ArticleId::new("a-1").unwrap(), kind, attributes).unwrap())
+    }
+
+    #[test]
+    fn a_shops_own_photo_comes_first() {
+        let photo = "https://shop.example/1.jpg";
+        assert_eq!(path("coat", json!({"image": photo, "colour": "red"})), photo);
+        assert_eq!(
+            path("coat", json!({"image": "javascript:1", "colour": "red"})),
+            "/pictures/coat.svg?colour=red"
+        );
+        assert_eq!(path("coat", json!({"image": 7})), "/pictures/coat.svg");
+    }
+
+    #[test]
+    fn a_path_says_what_is_known_and_no_more() {
+        let all = json!({"price": 7, "gender": "men", "material": ["wool", "silk"], "colour": "light-blue",
+            "pattern": "plain"});
+        assert_eq!(
+            path("trench-coat", all),
+            "/pictures/trench-coat.svg?colour=light-blue&pattern=plain&material=wool&gender=men"
+        );
+        assert_eq!(
+            path("Ärmel / lang+?", json!({"colour": "a&b"})),
+            "/pictures/%C3%84rmel%20%2F%20lang%2B%3F.svg?colour=a%26b"
+        );
+    }
+}

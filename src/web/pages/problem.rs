@@ -1,0 +1,130 @@
+//! Gives each problem its body: JSON (RFC 9457) for programs, a page for browsers. Also the page that explains every
+//! kind of problem.
+
+use std::time::Duration;
+
+use askama::Template;
+use axum::{
+    extract::Request,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{Html, IntoResponse, Response},
+};
+use utoipa_axum::routes;
+
+use crate::web::http::routes::Routes;
+use crate::web::http::{
+    Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
+    problem::{Told, status},
+};
+use crate::web::pages::shell::{Frame, Shell};
+
+#[derive(Template)]
+#[template(path = "problem.html")]
+struct ProblemPage<'a> {
+    shell: Shell,
+    kind: Kind,
+    detail: &'a str,
+    findings: &'a [Finding],
+    request_id: &'a str,
+}
+
+/// Who would read a problem, if there is one.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    wants_page: bool,
+    frame: Frame,
+    id: RequestId,
+}
+
+impl Reader {
+    pub(crate) fn new(request: &mut Request) -> Self {
+        let wants_page = wants_page(request.headers());
+        let frame = Frame::default();
+        request.extensions_mut().insert(frame.clone());
+        let id =
+            request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
+        Self { wants_page, frame, id }
+    }
+
+    /// Gives a problem its body.
+    pub(crate) fn render(self, mut response: Response) -> Response {
+        let Some(told) = response.extensions_mut().remove::<Told>() else { return response };
+        let Self { wants_page, frame, id } = self;
+        let (kind, retry_after) = (told.kind, told.retry_after);
+        let mut rendered = if wants_page {
+            let (detail, findings) = (&*told.detail, &told.findings[..]);
+            page(&ProblemPage { shell: frame.shell(), kind, detail, findings, request_id: id.as_str() })
+        } else {
+            let body = ProblemBody::new(told, &id);
+            let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
+            ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
+        };
+        *rendered.status_mut() = status(kind);
+        // Allow of a 405 and the like were set where the problem arose.
+        for (name, value) in response.headers() {
+            if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
+                rendered.headers_mut().append(name, value.clone());
+            }
+        }
+        rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+        if let Some(wait) = retry_after {
+            rendered.headers_mut().insert(header::RETRY_AFTER, whole_seconds(wait).into());
+        }
+        rendered
+    }
+}
+
+/// Rounded up, so that nobody comes back too early.
+fn whole_seconds(wait: Duration) -> u64 {
+    wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
+}
+
+/// Browsers name text/html in Accept; programs that take anything get JSON.
+fn wants_page(headers: &HeaderMap) -> bool {
+    headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .any(|value| value.contains("text/html"))
+}
+
+fn page(template: &impl Template) -> Response {
+    match template.render() {
+        Ok(html) => Html(html).into_response(),
+        Err(error) => {
+            tracing::error!(%error, "the problem page cannot be rendered");
+            StatusCode::INTERNAL_SERVER_ERROR.into_response()
+        }
+    }
+}
+
+#[derive(Template)]
+#[template(path = "docs/problems.html")]
+struct ProblemsPage {
+    shell: Shell,
+    kinds: &'static [Kind],
+}
+
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(problems))
+}
+
+/// What can go wrong with a request, as a page
+#[utoipa::path(get, path = "/docs/problems", tag = "documents", responses(
+    (status = 200, description = "The page", body = String, content_type = "text/html"),
+))]
+async fn problems() -> Result<Html<String>, Problem> {
+    Ok(Html(ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_rounded_up() {
+        assert_eq!(whole_seconds(Duration::from_millis(1)), 1);
+        assert_eq!(whole_seconds(Duration::from_secs(2)), 2);
+        assert_eq!(whole_seconds(Duration::from_millis(2001)), 3);
+    }
+}

@@ -1,0 +1,109 @@
+//! The frame around every page: its navigation, and who is signed in.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::domain::Role;
+
+/// The pages that the head of each page leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Page {
+    Studio,
+    SideBySide,
+    Evaluation,
+    Personas,
+    Operations,
+    Access,
+}
+
+impl Page {
+    const ALL: [Self; 6] =
+        [Self::Studio, Self::SideBySide, Self::Evaluation, Self::Personas, Self::Operations, Self::Access];
+
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Studio => "/studio",
+            Self::SideBySide => "/side-by-side",
+            Self::Evaluation => "/evaluation",
+            Self::Personas => "/personas",
+            Self::Operations => "/operations",
+            Self::Access => "/access",
+        }
+    }
+
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Studio => "Studio",
+            Self::SideBySide => "Side by side",
+            Self::Evaluation => "Evaluation",
+            Self::Personas => "Personas",
+            Self::Operations => "Operations",
+            Self::Access => "Access",
+        }
+    }
+
+    /// Whether it is the one that the frame is around.
+    pub(crate) fn is_shown(self, shell: &Shell) -> bool {
+        shell.page == Some(self)
+    }
+
+    /// Whoever may see it.
+    fn role(self) -> Role {
+        match self {
+            Self::Studio | Self::Personas => Role::Stylist,
+            Self::SideBySide | Self::Evaluation => Role::Analyst,
+            Self::Operations | Self::Access => Role::Admin,
+        }
+    }
+}
+
+/// The frame around a page: what `layout.html` needs. Every page's struct has one as its field `shell`.
+#[derive(Debug, Clone)]
+pub(crate) struct Shell {
+    page: Option<Page>,
+    pub(crate) signed_in: Option<SignedIn>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct SignedIn {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// What each form of the page carries in its field `csrf`.
+    pub(crate) csrf: String,
+}
+
+/// Who a request turned out to be of, for the page of a problem that it ends in: in the request's extensions, empty
+/// until `visitor` has looked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Frame(Arc<OnceLock<Shell>>);
+
+impl Frame {
+    pub(super) fn set(&self, signed_in: SignedIn) {
+        // A second look at the same request has the same result.
+        let _ = self.0.set(Shell { page: None, signed_in: Some(signed_in) });
+    }
+
+    pub(crate) fn shell(&self) -> Shell {
+        self.0.get().cloned().unwrap_or_else(Shell::outside)
+    }
+}
+
+impl Shell {
+    /// For whoever is not signed in, or not known to be.
+    pub(crate) fn outside() -> Self {
+        Self { page: None, signed_in: None }
+    }
+
+    pub(super) fn signed_in(page: Option<Page>, signed_in: SignedIn) -> Self {
+        Self { page, signed_in: Some(signed_in) }
+    }
+
+    /// The pages that this person may see.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = Page> {
+        let role = self.signed_in.as_ref().map(|signed_in| signed_in.role);
+        Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.role()))
+    }
+
+    pub(crate) fn csrf(&self) -> &str {
+        self.signed_in.as_ref().map_or("", |signed_in| &signed_in.csrf)
+    }
+}

@@ -1,0 +1,204 @@
+//! What is compared, as the page's address says it.
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+
+use crate::{
+    domain::{ArticleId, CustomerId, Method, UnknownMethod},
+    web::{
+        http::{Finding, Problem},
+        pages::form::{each_parameter, too_long},
+    },
+};
+
+/// Rows where the address does not say.
+const DEFAULT_K: usize = 10;
+const MOST_K: usize = 50;
+/// The paper's own five.
+const PAPERS: [Method; 5] = [Method::None, Method::C, Method::Np, Method::Gs, Method::Gsu];
+/// Columns that can still be read.
+const MOST_COLUMNS: usize = 10;
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct View {
+    /// More than one: a column each, of one method.
+    pub(super) customers: Vec<CustomerId>,
+    pub(super) slots: Vec<Option<ArticleId>>,
+    pub(super) methods: Vec<Method>,
+    /// What the stylist put into the blank.
+    pub(super) truth: Option<ArticleId>,
+    pub(super) k: Option<usize>,
+    /// The only type that may fill the blank.
+    pub(super) kind: Option<String>,
+    /// What the customer never wears is left out.
+    pub(super) no_gos: bool,
+    /// An article that is followed through the columns.
+    pub(super) mark: Option<ArticleId>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for View {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl View {
+    pub(super) fn parse(query: &str) -> Result<Self, Problem> {
+        let mut view = Self::default();
+        let mut wrong = each_parameter(query, |name, value| view.take(name, value));
+        wrong.extend(too_long(&view.slots));
+        let blanks = view.slots.iter().filter(|slot| slot.is_none()).count();
+        if blanks > 1 {
+            wrong
+                .push(Finding::parameter("slot", format!("one blank is compared at a time, found {blanks}")));
+        }
+        for (name, found) in [("method", view.methods.len()), ("customer", view.customers.len())] {
+            if found > MOST_COLUMNS {
+                let detail =
+                    format!("at most {MOST_COLUMNS} columns can be read side by side, found {found}");
+                wrong.push(Finding::parameter(name, detail));
+            }
+        }
+        if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
+    }
+
+    /// An empty field is none; the same customer or method twice is once.
+    fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let article = || (!value.is_empty()).then(|| ArticleId::new(value)).transpose();
+        let article = || article().map_err(|error| error.to_string());
+        match name {
+            "slot" => self.slots.push(article()?),
+            "customer" => self.add(value)?,
+            // Typed by hand, several stand in one field.
+            "customers" => value.split([',', ' ']).try_for_each(|id| self.add(id))?,
+            "method" | "k" if value.is_empty() => {}
+            "method" => {
+                let method = value.parse().map_err(|error: UnknownMethod| error.to_string())?;
+                if !self.methods.contains(&method) {
+                    self.methods.push(method);
+                }
+            }
+            "truth" => self.truth = article()?,
+            "mark" => self.mark = article()?,
+            "type" => self.kind = (!value.is_empty()).then(|| value.to_owned()),
+            "no_gos" => self.no_gos = value == "on",
+            "k" => {
+                let k: usize =
+                    value.parse().map_err(|_| format!("this is a whole number, found {value:?}"))?;
+                self.k = Some(k.clamp(1, MOST_K));
+            }
+            _ => return Err("this page has no such parameter".into()),
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, customer: &str) -> Result<(), String> {
+        if !customer.is_empty() {
+            let id = CustomerId::new(customer).map_err(|error| error.to_string())?;
+            if !self.customers.contains(&id) {
+                self.customers.push(id);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut pairs: Vec<(&'static str, String)> = Vec::new();
+        pairs.extend(self.customers.iter().map(|id| ("customer", id.to_string())));
+        pairs.extend(
+            self.slots
+                .iter()
+                .map(|slot| ("slot", slot.as_ref().map(ToString::to_string).unwrap_or_default())),
+        );
+        pairs.extend(self.truth.iter().map(|id| ("truth", id.to_string())));
+        pairs.extend(self.methods.iter().map(|method| ("method", method.to_string())));
+        pairs.extend(self.kind.iter().map(|kind| ("type", kind.clone())));
+        pairs.extend(self.no_gos.then(|| ("no_gos", "on".to_owned())));
+        pairs.extend(self.k.map(|k| ("k", k.to_string())));
+        pairs.extend(self.mark.iter().map(|id| ("mark", id.to_string())));
+        pairs
+    }
+
+    /// What a form that says these itself carries along.
+    pub(super) fn besides(&self, own: &[&str]) -> Vec<(&'static str, String)> {
+        self.pairs().into_iter().filter(|(name, _)| !own.contains(name)).collect()
+    }
+
+    pub(super) fn query(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(self.pairs()).finish()
+    }
+
+    pub(super) fn href(&self) -> String {
+        format!("/side-by-side?{}", self.query())
+    }
+
+    /// With an article of a stored outfit taken out, which is then the true one.
+    pub(super) fn blanked(&self, articles: &[ArticleId], slot: usize) -> Self {
+        let mut slots: Vec<_> = articles.iter().cloned().map(Some).collect();
+        let truth = slots[slot].take();
+        Self { slots, truth, mark: None, kind: None, ..self.clone() }
+    }
+
+    /// With this article followed, or no longer.
+    pub(super) fn marking(&self, article: &ArticleId) -> Self {
+        let mark = (self.mark.as_ref() != Some(article)).then(|| article.clone());
+        Self { mark, ..self.clone() }
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.k.unwrap_or(DEFAULT_K)
+    }
+
+    pub(super) fn is_of_customers(&self) -> bool {
+        self.customers.len() > 1
+    }
+
+    /// The columns' methods: those that were chosen, else the paper's, as far as the release has them.
+    pub(super) fn methods(&self, has: impl Fn(Method) -> bool, default: Method) -> Vec<Method> {
+        match &self.methods[..] {
+            // The methods of a comparison that was of methods before say nothing of which one is meant now.
+            [only] => vec![*only],
+            _ if self.is_of_customers() => vec![default],
+            [] => PAPERS.into_iter().filter(|one| has(*one)).collect(),
+            chosen => chosen.to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_what_is_compared() {
+        let query =
+            "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&no_gos=on&k=20&mark=a-3";
+        let view = View::parse(query).unwrap();
+        assert_eq!(view.query(), query);
+        assert_eq!(view.methods(|_| true, Method::Gsu), [Method::None, Method::Gsu]);
+        let two = View::parse("customers=c-1,+c-2&customer=c-1&method=none&method=c").unwrap();
+        assert_eq!((two.customers.len(), two.methods(|_| true, Method::Gsu)), (2, vec![Method::Gsu]));
+        let several = View::parse("customer=c-1, 2").unwrap();
+        assert_eq!(several.customers[0].as_str(), "c-1, 2", "an id may hold a comma");
+        let papers = View::default().methods(|method| method != Method::C, Method::Gsu);
+        assert_eq!(papers, [Method::None, Method::Np, Method::Gs, Method::Gsu]);
+        let ids = ["a", "b"].map(|id| ArticleId::new(id).unwrap());
+        assert_eq!(View::default().blanked(&ids, 1).query(), "slot=a&slot=&truth=b");
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_where() {
+        let many = (0..11).map(|n| format!("customer=c-{n}")).collect::<Vec<_>>().join("&");
+        for (query, name) in [
+            ("k=x", "k"),
+            ("method=best", "method"),
+            ("slot=&slot=", "slot"),
+            ("x=1", "x"),
+            (&*many, "customer"),
+        ] {
+            let problem = View::parse(query).unwrap_err();
+            assert_eq!(problem.told().2[0].parameter.as_deref(), Some(name), "{query}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! `/sign-in`: by name and password, or by a link that works once; and out again.
+
+use askama::Template;
+use axum::{
+    Router,
+    extract::State,
+    http::{HeaderMap, header},
+    response::{Html, IntoResponse, Redirect, Response},
+    routing::{get, post},
+};
+use serde::Deserialize;
+
+use super::{
+    form::{Form, OpenForm, PageQuery},
+    visitor::{Guest, Visitor, cookie},
+};
+use crate::web::pages::shell::{Page, Shell};
+use crate::{
+    service::access::{SignInError, Token},
+    store::{Actor, Person},
+    web::http::{AppState, Kind, Problem},
+};
+
+pub(super) fn router() -> Router<AppState> {
+    Router::new()
+        .route("/sign-in", get(page).post(sign_in))
+        .route("/sign-in/{link}", get(link).post(enter))
+        .route("/sign-out", post(sign_out))
+        .route("/password", get(password).post(change_password))
+}
+
+#[derive(Template)]
+#[template(path = "sign-in.html")]
+struct SignInPage {
+    shell: Shell,
+    next: String,
+    name: String,
+    /// Why the attempt before did not work.
+    refused: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Next {
+    #[serde(default)]
+    next: String,
+}
+
+async fn page(Guest(visitor): Guest, PageQuery(Next { next }): PageQuery<Next>) -> Result<Response, Problem> {
+    if visitor.is_some() {
+        return Ok(Redirect::to(destination(&next)).into_response());
+    }
+    let page = SignInPage { shell: Shell::outside(), next, name: String::new(), refused: None };
+    Ok(Html(page.render()?).into_response())
+}
+
+#[derive(Deserialize)]
+struct Credentials {
+    name: String,
+    password: String,
+    #[serde(default)]
+    next: String,
+}
+
+async fn sign_in(
+    State(state): State<AppState>,
+    headers: HeaderMap,
+    OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
+) -> Result<Response, Problem> {
+    match state.access.sign_in(&name, &password, state.now()).await {
+        Ok(token) => Ok(signed_in(&token, &headers, destination(&next))),
+        Err(error @ SignInError::Wrong) => {
+            let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
+            Ok((axum::http::StatusCode::UNAUTHORIZED, Html(page.render()?)).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "sign-in/link.html")]
+struct LinkPage {
+    shell: Shell,
+    name: String,
+}
+
+/// Looking at a link, as mail programs do, does not use it up.
+async fn link(
+    State(state): State<AppState>,
+    axum::extract::Path(link): axum::extract::Path<String>,
+) -> Result<Html<String>, Problem> {
+    let person = state.access.holder(&known(&link)?, state.now()).await?;
+    Ok(Html(LinkPage { shell: Shell::outside(), name: person.name.to_string() }.render()?))
+}
+
+#[derive(Deserialize)]
+struct Chosen {
+    #[serde(default)]
+    password: String,
+}
+
+async fn enter(
+    State(state): State<AppState>,
+    axum::extract::Path(link): axum::extract::Path<String>,
+    headers: HeaderMap,
+    OpenForm(Chosen { password }): OpenForm<Chosen>,
+) -> Result<Response, Problem> {
+    let password = (!password.is_empty()).then_some(password);
+    let link = known(&link)?;
+    let person = state.access.holder(&link, state.now()).await?;
+    let token = state.access.enter(&link, password.as_deref(), state.now()).await?;
+    if password.is_some() {
+        note_password(&state, &person).await?;
+    }
+    Ok(signed_in(&token, &headers, destination("")))
+}
+
+#[derive(Template)]
+#[template(path = "password.html")]
+struct PasswordPage {
+    shell: Shell,
+    name: String,
+}
+
+async fn password(Guest(visitor): Guest) -> Result<Response, Problem> {
+    let Some(visitor) = visitor else { return Ok(Redirect::to("/sign-in?next=%2Fpassword").into_response()) };
+    let page = PasswordPage { shell: visitor.plain_shell(), name: visitor.person.name.to_string() };
+    Ok(Html(page.render()?).into_response())
+}
+
+async fn change_password(
+    State(state): State<AppState>,
+    Guest(visitor): Guest,
+    headers: HeaderMap,
+    Form(Chosen { password }): Form<Chosen>,
+) -> Result<Response, Problem> {
+    let visitor = visitor.ok_or_else(signed_out)?;
+    let token = state.access.change_password(visitor.person.id, &password, state.now()).await?;
+    note_password(&state, &visitor.person).await?;
+    Ok(signed_in(&token, &headers, destination("")))
+}
+
+/// In the audit log.
+async fn note_password(state: &AppState, person: &Person) -> Result<(), Problem> {
+    let (actor, subject, details) = (Actor::Person(person.id), person.name.as_str(), serde_json::Map::new());
+    Ok(state.store.audit().append(actor, "password.set", subject, None, &details, state.now()).await?)
+}
+
+#[derive(Deserialize)]
+struct Nothing {}
+
+async fn sign_out(
+    State(state): State<AppState>,
+    Guest(visitor): Guest,
+    headers: HeaderMap,
+    Form(Nothing {}): Form<Nothing>,
+) -> Result<Response, Problem> {
+    if let Some(Visitor { token, .. }) = visitor {
+        state.access.sign_out(&token).await?;
+    }
+    Ok(([(header::SET_COOKIE, cookie(None, &headers))], Redirect::to("/sign-in")).into_response())
+}
+
+fn signed_in(token: &Token, headers: &HeaderMap, to: &str) -> Response {
+    ([(header::SET_COOKIE, cookie(Some(token), headers))], Redirect::to(to)).into_response()
+}
+
+/// Where to go on; never to another site, whatever a link says.
+fn destination(next: &str) -> &str {
+    let own = next.starts_with('/')
+        && !next.starts_with("//")
+        && !next.contains(['\\', '\r', '\n', '\t'])
+        && next.is_ascii();
+    if own { next } else { Page::Studio.path() }
+}
+
+fn known(link: &str) -> Result<Token, Problem> {
+    Token::parse(link).ok_or_else(|| SignInError::Link.into())
+}
+
+fn signed_out() -> Problem {
+    Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and send it again")
+}
+
+impl From<SignInError> for Problem {
+    fn from(error: SignInError) -> Self {
+        match error {
+            SignInError::Wrong => Self::new(Kind::SignIn, error.to_string()),
+            SignInError::TooMany(wait) => {
+                Self::new(Kind::TooManyAttempts, error.to_string()).retry_after(wait)
+            }
+            SignInError::Link => Self::new(Kind::NotFound, error.to_string()),
+            SignInError::Password(error) => Self::new(Kind::Invalid, error.to_string()),
+            SignInError::Store(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sign_in_leads_nowhere_else() {
+        assert_eq!(destination("/evaluation?method=gsu"), "/evaluation?method=gsu");
+        for elsewhere in ["", "https://elsewhere", "//elsewhere", "/\\elsewhere", "/a\r\nb", "/\tx"] {
+            assert_eq!(destination(elsewhere), "/studio", "{elsewhere}");
+        }
+    }
+}

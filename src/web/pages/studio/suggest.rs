@@ -1,0 +1,227 @@
+//! What belongs in the blanks, and why.
+
+use std::{collections::HashMap, time::Instant};
+
+use super::{View, board::Board};
+use crate::{
+    domain::{ArticleId, Features, Schema},
+    service::{
+        asking::ticket,
+        completion::{self, Blank, Cause, Completion, CompletionError, Reason, Request, Suggestion},
+        live_release::LiveRelease,
+    },
+    web::{
+        http::AppState,
+        pages::{
+            article_view::ArticleView,
+            figures::{percent, times},
+            profile::{self, spaced},
+        },
+    },
+};
+
+/// Sets that are shown where several blanks are filled together.
+const SETS: usize = 4;
+/// How far down the list before a change is looked for.
+const BEFORE: usize = 100;
+/// As different from each other as still makes sense.
+const VARIED: f64 = 0.5;
+
+pub(super) struct Suggested {
+    pub(super) completion_id: String,
+    pub(super) release: String,
+    pub(super) method: String,
+    pub(super) arm: Option<String>,
+    pub(super) device: &'static str,
+    pub(super) took: String,
+    pub(super) blanks: Vec<BlankView>,
+    pub(super) sets: Vec<SetView>,
+    pub(super) warnings: Vec<String>,
+}
+
+pub(super) struct BlankView {
+    pub(super) slot: usize,
+    /// Its only type in words.
+    pub(super) kind: Option<String>,
+    pub(super) admissible: usize,
+    pub(super) suggestions: Vec<SuggestionView>,
+}
+
+pub(super) struct SuggestionView {
+    pub(super) rank: usize,
+    pub(super) article: ArticleView,
+    /// In hundredths, for a person and for a bar.
+    pub(super) probability: String,
+    pub(super) share: String,
+    pub(super) bar: String,
+    pub(super) lift: Option<String>,
+    pub(super) reasons: Vec<ReasonView>,
+    /// Against the profile as it is stored.
+    pub(super) moved: Option<Moved>,
+    /// The outfit with it.
+    pub(super) href: String,
+}
+
+pub(super) struct ReasonView {
+    pub(super) words: String,
+    pub(super) factor: String,
+    pub(super) speaks_for: bool,
+}
+
+pub(super) struct Moved {
+    pub(super) words: String,
+    /// `good`, `bad` or nothing.
+    pub(super) class: &'static str,
+}
+
+pub(super) struct SetView {
+    pub(super) articles: Vec<ArticleView>,
+    pub(super) probability: String,
+    pub(super) href: String,
+}
+
+pub(super) async fn suggest(
+    state: &AppState,
+    live: &LiveRelease,
+    view: &View,
+    stored: Features,
+    board: &Board,
+) -> Result<Suggested, CompletionError> {
+    let began = Instant::now();
+    let choice = super::method(view, live);
+    let schema = live.serving.release().schema();
+    let request = |with_changes: bool| {
+        let (stored, given) = super::context(view, stored.clone(), schema, with_changes);
+        Request {
+            stored,
+            given,
+            k: view.k_each(),
+            filters: view.filters(),
+            diversity: if view.varied { VARIED } else { 0.0 },
+            lift: true,
+            explain: true,
+            sets: if view.blanks() > 1 { SETS } else { 0 },
+            ..Request::new(view.slots.clone(), choice.method)
+        }
+    };
+    let asked = request(true);
+    let deadline = state.deadline();
+    let completion = completion::complete(live.served(), &asked, deadline).await?;
+    // Varied lists differ for more reasons than the change.
+    let before = if view.changed.is_empty() || view.varied {
+        None
+    } else {
+        let plain =
+            Request { k: BEFORE, diversity: 0.0, lift: false, explain: false, sets: 0, ..request(false) };
+        Some(completion::complete(live.served(), &plain, deadline).await?)
+    };
+    let completion_id = ticket(live, &state.tickets, &asked, choice.arm.as_deref(), &completion, state.now());
+    let shown = Shown { view, board, schema, before: before.as_ref() };
+    let Completion { blanks, sets, warnings, .. } = completion;
+    Ok(Suggested {
+        completion_id,
+        release: live.name().to_owned(),
+        method: asked.method.to_string(),
+        arm: choice.arm,
+        device: live.serving.device().as_str(),
+        took: format!("{:.0} ms", began.elapsed().as_secs_f64() * 1000.0),
+        blanks: blanks.iter().map(|blank| shown.blank(blank)).collect(),
+        sets: sets.iter().map(|set| shown.set(set)).collect(),
+        warnings: warnings.into_iter().map(|warning| warning.detail).collect(),
+    })
+}
+
+/// What suggestions are shown against.
+struct Shown<'a> {
+    view: &'a View,
+    board: &'a Board,
+    schema: &'a Schema,
+    /// Without the changes, where there are any.
+    before: Option<&'a Completion>,
+}
+
+impl Shown<'_> {
+    fn blank(&self, blank: &Blank) -> BlankView {
+        let before =
+            self.before.and_then(|before| before.blanks.iter().find(|other| other.slot == blank.slot));
+        let before: Option<HashMap<ArticleId, usize>> = before.map(|before| {
+            let ranked = before.suggestions.iter().zip(1..);
+            ranked.map(|(suggestion, rank)| (suggestion.article.id.clone(), rank)).collect()
+        });
+        let most = blank.suggestions.iter().map(|suggestion| suggestion.share).fold(0.0, f64::max);
+        let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
+            rank,
+            article: ArticleView::new(&suggestion.article),
+            probability: percent(suggestion.probability),
+            share: percent(suggestion.share),
+            bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
+            lift: suggestion.lift.map(times),
+            reasons: suggestion.reasons.iter().flatten().map(|reason| self.reason(reason)).collect(),
+            moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
+            href: self.view.filled(blank.slot, &suggestion.article.id).href(),
+        };
+        BlankView {
+            slot: blank.slot,
+            kind: self.view.types.get(&blank.slot).map(|kind| spaced(kind)),
+            admissible: blank.admissible,
+            suggestions: blank.suggestions.iter().zip(1..).map(suggestion).collect(),
+        }
+    }
+
+    fn set(&self, set: &completion::OutfitSet) -> SetView {
+        let mut filled = self.view.clone();
+        for (slot, article) in &set.articles {
+            filled = filled.filled(*slot, &article.id);
+        }
+        SetView {
+            articles: set.articles.iter().map(|(_, article)| ArticleView::new(article)).collect(),
+            probability: percent(set.log_probability.exp()),
+            href: filled.href(),
+        }
+    }
+
+    fn reason(&self, reason: &Reason) -> ReasonView {
+        let words = match &reason.cause {
+            Cause::Feature { name, value } => match self.schema.feature(name) {
+                Some(feature) => {
+                    let words = profile::words(feature, value, self.schema);
+                    if words.contains(&feature.label) || feature.excludes.is_some() {
+                        words
+                    } else {
+                        format!("{} {words}", feature.label)
+                    }
+                }
+                None => spaced(name),
+            },
+            Cause::Article { slot } => {
+                let there = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());
+                there.map_or_else(|| "another article".into(), |article| format!("with {}", article.name))
+            }
+        };
+        ReasonView { words, factor: times(reason.factor), speaks_for: reason.factor > 1.0 }
+    }
+}
+
+fn moved(before: &HashMap<ArticleId, usize>, article: &ArticleId, rank: usize) -> Moved {
+    match before.get(article) {
+        None if before.len() < BEFORE => Moved { words: "was ruled out".into(), class: "good" },
+        None => Moved { words: format!("new, was below {BEFORE}"), class: "good" },
+        Some(&before) if before > rank => Moved { words: format!("▲ from {before}"), class: "good" },
+        Some(&before) if before < rank => Moved { words: format!("▼ from {before}"), class: "bad" },
+        Some(_) => Moved { words: "as before".into(), class: "quiet" },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_moves_says_from_where() {
+        let id = |name: &str| ArticleId::new(name).unwrap();
+        let before = HashMap::from([(id("a"), 1), (id("b"), 2), (id("c"), 3)]);
+        let said = |name: &str, rank| moved(&before, &id(name), rank).words;
+        assert_eq!([said("b", 1), said("a", 2), said("c", 3)], ["▲ from 2", "▼ from 1", "as before"]);
+        assert_eq!(said("d", 1), "was ruled out");
+    }
+}

@@ -1,0 +1,358 @@
+//! What the studio shows, as its address says it. A link to another view is a view changed and written out again.
+
+use std::collections::BTreeMap;
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+
+use crate::{
+    domain::{ArticleId, CustomerId, FeatureValue, Features, Kind, Method, Schema},
+    service::completion::Filters,
+    web::{
+        http::Problem,
+        pages::form::{each_parameter, too_long},
+    },
+};
+
+/// Suggestions for each blank where the address does not say.
+const DEFAULT_K: usize = 8;
+const MOST_K: usize = 24;
+/// Suggestions on one page.
+const MOST_OF_ALL: usize = 32;
+/// In the place of a feature's value: as if it were not known.
+pub(super) const NOT_GIVEN: &str = "(not given)";
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct View {
+    pub(super) customer: Option<CustomerId>,
+    /// Words that customers are looked for by.
+    pub(super) find: String,
+    /// None is a blank.
+    pub(super) slots: Vec<Option<ArticleId>>,
+    /// By a blank's slot: the only type it takes.
+    pub(super) types: BTreeMap<usize, String>,
+    pub(super) method: Option<Method>,
+    pub(super) k: Option<usize>,
+    pub(super) least_price: Option<f64>,
+    pub(super) most_price: Option<f64>,
+    pub(super) in_stock: bool,
+    /// No-go's are not minded.
+    pub(super) any: bool,
+    pub(super) exclude: Vec<ArticleId>,
+    pub(super) varied: bool,
+    /// What belongs to this outfit, such as the occasion, by feature; saved with it.
+    pub(super) own: Given,
+    /// What if the customer were different.
+    pub(super) changed: Given,
+    /// The feature whose value is being chosen.
+    pub(super) changing: Option<String>,
+    /// The slot that an article is being looked for, and by which words.
+    pub(super) pick: Option<usize>,
+    pub(super) search: String,
+    /// The outfit that was just saved.
+    pub(super) saved: Option<i64>,
+}
+
+/// Values by feature's name, as they stand in an address.
+pub(super) type Given = BTreeMap<String, Vec<String>>;
+
+impl<S: Send + Sync> FromRequestParts<S> for View {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        Self::parse(parts.uri.query().unwrap_or_default())
+    }
+}
+
+impl View {
+    pub(super) fn parse(query: &str) -> Result<Self, Problem> {
+        let mut view = Self::default();
+        let mut wrong = each_parameter(query, |name, value| view.take(name, value));
+        wrong.extend(too_long(&view.slots));
+        if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
+    }
+
+    /// An empty field is none; of a name that may stand once, the last one counts.
+    fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
+        let text = || (!value.is_empty()).then(|| value.to_owned());
+        match name {
+            "slot" => self.slots.push(id(value)?),
+            "customer" => {
+                self.customer = text().map(CustomerId::new).transpose().map_err(|error| error.to_string())?;
+            }
+            "find" => value.clone_into(&mut self.find),
+            "type" => {
+                if let Some((slot, kind)) = value.split_once(':') {
+                    let slot = number(slot)?;
+                    if !kind.is_empty() {
+                        self.types.insert(slot, kind.to_owned());
+                    }
+                }
+            }
+            "method" => {
+                self.method = text()
+                    .map(|name| name.parse())
+                    .transpose()
+                    .map_err(|error: crate::domain::UnknownMethod| error.to_string())?;
+            }
+            "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MOST_K)),
+            "price_min" => self.least_price = price(value)?,
+            "price_max" => self.most_price = price(value)?,
+            "in_stock" => self.in_stock = value == "on",
+            "any" => self.any = value == "on",
+            "varied" => self.varied = value == "on",
+            "exclude" => self.exclude.extend(id(value)?),
+            "changing" => self.changing = text(),
+            "pick" => self.pick = text().map(|_| number(value)).transpose()?,
+            "search" => value.clone_into(&mut self.search),
+            "saved" => self.saved = value.parse().ok(),
+            other => match (other.strip_prefix("own."), other.strip_prefix("if.")) {
+                (Some(feature), _) => add(&mut self.own, feature, value),
+                (_, Some(feature)) => add(&mut self.changed, feature, value),
+                _ => return Err("the studio has no such parameter".into()),
+            },
+        }
+        Ok(())
+    }
+
+    /// The whole of it as names and values.
+    pub(super) fn pairs(&self) -> Vec<(String, String)> {
+        let mut pairs: Vec<(String, String)> = Vec::new();
+        let mut put = |name: &str, value: String| pairs.push((name.to_owned(), value));
+        if let Some(customer) = &self.customer {
+            put("customer", customer.to_string());
+        }
+        for slot in &self.slots {
+            put("slot", slot.as_ref().map(ToString::to_string).unwrap_or_default());
+        }
+        for (slot, kind) in &self.types {
+            put("type", format!("{slot}:{kind}"));
+        }
+        for id in &self.exclude {
+            put("exclude", id.to_string());
+        }
+        for (prefix, given) in [("own", &self.own), ("if", &self.changed)] {
+            for (feature, value) in
+                given.iter().flat_map(|(name, all)| all.iter().map(move |one| (name, one)))
+            {
+                put(&format!("{prefix}.{feature}"), value.clone());
+            }
+        }
+        let once = [
+            ("method", self.method.map(|method| method.to_string())),
+            ("k", self.k.map(|k| k.to_string())),
+            ("price_min", self.least_price.map(|price| price.to_string())),
+            ("price_max", self.most_price.map(|price| price.to_string())),
+            ("in_stock", self.in_stock.then(|| "on".to_owned())),
+            ("any", self.any.then(|| "on".to_owned())),
+            ("varied", self.varied.then(|| "on".to_owned())),
+            ("changing", self.changing.clone()),
+            ("pick", self.pick.map(|slot| slot.to_string())),
+            ("search", Some(self.search.clone()).filter(|search| !search.is_empty())),
+            ("find", Some(self.find.clone()).filter(|find| !find.is_empty())),
+            ("saved", self.saved.map(|seq| seq.to_string())),
+        ];
+        for (name, value) in once {
+            if let Some(value) = value {
+                put(name, value);
+            }
+        }
+        pairs
+    }
+
+    /// What a form that says these itself carries along.
+    pub(super) fn besides(&self, own: &[&str]) -> Vec<(String, String)> {
+        self.pairs()
+            .into_iter()
+            .filter(|(name, _)| !own.contains(&name.as_str()) && name != "saved")
+            .collect()
+    }
+
+    pub(super) fn query(&self) -> String {
+        form_urlencoded::Serializer::new(String::new()).extend_pairs(self.pairs()).finish()
+    }
+
+    pub(super) fn href(&self) -> String {
+        format!("/studio?{}", self.query())
+    }
+
+    /// The same, changed, without what was said once.
+    pub(super) fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
+        let mut view = Self { saved: None, ..self.clone() };
+        change(&mut view);
+        view
+    }
+
+    pub(super) fn filled(&self, slot: usize, article: &ArticleId) -> Self {
+        self.with(|view| {
+            view.slots[slot] = Some(article.clone());
+            view.types.remove(&slot);
+            (view.pick, view.search) = (None, String::new());
+        })
+    }
+
+    /// A blank takes the type of what was there: that is what is looked for.
+    pub(super) fn blanked(&self, slot: usize, kind: Option<&str>) -> Self {
+        self.with(|view| {
+            view.slots[slot] = None;
+            match kind {
+                Some(kind) => view.types.insert(slot, kind.to_owned()),
+                None => view.types.remove(&slot),
+            };
+        })
+    }
+
+    pub(super) fn without(&self, slot: usize) -> Self {
+        self.with(|view| {
+            view.slots.remove(slot);
+            let types = std::mem::take(&mut view.types);
+            let moved = types.into_iter().filter(|(of, _)| *of != slot);
+            view.types = moved.map(|(of, kind)| (if of > slot { of - 1 } else { of }, kind)).collect();
+            (view.pick, view.search) = (None, String::new());
+        })
+    }
+
+    /// With one more blank.
+    pub(super) fn grown(&self) -> Self {
+        self.with(|view| view.slots.push(None))
+    }
+
+    /// The customer alone.
+    pub(super) fn cleared(&self) -> Self {
+        Self { customer: self.customer.clone(), ..Self::default() }
+    }
+
+    /// With what was turned down.
+    pub(super) fn readmitted(&self) -> Self {
+        self.with(|view| view.exclude.clear())
+    }
+
+    /// The method that is asked for by name, if one is.
+    pub(super) fn method_name(&self) -> &'static str {
+        self.method.map_or("", Method::as_str)
+    }
+
+    pub(super) fn k(&self) -> usize {
+        self.k.unwrap_or(DEFAULT_K)
+    }
+
+    /// Suggestions for each blank: fewer where there are many blanks, so that the page stays one to look through.
+    pub(super) fn k_each(&self) -> usize {
+        self.k().min((MOST_OF_ALL / self.blanks().max(1)).max(4))
+    }
+
+    pub(super) fn blanks(&self) -> usize {
+        self.slots.iter().filter(|slot| slot.is_none()).count()
+    }
+
+    pub(super) fn filters(&self) -> Filters {
+        let types = self.types.iter().filter(|(slot, _)| self.slots.get(**slot) == Some(&None));
+        Filters {
+            types: types.map(|(slot, kind)| (*slot, vec![kind.clone()])).collect(),
+            exclude: self.exclude.clone(),
+            least_price: self.least_price,
+            most_price: self.most_price,
+            in_stock: self.in_stock,
+            no_gos: !self.any,
+        }
+    }
+}
+
+/// As the encoder takes them. What does not fit the schema is left for it to say.
+pub(super) fn features(given: &Given, schema: &Schema) -> Features {
+    let value = |name: &String, words: &Vec<String>| {
+        let last = words.last().cloned().unwrap_or_default();
+        match schema.feature(name).map(|feature| &feature.kind) {
+            Some(Kind::Set) => FeatureValue::Many(words.clone()),
+            Some(Kind::Number { .. }) => last.parse().map_or(FeatureValue::Text(last), FeatureValue::Number),
+            _ => FeatureValue::Text(last),
+        }
+    };
+    given.iter().map(|(name, words)| (name.clone(), value(name, words))).collect()
+}
+
+/// Features as an address says them.
+pub(super) fn own(features: &Features) -> Given {
+    let words = |value: &FeatureValue| match value {
+        FeatureValue::Text(word) => vec![word.clone()],
+        FeatureValue::Many(words) => words.clone(),
+        FeatureValue::Number(number) => vec![number.to_string()],
+    };
+    features.iter().map(|(name, value)| (name.to_owned(), words(value))).collect()
+}
+
+fn add(given: &mut Given, feature: &str, value: &str) {
+    if !value.is_empty() {
+        given.entry(feature.to_owned()).or_default().push(value.to_owned());
+    }
+}
+
+fn id(value: &str) -> Result<Option<ArticleId>, String> {
+    let given = (!value.is_empty()).then(|| ArticleId::new(value));
+    given.transpose().map_err(|error| error.to_string())
+}
+
+fn number(value: &str) -> Result<usize, String> {
+    value.parse().map_err(|_| format!("this is a whole number, found {value:?}"))
+}
+
+fn price(value: &str) -> Result<Option<f64>, String> {
+    if value.is_empty() {
+        return Ok(None);
+    }
+    let price: Option<f64> = value.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    price.map(Some).ok_or_else(|| format!("a price is a number from 0, found {value:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_says_all_of_a_view() {
+        let query = "customer=c-1&slot=a-1&slot=&slot=a%263&type=1%3Acoat&exclude=a-7&own.occasion=date\
+                     &if.age=34&if.preferred_colours=red&if.preferred_colours=blue&method=gsu&price_max=120";
+        let view = View::parse(query).unwrap();
+        assert_eq!(view.query(), query);
+        assert_eq!(View::parse(&view.query()).unwrap(), view);
+        assert_eq!((view.blanks(), view.filters().most_price), (1, Some(120.0)));
+        let changed = features(&view.changed, &Schema::default_schema());
+        assert_eq!(changed.get("age"), Some(&FeatureValue::Number(34.0)));
+        let both = FeatureValue::Many(vec!["red".into(), "blue".into()]);
+        assert_eq!(changed.get("preferred_colours"), Some(&both));
+    }
+
+    #[test]
+    fn what_is_left_empty_is_not_there() {
+        let view = View::parse("customer=&method=&k=&price_min=&price_max=&search=&type=&type=1:&in_stock=")
+            .unwrap();
+        assert_eq!(view, View::default());
+        assert_eq!(view.href(), "/studio?");
+    }
+
+    #[test]
+    fn types_stay_with_their_blanks() {
+        let view = View::parse("slot=a&slot=&slot=&type=1:coat&type=2:hat").unwrap();
+        let fewer = view.without(1);
+        assert_eq!(fewer.query(), "slot=a&slot=&type=1%3Ahat");
+        let filled = fewer.filled(1, &ArticleId::new("b").unwrap());
+        assert_eq!(filled.query(), "slot=a&slot=b");
+        assert_eq!(filled.blanked(0, Some("boot")).query(), "slot=&slot=b&type=0%3Aboot");
+    }
+
+    #[test]
+    fn what_makes_no_sense_says_where() {
+        let many = "slot=a&".repeat(9);
+        for (query, name) in [
+            ("k=x", "k"),
+            ("price_max=-1", "price_max"),
+            ("price_min=NaN", "price_min"),
+            ("method=best", "method"),
+            ("customer=%00", "customer"),
+            ("nonsense=1", "nonsense"),
+            (&*many, "slot"),
+        ] {
+            let problem = View::parse(query).unwrap_err();
+            assert_eq!(problem.told().2[0].parameter.as_deref(), Some(name), "{query}");
+        }
+    }
+}

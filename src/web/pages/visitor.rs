@@ -1,0 +1,132 @@
+//! Who is looking at a page, and whether they may: a handler's argument says the role that it takes.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, Method, header, request::Parts},
+    response::{IntoResponse, Redirect, Response},
+};
+
+use super::shell::{Frame, Page, Shell, SignedIn};
+use crate::{
+    domain::Role,
+    service::access::Token,
+    store::{Actor, Person},
+    web::http::{AppState, Kind, Problem},
+};
+
+/// The cookie that holds a session's token.
+const COOKIE: &str = "atelier_session";
+
+/// Somebody who is signed in.
+pub(crate) struct Visitor {
+    pub(super) person: Person,
+    pub(super) token: Token,
+}
+
+impl Visitor {
+    /// The frame of a page for them.
+    pub(super) fn shell(&self, page: Page) -> Shell {
+        Shell::signed_in(Some(page), self.signed_in())
+    }
+
+    /// The frame of a page that the navigation does not list.
+    pub(super) fn plain_shell(&self) -> Shell {
+        Shell::signed_in(None, self.signed_in())
+    }
+
+    fn signed_in(&self) -> SignedIn {
+        SignedIn { name: self.person.name.to_string(), role: self.person.role, csrf: self.csrf() }
+    }
+
+    /// The token that each of their forms carries.
+    pub(super) fn csrf(&self) -> String {
+        self.token.form_token()
+    }
+
+    /// In the audit log.
+    pub(super) fn actor(&self) -> Actor {
+        Actor::Person(self.person.id)
+    }
+}
+
+/// A handler's argument for somebody with at least that role. Others are sent to sign in, or told that it is not
+/// theirs.
+macro_rules! roles {
+    ($($role:ident),+) => {
+        $(
+            #[doc = concat!("At least in the role `", stringify!($role), "`.")]
+            pub(crate) struct $role(pub(crate) Visitor);
+
+            impl FromRequestParts<AppState> for $role {
+                type Rejection = Response;
+
+                async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Response> {
+                    at_least(Role::$role, parts, state).await.map(Self)
+                }
+            }
+        )+
+    };
+}
+
+roles!(Stylist, Analyst, Admin);
+
+async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Visitor, Response> {
+    let Guest(visitor) =
+        Guest::from_request_parts(parts, state).await.map_err(IntoResponse::into_response)?;
+    match visitor {
+        Some(visitor) if visitor.person.role >= role => Ok(visitor),
+        Some(visitor) => {
+            let detail = format!("this takes the role {role}, yours is {}", visitor.person.role);
+            Err(Problem::new(Kind::Forbidden, detail).into_response())
+        }
+        None if parts.method == Method::GET => {
+            let here = parts.uri.path_and_query().map_or("/", |place| place.as_str());
+            let next: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
+            let sign_in = format!("/sign-in?next={next}");
+            // A part of a page that loads itself anew would be replaced by nothing: the whole page goes.
+            if parts.headers.contains_key("hx-request") {
+                let go = [(HeaderName::from_static("hx-redirect"), sign_in)];
+                return Err((go, Problem::new(Kind::SignIn, "the sign-in has ended")).into_response());
+            }
+            Err(Redirect::to(&sign_in).into_response())
+        }
+        None => {
+            let detail = "nothing was changed; sign in at /sign-in and send it again";
+            Err(Problem::new(Kind::SignIn, detail).into_response())
+        }
+    }
+}
+
+/// Anybody, signed in or not.
+pub(crate) struct Guest(pub(crate) Option<Visitor>);
+
+impl FromRequestParts<AppState> for Guest {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
+        let Some(token) = token(&parts.headers) else { return Ok(Self(None)) };
+        let session = state.access.session(&token, state.now()).await?;
+        let visitor = session.map(|session| Visitor { person: session.person, token });
+        if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
+            frame.set(visitor.signed_in());
+        }
+        Ok(Self(visitor))
+    }
+}
+
+/// The session's token that the browser came with.
+pub(super) fn token(headers: &HeaderMap) -> Option<Token> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find_map(|(name, value)| (name == COOKIE).then(|| Token::parse(value)).flatten())
+}
+
+/// What makes a browser keep a session, or forget it. Over HTTPS, which the balancer in front tells of, it goes
+/// back over HTTPS only.
+pub(super) fn cookie(token: Option<&Token>, headers: &HeaderMap) -> String {
+    let (value, seconds) =
+        token.map_or(("", 0), |token| (token.as_str(), crate::service::access::SESSION.as_secs()));
+    let https = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
+    let secure = if https { "; Secure" } else { "" };
+    format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+}
