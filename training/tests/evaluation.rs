@@ -160,5 +160,5 @@ fn a_file_for_another_catalogue_is_refused() {
     assert!(said.starts_with(&format!("{}: ", path.display())), "{said}");
     fs::write(&path, "not a model").unwrap();
     let said = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(said.contains("ONNX Runtime refuses it"), "{said}");
+    assert!(said.contains("ONNX Runtime rejects it"), "{said}");
 }

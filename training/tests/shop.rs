@@ -147,7 +147,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     let runs = "runs/garden/none-1 runs/garden/gsu-1 runs/garden/gsu-2 runs/garden/latent-universal-1";
     let told =
         shop.told(&format!("evaluate --data garden --runs {runs} --out all.json --ranks ranks.parquet"));
-    assert!(told.contains("6 outfits, every one of their 24 slots"), "{told}");
+    assert!(told.contains("6 outfits, each of their 24 slots"), "{told}");
     let all = json(&shop.at("all.json"));
     assert_eq!(all["baselines"].as_array().unwrap().len(), 3);
     assert_eq!(all["methods"][1]["runs"], 2);
@@ -236,7 +236,7 @@ fn a_bad_row_brings_nothing_in_unless_it_may_be_left_out() {
     assert!(!shop.at("garden").exists());
     assert_eq!(shop.told("import theirs --out garden --skip-bad"), "garden: 163 rows, 1 bad ones left out\n");
     let said = shop.refused("import --outfits theirs/outfits.ndjson --out other");
-    assert!(said.contains("there are no articles: a data folder needs all three tables"), "{said}");
+    assert!(said.contains("there is no articles file: a data folder needs all three tables"), "{said}");
 }
 
 /// docs/training.md begins with these files.

@@ -89,11 +89,11 @@ fn what_cannot_be_done_is_said_with_what_to_do() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(text), "{said}");
     };
-    says(&["oracle", "--data", empty], "the oracle needs a folder that `synthesise` made");
+    says(&["oracle", "--data", empty], "the oracle needs a folder made by `synthesise`");
     says(&["baselines", "--data", empty], "has no articles.jsonl, articles.csv or articles.parquet");
     let out = home.path().join("tiny");
     let tiny = ["synthesise", "--out", out.to_str().unwrap(), "--articles", "10"];
-    says(&tiny, "a world needs at least 43 articles, one of each type; 10 were asked for");
+    says(&tiny, "10 articles are too few: a world needs at least 43, one of each type");
     assert!(!out.exists());
     says(
         &["fit", "--method", "gsu", "--data", empty, "--device", "gpu"],
