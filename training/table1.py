@@ -55,7 +55,6 @@ def main():
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--search-epochs", type=int, default=8)
     parser.add_argument("--seeds", type=int, default=3, help="of the paper's methods; the others have one")
-    parser.add_argument("--device", default="cpu")
     grid = Grid(parser.parse_args())
     # In the background of a script a Ctrl-C is ignored unless asked for; a SIGTERM is as good.
     for told in (signal.SIGINT, signal.SIGTERM):
@@ -120,7 +119,7 @@ class Grid:
         run.parent.mkdir(parents=True, exist_ok=True)
         command = [self.tool, "fit", "--resume", "--method", method, "--seed", str(seed), "--data", self.data]
         command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", settings.learning_rate]
-        command += ["--warm-up", "2", "--device", self.device]
+        command += ["--warm-up", "2"]
         if settings.features:
             command += ["--set", f"model.initial.features={settings.features}"]
         with open(run.parent / f"{run.name}.log", "a") as log:

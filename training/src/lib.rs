@@ -24,4 +24,4 @@ pub mod synthesise;
 pub mod table;
 pub mod world;
 
-pub use engine::{AdamWConfig, DeviceError};
+pub use engine::AdamWConfig;

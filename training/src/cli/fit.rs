@@ -16,7 +16,6 @@ use signal_hook::consts::TERM_SIGNALS;
 use crate::{
     data::Data,
     fit::{EpochRecord, Event, FitConfig, Given, Outcome, RunConfig, RunFolder, Watch, fit},
-    model::DeviceKind,
 };
 
 #[derive(Debug, Args)]
@@ -62,9 +61,6 @@ pub(super) struct Fit {
     /// Let articles that have something in common (type, colour, brand, price range …) learn it together.
     #[arg(long)]
     attributes: bool,
-    /// cpu, or cuda for an NVIDIA GPU; cpu if not given.
-    #[arg(long)]
-    device: Option<DeviceKind>,
 }
 
 impl Fit {
@@ -130,7 +126,6 @@ impl Fit {
         fit.warm_up = self.warm_up.unwrap_or(fit.warm_up);
         fit.patience = self.patience.unwrap_or(fit.patience);
         fit.attributes |= self.attributes;
-        fit.device = self.device.unwrap_or(fit.device);
     }
 }
 
@@ -162,8 +157,7 @@ impl Screen {
 
     fn show(&mut self, event: &Event<'_>) {
         match event {
-            Event::Began { device, epochs, steps_an_epoch, resumed_at } => {
-                eprintln!("on {device}");
+            Event::Began { epochs, steps_an_epoch, resumed_at } => {
                 self.steps_an_epoch = *steps_an_epoch;
                 self.began = Instant::now();
                 if *resumed_at > 0 {

@@ -1,5 +1,7 @@
 //! A model's numbers by name, and gradients of the same shape.
 
+use rayon::prelude::*;
+
 use super::simd;
 
 /// Which tensor of a model's [`Weights`].
@@ -75,6 +77,23 @@ pub(crate) struct Gradients {
 impl Gradients {
     pub(crate) fn new(weights: &Weights) -> Self {
         Self { dense: vec![Vec::new(); weights.0.len()], ..Self::default() }
+    }
+
+    /// Adds those of the parts, in their order.
+    pub(crate) fn add(&mut self, mut parts: Vec<Self>) {
+        self.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
+            for from in parts.iter().map(|part| &part.dense[param]) {
+                if to.is_empty() {
+                    to.clone_from(from);
+                } else if !from.is_empty() {
+                    simd::add(to, from);
+                }
+            }
+        });
+        for part in &mut parts {
+            self.articles.append(&mut part.articles);
+            self.personas.append(&mut part.personas);
+        }
     }
 
     /// The dense gradient to add to, zeros at first.

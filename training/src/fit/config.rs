@@ -10,11 +10,7 @@ use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::{
-    AdamWConfig, DeviceError,
-    data::Data,
-    model::{DeviceKind, ModelConfig},
-};
+use crate::{AdamWConfig, data::Data, model::ModelConfig};
 
 /// A run's `config.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,9 +60,17 @@ pub struct FitConfig {
     /// Whether articles that have something in common learn it together.
     #[serde(default)]
     pub attributes: bool,
-    /// What it computes on. Runs that were begun before there was a choice are the CPU's.
-    #[serde(default)]
-    pub device: DeviceKind,
+    /// Runs of earlier versions say which device they used; only the CPU is left.
+    #[serde(default, skip_serializing)]
+    pub device: Device,
+}
+
+/// What a run computes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    #[default]
+    Cpu,
 }
 
 /// Halves of outfits.
@@ -88,7 +92,7 @@ impl Default for FitConfig {
             patience: 5,
             second_blank: 0.15,
             attributes: false,
-            device: DeviceKind::Cpu,
+            device: Device::Cpu,
         }
     }
 }
@@ -221,12 +225,6 @@ impl RunConfig {
         let PairConfig { weight } = self.pair;
         if !(weight >= 0.0 && weight.is_finite()) {
             bail!("the pairs' weight must be a number from 0 up, found {weight}");
-        }
-        if weight > 0.0 && self.fit.device == DeviceKind::Cuda {
-            return Err(DeviceError::Pairs.into());
-        }
-        if self.fit.attributes && self.fit.device == DeviceKind::Cuda {
-            return Err(DeviceError::Attributes.into());
         }
         for (name, weight) in &self.task_weights {
             if !data.types().contains(name) {

@@ -23,7 +23,7 @@ use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use config::Difference;
-pub use config::{DataConfig, FitConfig, Given, PairConfig, RunConfig};
+pub use config::{DataConfig, Device, FitConfig, Given, PairConfig, RunConfig};
 pub use development::Standing;
 pub use folder::RunFolder;
 pub use watch::{Event, Outcome, Watch};
@@ -38,7 +38,7 @@ use self::{
 use crate::{
     data::Data,
     engine::Sharing,
-    model::{Learner, Loss, Model, OpenDevice, Trainer},
+    model::{Loss, Model, Trainer},
     pair::PairFigures,
 };
 
@@ -95,16 +95,13 @@ pub fn fit(
     if data.training().is_empty() {
         bail!("{} has no outfits to learn from: one in fifty is kept for development", data.name());
     }
-    // Before the folder: a machine without a GPU leaves no run behind.
-    let device = config.fit.device.open()?;
     let _held = folder.hold()?;
     prepare(config, folder, resume)?;
-    let mut run = Run::new(data, config, folder, device)?;
+    let mut run = Run::new(data, config, folder)?;
     (watch.hear)(Event::Began {
-        device: run.learner.device(),
         epochs: config.fit.epochs,
         steps_an_epoch: run.steps_an_epoch,
-        resumed_at: run.learner.steps(),
+        resumed_at: run.trainer.steps(),
     });
     loop {
         if let Some(outcome) = run.outcome() {
@@ -141,14 +138,6 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
              began with"
         );
     }
-    if found.fit.device != config.fit.device {
-        bail!(
-            "{path} was begun with --device {}, now it is {}: the two round differently, and a run goes on only \
-             to the bits that it would have had without a pause",
-            found.fit.device,
-            config.fit.device
-        );
-    }
     let differences = found.differences(config);
     if !differences.is_empty() {
         let shown =
@@ -178,12 +167,12 @@ struct Run<'a> {
     development: Development,
     schedule: Schedule,
     steps_an_epoch: u32,
-    learner: Box<dyn Learner>,
+    trainer: Trainer,
     state: State,
 }
 
 impl<'a> Run<'a> {
-    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder, device: OpenDevice) -> Result<Self> {
+    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder) -> Result<Self> {
         let fit = &config.fit;
         let steps_an_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
             .expect("an epoch has fewer than four billion steps; this is a bug");
@@ -211,7 +200,7 @@ impl<'a> Run<'a> {
             development: Development::new(data, &config.model),
             schedule: Schedule::new(fit, steps_an_epoch),
             steps_an_epoch,
-            learner: device.learner(trainer)?,
+            trainer,
             state,
         })
     }
@@ -230,39 +219,39 @@ impl<'a> Run<'a> {
 
     /// What is left of an epoch; false if it was stopped half way.
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
-        let epoch = self.learner.steps() / self.steps_an_epoch;
+        let epoch = self.trainer.steps() / self.steps_an_epoch;
         let order = self.masks.order(epoch);
-        let done = (self.learner.steps() % self.steps_an_epoch) as usize;
+        let done = (self.trainer.steps() % self.steps_an_epoch) as usize;
         let before = self.state.running.seconds;
         let began = (watch.clock)();
         let seconds = |watch: &Watch<'_>| before + (watch.clock)() - began;
         for outfits in order.chunks(self.config.fit.batch).skip(done) {
             if watch.stop.load(Ordering::Relaxed) {
                 self.state.running.seconds = seconds(watch);
-                self.folder.save(self.learner.trainer()?, &mut self.state)?;
+                self.folder.save(&self.trainer, &mut self.state)?;
                 return Ok(false);
             }
             let batch = self.masks.batch(&self.config.model, epoch, outfits);
-            let rate = self.schedule.rate(self.learner.steps());
+            let rate = self.schedule.rate(self.trainer.steps());
             let pairs = self.pairs.as_ref().map(|pairs| pairs.batch(epoch, outfits));
             let weighed = pairs.as_ref().map(|pairs| (pairs, self.config.pair.weight));
-            let loss = self.learner.step(&batch, weighed, rate, self.config.fit.seed)?;
+            let loss = self.trainer.step(&batch, weighed, rate, self.config.fit.seed);
             if !loss.total.is_finite() {
                 bail!(
                     "the loss is {} at step {}: the learning rate {rate} is too high for this data; begin \
                      again with a lower --learning-rate",
                     loss.total,
-                    self.learner.steps()
+                    self.trainer.steps()
                 );
             }
             self.state.running.add(loss, batch.len(), pairs.map_or(0, |pairs| pairs.len()));
-            let step = self.learner.steps() - epoch * self.steps_an_epoch;
+            let step = self.trainer.steps() - epoch * self.steps_an_epoch;
             let cross_entropy = self.state.running.mean(self.state.running.cross_entropy);
             (watch.hear)(Event::Step { epoch: epoch + 1, step, cross_entropy, outfits: batch.len() });
         }
         (watch.hear)(Event::Asking { epoch: epoch + 1 });
         let learning = seconds(watch);
-        let development = self.development.ask(&*self.learner)?;
+        let development = self.development.ask(self.trainer.model());
         self.close_epoch(epoch + 1, development, learning, seconds(watch))?;
         let record = self.state.epochs.last().expect("one was just added; this is a bug");
         (watch.hear)(Event::Epoch(record));
@@ -273,12 +262,11 @@ impl<'a> Run<'a> {
         let running = std::mem::take(&mut self.state.running);
         let so_far = self.state.epochs.iter().map(|epoch| epoch.development.cross_entropy);
         let best = development.cross_entropy < so_far.fold(f64::INFINITY, f64::min);
-        let learned = self.learner.trainer()?;
-        let pair = self.pairs.as_ref().and_then(|pairs| pairs.ask(learned.model()));
+        let pair = self.pairs.as_ref().and_then(|pairs| pairs.ask(self.trainer.model()));
         self.state.epochs.push(EpochRecord {
             epoch,
-            step: self.learner.steps(),
-            learning_rate: self.schedule.rate(self.learner.steps() - 1),
+            step: self.trainer.steps(),
+            learning_rate: self.schedule.rate(self.trainer.steps() - 1),
             training: TrainingLoss {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),
@@ -293,9 +281,9 @@ impl<'a> Run<'a> {
         });
         if best {
             // Before the state: a run killed in between makes the same epoch, and this file, again.
-            self.folder.save_best(self.learner.trainer()?.model())?;
+            self.folder.save_best(self.trainer.model())?;
         }
-        self.folder.save(self.learner.trainer()?, &mut self.state)?;
+        self.folder.save(&self.trainer, &mut self.state)?;
         self.folder.tell(self.config, &self.state.epochs)
     }
 }

@@ -213,18 +213,17 @@ fn a_folder_is_one_runs_and_no_others() {
     config.fit.batch = 16;
     config.data.fingerprint = "another".to_owned();
     assert!(refusal(&config, true).contains("now it is another"));
-    // What a run of a GPU would leave behind, gone on with on the CPU.
-    let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
-    assert!(found.contains("device = \"cpu\"\n"), "{found}");
-    fs::write(folder.path().join("config.toml"), found.replace("\"cpu\"", "\"cuda\"")).unwrap();
     config.data.fingerprint = folder.config().unwrap().data.fingerprint;
-    let said = refusal(&config, true);
-    assert!(said.contains("was begun with --device cuda, now it is cpu"), "{said}");
-    fs::write(folder.path().join("config.toml"), found.replace("device = \"cpu\"\n", "")).unwrap();
+    let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
+    let with_device = |device: &str| found.replace("[fit]\n", &format!("[fit]\ndevice = \"{device}\"\n"));
+    fs::write(folder.path().join("config.toml"), with_device("cuda")).unwrap();
+    let said = format!("{:#}", folder.config().unwrap_err());
+    assert!(said.contains("unknown variant `cuda`"), "{said}");
+    fs::write(folder.path().join("config.toml"), with_device("cpu")).unwrap();
     assert_eq!(
         run(&data, &config, &folder, true, u32::MAX),
         Outcome::Finished,
-        "of before there was a choice"
+        "of a version that trained on GPUs, too"
     );
     fs::write(folder.path().join("config.toml"), found.replace("attributes = false\n", "")).unwrap();
     assert_eq!(
@@ -291,10 +290,6 @@ fn settings_come_from_the_file_and_flags_win() {
             .contains("\"shoes\", which no article has; the types are bag, coat")
     );
     assert!(said("[fit]\nbatch = 0\n").contains("at least 1"));
-    let pairs = said("[fit]\ndevice = \"cuda\"\n[pair]\nweight = 0.5\n");
-    assert!(pairs.contains("a GPU does not learn from pairs"), "{pairs}");
-    let attributes = said("[fit]\ndevice = \"cuda\"\nattributes = true\n");
-    assert!(attributes.contains("a GPU does not learn what articles have in common"), "{attributes}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::EpochRecord;
 /// What happens, as it happens.
 #[derive(Debug)]
 pub enum Event<'a> {
-    Began { device: &'a str, epochs: u32, steps_an_epoch: u32, resumed_at: u32 },
+    Began { epochs: u32, steps_an_epoch: u32, resumed_at: u32 },
     Step { epoch: u32, step: u32, cross_entropy: f64, outfits: usize },
     Asking { epoch: u32 },
     Epoch(&'a EpochRecord),

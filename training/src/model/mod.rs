@@ -7,9 +7,7 @@
 mod batch;
 mod build;
 mod config;
-mod device;
 mod file;
-mod learner;
 mod method;
 mod pair;
 mod step;
@@ -17,9 +15,7 @@ mod structure;
 
 pub use batch::{Batch, Example};
 pub use config::{FeatureRows, InitialScales, ModelConfig, UniversalConfig};
-pub(crate) use device::DeviceTrainer;
 pub use file::FileError;
-pub use learner::{DeviceKind, Learner, OpenDevice};
 pub use method::{Axes, Conditioning, Trunk};
 pub use pair::{PairBatch, PairExample};
 pub use step::{Loss, Trainer};

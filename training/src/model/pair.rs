@@ -6,12 +6,9 @@
 
 use rayon::prelude::*;
 
-use super::{
-    Batch, Loss, Model, Trainer,
-    step::{key, mixed},
-};
+use super::{Batch, Loss, Model, step::mixed};
 use crate::engine::{
-    Dropout, Gradients, Node, PairHead, READINGS, Readings, Shard, Tape, add_to, number, probability,
+    Dropout, Gradients, Node, PairHead, READINGS, Readings, Shard, Tape, number, probability,
 };
 
 /// Pairs that one thread takes at a time. Fixed, so that results do not depend on the number of threads.
@@ -70,30 +67,6 @@ impl PairBatch {
     }
 }
 
-impl Trainer {
-    /// Learns from a batch and from pairs, whose loss counts `weight` times. The model has to have been
-    /// made for pairs.
-    pub fn step_with_pairs(
-        &mut self,
-        batch: &Batch,
-        pairs: &PairBatch,
-        weight: f32,
-        learning_rate: f32,
-        seed: u64,
-    ) -> Loss {
-        let key = key(seed, self.adamw.steps);
-        let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        if !pairs.is_empty() {
-            let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
-            add(&mut gradients, vec![more]);
-            loss.total += of_pairs.total;
-            loss.pair = of_pairs.pair;
-        }
-        self.learn(&gradients, learning_rate);
-        loss
-    }
-}
-
 impl Model {
     /// Whether it judges pairs.
     pub fn has_pair(&self) -> bool {
@@ -139,7 +112,7 @@ impl Model {
             sums.ponder += of_shard.ponder;
             parts.push(gradients);
         }
-        add(&mut gradients, parts);
+        gradients.add(parts);
         self.fold_personas(&mut gradients);
         let count = f64::from(number(pairs.len()));
         let cross_entropy = sums.cross_entropy / count;
@@ -197,21 +170,4 @@ struct Sums {
     cross_entropy: f64,
     /// Means over a pair's readings, added up.
     ponder: f64,
-}
-
-/// Adds gradients in their order.
-fn add(to: &mut Gradients, mut parts: Vec<Gradients>) {
-    to.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
-        for from in parts.iter().map(|part| &part.dense[param]) {
-            if to.is_empty() {
-                to.clone_from(from);
-            } else if !from.is_empty() {
-                add_to(to, from);
-            }
-        }
-    });
-    for part in &mut parts {
-        to.articles.append(&mut part.articles);
-        to.personas.append(&mut part.personas);
-    }
 }

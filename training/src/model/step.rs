@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Batch, Model, Output};
+use super::{Batch, Model, Output, PairBatch};
 use crate::engine::{
     AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, RowGradients, Shard, Shared,
     Sharing, Tape, add_to, number,
@@ -65,17 +65,29 @@ impl Trainer {
         self.adamw.steps
     }
 
-    /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
-    pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
+    /// Learns from a batch, and from pairs, whose loss is multiplied by the number beside them. Dropout depends on
+    /// `seed` and the number of the step alone.
+    ///
+    /// # Panics
+    /// If there are pairs and the model was not made for them.
+    pub fn step(
+        &mut self,
+        batch: &Batch,
+        pairs: Option<(&PairBatch, f32)>,
+        learning_rate: f32,
+        seed: u64,
+    ) -> Loss {
         let key = key(seed, self.adamw.steps);
-        let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        self.learn(&gradients, learning_rate);
-        loss
-    }
-
-    pub(super) fn learn(&mut self, gradients: &Gradients, learning_rate: f32) {
+        let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
+        if let Some((pairs, weight)) = pairs.filter(|(pairs, _)| !pairs.is_empty()) {
+            let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
+            gradients.add(vec![more]);
+            loss.total += of_pairs.total;
+            loss.pair = of_pairs.pair;
+        }
         let articles = self.model.structure.tables.articles;
-        self.adamw.step(&mut self.model.weights, articles, gradients, learning_rate);
+        self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
+        loss
     }
 }
 
@@ -218,24 +230,14 @@ impl Model {
     ) {
         let head = &self.structure.head;
         let (articles, width) = (self.config.articles, self.config.width);
-        gradients.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
-            for from in learned.iter().map(|learned| &learned.gradients.dense[param]) {
-                if to.is_empty() {
-                    to.clone_from(from);
-                } else if !from.is_empty() {
-                    add_to(to, from);
-                }
-            }
-        });
-        let mut hidden = Vec::new();
-        let mut personas = Vec::new();
+        let (mut hidden, mut personas, mut by_shard) = (Vec::new(), Vec::new(), Vec::new());
         for mut learned in learned {
             parts.push(learned.part);
             hidden.append(&mut learned.hidden);
             personas.extend(learned.personas.into_iter().flatten());
-            gradients.articles.append(&mut learned.gradients.articles);
-            gradients.personas.append(&mut learned.gradients.personas);
+            by_shard.push(learned.gradients);
         }
+        gradients.add(by_shard);
         let stripes = gradients.of(head.weight, &self.weights).par_chunks_mut(STRIPE * width);
         stripes.enumerate().for_each(|(place, rows)| {
             Head::add_table_gradient(rows, place * STRIPE, width, logits, articles, &hidden);

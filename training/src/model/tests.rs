@@ -5,8 +5,6 @@ use rand_pcg::Pcg64;
 use super::*;
 use crate::AdamWConfig;
 
-#[cfg(target_os = "linux")]
-mod device;
 mod gradients;
 pub(crate) mod pairs;
 
@@ -173,7 +171,7 @@ fn learning_is_the_same_every_time_and_goes_on_from_a_file() {
         let learn = |trainer: &mut Trainer, steps: usize| {
             let losses = (0..steps).map(|_| {
                 let batch = &batches[trainer.steps() as usize % batches.len()];
-                trainer.step(batch, 1e-2, 29).total
+                trainer.step(batch, None, 1e-2, 29).total
             });
             losses.collect::<Vec<f64>>()
         };

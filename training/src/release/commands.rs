@@ -21,7 +21,7 @@ pub(super) fn world_command(folder: &Path) -> Option<String> {
 pub(super) fn fit_command(config: &RunConfig, run: &Path, of: &Data) -> Result<String> {
     let RunConfig { data, fit, model, .. } = config;
     let by_flags = |settings: &mut FitConfig| {
-        *settings = FitConfig { second_blank: settings.second_blank, device: settings.device, ..fit.clone() };
+        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
     };
     let plain = RunConfig::new(model.method, of, &data.folder, Given::default(), by_flags)?;
     let settings = config.differences(&plain).into_iter().filter_map(|difference| {

@@ -111,7 +111,7 @@ fn pairs_are_learned_beside_the_masked_articles() {
         // Two shards of them.
         let halves = pair_batch(&config, &pairs(&config, 34, false, 29));
         let learn = |trainer: &mut Trainer, steps: usize| -> Vec<Loss> {
-            (0..steps).map(|_| trainer.step_with_pairs(&outfits, &halves, 0.5, 2e-2, 31)).collect()
+            (0..steps).map(|_| trainer.step(&outfits, Some((&halves, 0.5)), 2e-2, 31)).collect()
         };
         let mut trainer = start();
         let mut losses = learn(&mut trainer, 5);
@@ -129,8 +129,8 @@ fn pairs_are_learned_beside_the_masked_articles() {
 
         let mut with_none = start();
         let mut plain = start();
-        let none = with_none.step_with_pairs(&outfits, &PairBatch::new(&config), 0.5, 1e-2, 31);
-        assert_eq!(none, plain.step(&outfits, 1e-2, 31));
+        let none = with_none.step(&outfits, Some((&PairBatch::new(&config), 0.5)), 1e-2, 31);
+        assert_eq!(none, plain.step(&outfits, None, 1e-2, 31));
         assert_eq!(with_none.model().weights(), plain.model().weights());
     }
 }
