@@ -49,7 +49,7 @@ impl Import<'_> {
     /// # Errors
     /// If a table is missing, a file cannot be read to its end, or the place is taken.
     pub fn write(&self, out: &Path, tell: &mut dyn FnMut(&'static str, u64, u64)) -> Result<Imported> {
-        let folder = NewFolder::begin(out)?;
+        let folder = NewFolder::new(out)?;
         let mut checker = Checker::new([], []);
         let schema_file = folder.path().join(SCHEMA);
         fs::write(&schema_file, self.schema.source())

@@ -82,7 +82,7 @@ impl Plan<'_> {
     ) -> Result<PathBuf> {
         let chosen = self.choose()?;
         let place = out.join(self.name);
-        let folder = NewFolder::begin(&place)?;
+        let folder = NewFolder::new(&place)?;
         let cases = Cases::of_validation(self.data);
         // Counted only where a run learned from pairs.
         let mut pairs: Option<Option<PairCases>> = None;
@@ -110,7 +110,7 @@ impl Plan<'_> {
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
         let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
         let figures = Figures { comparison: &comparison, evaluations, configurations }.brief()?;
-        files::put(&folder.path().join(FIGURES), figures.as_bytes())?;
+        files::write(&folder.path().join(FIGURES), figures.as_bytes())?;
         let named: Vec<(String, &Answers)> =
             results.iter().map(|(of, answers)| (of.about.method.to_string(), answers)).collect();
         write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;
@@ -288,5 +288,5 @@ fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {
 
 fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).context("the figures")? + "\n";
-    files::put(path, text.as_bytes())
+    files::write(path, text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! What evaluation says through ONNX Runtime is what the trained weights say by themselves.
+//! Evaluation through ONNX Runtime gives the same figures as the trained weights.
 
 use std::{fmt::Write, fs, path::Path, sync::LazyLock};
 
@@ -18,7 +18,7 @@ const SCHEMA: &str = "name = \"two\"\n\
     [[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\", \"male\"]\n\
     [[feature]]\nname = \"colours\"\nkind = \"set\"\nvalues = [\"red\", \"green\", \"blue\"]\n";
 
-/// Outfits of four to eight articles for three customers, one of them only in validation.
+/// Outfits of four to eight articles for three customers, one of whom is only in validation.
 fn shop() -> TempDir {
     let shop = tempfile::tempdir().unwrap();
     let mut articles = String::new();
@@ -65,7 +65,7 @@ fn model(data: &Data, method: Method, seed: u64) -> Model {
     Model::new(&config, seed)
 }
 
-/// The same figures from the weights, one case after the other.
+/// The same figures computed from the weights, one case after the other.
 fn by_hand(data: &Data, model: &Model) -> Tally {
     let mut tally = Tally::default();
     for &outfit in data.validation() {
@@ -85,7 +85,7 @@ fn by_hand(data: &Data, model: &Model) -> Tally {
     tally
 }
 
-/// It can be loaded once a process.
+/// It can be loaded once per process.
 static RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}")).unwrap()
 });
@@ -95,7 +95,7 @@ fn near(found: f64, expected: f64, what: &str) {
 }
 
 #[test]
-fn figures_through_onnx_runtime_are_those_of_the_weights() {
+fn figures_through_onnx_runtime_match_the_weights() {
     let shop = shop();
     let data = Data::load(shop.path()).unwrap();
     let cases = Cases::of_validation(&data);
@@ -126,14 +126,15 @@ fn figures_through_onnx_runtime_are_those_of_the_weights() {
         assert_eq!(evaluation.steps.is_some(), method == Method::Universal);
         results.push((evaluation, answers));
     }
-    let of = |by: &str, value: &str| {
+    let segment_summary = |by: &str, value: &str| {
         let segments = &results[0].0.segments;
         segments.iter().find(|segment| segment.by == by && segment.value == value).unwrap().summary.clone()
     };
-    let (seen, unseen) = (of("customer", "seen in training"), of("customer", "unseen in training"));
+    let (seen, unseen) =
+        (segment_summary("customer", "seen in training"), segment_summary("customer", "unseen in training"));
     assert_eq!((seen.slots, unseen.slots), (120, 120));
-    assert_eq!(of("gender", "male"), unseen, "the one customer who is only in validation");
-    assert_eq!(of("articles", "8").slots % 8, 0);
+    assert_eq!(segment_summary("gender", "male"), unseen, "the customer who is only in validation");
+    assert_eq!(segment_summary("articles", "8").slots % 8, 0);
 
     let comparison = compare(&data, &cases, &results, Vec::new());
     assert_eq!(comparison.methods.iter().map(|method| method.runs).collect::<Vec<_>>(), [2, 1, 1]);
@@ -156,9 +157,9 @@ fn a_file_for_another_catalogue_is_refused() {
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
     export(&Model::new(&config, 1), &metadata, &path).unwrap();
     let cases = Cases::of_validation(&data);
-    let said = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(said.starts_with(&format!("{}: ", path.display())), "{said}");
+    let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
     fs::write(&path, "not a model").unwrap();
-    let said = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(said.contains("ONNX Runtime refuses it"), "{said}");
+    let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
+    assert!(error.contains("ONNX Runtime refuses it"), "{error}");
 }

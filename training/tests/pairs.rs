@@ -1,5 +1,5 @@
-//! Halves of outfits through the program: a shop whose outfits are of one colour, from its files to a
-//! release that says which halves belong together.
+//! Pairs of halves through the program: a shop whose outfits have one colour, from its files to a release that
+//! judges pairs.
 
 use std::{fmt::Write, fs, path::Path, process::Command};
 
@@ -77,25 +77,26 @@ fn json(path: &Path) -> Value {
 }
 
 #[test]
-fn halves_that_match_by_colour_are_told_from_the_fit_to_the_release() {
+fn pairs_that_match_by_colour_are_recognised_from_fit_to_release() {
     let shop = shop();
-    let told = |command: &str| run(shop.path(), command).unwrap_or_else(|said| panic!("{command}: {said}"));
+    let output_of =
+        |command: &str| run(shop.path(), command).unwrap_or_else(|error| panic!("{command}: {error}"));
     let at = |name: &str| shop.path().join(name);
     for method in ["gsu", "latent-universal"] {
-        told(&format!("fit --method {method} --data shop --config pairs.toml"));
+        output_of(&format!("fit --method {method} --data shop --config pairs.toml"));
         let lines = fs::read_to_string(at(&format!("runs/shop/{method}-1/metrics.jsonl"))).unwrap();
         let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
         assert!(last["training"]["pair"].as_f64().unwrap() < 0.6, "{method}: {last}");
         assert_eq!(last["pair"]["pairs"], 22);
     }
-    told("fit --method none --data shop --config plain.toml --epochs 1");
+    output_of("fit --method none --data shop --config plain.toml --epochs 1");
     let runs = "runs/shop/gsu-1 runs/shop/latent-universal-1 runs/shop/none-1";
-    let answer = told(&format!("evaluate --data shop --runs {runs}"));
+    let answer = output_of(&format!("evaluate --data shop --runs {runs}"));
     assert!(answer.contains("192 pairs of halves") && answer.contains("| latent-universal | "), "{answer}");
     for method in ["gsu", "latent-universal"] {
         let pair = &json(&at(&format!("runs/shop/{method}-1/evaluation.json")))["pair"];
         assert_eq!(pair["figures"]["pairs"], 192);
-        // One stranger's half in six has the colour by chance, and nobody can tell it.
+        // One stranger's half in six has the colour by chance and cannot be recognised.
         let auc = pair["figures"]["auc"].as_f64().unwrap();
         assert!(auc > 0.8, "{method}: {pair}");
         assert!(pair["figures"]["accuracy"].as_f64().unwrap() > 0.75, "{method}: {pair}");
@@ -104,9 +105,9 @@ fn halves_that_match_by_colour_are_told_from_the_fit_to_the_release() {
     assert!(json(&at("runs/shop/none-1/evaluation.json")).get("pair").is_none());
     assert!(!at("runs/shop/none-1/none.pair.onnx").exists());
 
-    let answer = told("export --run runs/shop/gsu-1 --out there.onnx");
+    let answer = output_of("export --run runs/shop/gsu-1 --out there.onnx");
     assert!(answer.contains("there.onnx: ") && answer.contains("\nthere.pair.onnx: "), "{answer}");
-    told(&format!("release --name spring --data shop --runs {runs} --customers 1"));
+    output_of(&format!("release --name spring --data shop --runs {runs} --customers 1"));
     let release = Release::open(&at("models/spring")).unwrap();
     let entries = &release.manifest().methods;
     let pairs: Vec<(Method, Option<&str>)> =
@@ -123,13 +124,13 @@ fn halves_that_match_by_colour_are_told_from_the_fit_to_the_release() {
     );
     let commands = &release.manifest().commands;
     assert!(commands.iter().any(|c| c.contains("gsu") && c.contains(" --set pair.weight=")), "{commands:?}");
-    let answer = told("evaluate --data shop --release models/spring");
+    let answer = output_of("evaluate --data shop --release models/spring");
     assert!(answer.contains("192 pairs of halves"), "{answer}");
 }
 
 #[test]
-fn a_weight_below_nought_is_refused() {
+fn a_negative_weight_is_refused() {
     let shop = shop();
-    let said = run(shop.path(), "fit --method none --data shop --config wrong.toml").unwrap_err();
-    assert!(said.contains("the pairs' weight must be a number from 0 up, found -1"), "{said}");
+    let error = run(shop.path(), "fit --method none --data shop --config wrong.toml").unwrap_err();
+    assert!(error.contains("the pairs' weight must be at least 0, found -1"), "{error}");
 }

@@ -1,8 +1,8 @@
-//! Matrix products, through faer's kernels, in the calling thread.
+//! Matrix products by faer's kernels, in the calling thread.
 
 use faer::{Accum, MatMut, MatRef, Par, linalg::matmul::matmul};
 
-/// A row-major matrix to be read, perhaps transposed, perhaps some columns of a wider one.
+/// A view of a row-major matrix: all of it, some columns, or its transpose.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix<'a>(MatRef<'a, f32>);
 

@@ -1,8 +1,8 @@
 //! The models of every method: configuration, weights, one step of training.
 //!
-//! A model is a [`ModelConfig`] and weights. It takes a [`Batch`] of encoded outfits and gives logits,
-//! or the loss and its gradients; a [`Trainer`] moves it. It knows no files of data, no schedule, no
-//! split and no metric; what the numbers mean is the vocabulary's and the schema's to say.
+//! A model is a [`ModelConfig`] and weights. It turns a [`Batch`] of encoded outfits into logits, or into the loss
+//! and its gradients; a [`Trainer`] updates it. It knows no data files, schedule, split or metric, nor what the
+//! indices stand for.
 
 mod batch;
 mod build;

@@ -1,4 +1,4 @@
-//! One step of training, and the same numbers without learning from them.
+//! The loss, its gradients, and one step of training.
 
 use rayon::prelude::*;
 
@@ -8,28 +8,27 @@ use crate::engine::{
     Sharing, Tape, add_to, number,
 };
 
-/// Outfits of a shard: what one thread takes at a time. Fixed, so that results do not depend on the
-/// number of threads.
-pub(super) const SHARD: usize = 64;
-/// Outfits whose logits are kept at once.
-const LOGITS_OF: usize = 1024;
-/// Rows of the last dense layer whose gradient one thread computes at a time.
+/// Outfits per shard. Fixed, so that results do not depend on the number of threads.
+const SHARD: usize = 64;
+/// Outfits whose logits are in memory at once.
+const OUTFITS_AT_ONCE: usize = 1024;
+/// Rows of the last dense layer per task of its gradient.
 const STRIPE: usize = 1024;
 
-/// What a batch costs.
+/// The loss of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loss {
-    /// Mean over the outfits, whatever their weights.
+    /// Unweighted mean over the outfits.
     pub cross_entropy: f64,
-    /// What is minimised: the weighted mean, and what pondering adds.
+    /// The training objective: the weighted mean plus the cost of pondering.
     pub total: f64,
-    /// Mean steps over slots, then outfits, of a universal trunk.
+    /// Mean steps over slots, then outfits, if the trunk is universal.
     pub steps: Option<f64>,
-    /// Mean cross-entropy over the pairs of halves that were judged beside the outfits, in nats.
+    /// Mean cross-entropy over the pairs of halves, in nats.
     pub pair: Option<f64>,
 }
 
-/// A model, its optimiser, and room for the logits of a batch.
+/// A model with its optimiser, and memory for logits.
 #[derive(Debug)]
 pub struct Trainer {
     pub(super) model: Model,
@@ -51,11 +50,11 @@ impl Trainer {
         &self.model
     }
 
-    /// From now on articles that have something in common learn it together, in all three tables that have a row an
-    /// article. A trainer that was saved so goes on with what it remembers.
+    /// From now on articles with the same attribute values share what they learn, in all three tables with a row per
+    /// article. A loaded trainer keeps its state.
     pub(crate) fn share(&mut self, sharing: Sharing) {
         if self.adamw.shared.is_empty() {
-            self.adamw.shared = self.model.shared(sharing.count());
+            self.adamw.shared = self.model.new_shared(sharing.count());
         }
         self.adamw.sharing = Some(sharing);
     }
@@ -92,14 +91,14 @@ impl Trainer {
 }
 
 impl Model {
-    /// No moments yet, for so many values.
-    pub(super) fn shared(&self, values: usize) -> Vec<Shared> {
+    /// Moments of 0 for this many values.
+    pub(super) fn new_shared(&self, values: usize) -> Vec<Shared> {
         let (articles, head) = (self.structure.tables.articles, &self.structure.head);
         let tables = [articles, head.weight, head.bias];
         tables.map(|table| Shared::new(table, &self.weights, values)).into()
     }
 
-    /// What the exported model answers, outfit by outfit: one logit an article.
+    /// The logits, outfit by outfit: one per article.
     pub fn logits(&self, batch: &Batch) -> Vec<f32> {
         let articles = self.config.articles;
         let mut logits = vec![0.0; batch.len() * articles];
@@ -113,21 +112,21 @@ impl Model {
         logits
     }
 
-    /// Each outfit's mixture of personas, one row an outfit; nothing where the method has none.
+    /// Each outfit's mixture of personas, if the method has personas.
     pub fn personas(&self, batch: &Batch) -> Option<Vec<f32>> {
         let mut tape = self.tape(&batch.packed, None);
         let shares = self.structure.forward(&mut tape).personas?;
         Some(tape.value(shares).to_vec())
     }
 
-    /// Each outfit's mean steps; nothing where the trunk is not universal.
+    /// Each outfit's mean steps, if the trunk is universal.
     pub fn steps(&self, batch: &Batch) -> Option<Vec<f32>> {
         let mut tape = self.tape(&batch.packed, None);
         let steps = self.structure.forward(&mut tape).steps?;
         Some(tape.value(steps).to_vec())
     }
 
-    /// The loss, without dropout and without learning.
+    /// The loss without dropout.
     pub fn loss(&self, batch: &Batch) -> Loss {
         let articles = self.config.articles;
         let parts: Vec<Part> = batch
@@ -146,7 +145,7 @@ impl Model {
         self.add_up(&parts, batch.len())
     }
 
-    /// The loss and what it means for each weight; with dropout from `key`, or without.
+    /// The loss and its gradients, with dropout if there is a `key`.
     pub(crate) fn gradients(
         &self,
         batch: &Batch,
@@ -156,12 +155,12 @@ impl Model {
         let mut parts = Vec::new();
         let mut gradients = Gradients::new(&self.weights);
         let shards = batch.shards(SHARD);
-        let room = LOGITS_OF.min(batch.len()) * self.config.articles;
+        let room = OUTFITS_AT_ONCE.min(batch.len()) * self.config.articles;
         if scratch.len() < room {
             scratch.resize(room, 0.0);
         }
-        for (place, shards) in shards.chunks(LOGITS_OF / SHARD).enumerate() {
-            let first = place * LOGITS_OF;
+        for (place, shards) in shards.chunks(OUTFITS_AT_ONCE / SHARD).enumerate() {
+            let first = place * OUTFITS_AT_ONCE;
             let count: usize = shards.iter().map(Shard::outfits).sum();
             let logits = &mut scratch[..count * self.config.articles];
             let learned: Vec<Learned> = shards
@@ -184,13 +183,13 @@ impl Model {
         let Some(table) = self.structure.head.personas else { return };
         let width = self.config.personas;
         let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
-        let into = gradients.of(table, &self.weights);
+        let into = gradients.dense_mut(table, &self.weights);
         for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
             add_to(&mut into[row as usize * width..][..width], values);
         }
     }
 
-    /// One shard, forwards and backwards; leaves the gradient of its logits in their place.
+    /// Runs one shard forwards and backwards, and replaces its logits by their gradient.
     fn learn(
         &self,
         shard: &Shard,
@@ -200,7 +199,7 @@ impl Model {
         logits: &mut [f32],
     ) -> Learned {
         let outfits = from..from + shard.outfits();
-        let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: mixed(key, from) });
+        let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: shard_key(key, from) });
         let mut tape = self.tape(shard, dropout);
         let output = self.structure.forward(&mut tape);
         self.fill_logits(&tape, output, logits);
@@ -220,7 +219,7 @@ impl Model {
         Learned { part, hidden, personas, gradients }
     }
 
-    /// Adds up what the shards learned, in their order.
+    /// Adds the shards' gradients in their order, and those of the last dense layer.
     fn collect(
         &self,
         learned: Vec<Learned>,
@@ -238,17 +237,17 @@ impl Model {
             by_shard.push(learned.gradients);
         }
         gradients.add(by_shard);
-        let stripes = gradients.of(head.weight, &self.weights).par_chunks_mut(STRIPE * width);
+        let stripes = gradients.dense_mut(head.weight, &self.weights).par_chunks_mut(STRIPE * width);
         stripes.enumerate().for_each(|(place, rows)| {
             Head::add_table_gradient(rows, place * STRIPE, width, logits, articles, &hidden);
         });
-        let stripes = gradients.of(head.bias, &self.weights).par_chunks_mut(STRIPE);
+        let stripes = gradients.dense_mut(head.bias, &self.weights).par_chunks_mut(STRIPE);
         stripes.enumerate().for_each(|(place, biases)| {
             Head::add_bias_gradient(biases, place * STRIPE, logits, articles);
         });
         if let Some(table) = head.personas {
             let count = self.config.personas;
-            let stripes = gradients.of(table, &self.weights).par_chunks_mut(STRIPE * count);
+            let stripes = gradients.dense_mut(table, &self.weights).par_chunks_mut(STRIPE * count);
             stripes.enumerate().for_each(|(place, rows)| {
                 Head::add_table_gradient(rows, place * STRIPE, count, logits, articles, &personas);
             });
@@ -261,7 +260,7 @@ impl Model {
 
     pub(super) fn halting(&self) -> Halting {
         let universal = &self.config.universal;
-        Halting { epsilon: universal.epsilon, most_steps: universal.most_steps }
+        Halting { epsilon: universal.epsilon, max_steps: universal.most_steps }
     }
 
     fn fill_logits(&self, tape: &Tape<'_>, output: Output<crate::engine::Node>, logits: &mut [f32]) {
@@ -282,7 +281,7 @@ impl Model {
     }
 }
 
-/// What one shard learned.
+/// The result of one shard.
 struct Learned {
     part: Part,
     hidden: Vec<f32>,
@@ -310,13 +309,13 @@ impl Part {
     }
 }
 
-/// One step's own key.
-pub(super) fn key(seed: u64, step: u32) -> u64 {
+/// The dropout key of a step.
+fn key(seed: u64, step: u32) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(step))
 }
 
-/// One shard's own key.
-pub(super) fn mixed(key: u64, from: usize) -> u32 {
+/// The dropout key of a shard.
+pub(super) fn shard_key(key: u64, from: usize) -> u32 {
     let mut mixed = key ^ (from as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (mixed >> 32) as u32

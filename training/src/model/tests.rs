@@ -8,7 +8,7 @@ use crate::AdamWConfig;
 mod gradients;
 pub(crate) mod pairs;
 
-/// A model small enough for finite differences; every part of it moves something.
+/// A model small enough for finite differences, whose every part has an effect.
 pub(crate) fn small(method: Method) -> Model {
     let schema = Schema::parse(
         "name = \"small\"\n\
@@ -33,7 +33,7 @@ pub(crate) fn small(method: Method) -> Model {
     Model::new(&config, 7)
 }
 
-/// Outfits of one to eight slots, with sets, unknown features, other blanks, and padding where told.
+/// Outfits of one to eight slots, with sets, unknown features, further blanks, and padding if `padded`.
 pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u64) -> Vec<OwnedExample> {
     let mut random = Pcg64::seed_from_u64(seed);
     (0..count)
@@ -48,7 +48,7 @@ pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u
             if padded {
                 slots.resize(8, config.padding());
             }
-            // Told apart from another blank by being moved about with the rest.
+            // There may be another blank, so the slot to predict is followed through the shuffle.
             let mut order: Vec<usize> = (0..slots.len()).collect();
             order.shuffle(&mut random);
             let blank = order.iter().position(|&from| from == 0).unwrap();
@@ -86,7 +86,7 @@ fn difference(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[test]
-fn neither_order_nor_padding_nor_neighbours_matter() {
+fn order_padding_and_neighbours_do_not_matter() {
     for method in Method::ALL {
         let model = small(method);
         let mut outfits = examples(model.config(), 16, false, 11);
@@ -113,7 +113,7 @@ fn neither_order_nor_padding_nor_neighbours_matter() {
 }
 
 #[test]
-fn the_customer_moves_what_is_conditioned_and_nothing_else() {
+fn the_context_changes_conditioned_methods_only() {
     for method in Method::ALL {
         let model = small(method);
         let mut outfits = examples(model.config(), 8, false, 13);
@@ -125,19 +125,19 @@ fn the_customer_moves_what_is_conditioned_and_nothing_else() {
             outfit.features = vec![vec![2], vec![1, 3], vec![]];
         }
         let other = model.logits(&batch(model.config(), &outfits));
-        let conditioned = Axes::of(method).conditioning != Conditioning::None;
+        let conditioned = Axes::new(method).conditioning != Conditioning::None;
         assert_eq!(difference(&one, &other) > 1e-3, conditioned, "{method}");
     }
 }
 
 #[test]
-fn personas_come_from_what_is_visible() {
+fn personas_come_from_visible_articles() {
     for method in Method::ALL {
         let model = small(method);
         let mut outfits = examples(model.config(), 16, false, 17);
         outfits[7].slots.fill(model.config().blank());
         let Some(shares) = model.personas(&batch(model.config(), &outfits)) else {
-            assert!(!Axes::of(method).personas);
+            assert!(!Axes::new(method).personas);
             continue;
         };
         for (outfit, shares) in outfits.iter().zip(shares.chunks_exact(3)) {
@@ -156,12 +156,12 @@ fn slots_halt_between_the_first_step_and_the_last() {
     let outfits = examples(model.config(), 32, false, 19);
     let steps = model.steps(&batch(model.config(), &outfits)).unwrap();
     assert!(steps.iter().all(|steps| (1.0..=5.0).contains(steps)), "{steps:?}");
-    assert!(steps.iter().any(|steps| steps.fract() > 0.0), "slots halt each at its own step: {steps:?}");
+    assert!(steps.iter().any(|steps| steps.fract() > 0.0), "each slot halts at its own step: {steps:?}");
     assert_eq!(small(Method::None).steps(&batch(model.config(), &outfits)), None);
 }
 
 #[test]
-fn learning_is_the_same_every_time_and_goes_on_from_a_file() {
+fn training_is_reproducible_and_resumes_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     for method in [Method::Gsu, Method::LatentUniversal] {
         let start = || Trainer::new(small(method), AdamWConfig::default());
@@ -209,7 +209,7 @@ fn a_model_is_saved_with_its_configuration() {
 }
 
 #[test]
-fn a_weight_of_nought_teaches_nothing() {
+fn a_weight_of_zero_gives_no_gradient() {
     let model = small(Method::None);
     let mut outfits = examples(model.config(), 4, false, 31);
     for outfit in &mut outfits {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     data::Data,
-    fit::{FitConfig, Given, RunConfig},
+    fit::{FitConfig, Overrides, RunConfig},
 };
 
 /// How the data was made, if the world made it.
@@ -23,7 +23,7 @@ pub(super) fn fit_command(config: &RunConfig, run: &Path, of: &Data) -> Result<S
     let by_flags = |settings: &mut FitConfig| {
         *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
     };
-    let plain = RunConfig::new(model.method, of, &data.folder, Given::default(), by_flags)?;
+    let plain = RunConfig::new(model.method, of, &data.folder, Overrides::default(), by_flags)?;
     let settings = config.differences(&plain).into_iter().filter_map(|difference| {
         let value = difference.ours?;
         Some(format!(" --set {}", quoted(&format!("{}={value}", difference.key))))
