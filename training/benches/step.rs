@@ -1,5 +1,5 @@
-//! Outfits per second of a training step: forward, backward, `AdamW`, on random outfits of 4 to 8
-//! articles (mean five) at V=30,000, batch 1024. `gsu_pytorch.py` beside it is its PyTorch twin:
+//! Outfits per second of a training step (forward, backward, `AdamW`) on random outfits of 4 to 8 articles (mean five)
+//! at V=30,000, batch 1024. `gsu_pytorch.py` is the same in PyTorch.
 //!
 //! `taskset -c 0,1 cargo bench -p atelier-training --bench step -- gsu`
 
