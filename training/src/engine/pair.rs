@@ -4,9 +4,8 @@
 //! mixtures of personas if the model has them. This module does not know how they were computed.
 
 use super::{
-    matmul::{self, Matrix},
+    matmul::{linear, linear_back},
     ops::Linear,
-    simd,
     weights::{Gradients, Weights},
 };
 
@@ -56,11 +55,11 @@ impl PairHead {
 
     pub(crate) fn forward(&self, weights: &Weights, readings: Readings<'_>) -> Judged {
         let joined = join(readings);
-        let mut hidden = layer(weights, &self.first, &joined);
+        let mut hidden = linear(weights, &self.first, &joined);
         for value in &mut hidden {
             *value = value.max(0.0);
         }
-        let logits = layer(weights, &self.second, &hidden);
+        let logits = linear(weights, &self.second, &hidden);
         Judged { joined, hidden, logits }
     }
 
@@ -85,13 +84,18 @@ impl PairHead {
         judged: &Judged,
         gradients: &mut Gradients,
     ) -> ReadingGradients {
-        let mut hidden = layer_back(weights, &self.second, &judged.hidden, &judged.logits, gradients);
+        let mut layer_back = |layer, x: &[f32], gradient: &[f32]| {
+            let mut x_gradient = None;
+            linear_back(weights, layer, x, gradient, gradients, &mut x_gradient);
+            x_gradient.expect("the layer's input has a gradient; this is a bug")
+        };
+        let mut hidden = layer_back(&self.second, &judged.hidden, &judged.logits);
         for (gradient, value) in hidden.iter_mut().zip(&judged.hidden) {
             if *value <= 0.0 {
                 *gradient = 0.0;
             }
         }
-        let joined = layer_back(weights, &self.first, &judged.joined, &hidden, gradients);
+        let joined = layer_back(&self.first, &judged.joined, &hidden);
         join_back(readings, &joined)
     }
 }
@@ -158,35 +162,4 @@ fn half_mixtures(mixtures: &[f32], count: usize, pair: usize) -> (&[f32], &[f32]
 
 fn distance(p: &[f32], q: &[f32]) -> f32 {
     (p.iter().zip(q).map(|(p, q)| (p - q).powi(2)).sum::<f32>() + DISTANCE_EPSILON).sqrt()
-}
-
-fn layer(weights: &Weights, layer: &Linear, x: &[f32]) -> Vec<f32> {
-    let weight = weights.tensor(layer.weight);
-    let [from, to] = [weight.shape[0], weight.shape[1]];
-    let mut value = vec![0.0; x.len() / from * to];
-    if let Some(bias) = layer.bias {
-        value.chunks_exact_mut(to).for_each(|row| row.copy_from_slice(weights.data(bias)));
-    }
-    matmul::add(&mut value, Matrix::new(x, from), Matrix::new(&weight.data, to));
-    value
-}
-
-/// Adds a layer's gradients, and returns that of its input.
-fn layer_back(
-    weights: &Weights,
-    layer: &Linear,
-    x: &[f32],
-    gradient: &[f32],
-    gradients: &mut Gradients,
-) -> Vec<f32> {
-    let weight = weights.tensor(layer.weight);
-    let [from, to] = [weight.shape[0], weight.shape[1]];
-    let rows = Matrix::new(gradient, to);
-    matmul::add(gradients.dense_mut(layer.weight, weights), Matrix::new(x, from).transposed(), rows);
-    if let Some(bias) = layer.bias {
-        simd::add_rows(gradients.dense_mut(bias, weights), gradient);
-    }
-    let mut back = vec![0.0; x.len()];
-    matmul::assign(&mut back, rows, Matrix::new(&weight.data, to).transposed());
-    back
 }

@@ -4,8 +4,7 @@ use super::{
     adaptive::{self, Halting, HaltingState},
     attention::{self, Heads, Span},
     dropout::{Dropout, Mask},
-    lookup,
-    matmul::{self, Matrix},
+    lookup, matmul,
     norm::{self, Residual},
     ops::{Activation, Adaptive, Linear, Norm, Ops, Rows},
     personas,
@@ -96,14 +95,9 @@ impl Ops for Tape<'_> {
     }
 
     fn linear(&mut self, x: Node, layer: &Linear, activation: Activation) -> Node {
-        let from = &self.nodes[x.0];
-        let (rows, weight) = (from.rows, self.weights.tensor(layer.weight));
-        let width = weight.shape[1];
-        let mut value = vec![0.0; self.shard.rows(rows) * width];
-        if let Some(bias) = layer.bias {
-            value.chunks_exact_mut(width).for_each(|row| row.copy_from_slice(self.weights.data(bias)));
-        }
-        matmul::add(&mut value, Matrix::new(&from.value, from.width), Matrix::new(&weight.data, width));
+        let rows = self.nodes[x.0].rows;
+        let width = self.weights.tensor(layer.weight).shape[1];
+        let mut value = matmul::linear(self.weights, layer, self.value(x));
         let mut before = Vec::new();
         match activation {
             Activation::Identity => {}
@@ -253,7 +247,15 @@ impl Tape<'_> {
             }
             Op::Linear { x, layer, activation, before } => {
                 activation_back(*activation, &mut gradient, value, before);
-                self.linear_back(*x, layer, &gradient, pass);
+                let x_gradient = &mut pass.by_node[x.0];
+                matmul::linear_back(
+                    self.weights,
+                    layer,
+                    self.value(*x),
+                    &gradient,
+                    pass.gradients,
+                    x_gradient,
+                );
             }
             Op::AddRelu { x, y, serving } => {
                 activation_back(Activation::Relu, &mut gradient, value, &[]);
@@ -310,25 +312,6 @@ impl Tape<'_> {
             Op::Personas => {
                 personas::backward(&gradient, value, self.shard, width, &mut pass.gradients.personas);
             }
-        }
-    }
-
-    fn linear_back(&self, x: Node, layer: &Linear, gradient: &[f32], pass: &mut Pass<'_>) {
-        let from = &self.nodes[x.0];
-        let weight = self.weights.tensor(layer.weight);
-        let width = weight.shape[1];
-        let (gradient_rows, x_rows) = (Matrix::new(gradient, width), Matrix::new(&from.value, from.width));
-        matmul::add(pass.gradients.dense_mut(layer.weight, self.weights), x_rows.transposed(), gradient_rows);
-        if let Some(bias) = layer.bias {
-            simd::add_rows(pass.gradients.dense_mut(bias, self.weights), gradient);
-        }
-        let weight = Matrix::new(&weight.data, width).transposed();
-        if let Some(to) = &mut pass.by_node[x.0] {
-            matmul::add(to, gradient_rows, weight);
-        } else {
-            let mut to = vec![0.0; from.value.len()];
-            matmul::assign(&mut to, gradient_rows, weight);
-            pass.by_node[x.0] = Some(to);
         }
     }
 

@@ -112,39 +112,6 @@ impl Model {
         logits
     }
 
-    /// Each outfit's mixture of personas, if the method has personas.
-    pub fn personas(&self, batch: &Batch) -> Option<Vec<f32>> {
-        let mut tape = self.tape(&batch.packed, None);
-        let shares = self.structure.forward(&mut tape).personas?;
-        Some(tape.value(shares).to_vec())
-    }
-
-    /// Each outfit's mean steps, if the trunk is universal.
-    pub fn steps(&self, batch: &Batch) -> Option<Vec<f32>> {
-        let mut tape = self.tape(&batch.packed, None);
-        let steps = self.structure.forward(&mut tape).steps?;
-        Some(tape.value(steps).to_vec())
-    }
-
-    /// The loss without dropout.
-    pub fn loss(&self, batch: &Batch) -> Loss {
-        let articles = self.config.articles;
-        let parts: Vec<Part> = batch
-            .shards(SHARD)
-            .into_par_iter()
-            .zip(batch.targets.par_chunks(SHARD).zip(batch.weights.par_chunks(SHARD)))
-            .map(|(shard, (targets, weights))| {
-                let mut tape = self.tape(&shard, None);
-                let output = self.structure.forward(&mut tape);
-                let mut logits = vec![0.0; targets.len() * articles];
-                self.fill_logits(&tape, output, &mut logits);
-                let losses = Head::loss(&mut logits, targets, weights);
-                Part::new(&tape, output, &losses, weights)
-            })
-            .collect();
-        self.add_up(&parts, batch.len())
-    }
-
     /// The loss and its gradients, with dropout if there is a `key`.
     pub(crate) fn gradients(
         &self,

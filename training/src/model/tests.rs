@@ -80,6 +80,27 @@ pub(crate) fn batch(config: &ModelConfig, examples: &[OwnedExample]) -> Batch {
     batch
 }
 
+impl Model {
+    /// Each outfit's mixture of personas, if the method has personas.
+    pub(crate) fn personas(&self, batch: &Batch) -> Option<Vec<f32>> {
+        let mut tape = self.tape(&batch.packed, None);
+        let shares = self.structure.forward(&mut tape).personas?;
+        Some(tape.value(shares).to_vec())
+    }
+
+    /// Each outfit's mean steps, if the trunk is universal.
+    pub(crate) fn steps(&self, batch: &Batch) -> Option<Vec<f32>> {
+        let mut tape = self.tape(&batch.packed, None);
+        let steps = self.structure.forward(&mut tape).steps?;
+        Some(tape.value(steps).to_vec())
+    }
+
+    /// The loss without dropout.
+    fn loss(&self, batch: &Batch) -> Loss {
+        self.gradients(batch, None, &mut Vec::new()).0
+    }
+}
+
 fn difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)

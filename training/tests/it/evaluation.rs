@@ -12,15 +12,16 @@ use atelier_training::{
     metrics::{Tally, rank},
     model::{Batch, Example, Model, ModelConfig},
 };
-use tempfile::TempDir;
+
+use super::Home;
 
 const SCHEMA: &str = "name = \"two\"\n\
     [[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\", \"male\"]\n\
     [[feature]]\nname = \"colours\"\nkind = \"set\"\nvalues = [\"red\", \"green\", \"blue\"]\n";
 
 /// Outfits of four to eight articles for three customers, one of whom is only in validation.
-fn shop() -> TempDir {
-    let shop = tempfile::tempdir().unwrap();
+fn shop() -> Home {
+    let home = Home::new();
     let mut articles = String::new();
     for number in 0..40 {
         writeln!(articles, "{{\"id\":\"a-{number}\",\"type\":\"t-{}\"}}", number % 4).unwrap();
@@ -51,9 +52,9 @@ fn shop() -> TempDir {
         ("customers.jsonl", customers),
         ("outfits.jsonl", &outfits),
     ] {
-        fs::write(shop.path().join(name), text).unwrap();
+        home.write(name, text);
     }
-    shop
+    home
 }
 
 fn model(data: &Data, method: Method, seed: u64) -> Model {
@@ -96,8 +97,8 @@ fn near(found: f64, expected: f64, what: &str) {
 
 #[test]
 fn figures_through_onnx_runtime_match_the_weights() {
-    let shop = shop();
-    let data = Data::load(shop.path()).unwrap();
+    let home = shop();
+    let data = Data::load(home.0.path()).unwrap();
     let cases = Cases::of_validation(&data);
     assert_eq!(cases.as_slice().len(), 240);
     let asked = |method: Method, seed: u64, path: &Path| {
@@ -106,7 +107,7 @@ fn figures_through_onnx_runtime_match_the_weights() {
         let answers = ask(&RUNTIME, path, &data, &cases, &|_| {}).unwrap();
         (Evaluation::new(&data, &cases, &answers, Some(seed)), answers, by_hand(&data, &model).summary())
     };
-    let path = shop.path().join("model.onnx");
+    let path = home.at("model.onnx");
     let mut results = Vec::new();
     for (method, seed) in [(Method::Np, 1), (Method::Np, 2), (Method::GsxLatent, 1), (Method::Universal, 1)] {
         let (evaluation, answers, expected) = asked(method, seed, &path);
@@ -150,9 +151,9 @@ fn figures_through_onnx_runtime_match_the_weights() {
 
 #[test]
 fn a_file_for_another_catalogue_is_refused() {
-    let shop = shop();
-    let data = Data::load(shop.path()).unwrap();
-    let path = shop.path().join("none.onnx");
+    let home = shop();
+    let data = Data::load(home.0.path()).unwrap();
+    let path = home.at("none.onnx");
     let config = ModelConfig::new(Method::None, 39, data.schema());
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
     export(&Model::new(&config, 1), &metadata, &path).unwrap();
