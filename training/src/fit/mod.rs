@@ -81,21 +81,9 @@ pub struct TrainingLoss {
 /// What happens during a run.
 #[derive(Debug)]
 pub enum Event<'a> {
-    Started {
-        epochs: u32,
-        steps_per_epoch: u32,
-        resumed_at: u32,
-    },
-    Step {
-        epoch: u32,
-        step: u32,
-        cross_entropy: f64,
-        outfits: usize,
-    },
-    /// The epoch's steps are done; next is the development split.
-    Evaluating {
-        epoch: u32,
-    },
+    Started { epochs: u32, steps_per_epoch: u32, resumed_at: u32 },
+    Step { epoch: u32, step: u32, cross_entropy: f64, outfits: usize },
+    Evaluating { epoch: u32 },
     Epoch(&'a EpochRecord),
 }
 
