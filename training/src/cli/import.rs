@@ -55,14 +55,14 @@ impl Import {
         let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
             .expect("the template is constant; this is a bug");
         let bar = ProgressBar::new(1).with_style(style);
-        let mut tell = |table: &'static str, done: u64, total: u64| {
+        let mut show_progress = |table: &'static str, done: u64, total: u64| {
             bar.set_message(table);
             bar.set_length(total);
             bar.set_position(done);
         };
         let plan =
             Plan { files: &files, schema: &schema, skip_bad: self.skip_bad, validation: self.validation };
-        let Imported { report, drawn } = plan.write(&self.out, &mut tell)?;
+        let Imported { report, drawn } = plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
         print(&report);
         if report.bad > 0 && !self.skip_bad {

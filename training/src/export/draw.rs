@@ -252,8 +252,8 @@ impl Drawing<'_> {
         let rows = graph.node("Add", &[features, &begins], vec![]);
         let rows = graph.node("Gather", &[&all, &rows], vec![]);
         // A 0 is skipped, unless all values of the feature are 0: then it is the row for "not given".
-        let nought = graph.ints(&[], &[0]);
-        let given = graph.node("Greater", &[features, &nought], vec![]);
+        let zero = graph.ints(&[], &[0]);
+        let given = graph.node("Greater", &[features, &zero], vec![]);
         let given = graph.node("Cast", &[&given], vec![int("to", DataType::Float as i64)]);
         let any = graph.node("ReduceMax", &[&given], vec![ints("axes", &[2]), int("keepdims", 1)]);
         let one = graph.float(1.0);
@@ -280,8 +280,8 @@ impl Drawing<'_> {
         // Blanks and padding have no row; they take another row times 0.
         let rows = graph.node("Min", &["articles", &last], vec![]);
         let biases = graph.node("Gather", &[&table, &rows], vec![]);
-        let (one, nought, axis) = (graph.float(1.0), graph.float(0.0), graph.list(&[1]));
-        let visible = graph.node("Where", &[&hidden, &nought, &one], vec![]);
+        let (one, zero, axis) = (graph.float(1.0), graph.float(0.0), graph.list(&[1]));
+        let visible = graph.node("Where", &[&hidden, &zero, &one], vec![]);
         let visible = graph.node("Unsqueeze", &[&visible, &axis], vec![]);
         let sums = graph.node("MatMul", &[&visible, &biases], vec![]);
         let sums = graph.node("Squeeze", &[&sums, &axis], vec![]);
@@ -307,14 +307,14 @@ impl Drawing<'_> {
         let most_steps = self.graph.ints(&[], &[size(universal.most_steps)]);
         let last_step = self.graph.ints(&[], &[size(universal.most_steps) - 1]);
         let enough = self.graph.float(1.0 - universal.epsilon);
-        let (one, nought, truth) = (self.graph.float(1.0), self.graph.float(0.0), self.graph.bool(true));
+        let (one, zero, truth) = (self.graph.float(1.0), self.graph.float(0.0), self.graph.bool(true));
         let column = self.graph.list(&[-1, 1]);
         let padding = self.is_padding();
         let padding = self.graph.node("Reshape", &[&padding, &column], vec![]);
         let running = self.graph.node("Not", &[&padding], vec![]);
         let real = self.graph.node("Cast", &[&running], vec![int("to", DataType::Float as i64)]);
-        let nothing = self.graph.node("Mul", &[&real, &nought], vec![]);
-        let blank_state = self.graph.node("Mul", &[&first, &nought], vec![]);
+        let nothing = self.graph.node("Mul", &[&real, &zero], vec![]);
+        let blank_state = self.graph.node("Mul", &[&first, &zero], vec![]);
 
         self.graph.open();
         let state = self.record("state_in".to_owned(), Rows::Slots, width);
@@ -331,7 +331,7 @@ impl Drawing<'_> {
         let goes_on = graph.node("And", &["running_in", &goes_on], vec![]);
         let rest = graph.node("Sub", &[&one, "spent_in"], vec![]);
         let share = graph.node("Where", &[&goes_on, &chance, &rest], vec![]);
-        let share = graph.node("Where", &["running_in", &share, &nought], vec![]);
+        let share = graph.node("Where", &["running_in", &share, &zero], vec![]);
         let spent = graph.node("Where", &[&goes_on, &total, "spent_in"], vec![]);
         let mixed = graph.node("Mul", &[&share, &state], vec![]);
         let mixed = graph.node("Add", &["mixed_in", &mixed], vec![]);
@@ -427,10 +427,10 @@ impl Drawing<'_> {
     /// Added to attention scores to mask padding: [batch, 1, 1, rows of an outfit].
     fn attention_bias(&mut self, rows: Rows) -> String {
         let padding = self.is_padding();
-        let (never, nought) = (self.graph.float(MASKED), self.graph.float(0.0));
+        let (never, zero) = (self.graph.float(MASKED), self.graph.float(0.0));
         let axes = self.graph.list(&[1, 2]);
         let bias = self.graph.shared("attention bias of slots", |graph| {
-            let bias = graph.node("Where", &[&padding, &never, &nought], vec![]);
+            let bias = graph.node("Where", &[&padding, &never, &zero], vec![]);
             graph.node("Unsqueeze", &[&bias, &axes], vec![])
         });
         if rows == Rows::Slots {

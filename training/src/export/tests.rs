@@ -49,10 +49,10 @@ fn run(session: &mut Session, config: &ModelConfig, outfits: &[OwnedExample]) ->
     for outfit in outfits {
         let padding = std::iter::repeat(config.padding());
         articles.extend(outfit.slots.iter().copied().chain(padding).take(slots).map(i64::from));
-        for given in &outfit.features {
+        for row in &outfit.features {
             // Zeros before the values: they are skipped anywhere.
-            features.extend(std::iter::repeat_n(0, values - given.len()));
-            features.extend(given.iter().copied().map(i64::from));
+            features.extend(std::iter::repeat_n(0, values - row.len()));
+            features.extend(row.iter().copied().map(i64::from));
         }
         blanks.push(i64::try_from(outfit.blank).unwrap());
     }
@@ -151,11 +151,11 @@ fn parameters_are_the_papers() {
         let (mut session, file) = exported(&model, Storage::Float32);
         let graph = file.graph.as_ref().unwrap();
         assert_eq!(parameters(graph), expected, "{method}");
-        let said: HashMap<&str, &str> =
+        let properties: HashMap<&str, &str> =
             file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
-        assert_eq!(said["method"], method.as_str());
-        assert_eq!(said["release"], "test");
-        assert_eq!(said["parameters"], expected.to_string());
+        assert_eq!(properties["method"], method.as_str());
+        assert_eq!(properties["release"], "test");
+        assert_eq!(properties["parameters"], expected.to_string());
         let shape = |name: &str| {
             let tensor = graph.initializer.iter().find(|tensor| tensor.name == name);
             tensor.map(|tensor| tensor.dims.clone())
@@ -196,9 +196,9 @@ fn half_precision_is_close() {
 #[test]
 fn the_error_names_a_file_that_cannot_be_written() {
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
-    let said =
+    let error =
         export(&small(Method::None), &metadata, Path::new("/nowhere/none.onnx")).unwrap_err().to_string();
-    assert!(said.starts_with("/nowhere/none.onnx: "), "{said}");
+    assert!(error.starts_with("/nowhere/none.onnx: "), "{error}");
 }
 
 /// The answers of a pair file in ONNX Runtime.
@@ -217,7 +217,7 @@ fn run_pairs(session: &mut Session, config: &ModelConfig, pairs: &[OwnedPair]) -
         let padded = pairs
             .iter()
             .flat_map(|pair| &pair.features)
-            .flat_map(|given| given.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values));
+            .flat_map(|row| row.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values));
         let shape = [pairs.len(), config.features.len(), values];
         inputs.push(("features", Tensor::from_array((shape, padded.collect::<Vec<i64>>())).unwrap()));
     }
@@ -274,11 +274,14 @@ fn a_pair_file_has_metadata_and_does_not_change_the_methods_own_file() {
         let (_, file) = exported(&model, Storage::Float32);
         assert_eq!(file, exported(&without, Storage::Float32).1, "{method}");
         let (mut session, file) = exported_pair(&model, Storage::Float32);
-        let said: HashMap<&str, &str> =
+        let properties: HashMap<&str, &str> =
             file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
         let expected = own + (4 * 128 + personas) * 128 + 128 + 128 + 1;
-        assert_eq!(said["parameters"], expected.to_string(), "{method}");
-        assert_eq!((said["method"], said["release"], said["task"]), (method.as_str(), "test", "pair"));
+        assert_eq!(properties["parameters"], expected.to_string(), "{method}");
+        assert_eq!(
+            (properties["method"], properties["release"], properties["task"]),
+            (method.as_str(), "test", "pair")
+        );
         assert_eq!(session.inputs().iter().any(|input| input.name() == "features"), conditioned);
         let names: Vec<&str> =
             file.graph.as_ref().unwrap().initializer.iter().map(|tensor| tensor.name.as_str()).collect();

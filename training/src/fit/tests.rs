@@ -173,8 +173,8 @@ fn gsu_learns_what_popularity_cannot() {
         }
     }
     let total: f64 = counts.iter().sum();
-    let asked = data.development().iter().flat_map(|&outfit| data.outfits().articles(outfit));
-    let losses: Vec<f64> = asked.map(|&article| -(counts[article as usize] / total).ln()).collect();
+    let targets = data.development().iter().flat_map(|&outfit| data.outfits().articles(outfit));
+    let losses: Vec<f64> = targets.map(|&article| -(counts[article as usize] / total).ln()).collect();
     let popularity = losses.iter().sum::<f64>() / crate::number::real(losses.len());
     let best = folder.epochs().unwrap().iter().map(|e| e.development.cross_entropy).fold(f64::MAX, f64::min);
     assert!(best < popularity - 1.0, "gsu {best}, popularity {popularity}");
@@ -207,8 +207,8 @@ fn a_folder_belongs_to_one_run() {
     };
     assert!(refusal(&config, false).contains("already holds a run: resume it with --resume"));
     config.fit.batch = 7;
-    let said = refusal(&config, true);
-    assert!(said.contains("was started with other settings (fit.batch was 16, now 7)"), "{said}");
+    let error = refusal(&config, true);
+    assert!(error.contains("was started with other settings (fit.batch was 16, now 7)"), "{error}");
     config.fit.batch = 16;
     config.data.fingerprint = "another".to_owned();
     assert!(refusal(&config, true).contains("now it is another"));
@@ -216,8 +216,8 @@ fn a_folder_belongs_to_one_run() {
     let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
     let with_device = |device: &str| found.replace("[fit]\n", &format!("[fit]\ndevice = \"{device}\"\n"));
     fs::write(folder.path().join("config.toml"), with_device("cuda")).unwrap();
-    let said = format!("{:#}", folder.config().unwrap_err());
-    assert!(said.contains("unknown variant `cuda`"), "{said}");
+    let error = format!("{:#}", folder.config().unwrap_err());
+    assert!(error.contains("unknown variant `cuda`"), "{error}");
     fs::write(folder.path().join("config.toml"), with_device("cpu")).unwrap();
     assert_eq!(
         run(&data, &config, &folder, true, u32::MAX),
@@ -259,36 +259,36 @@ fn flags_override_the_files_settings() {
     assert!((config.pair.weight - 0.75).abs() < 1e-9 && config.model.pair);
     let with = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|&setting| setting.to_owned()).collect();
-        let given = Overrides { file: Some(file.path()), set: &set };
-        RunConfig::new(Method::C, &data, Path::new("shop"), given, |fit| fit.batch = 44)
+        let overrides = Overrides { file: Some(file.path()), set: &set };
+        RunConfig::new(Method::C, &data, Path::new("shop"), overrides, |fit| fit.batch = 44)
     };
     let set = with(&["model.initial.linear=0.5", "task_weights.\"shoe\"=3", "pair.weight=0"]).unwrap();
     let differences: Vec<String> =
         set.differences(&config).into_iter().map(|difference| difference.key).collect();
     let changed = ["model.initial.linear", "pair.weight", "task_weights.shoe"];
     assert_eq!(differences, changed, "the rest is the file's, or follows from these");
-    for (wrong, said) in [
+    for (wrong, expected) in [
         ("model.initial.linear", "--set takes TABLE.KEY=VALUE"),
         ("model.initial.lines=0.5", "lines"),
         ("data.name=\"x\"", "the data is set by --data"),
     ] {
         let error = format!("{:#}", with(&[wrong]).unwrap_err());
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     let text = toml::to_string(&config).unwrap();
     fs::write(file.path(), &text).unwrap();
     assert_eq!(read(|_| {}).unwrap(), config, "a run's own configuration gives the same run");
 
-    let said = |text: &str| {
+    let error_of = |text: &str| {
         fs::write(file.path(), text).unwrap();
         format!("{:#}", read(|_| {}).unwrap_err())
     };
-    assert!(said("[fit]\nepoch = 9\n").contains("epoch"), "names the setting");
+    assert!(error_of("[fit]\nepoch = 9\n").contains("epoch"), "names the setting");
     assert!(
-        said("[task_weights]\nshoes = 2.5\n")
+        error_of("[task_weights]\nshoes = 2.5\n")
             .contains("\"shoes\", which no article has; the types are bag, coat")
     );
-    assert!(said("[fit]\nbatch = 0\n").contains("at least 1"));
+    assert!(error_of("[fit]\nbatch = 0\n").contains("at least 1"));
 }
 
 #[test]

@@ -222,11 +222,14 @@ fn a_model_is_saved_with_its_configuration() {
     let loaded = Model::load(&path).unwrap();
     assert_eq!((loaded.config(), loaded.weights()), (model.config(), model.weights()));
 
-    let said = Trainer::load(&path).unwrap_err().to_string();
-    assert!(said.contains("the header's \"adamw\" is missing"), "{said}");
+    let error = Trainer::load(&path).unwrap_err().to_string();
+    assert!(error.contains("the header's \"adamw\" is missing"), "{error}");
     std::fs::write(&path, "not weights").unwrap();
-    let said = Model::load(&path).unwrap_err().to_string();
-    assert!(said.starts_with(path.to_str().unwrap()) && said.contains("is not a file of weights"), "{said}");
+    let error = Model::load(&path).unwrap_err().to_string();
+    assert!(
+        error.starts_with(path.to_str().unwrap()) && error.contains("is not a file of weights"),
+        "{error}"
+    );
 }
 
 #[test]
