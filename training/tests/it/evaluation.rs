@@ -162,5 +162,5 @@ fn a_file_for_another_catalogue_is_refused() {
     assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
     fs::write(&path, "not a model").unwrap();
     let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(error.contains("ONNX Runtime refuses it"), "{error}");
+    assert!(error.contains("ONNX Runtime rejects it"), "{error}");
 }

@@ -113,7 +113,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     let runs = "runs/garden/none-1 runs/garden/gsu-1 runs/garden/gsu-2 runs/garden/latent-universal-1";
     let output =
         home.output_of(&format!("evaluate --data garden --runs {runs} --out all.json --ranks ranks.parquet"));
-    assert!(output.contains("6 outfits, every one of their 24 slots"), "{output}");
+    assert!(output.contains("6 outfits, each of their 24 slots"), "{output}");
     let all = home.json("all.json");
     assert_eq!(all["baselines"].as_array().unwrap().len(), 3);
     assert_eq!(all["methods"][1]["runs"], 2);
@@ -206,7 +206,7 @@ fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
         "garden: 163 rows, 1 bad rows skipped\n"
     );
     let error = home.error_of("import --outfits theirs/outfits.ndjson --out other");
-    assert!(error.contains("there are no articles: a data folder needs all three tables"), "{error}");
+    assert!(error.contains("there is no articles file: a data folder needs all three tables"), "{error}");
 }
 
 /// docs/training.md starts with these files.

@@ -42,11 +42,11 @@ fn errors_say_what_to_do() {
         let error = home.error_of(command);
         assert!(error.contains(text), "{error}");
     };
-    assert_fails("oracle --data .", "the oracle needs a folder that `synthesise` made");
+    assert_fails("oracle --data .", "the oracle needs a folder made by `synthesise`");
     assert_fails("baselines --data .", "has no articles.jsonl, articles.csv or articles.parquet");
     assert_fails(
         "synthesise --out tiny --articles 10",
-        "a world needs at least 43 articles, one of each type; 10 were asked for",
+        "10 articles are too few: a world needs at least 43, one of each type",
     );
     assert!(!home.at("tiny").exists());
 }

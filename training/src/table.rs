@@ -1,8 +1,8 @@
-//! One table out of many evaluations: methods over their seeds, what counting achieves, the best that
-//! is possible, and the paper's own figures.
+//! One table of many evaluations: methods over their seeds, baselines, the oracle's bounds, and the paper's
+//! figures.
 //!
-//! Evaluations and the oracle's report come in as the files that other verbs wrote; Markdown and JSON
-//! go out. It computes no figure but means, standard errors over seeds, and shares of the oracle's gap.
+//! Evaluations and the oracle's report come in from the files of other commands; Markdown and JSON go out.
+//! The module computes only means, standard errors over seeds, and shares of the oracle's gap.
 
 use std::fmt::Write;
 
@@ -17,7 +17,6 @@ use crate::{
     oracle::Report,
 };
 
-/// The whole table.
 #[derive(Debug, Serialize)]
 pub struct Table {
     pub data: String,
@@ -31,29 +30,28 @@ pub struct Table {
     pub paper: &'static [PaperRow],
 }
 
-/// What the oracle says, for a sample of the slots.
+/// The oracle's bounds, for a sample of the slots.
 #[derive(Debug, Serialize)]
 pub struct Bounds {
     /// Customer and occasion known: no method can be better.
     pub known: Summary,
-    /// Nothing known, at the largest draw: it overstates the cross-entropy a little.
+    /// Nothing known, with the largest draw: overstates the cross-entropy a little.
     pub unknown: Summary,
-    /// Cross-entropy with nothing known, estimated where the draws lead.
+    /// The cross-entropy with nothing known, extrapolated to an infinite draw.
     pub unknown_limit: Option<f64>,
 }
 
 impl Table {
-    /// # Errors
-    /// If there is nothing to show, or the evaluations are of different data.
+    /// Fails if there are no evaluations, or if their data differs.
     pub fn new(
         evaluations: &[Evaluation],
         baselines: Vec<Baseline>,
         oracle: Option<&Report>,
     ) -> Result<Self> {
-        let Some(first) = evaluations.first() else { bail!("there are no evaluations to show") };
+        let Some(first) = evaluations.first() else { bail!("there are no evaluations") };
         if let Some(other) = evaluations.iter().find(|other| other.fingerprint != first.fingerprint) {
             bail!(
-                "evaluations of different data cannot stand in one table: {} has fingerprint {}, {} has {}",
+                "evaluations of different data cannot be in one table: {} has fingerprint {}, {} has {}",
                 first.data,
                 first.fingerprint,
                 other.data,
@@ -65,7 +63,7 @@ impl Table {
             fingerprint: first.fingerprint.clone(),
             outfits: first.outfits,
             slots: first.summary.slots,
-            methods: MethodResult::of(&evaluations.iter().collect::<Vec<_>>()),
+            methods: MethodResult::from_evaluations(&evaluations.iter().collect::<Vec<_>>()),
             baselines,
             bounds: oracle.map(Bounds::new),
             paper: &PAPER,
@@ -74,8 +72,8 @@ impl Table {
 
     pub fn markdown(&self) -> String {
         let mut text = format!(
-            "Validation split of {}: {} outfits, every one of their {} slots masked in turn, ranks over the \
-             whole catalogue. ± is the standard error over seeds where a method has several runs.\n\n",
+            "Validation split of {}: {} outfits, each of their {} slots masked in turn, ranks over the whole \
+             catalogue. ± is the standard error over seeds if a method has several runs.\n\n",
             self.data, self.outfits, self.slots
         );
         text += "| method | runs | cross-entropy | recall@1 % | recall@5 % | recall@250 % | MRR | NDCG@10 | \
@@ -83,26 +81,26 @@ impl Table {
         text += if self.bounds.is_some() { " share of the gap |\n" } else { "\n" };
         text += "|---|---|---|---|---|---|---|---|---|---|---|";
         text += if self.bounds.is_some() { "---|\n" } else { "\n" };
-        self.methods.iter().for_each(|method| self.method(&mut text, method));
+        self.methods.iter().for_each(|method| self.write_method(&mut text, method));
         for Baseline { name, summary } in &self.baselines {
-            plain(&mut text, name, summary, self.bounds.is_some());
+            write_plain(&mut text, name, summary, self.bounds.is_some());
         }
         if let Some(bounds) = &self.bounds {
-            plain(&mut text, "oracle, customer unknown", &bounds.unknown, true);
-            plain(&mut text, "oracle, customer known", &bounds.known, true);
+            write_plain(&mut text, "oracle, customer unknown", &bounds.unknown, true);
+            write_plain(&mut text, "oracle, customer known", &bounds.known, true);
             let _ = writeln!(
                 text,
-                "\nThe oracle answered {} of the slots and bounds every method. A method's share of the gap is \
-                 how far its cross-entropy has come from the oracle's with the customer unknown{} to the oracle's \
-                 with the customer known.",
+                "\nThe oracle answered {} of the slots and bounds every method. The share of the gap is the part \
+                 of the distance between the oracle's cross-entropies with the customer unknown{} and known that \
+                 a method covers.",
                 bounds.known.slots,
                 bounds
                     .unknown_limit
                     .map_or_else(String::new, |limit| format!(" (estimated limit {limit:.4})")),
             );
         }
-        text += "\nTable 1 of the paper, for its shape only: **another data set**, so no figure of it can be held \
-                 against one above.\n\n\
+        text += "\nTable 1 of the paper, on **another data set**: its figures cannot be compared with those \
+                 above.\n\n\
                  | method | cross-entropy | recall@1 % | recall@5 % | recall@250 % | parameters |\n\
                  |---|---|---|---|---|---|\n";
         for row in self.paper {
@@ -116,34 +114,34 @@ impl Table {
                 pair(row.recall_at_1, 2),
                 pair(row.recall_at_5, 2),
                 pair(row.recall_at_250, 2),
-                thousands(row.parameters)
+                with_commas(row.parameters)
             );
         }
         text
     }
 
-    fn method(&self, text: &mut String, result: &MethodResult) {
+    fn write_method(&self, text: &mut String, result: &MethodResult) {
         let percent = |spread: Spread| {
             let standard_error = spread.standard_error.map(|error| 100.0 * error);
-            show(Spread { mean: 100.0 * spread.mean, standard_error }, 2)
+            format_spread(Spread { mean: 100.0 * spread.mean, standard_error }, 2)
         };
         let _ = write!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             result.name(),
             result.runs,
-            show(result.cross_entropy, 4),
+            format_spread(result.cross_entropy, 4),
             percent(result.recall_at_1),
             percent(result.recall_at_5),
             percent(result.recall_at_250),
-            show(result.mrr, 4),
-            show(result.ndcg_at_10, 4),
+            format_spread(result.mrr, 4),
+            format_spread(result.ndcg_at_10, 4),
             percent(result.coverage_at_5),
-            show(result.calibration_error, 4),
-            thousands(result.parameters),
+            format_spread(result.calibration_error, 4),
+            with_commas(result.parameters),
         );
         if let Some(bounds) = &self.bounds {
-            let _ = write!(text, " {:.0} % |", 100.0 * bounds.share(result.cross_entropy.mean));
+            let _ = write!(text, " {:.0} % |", 100.0 * bounds.share_of_gap(result.cross_entropy.mean));
         }
         text.push('\n');
     }
@@ -156,15 +154,15 @@ impl Bounds {
         Self { known: report.known.clone(), unknown: largest.clone(), unknown_limit: unknown.limit }
     }
 
-    /// How much of what knowing the customer is worth a method has found.
-    fn share(&self, cross_entropy: f64) -> f64 {
+    /// The share of the gain from knowing the customer that a method achieves.
+    fn share_of_gap(&self, cross_entropy: f64) -> f64 {
         let unknown = self.unknown_limit.unwrap_or(self.unknown.cross_entropy.mean);
         (unknown - cross_entropy) / (unknown - self.known.cross_entropy.mean)
     }
 }
 
-/// A line without seeds.
-fn plain(text: &mut String, name: &str, summary: &Summary, with_gap: bool) {
+/// Writes a line without seeds.
+fn write_plain(text: &mut String, name: &str, summary: &Summary, with_gap: bool) {
     let percent = |mean: f64| format!("{:.2}", 100.0 * mean);
     let _ = writeln!(
         text,
@@ -179,12 +177,12 @@ fn plain(text: &mut String, name: &str, summary: &Summary, with_gap: bool) {
     );
 }
 
-fn show(Spread { mean, standard_error }: Spread, digits: usize) -> String {
+fn format_spread(Spread { mean, standard_error }: Spread, digits: usize) -> String {
     let error = standard_error.map_or_else(String::new, |error| format!(" ± {error:.digits$}"));
     format!("{mean:.digits$}{error}")
 }
 
-fn thousands(number: u64) -> String {
+fn with_commas(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> = digits
         .as_bytes()
