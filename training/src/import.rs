@@ -45,7 +45,7 @@ const SEED: u64 = 1;
 impl Import<'_> {
     /// Writes the data folder. Calls `tell` with the table, how much of its file is read, and its size.
     pub fn write(&self, out: &Path, tell: &mut dyn FnMut(&'static str, u64, u64)) -> Result<Imported> {
-        let folder = NewFolder::begin(out)?;
+        let folder = NewFolder::new(out)?;
         let mut checker = Checker::new([], []);
         let schema_file = folder.path().join(SCHEMA);
         fs::write(&schema_file, self.schema.source())

@@ -227,7 +227,7 @@ impl Mixed {
             })
             .collect();
         let worth = |answers: &[Answer]| {
-            Estimate::of(
+            Estimate::from_values(
                 known
                     .iter()
                     .zip(answers)

@@ -1,7 +1,7 @@
 //! Makes a release: the models of chosen runs, measured as they are stored, in one folder.
 //!
-//! Runs and their data come in; a folder that [`atelier::models::release::Release`] opens goes out. Its
-//! figures are measured on the files in it.
+//! Runs and their data come in; a folder that [`atelier::models::release::Release`] opens goes out. Its figures are
+//! measured on the files in it.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -30,7 +30,7 @@ use crate::{
     evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
-    fit::{FitConfig, Given, RunConfig, RunFolder},
+    fit::{FitConfig, Overrides, RunConfig, RunFolder},
     random::{Table as Randomness, choose},
 };
 
@@ -73,7 +73,7 @@ impl Plan<'_> {
     ) -> Result<PathBuf> {
         let chosen = self.choose_runs()?;
         let place = out.join(self.name);
-        let folder = NewFolder::begin(&place)?;
+        let folder = NewFolder::new(&place)?;
         let cases = Cases::of_validation(self.data);
         // Made only if a run learned from pairs.
         let mut pairs: Option<Option<PairCases>> = None;
@@ -101,7 +101,7 @@ impl Plan<'_> {
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
         let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
         let figures = Figures { comparison: &comparison, evaluations, configurations }.to_rounded_json()?;
-        files::put(&folder.path().join(FIGURES), figures.as_bytes())?;
+        files::write(&folder.path().join(FIGURES), figures.as_bytes())?;
         let named: Vec<(String, &Answers)> = results
             .iter()
             .map(|(evaluation, answers)| (evaluation.about.method.to_string(), answers))
@@ -281,7 +281,7 @@ fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {
 
 fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).context("the figures")? + "\n";
-    files::put(path, text.as_bytes())
+    files::write(path, text.as_bytes())
 }
 
 /// The content of `evaluation.json`.
@@ -330,9 +330,9 @@ fn fit_command(config: &RunConfig, run: &Path, data: &Data) -> Result<String> {
     let RunConfig { fit, model, .. } = config;
     let folder = &config.data.folder;
     let by_flags = |settings: &mut FitConfig| {
-        *settings = FitConfig { second_blank: settings.second_blank, device: settings.device, ..fit.clone() };
+        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
     };
-    let plain = RunConfig::new(model.method, data, folder, Given::default(), by_flags)?;
+    let plain = RunConfig::new(model.method, data, folder, Overrides::default(), by_flags)?;
     let settings = config.differences(&plain).into_iter().filter_map(|difference| {
         let value = difference.ours?;
         Some(format!(" --set {}", quote(&format!("{}={value}", difference.key))))

@@ -1,4 +1,4 @@
-//! What evaluation says through ONNX Runtime is what the trained weights say by themselves.
+//! Evaluation through ONNX Runtime gives the same figures as the trained weights.
 
 use std::{fmt::Write, fs, path::Path, sync::LazyLock};
 
@@ -12,15 +12,16 @@ use atelier_training::{
     metrics::{Tally, rank},
     model::{Batch, Example, Model, ModelConfig},
 };
-use tempfile::TempDir;
+
+use super::Home;
 
 const SCHEMA: &str = "name = \"two\"\n\
     [[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\", \"male\"]\n\
     [[feature]]\nname = \"colours\"\nkind = \"set\"\nvalues = [\"red\", \"green\", \"blue\"]\n";
 
-/// Outfits of four to eight articles for three customers, one of them only in validation.
-fn shop() -> TempDir {
-    let shop = tempfile::tempdir().unwrap();
+/// Outfits of four to eight articles for three customers, one of whom is only in validation.
+fn shop() -> Home {
+    let home = Home::new();
     let mut articles = String::new();
     for number in 0..40 {
         writeln!(articles, "{{\"id\":\"a-{number}\",\"type\":\"t-{}\"}}", number % 4).unwrap();
@@ -51,9 +52,9 @@ fn shop() -> TempDir {
         ("customers.jsonl", customers),
         ("outfits.jsonl", &outfits),
     ] {
-        fs::write(shop.path().join(name), text).unwrap();
+        home.write(name, text);
     }
-    shop
+    home
 }
 
 fn model(data: &Data, method: Method, seed: u64) -> Model {
@@ -65,7 +66,7 @@ fn model(data: &Data, method: Method, seed: u64) -> Model {
     Model::new(&config, seed)
 }
 
-/// The same figures from the weights, one case after the other.
+/// The same figures computed from the weights, one case after the other.
 fn by_hand(data: &Data, model: &Model) -> Tally {
     let mut tally = Tally::default();
     for &outfit in data.validation() {
@@ -85,7 +86,7 @@ fn by_hand(data: &Data, model: &Model) -> Tally {
     tally
 }
 
-/// It can be loaded once a process.
+/// It can be loaded once per process.
 static RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}")).unwrap()
 });
@@ -95,9 +96,9 @@ fn near(found: f64, expected: f64, what: &str) {
 }
 
 #[test]
-fn figures_through_onnx_runtime_are_those_of_the_weights() {
-    let shop = shop();
-    let data = Data::load(shop.path()).unwrap();
+fn figures_through_onnx_runtime_match_the_weights() {
+    let home = shop();
+    let data = Data::load(home.0.path()).unwrap();
     let cases = Cases::of_validation(&data);
     assert_eq!(cases.as_slice().len(), 240);
     let asked = |method: Method, seed: u64, path: &Path| {
@@ -106,7 +107,7 @@ fn figures_through_onnx_runtime_are_those_of_the_weights() {
         let answers = ask(&RUNTIME, path, &data, &cases, &|_| {}).unwrap();
         (Evaluation::new(&data, &cases, &answers, Some(seed)), answers, by_hand(&data, &model).summary())
     };
-    let path = shop.path().join("model.onnx");
+    let path = home.at("model.onnx");
     let mut results = Vec::new();
     for (method, seed) in [(Method::Np, 1), (Method::Np, 2), (Method::GsxLatent, 1), (Method::Universal, 1)] {
         let (evaluation, answers, expected) = asked(method, seed, &path);
@@ -126,14 +127,15 @@ fn figures_through_onnx_runtime_are_those_of_the_weights() {
         assert_eq!(evaluation.steps.is_some(), method == Method::Universal);
         results.push((evaluation, answers));
     }
-    let of = |by: &str, value: &str| {
+    let segment_summary = |by: &str, value: &str| {
         let segments = &results[0].0.segments;
         segments.iter().find(|segment| segment.by == by && segment.value == value).unwrap().summary.clone()
     };
-    let (seen, unseen) = (of("customer", "seen in training"), of("customer", "unseen in training"));
+    let (seen, unseen) =
+        (segment_summary("customer", "seen in training"), segment_summary("customer", "unseen in training"));
     assert_eq!((seen.slots, unseen.slots), (120, 120));
-    assert_eq!(of("gender", "male"), unseen, "the one customer who is only in validation");
-    assert_eq!(of("articles", "8").slots % 8, 0);
+    assert_eq!(segment_summary("gender", "male"), unseen, "the customer who is only in validation");
+    assert_eq!(segment_summary("articles", "8").slots % 8, 0);
 
     let comparison = compare(&data, &cases, &results, Vec::new());
     assert_eq!(comparison.methods.iter().map(|method| method.runs).collect::<Vec<_>>(), [2, 1, 1]);
@@ -149,16 +151,16 @@ fn figures_through_onnx_runtime_are_those_of_the_weights() {
 
 #[test]
 fn a_file_for_another_catalogue_is_refused() {
-    let shop = shop();
-    let data = Data::load(shop.path()).unwrap();
-    let path = shop.path().join("none.onnx");
+    let home = shop();
+    let data = Data::load(home.0.path()).unwrap();
+    let path = home.at("none.onnx");
     let config = ModelConfig::new(Method::None, 39, data.schema());
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
     export(&Model::new(&config, 1), &metadata, &path).unwrap();
     let cases = Cases::of_validation(&data);
-    let said = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(said.starts_with(&format!("{}: ", path.display())), "{said}");
+    let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
     fs::write(&path, "not a model").unwrap();
-    let said = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(said.contains("ONNX Runtime rejects it"), "{said}");
+    let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
+    assert!(error.contains("ONNX Runtime rejects it"), "{error}");
 }

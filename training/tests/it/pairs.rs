@@ -1,11 +1,12 @@
-//! Halves of outfits through the program: a shop whose outfits are of one colour, from its files to a
-//! release that says which halves belong together.
+//! Pairs of halves through the program: a shop whose outfits have one colour, from its files to a release that
+//! judges pairs.
 
-use std::{fmt::Write, fs, path::Path, process::Command};
+use std::{fmt::Write, fs};
 
 use atelier::{domain::Method, models::release::Release};
 use serde_json::Value;
-use tempfile::TempDir;
+
+use super::Home;
 
 const SCHEMA: &str =
     "name = \"one\"\n[[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\", \"male\"]\n";
@@ -16,8 +17,8 @@ const SETTINGS: &str = "[fit]\nbatch = 32\nepochs = 10\nlearning_rate = 0.01\nwa
 const COLOURS: usize = 6;
 
 /// Four types in six colours, three of each; an outfit has one of each type, in one colour.
-fn shop() -> TempDir {
-    let shop = tempfile::tempdir().unwrap();
+fn shop() -> Home {
+    let home = Home::new();
     let kinds = ["hat", "coat", "shoe", "bag"];
     let mut articles = String::new();
     for kind in kinds {
@@ -55,59 +56,41 @@ fn shop() -> TempDir {
         ("pairs.toml", &format!("{SETTINGS}[pair]\nweight = 2.0\n")),
         ("wrong.toml", "[pair]\nweight = -1.0\n"),
     ] {
-        let path = shop.path().join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        home.write(name, text);
     }
-    shop
-}
-
-fn run(home: &Path, command: &str) -> Result<String, String> {
-    let output = Command::new(env!("CARGO_BIN_EXE_atelier-training"))
-        .args(command.split(' '))
-        .current_dir(home)
-        .output()
-        .unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+    home
 }
 
 #[test]
-fn halves_that_match_by_colour_are_told_from_the_fit_to_the_release() {
-    let shop = shop();
-    let told = |command: &str| run(shop.path(), command).unwrap_or_else(|said| panic!("{command}: {said}"));
-    let at = |name: &str| shop.path().join(name);
+fn pairs_that_match_by_colour_are_recognised_from_fit_to_release() {
+    let home = shop();
     for method in ["gsu", "latent-universal"] {
-        told(&format!("fit --method {method} --data shop --config pairs.toml"));
-        let lines = fs::read_to_string(at(&format!("runs/shop/{method}-1/metrics.jsonl"))).unwrap();
+        home.output_of(&format!("fit --method {method} --data shop --config pairs.toml"));
+        let lines = fs::read_to_string(home.at(&format!("runs/shop/{method}-1/metrics.jsonl"))).unwrap();
         let last: Value = serde_json::from_str(lines.lines().last().unwrap()).unwrap();
         assert!(last["training"]["pair"].as_f64().unwrap() < 0.6, "{method}: {last}");
         assert_eq!(last["pair"]["pairs"], 22);
     }
-    told("fit --method none --data shop --config plain.toml --epochs 1");
+    home.output_of("fit --method none --data shop --config plain.toml --epochs 1");
     let runs = "runs/shop/gsu-1 runs/shop/latent-universal-1 runs/shop/none-1";
-    let answer = told(&format!("evaluate --data shop --runs {runs}"));
+    let answer = home.output_of(&format!("evaluate --data shop --runs {runs}"));
     assert!(answer.contains("192 pairs of halves") && answer.contains("| latent-universal | "), "{answer}");
     for method in ["gsu", "latent-universal"] {
-        let pair = &json(&at(&format!("runs/shop/{method}-1/evaluation.json")))["pair"];
+        let pair = &home.json(&format!("runs/shop/{method}-1/evaluation.json"))["pair"];
         assert_eq!(pair["figures"]["pairs"], 192);
-        // One stranger's half in six has the colour by chance, and nobody can tell it.
+        // One stranger's half in six has the colour by chance and cannot be recognised.
         let auc = pair["figures"]["auc"].as_f64().unwrap();
         assert!(auc > 0.8, "{method}: {pair}");
         assert!(pair["figures"]["accuracy"].as_f64().unwrap() > 0.75, "{method}: {pair}");
         assert!(pair["cooccurrence"]["auc"].as_f64().unwrap() > 0.8, "{method}: {pair}");
     }
-    assert!(json(&at("runs/shop/none-1/evaluation.json")).get("pair").is_none());
-    assert!(!at("runs/shop/none-1/none.pair.onnx").exists());
+    assert!(home.json("runs/shop/none-1/evaluation.json").get("pair").is_none());
+    assert!(!home.at("runs/shop/none-1/none.pair.onnx").exists());
 
-    let answer = told("export --run runs/shop/gsu-1 --out there.onnx");
+    let answer = home.output_of("export --run runs/shop/gsu-1 --out there.onnx");
     assert!(answer.contains("there.onnx: ") && answer.contains("\nthere.pair.onnx: "), "{answer}");
-    told(&format!("release --name spring --data shop --runs {runs} --customers 1"));
-    let release = Release::open(&at("models/spring")).unwrap();
+    home.output_of(&format!("release --name spring --data shop --runs {runs} --customers 1"));
+    let release = Release::open(&home.at("models/spring")).unwrap();
     let entries = &release.manifest().methods;
     let pairs: Vec<(Method, Option<&str>)> =
         entries.iter().map(|entry| (entry.method, entry.pair.as_deref())).collect();
@@ -119,17 +102,17 @@ fn halves_that_match_by_colour_are_told_from_the_fit_to_the_release() {
     assert_eq!(pairs, expected);
     assert_eq!(
         entries[1].metrics["pair"]["auc"],
-        json(&at("runs/shop/gsu-1/evaluation.json"))["pair"]["figures"]["auc"]
+        home.json("runs/shop/gsu-1/evaluation.json")["pair"]["figures"]["auc"]
     );
     let commands = &release.manifest().commands;
     assert!(commands.iter().any(|c| c.contains("gsu") && c.contains(" --set pair.weight=")), "{commands:?}");
-    let answer = told("evaluate --data shop --release models/spring");
+    let answer = home.output_of("evaluate --data shop --release models/spring");
     assert!(answer.contains("192 pairs of halves"), "{answer}");
 }
 
 #[test]
-fn a_weight_below_nought_is_refused() {
-    let shop = shop();
-    let said = run(shop.path(), "fit --method none --data shop --config wrong.toml").unwrap_err();
-    assert!(said.contains("the pairs' weight must be a number from 0 up, found -1"), "{said}");
+fn a_negative_weight_is_refused() {
+    let home = shop();
+    let error = home.error_of("fit --method none --data shop --config wrong.toml");
+    assert!(error.contains("the pairs' weight must be at least 0, found -1"), "{error}");
 }
