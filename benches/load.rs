@@ -152,7 +152,7 @@ fn bodies(arguments: &Arguments) -> Result<Vec<Value>> {
 }
 
 fn rows<T: Table>(arguments: &Arguments) -> Result<Vec<T>> {
-    let schema = files::schema_of(&arguments.release)?;
+    let schema = files::read_folder_schema(&arguments.release)?;
     let path = arguments.release.join(format!("{}.jsonl", T::NAME));
     let rows = files::read::<T>(&path, &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()

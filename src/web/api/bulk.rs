@@ -17,7 +17,7 @@ use crate::web::http::{
     extract::{Incoming, media_type},
 };
 use crate::{
-    files::{self, BadRow, Checker, ExchangeError, Noted, Report},
+    files::{self, BadRow, Checker, CountedWarning, ExchangeError, Report},
     service::intake::{self, Intake, IntakeError},
     store::{Actor, Counts, Import},
 };
@@ -108,10 +108,11 @@ async fn read<T: Intake>(
         Checker::new([], [])
     };
     let rows = files::read::<T>(file.path(), &state.schema()).map_err(unreadable)?;
-    let counts = intake::table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
-        IntakeError::Store(error) => error.into(),
-        IntakeError::Exchange(error) => unreadable(error),
-    })?;
+    let counts =
+        intake::import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
+            IntakeError::Store(error) => error.into(),
+            IntakeError::Exchange(error) => unreadable(error),
+        })?;
     Ok((counts, checker.report().clone()))
 }
 
@@ -137,7 +138,7 @@ fn errors(report: &Report) -> Vec<Finding> {
 
 impl Brought {
     fn new(counts: Counts, report: &Report) -> Self {
-        let warning = |noted: &Noted| {
+        let warning = |noted: &CountedWarning| {
             let others =
                 if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
             Finding::line(noted.line, format!("{}{others}", noted.warning))

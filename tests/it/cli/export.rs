@@ -58,14 +58,14 @@ async fn does_not_write_over_files(db: TestDatabase) {
     fs::write(&file, "mine").unwrap();
     let output = run(atelier(&db, &["export", path(folder.path())])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("articles.jsonl is there already"), "{}", said(&output));
+    assert!(said(&output).contains("articles.jsonl already exists"), "{}", said(&output));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let output = run(atelier(&db, &["export", path(folder.path()), "--force"])).await;
     assert!(output.status.success(), "{}", said(&output));
     assert_eq!(fs::read_to_string(&file).unwrap(), "");
     let output = run(atelier(&db, &["export", path(folder.path()), "--force", "--format", "csv"])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("articles.jsonl is there in another format"), "{}", said(&output));
+    assert!(said(&output).contains("articles.jsonl has another format"), "{}", said(&output));
 }
 
 /// What is a number by the built-in schema is a word by this one.

@@ -47,7 +47,7 @@ impl Served {
             let mut first = String::new();
             BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
             let link = first.trim().strip_prefix("Atelier is at ").expect("it prints a link").to_owned();
-            let (link, _) = link.split_once(" (signs admin in, once, ").expect("it signs the first admin in");
+            let (link, _) = link.split_once(" (signs admin in once, ").expect("it signs the first admin in");
             let (url, _) = link.split_once("sign-in/").expect("it is a link to sign in by");
             Self { child, url: url.to_owned(), link: link.to_owned() }
         })
@@ -127,7 +127,7 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
     let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("there is no release \"sprng\" in models: it lacks release.json"),
+        said(&output).contains("there is no release \"sprng\" in models: release.json is missing"),
         "{}",
         said(&output)
     );
@@ -145,7 +145,7 @@ async fn a_caller_that_never_finishes_does_not_keep_it_alive(db: TestDatabase) {
     assert!(Command::new("kill").arg(&id).status().unwrap().success());
     tokio::time::sleep(Duration::from_millis(300)).await;
     let log = served.stop().await;
-    assert!(log.contains("told to stop again: requests in progress are cut"), "{log}");
+    assert!(log.contains("stopped again: cancelling running requests"), "{log}");
 }
 
 async fn a_variable_that_is_no_text_is_no_matter(db: TestDatabase) {

@@ -13,7 +13,7 @@ use crate::web::http::{
     extract::{object, whole, whole_option},
 };
 use crate::{
-    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
+    domain::{ArticleId, CustomerId, Features, Method, TooManySlots},
     service::{
         completion::{Filters, MAX_SETS, Request, Warning},
         live_release::LiveRelease,
@@ -194,9 +194,8 @@ pub(crate) fn method(name: &str, pointer: &str, wrong: &mut Vec<Finding>) -> Opt
 
 /// Ids alone are judged here; what they stand for is the completion's matter.
 pub(crate) fn outfit(given: &[Option<String>], wrong: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
-    if given.len() > MAX_SLOTS {
-        let detail = format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", given.len());
-        wrong.push(Finding::at("/outfit", detail));
+    if let Err(error) = TooManySlots::check(given.len()) {
+        wrong.push(Finding::at("/outfit", error.to_string()));
         return Vec::new();
     }
     let slot = |(place, id): (usize, &Option<String>)| {

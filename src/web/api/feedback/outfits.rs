@@ -50,13 +50,13 @@ async fn accepted(State(state): State<AppState>) -> Response {
 /// The lines of a page of completions, and where the next one begins.
 async fn page(state: &AppState, after: &str) -> Result<(String, Option<String>), StoreError> {
     let feedback = state.store.feedback();
-    let ids = feedback.accepted(after, PAGE).await?;
+    let ids = feedback.accepted_completions(after, PAGE).await?;
     let mut lines = String::new();
     for id in &ids {
         let Ok(ticket) = Ticket::open(id, &state.tickets) else { continue };
         let Some(live) = state.serves(&ticket) else { continue };
         let release = live.serving.release();
-        let events = feedback.of_completion(id).await?;
+        let events = feedback.for_completion(id).await?;
         if let Some(outfit) = outfit(&ticket, release.vocabulary(), &events) {
             lines.push_str(&files::json_line(&outfit, release.schema()));
         }

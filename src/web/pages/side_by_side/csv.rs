@@ -1,7 +1,7 @@
 //! The columns as a file for a spreadsheet.
 
 use super::Column;
-use crate::web::pages::csv::Lines;
+use crate::util::csv::Lines;
 
 /// A line a suggestion; the true article has its own where it is not among them.
 pub(super) fn write(columns: &[Column]) -> String {

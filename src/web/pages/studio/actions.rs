@@ -53,7 +53,7 @@ pub(super) async fn feedback(
         // The same verdict, sent twice, counts once.
         let said = format!("{}/{slot}/{article}/{kind:?}", verdict.completion_id);
         let event = EventBody {
-            id: format!("studio-{}", digest::of(said.as_bytes())),
+            id: format!("studio-{}", digest::sha256(said.as_bytes())),
             completion_id: verdict.completion_id.clone(),
             kind,
             slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
