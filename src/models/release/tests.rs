@@ -127,7 +127,7 @@ fn broken_contents_are_refused_though_their_digests_fit() {
         manifest["files"][name] = json!({"bytes": content.len(), "sha256": sha256});
     }
     let schema = refusal(|manifest, folder| rewrite(manifest, folder, "schema.toml", "name = \"x\""));
-    assert_eq!(schema, "spring/schema.toml: a schema needs at least one [[feature]]");
+    assert_eq!(schema, "spring/schema.toml: a schema has at least one [[feature]], found none");
     let twice = "{\"id\":\"a-1\",\"type\":\"hat\"}\n".repeat(2);
     let articles = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", &twice));
     assert_eq!(articles, "spring/articles.jsonl: a vocabulary contains each article once, found a-1 twice");
