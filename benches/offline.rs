@@ -123,7 +123,7 @@ fn outfits(arguments: &Arguments) -> Result<Vec<OpenOutfit>> {
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = files::schema_of(release)?;
+    let schema = files::read_folder_schema(release)?;
     let rows = files::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }

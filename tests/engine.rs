@@ -227,7 +227,7 @@ fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let mut manifest: Manifest = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
     if let Some(entry) = manifest.files.get_mut(file) {
         entry.bytes = bytes.len() as u64;
-        entry.sha256 = digest::of_file(&path).unwrap();
+        entry.sha256 = digest::sha256_of_file(&path).unwrap();
     }
     fs::write(manifest_path, serde_json::to_vec(&manifest).unwrap()).unwrap();
     folder

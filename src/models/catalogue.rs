@@ -155,7 +155,7 @@ impl Catalogue {
     /// Those that the customer's features rule out: the no-go's.
     pub fn ruled_out(&self, schema: &Schema, features: &Features) -> Mask {
         let mut mask = Mask::none(self.articles.len());
-        for (attribute, word) in schema.ruled_out(features) {
+        for (attribute, word) in schema.exclusions(features) {
             if let Some(articles) = self.words.get(attribute).and_then(|words| words.get(&*word)) {
                 mask.unite(articles);
             }

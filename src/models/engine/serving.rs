@@ -19,7 +19,7 @@ use super::{
 use crate::{
     domain::Method,
     models::release::{Release, ReleaseError},
-    util::memory::GivesBack,
+    util::memory::ReturnMemoryOnDrop,
 };
 
 /// While one thread of a model runs, another begins only with so many questions: a run of fewer costs so much more a
@@ -105,7 +105,7 @@ impl Serving {
         let (device, batch) = (place.device(), settings.batch.max(1));
         let mut serving = Self { release, device, device_note: None, lines, batch, metrics };
         let entries = serving.release.manifest().methods.clone();
-        let gives_back = Arc::new(GivesBack);
+        let return_memory = Arc::new(ReturnMemoryOnDrop);
         // One server's exchange may hang while others would answer.
         let worth_a_run = if matches!(place, Place::Remote(_)) { 1 } else { WORTH_A_RUN };
         for entry in &entries {
@@ -115,8 +115,8 @@ impl Serving {
             let line = MethodLine { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let line = serving.lines.entry(entry.method).insert_entry(line).into_mut();
             let counted = serving.metrics.of(entry.method, &serving.release.manifest().name, serving.device);
-            let gives_back = Arc::clone(&gives_back);
-            let worker = Worker { method: entry.method, queue, counted, _gives_back: gives_back };
+            let return_memory = Arc::clone(&return_memory);
+            let worker = Worker { method: entry.method, queue, counted, _return_memory: return_memory };
             let model = Model::open(place, Expected::new(&serving.release, entry), None)?;
             line.takes_features = model.takes_features();
             line.gives_personas = model.gives_personas();

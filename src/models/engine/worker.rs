@@ -8,7 +8,7 @@ use super::{
     model::{Model, ModelError},
     queue::{Job, Queue, Reply},
 };
-use crate::{domain::Method, util::memory::GivesBack};
+use crate::{domain::Method, util::memory::ReturnMemoryOnDrop};
 
 /// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not wait for
 /// that.
@@ -53,7 +53,7 @@ pub(super) struct Worker {
     pub(super) queue: Arc<Queue>,
     pub(super) counted: MethodMetrics,
     /// Shared by all threads of a release: the last to end gives back the memory of its models.
-    pub(super) _gives_back: Arc<GivesBack>,
+    pub(super) _return_memory: Arc<ReturnMemoryOnDrop>,
 }
 
 impl Worker {

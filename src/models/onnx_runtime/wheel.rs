@@ -153,8 +153,8 @@ impl Wheel {
 
     /// pip has checked the digest already; this holds even where its configuration turned that off.
     fn check(&self, wheel: &Path) -> Result<(), FetchError> {
-        let found =
-            digest::of_file(wheel).map_err(|source| FetchError::File { path: wheel.to_owned(), source })?;
+        let found = digest::sha256_of_file(wheel)
+            .map_err(|source| FetchError::File { path: wheel.to_owned(), source })?;
         if found == self.sha256 { Ok(()) } else { Err(FetchError::Digest { found, expected: self.sha256 }) }
     }
 }

@@ -158,7 +158,7 @@ fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
     if found != entry.bytes {
         return Err(ReleaseError::Size { path: path.to_owned(), found, expected: entry.bytes });
     }
-    let found = digest::of_file(path).map_err(at(path))?;
+    let found = digest::sha256_of_file(path).map_err(at(path))?;
     if found != entry.sha256 {
         let expected = entry.sha256.clone();
         return Err(ReleaseError::Digest { path: path.to_owned(), found, expected });

@@ -17,7 +17,7 @@ fn release(change: impl FnOnce(&mut serde_json::Value, &Path)) -> (TempDir, Path
         [("schema.toml", SCHEMA), ("articles.jsonl", ARTICLES), ("none.onnx", "not read here")]
     {
         fs::write(folder.join(name), content).unwrap();
-        let sha256 = digest::of_file(&folder.join(name)).unwrap();
+        let sha256 = digest::sha256_of_file(&folder.join(name)).unwrap();
         files.insert(name.into(), json!({"bytes": content.len(), "sha256": sha256}));
     }
     let mut manifest = json!({
@@ -62,7 +62,7 @@ fn a_pair_file_is_checked_like_any_other() {
         named(manifest);
         let path = folder.join("none.pair.onnx");
         fs::write(&path, "halves").unwrap();
-        let sha256 = digest::of_file(&path).unwrap();
+        let sha256 = digest::sha256_of_file(&path).unwrap();
         manifest["files"]["none.pair.onnx"] = json!({"bytes": 6, "sha256": sha256});
     };
     let changed = refusal(|manifest, folder| {
@@ -123,17 +123,14 @@ fn a_name_that_leads_out_of_the_folder_is_refused() {
 fn broken_contents_are_refused_though_their_digests_fit() {
     fn rewrite(manifest: &mut serde_json::Value, folder: &Path, name: &str, content: &str) {
         fs::write(folder.join(name), content).unwrap();
-        let sha256 = digest::of_file(&folder.join(name)).unwrap();
+        let sha256 = digest::sha256_of_file(&folder.join(name)).unwrap();
         manifest["files"][name] = json!({"bytes": content.len(), "sha256": sha256});
     }
     let schema = refusal(|manifest, folder| rewrite(manifest, folder, "schema.toml", "name = \"x\""));
-    assert_eq!(schema, "spring/schema.toml: a schema needs at least one [[feature]]");
+    assert_eq!(schema, "spring/schema.toml: a schema has at least one [[feature]], found none");
     let twice = "{\"id\":\"a-1\",\"type\":\"hat\"}\n".repeat(2);
     let articles = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", &twice));
-    assert_eq!(
-        articles,
-        "spring/articles.jsonl: a vocabulary holds each article once, a-1 stands in it twice"
-    );
+    assert_eq!(articles, "spring/articles.jsonl: a vocabulary contains each article once, found a-1 twice");
     let broken = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", "{\"id\":1}\n"));
     assert!(broken.starts_with("spring/articles.jsonl: line 1: "), "{broken}");
 }

@@ -27,7 +27,7 @@ impl Token {
     }
 
     pub(super) fn hash(&self) -> TokenHash {
-        TokenHash::of(&self.0)
+        TokenHash::new(&self.0)
     }
 
     /// What a form of this session carries: only a page of the session knows it, and it does not give the

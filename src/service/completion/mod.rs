@@ -289,8 +289,8 @@ impl Asker<'_> {
     /// What it took, for the request's answer and, where it is told, its trace.
     fn account(self, watch: &Stopwatch, asked: usize, answered: Answered, cost: &mut Cost) -> Vec<Answer> {
         let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
-        watch.spent(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
-        watch.spent(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
+        watch.record(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
+        watch.record(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
         cost.add(asked, answered)
     }
 

@@ -57,7 +57,7 @@ impl Prepared {
                     "an outfit has at most {MAX_SLOTS} slots; these are all taken, so none is left for one more article"
                 )
             } else {
-                format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", request.outfit.len())
+                TooManySlots { found: request.outfit.len() }.to_string()
             };
             errors.push(Fault::new(Field::Outfit, detail));
             return Err(CompletionError::Faults(errors));

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::visitor;
 use crate::{
-    domain::MAX_SLOTS,
+    domain::TooManySlots,
     web::http::{Finding, Kind, Problem},
 };
 
@@ -119,8 +119,5 @@ pub(super) fn each_parameter(
 
 /// What is wrong with an outfit of more slots than there are.
 pub(super) fn too_long<T>(slots: &[T]) -> Option<Finding> {
-    let found = slots.len();
-    (found > MAX_SLOTS).then(|| {
-        Finding::parameter("slot", format!("an outfit has at most {MAX_SLOTS} slots, found {found}"))
-    })
+    TooManySlots::check(slots.len()).err().map(|error| Finding::parameter("slot", error.to_string()))
 }

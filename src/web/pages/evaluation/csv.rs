@@ -11,9 +11,10 @@ use super::versus::{Asked, VersusQuery, known};
 use crate::{
     domain::ArticleId,
     service::evaluation::{Apart, Ranks},
+    util::csv::Lines,
     web::{
         http::{AppState, Kind, Problem},
-        pages::{csv::Lines, form::PageQuery, visitor::Analyst},
+        pages::{form::PageQuery, visitor::Analyst},
     },
 };
 

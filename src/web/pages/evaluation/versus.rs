@@ -153,7 +153,7 @@ impl Asked {
 
 /// Which of the customers that were asked about the database has, by their places.
 pub(super) async fn known(store: &Store, ranks: &Ranks) -> Result<Vec<bool>, StoreError> {
-    let known = store.customers().known(ranks.customers()).await?;
+    let known = store.customers().existing_ids(ranks.customers()).await?;
     Ok(ranks.customers().iter().map(|customer| known.contains(customer)).collect())
 }
 

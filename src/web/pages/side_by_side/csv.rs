@@ -1,7 +1,7 @@
 //! The columns as a file for a spreadsheet.
 
 use super::{columns::sought, view::View};
-use crate::{service::comparison::Column, web::pages::csv::Lines};
+use crate::{service::comparison::Column, util::csv::Lines};
 
 /// A line a suggestion; the true article has its own where it is not among them.
 pub(super) fn write(view: &View, columns: &[Column]) -> String {

@@ -79,7 +79,7 @@ async fn page(
         None => None,
     };
     let records = match first {
-        Some(id) => state.store.outfits().of_customer(id, 0, OUTFITS).await?,
+        Some(id) => state.store.outfits().for_customer(id, 0, OUTFITS).await?,
         None => Vec::new(),
     };
     let ids: Vec<ArticleId> = view.slots.iter().flatten().cloned().collect();
@@ -151,7 +151,7 @@ async fn own(state: &AppState, view: &View) -> Result<Features, Problem> {
     };
     let mut whole: Vec<&ArticleId> = view.slots.iter().flatten().chain([truth]).collect();
     whole.sort_unstable();
-    let records = state.store.outfits().of_customer(customer, 0, LOOKED_THROUGH).await?;
+    let records = state.store.outfits().for_customer(customer, 0, LOOKED_THROUGH).await?;
     let same = |record: &OutfitRecord| {
         let mut articles: Vec<&ArticleId> = record.outfit.articles().iter().collect();
         articles.sort_unstable();

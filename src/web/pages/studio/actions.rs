@@ -49,7 +49,7 @@ pub(super) async fn feedback(
         // The same verdict, sent twice, counts once.
         let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
         let report = Report {
-            id: format!("studio-{}", digest::of(event.as_bytes())),
+            id: format!("studio-{}", digest::sha256(event.as_bytes())),
             completion_id: completion_id.clone(),
             kind,
             slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),

@@ -76,7 +76,7 @@ pub(super) async fn outfits(
     schema: &Schema,
 ) -> Result<Vec<OutfitView>, Problem> {
     let Some(customer) = &view.customer else { return Ok(Vec::new()) };
-    let records = state.store.outfits().of_customer(customer, 0, OUTFITS).await?;
+    let records = state.store.outfits().for_customer(customer, 0, OUTFITS).await?;
     let ids: Vec<ArticleId> = records.iter().flat_map(|record| record.outfit.articles()).cloned().collect();
     let articles = article_view::of(state, &ids).await?;
     let mut articles = articles.into_iter();
