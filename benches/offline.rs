@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use atelier::{
     config::Config,
     domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots},
-    files::{self, Format, Shape, Table, Writer},
+    files::{self, Columns, Format, Table, Writer},
     models::{
         catalogue::Catalogue,
         engine::{DeviceChoice, Engine, Settings},
@@ -129,11 +129,11 @@ fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
 }
 
 fn write(path: &Path, outfits: &[OpenOutfit]) -> Result<()> {
-    let mut shape = Shape::new(&Schema::default_schema());
+    let mut columns = Columns::new(&Schema::default_schema());
     for outfit in outfits {
-        shape.see(outfit);
+        columns.include(outfit);
     }
-    let mut writer = Writer::create(path, Format::Parquet, &shape)?;
+    let mut writer = Writer::create(path, Format::Parquet, &columns)?;
     for outfit in outfits {
         writer.write(outfit)?;
     }

@@ -10,7 +10,7 @@ use std::{
 
 use atelier::{
     domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots},
-    files::{Format, Shape, Writer},
+    files::{Columns, Format, Writer},
 };
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
@@ -113,11 +113,11 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
         }
     };
     let outfits: Vec<OpenOutfit> = outfits.iter().map(open).collect();
-    let mut shape = Shape::new(&Schema::default_schema());
+    let mut columns = Columns::new(&Schema::default_schema());
     for outfit in &outfits {
-        shape.see(outfit);
+        columns.include(outfit);
     }
-    let mut writer = Writer::create(file, Format::Parquet, &shape).unwrap();
+    let mut writer = Writer::create(file, Format::Parquet, &columns).unwrap();
     for outfit in &outfits {
         writer.write(outfit).unwrap();
     }
