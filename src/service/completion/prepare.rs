@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, admissible};
 use crate::{
-    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method},
+    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
     models::engine::{Context, Question},
     service::fault::{Fault, Field},
 };
