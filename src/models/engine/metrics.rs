@@ -104,7 +104,7 @@ impl EngineMetrics {
         }
     }
 
-    pub(super) fn rejected(&self, method: Method, error: &AskError) {
+    pub(super) fn add_rejection(&self, method: Method, error: &AskError) {
         let reason = match error {
             AskError::Full { .. } => FULL,
             AskError::Deadline { .. } => LATE,
@@ -127,12 +127,12 @@ pub(super) struct MethodMetrics {
 
 impl MethodMetrics {
     /// One job waited so long.
-    pub(super) fn queued(&self, time: Duration) {
+    pub(super) fn add_wait(&self, time: Duration) {
         self.queued.observe(time.as_secs_f64());
     }
 
     /// One run of so many questions took so long.
-    pub(super) fn ran(&self, questions: usize, took: Duration) {
+    pub(super) fn add_run(&self, questions: usize, took: Duration) {
         self.ran.observe(took.as_secs_f64());
         self.batch.observe(f64::from(u32::try_from(questions).unwrap_or(u32::MAX)));
     }

@@ -36,8 +36,8 @@ pub use cores::cores_here;
 pub use device::{Device, DeviceChoice};
 pub use metrics::EngineMetrics;
 pub use model::ModelError;
-pub use queue::{AskError, Promise, QueueState};
-pub use serving::{Answered, LoadError, Serving};
+pub use queue::{Admission, AskError, QueueState, Reply, Reservation};
+pub use serving::{LoadError, Serving};
 
 use self::cores::Cores;
 use crate::{

@@ -1,11 +1,14 @@
 //! How well an outfit hangs together: each article's likelihood given the others.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use super::{Asker, CompletionError, Cost, Prepared, Warning};
+use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning};
 use crate::{
-    domain::Mask,
-    models::{catalogue::Listed, engine::Question},
+    domain::{Mask, Method},
+    models::{
+        catalogue::Listed,
+        engine::{Admission, Question},
+    },
 };
 
 #[derive(Debug, Clone)]
@@ -34,9 +37,14 @@ pub struct ArticleScore {
     pub article: Arc<Listed>,
 }
 
-pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<OutfitScore, CompletionError> {
-    let catalogue = asker.served.catalogue;
-    let blank = asker.served.serving.release().vocabulary().blank();
+pub(super) async fn score(
+    served: Served<'_>,
+    method: Method,
+    mut prepared: Prepared,
+    deadline: Instant,
+) -> Result<OutfitScore, CompletionError> {
+    let catalogue = served.catalogue;
+    let blank = served.serving.release().vocabulary().blank();
     let mut scored = Vec::new();
     let mut questions = Vec::new();
     for (place, &index) in prepared.slots.iter().enumerate() {
@@ -52,8 +60,9 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         let detail = "none of its articles is known to both the catalogue and the release";
         return Err(CompletionError::Invalid(vec![super::Invalid::new("/outfit", detail)]));
     }
-    let mut cost = Cost::default();
-    let answers = asker.ask_first(questions, 0, &mut cost).await?.0;
+    let admission = Admission::New { follow_ups: 0 };
+    let (conversation, answers) =
+        Conversation::open(served.serving, method, deadline, admission, questions).await?;
     let articles: Vec<ArticleScore> = scored
         .into_iter()
         .zip(answers)
@@ -83,7 +92,13 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         .map(|article| article.slot)
         .expect("there is an article; this is a bug");
     let warnings = std::mem::take(&mut prepared.warnings);
-    Ok(OutfitScore { mean_log_probability: sum / count, articles, weakest, warnings, cost })
+    Ok(OutfitScore {
+        mean_log_probability: sum / count,
+        articles,
+        weakest,
+        warnings,
+        cost: conversation.cost(),
+    })
 }
 
 fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: &Mask) -> Question {

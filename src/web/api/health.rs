@@ -54,7 +54,7 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
     let live = state.live_release()?;
     let deadline = Instant::now() + state.limits.deadline();
-    match live.serving.try_out(live.choose(None).method, deadline).await {
+    match live.serving.probe(live.choose(None).method, deadline).await {
         // Models that have all hands full do answer: a balancer must not take away whoever is busy.
         Ok(()) | Err(AskError::Full { .. }) => {}
         Err(error) => return Err(CompletionError::from(error).into()),
