@@ -33,7 +33,7 @@ impl Engine {
     pub fn settings(&self) -> engine::Settings {
         /// Beyond that, copies of the models cost more memory than most machines want to give.
         const MOST_BY_DEFAULT: usize = 4;
-        let cores = engine::cores_here();
+        let cores = engine::available_cores();
         let workers = if self.workers == 0 { cores.min(MOST_BY_DEFAULT) } else { self.workers };
         engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, io, sync::Arc, time::Instant};
 
 use super::{
     Admission, AskError, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply, Reservation,
-    model::{Expected, Model, ModelError, Place},
+    model::{Contract, Location, Model, ModelError},
     queue::Queue,
     worker::Worker,
 };
@@ -18,14 +18,14 @@ use crate::{
 /// more per question that the machine would answer fewer questions in total.
 const MIN_PARALLEL_RUN: usize = 16;
 
-/// Why a release cannot be served. What is served goes on being served.
+/// Why a release cannot be served. The live release stays as it is.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     #[error(transparent)]
     Release(#[from] ReleaseError),
     #[error(transparent)]
     Model(#[from] ModelError),
-    #[error("no thread can be started for a model: {0}")]
+    #[error("cannot start a thread for a model: {0}")]
     Thread(#[from] io::Error),
 }
 
@@ -48,16 +48,19 @@ struct RunningMethod {
 }
 
 impl Serving {
-    /// At the server of models, or on the first device on which all models really answer.
+    /// Starts on the model server, or on the first device on which all models pass their trial runs.
     pub(super) fn start(engine: &Engine, release: Release) -> Result<Self, LoadError> {
         let release = Arc::new(release);
         let onnx_runtime = match &engine.models {
-            Models::Here(onnx_runtime) => onnx_runtime,
-            Models::At(origin) => return Self::start_at(&Place::Remote(origin.clone()), engine, release),
+            Models::Local(onnx_runtime) => onnx_runtime,
+            Models::Remote(origin) => {
+                return Self::start_at(&Location::Remote(origin.clone()), engine, release);
+            }
         };
         let start = |device| {
-            let place = Place::Local { runtime: onnx_runtime.clone(), device, cores: engine.cores.clone() };
-            Self::start_at(&place, engine, Arc::clone(&release))
+            let location =
+                Location::Local { runtime: onnx_runtime.clone(), device, cores: engine.cores.clone() };
+            Self::start_at(&location, engine, Arc::clone(&release))
         };
         let (&last, better) = engine
             .settings
@@ -68,9 +71,9 @@ impl Serving {
         let mut note = None;
         for &device in better {
             match start(device) {
-                // Only what the device may have caused is a reason to try another.
+                // Other errors do not depend on the device.
                 Err(LoadError::Model(ModelError::Runtime { reason, .. })) => note = Some(reason),
-                settled => return settled,
+                started => return started,
             }
         }
         let mut serving = start(last)?;
@@ -78,34 +81,34 @@ impl Serving {
         Ok(serving)
     }
 
-    fn start_at(place: &Place, engine: &Engine, release: Arc<Release>) -> Result<Self, LoadError> {
+    fn start_at(location: &Location, engine: &Engine, release: Arc<Release>) -> Result<Self, LoadError> {
         let (settings, metrics) = (engine.settings, engine.metrics.clone());
-        let (device, methods) = (place.device(), BTreeMap::new());
+        let (device, methods) = (location.device(), BTreeMap::new());
         let mut serving = Self { release, device, device_note: None, methods, metrics };
         let entries = serving.release.manifest().methods.clone();
         let gives_back = Arc::new(GivesBack);
         // A model server may be slow to answer one run while it would answer others.
-        let parallel_run = if matches!(place, Place::Remote(_)) { 1 } else { MIN_PARALLEL_RUN };
+        let parallel_run = if matches!(location, Location::Remote(_)) { 1 } else { MIN_PARALLEL_RUN };
         for entry in &entries {
             let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel_run));
             // Inserted before its first thread starts: if a later model fails, dropping `serving` ends the thread.
             let method =
                 RunningMethod { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let method = serving.methods.entry(entry.method).insert_entry(method).into_mut();
-            let metrics = serving.metrics.of(entry.method, &serving.release.manifest().name, device);
+            let metrics = serving.metrics.for_model(entry.method, &serving.release.manifest().name, device);
             let worker = Worker::new(entry.method, queue, metrics, Arc::clone(&gives_back));
-            let model = Model::open(place, Expected::new(&serving.release, entry), None)?;
+            let model = Model::open(location, Contract::new(&serving.release, entry), None)?;
             method.takes_features = model.takes_features();
             method.gives_personas = model.gives_personas();
             let head = model.head();
             worker.clone().start(model)?;
             for _ in 1..settings.workers {
-                let (place, release) = (place.clone(), Arc::clone(&serving.release));
+                let (location, release) = (location.clone(), Arc::clone(&serving.release));
                 let (entry, head) = (entry.clone(), head.clone());
                 let open = move || {
                     // The file may have changed since; all copies of a model must give the same answers.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&place, Expected::new(&release, &entry), head)?)
+                    Ok(Model::open(&location, Contract::new(&release, &entry), head)?)
                 };
                 worker.clone().start_reserve(open)?;
             }
@@ -121,12 +124,12 @@ impl Serving {
         self.device
     }
 
-    /// Why it is not CUDA, where that was tried.
+    /// Why the device is not CUDA, if CUDA was tried.
     pub fn device_note(&self) -> Option<&str> {
         self.device_note.as_deref()
     }
 
-    /// In the methods' own order.
+    /// In the order of [`Method`].
     pub fn methods(&self) -> impl Iterator<Item = Method> {
         self.methods.keys().copied()
     }
@@ -135,12 +138,12 @@ impl Serving {
         self.methods.contains_key(&method)
     }
 
-    /// Whether the method sees customers at all.
+    /// Whether the method takes the customer into account.
     pub fn takes_features(&self, method: Method) -> bool {
         self.methods.get(&method).is_some_and(|running| running.takes_features)
     }
 
-    /// Whether the method says how an outfit is mixed of personas.
+    /// Whether the method returns an outfit's mix of personas.
     pub fn gives_personas(&self, method: Method) -> bool {
         self.methods.get(&method).is_some_and(|running| running.gives_personas)
     }

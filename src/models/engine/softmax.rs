@@ -1,14 +1,14 @@
-//! Sums of exponentials over a row of logits, in a form that the compiler turns into vector code.
+//! Sums of exponentials over a row of logits, in a form that the compiler vectorises.
 
 use crate::domain::Mask;
 
-/// How many partial sums are kept: as many as the widest registers hold.
+/// The number of partial sums: the lanes of the widest registers.
 const LANES: usize = 16;
 
-/// The largest of a row, and NaN if one is in it.
+/// The largest logit, or NaN if there is one.
 pub(super) fn largest(logits: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
-    // NaN is lost in comparisons; a sum keeps it.
+    // Comparisons lose NaN; sums keep it.
     let mut taint = [0.0_f32; LANES];
     let (chunks, rest) = logits.as_chunks::<LANES>();
     for chunk in chunks {
@@ -22,9 +22,9 @@ pub(super) fn largest(logits: &[f32]) -> f32 {
     lanes.into_iter().fold(tail, f32::max) + tainted
 }
 
-/// Σ exp(logit − shift) of a row, where no logit is above the shift.
+/// Σ exp(logit − shift). No logit may be above the shift.
 pub(super) fn sum_exp(logits: &[f32], shift: f32) -> f64 {
-    /// Single-precision sums stay exact enough over so many chunks.
+    /// Sums in single precision are exact enough over this many logits.
     const BLOCK: usize = 64 * LANES;
     let block_sum = |block: &[f32]| {
         let mut lanes = [0.0_f32; LANES];
@@ -40,9 +40,9 @@ pub(super) fn sum_exp(logits: &[f32], shift: f32) -> f64 {
     logits.chunks(BLOCK).map(block_sum).sum()
 }
 
-/// The same sum over those in the mask alone.
-pub(super) fn sum_exp_of(logits: &[f32], mask: &Mask, shift: f32) -> f64 {
-    let of_word = |(word, block): (&u64, &[f32])| match *word {
+/// The same sum over the articles in the mask.
+pub(super) fn masked_sum_exp(logits: &[f32], mask: &Mask, shift: f32) -> f64 {
+    let word_sum = |(word, block): (&u64, &[f32])| match *word {
         0 => 0.0,
         u64::MAX => sum_exp(block, shift),
         bits => {
@@ -52,7 +52,7 @@ pub(super) fn sum_exp_of(logits: &[f32], mask: &Mask, shift: f32) -> f64 {
             f64::from(block.iter().enumerate().map(kept).sum::<f32>())
         }
     };
-    mask.words().iter().zip(logits.chunks(u64::BITS as usize)).map(of_word).sum()
+    mask.words().iter().zip(logits.chunks(u64::BITS as usize)).map(word_sum).sum()
 }
 
 /// e^x for x up to 0, within two units in the last place: 2^n · p(r), without a branch. Below the
@@ -94,16 +94,16 @@ mod tests {
     }
 
     #[test]
-    fn a_masks_sum_is_that_of_its_members() {
+    fn a_masked_sum_is_the_sum_of_its_articles() {
         let logits: Vec<f32> = (0..200_u8).map(|i| -f32::from(i % 13)).collect();
         let mut mask = Mask::none(200);
         for article in (0..64).chain([70, 131, 199]) {
             mask.insert(article);
         }
         let expected: f64 = mask.iter().map(|article| f64::from(logits[article as usize]).exp()).sum();
-        assert!((sum_exp_of(&logits, &mask, 0.0) / expected - 1.0).abs() < 1e-6);
-        assert!((sum_exp_of(&logits, &Mask::all(200), 0.0) / sum_exp(&logits, 0.0) - 1.0).abs() < 1e-6);
-        assert!(sum_exp_of(&logits, &Mask::none(200), 0.0).abs() < f64::EPSILON);
+        assert!((masked_sum_exp(&logits, &mask, 0.0) / expected - 1.0).abs() < 1e-6);
+        assert!((masked_sum_exp(&logits, &Mask::all(200), 0.0) / sum_exp(&logits, 0.0) - 1.0).abs() < 1e-6);
+        assert!(masked_sum_exp(&logits, &Mask::none(200), 0.0).abs() < f64::EPSILON);
     }
 
     #[test]

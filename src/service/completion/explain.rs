@@ -39,8 +39,8 @@ pub(super) async fn explain(
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
     let questions = prepared.blanks.iter().zip(blanks.iter()).flat_map(|(blank, found)| {
-        let of: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
-        without.iter().map(move |without| without.question(blank, of.clone()))
+        let articles: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
+        without.iter().map(move |without| without.question(blank, articles.clone()))
     });
     let questions: Vec<Question> = questions.collect();
     let mut answers =
@@ -50,7 +50,7 @@ pub(super) async fn explain(
             suggestion.reasons = Some(Vec::new());
         }
         for (without, answer) in without.iter().zip(answers.by_ref()) {
-            for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.of) {
+            for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
                 let factor = (suggestion.probability.ln() - placement.log_probability).exp();
                 if !(1.0 / NOTICEABLE..NOTICEABLE).contains(&factor) {
                     let reason = Reason { cause: without.cause.clone(), factor };
@@ -76,9 +76,12 @@ pub(super) struct Without {
 }
 
 impl Without {
-    fn question(&self, blank: &prepare::Blank, of: Vec<u32>) -> Question {
+    fn question(&self, blank: &prepare::Blank, placements_of: Vec<u32>) -> Question {
         let moved = usize::from(self.gone.is_some_and(|gone| gone < blank.place));
-        Question { of, ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone()) }
+        Question {
+            placements_of,
+            ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone())
+        }
     }
 }
 

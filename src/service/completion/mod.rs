@@ -200,13 +200,13 @@ pub async fn score(
 }
 
 fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
-    let of: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
+    let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
         admissible: Some(Arc::clone(&blank.admissible)),
         k: diversity::pool(request.k, request.diversity),
-        of: of.clone(),
-        // Nobody's rank is counted where nobody is asked for: that would look at every article one by one.
-        ranks: !of.is_empty(),
+        placements_of: named.clone(),
+        // Counting ranks looks at every article, so it is done only if an article is named.
+        ranks: !named.is_empty(),
         ..prepared.question(blank)
     };
     prepared.blanks.iter().map(question).collect()
@@ -233,7 +233,7 @@ fn whole(
         }
     });
     let suggestions = diversity::choose(suggestions.collect(), request.k, request.diversity);
-    let mut found = answer.of.into_iter();
+    let mut found = answer.placements.into_iter();
     let placements = prepared.placements_of.iter().map(|index| {
         let (index, placement) = ((*index)?, found.next()?);
         Some(Placement {
@@ -252,13 +252,13 @@ async fn add_lift(
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
-        of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
+        placements_of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
         ..prepared.question(blank)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
     let answers = conversation.follow_up_with(Method::None, questions).await?;
     for (blank, answer) in blanks.iter_mut().zip(answers) {
-        for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.of) {
+        for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
             suggestion.lift = Some((suggestion.probability.ln() - placement.log_probability).exp());
         }
     }

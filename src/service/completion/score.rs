@@ -67,7 +67,7 @@ pub(super) async fn score(
         .into_iter()
         .zip(answers)
         .map(|((slot, article), answer)| {
-            let placement = answer.of[0];
+            let placement = answer.placements[0];
             let of_type = answer.admissible_probability;
             let share = if of_type > 0.0 { placement.log_probability.exp() / of_type } else { 0.0 };
             ArticleScore {
@@ -104,7 +104,7 @@ pub(super) async fn score(
 fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: &Mask) -> Question {
     Question {
         admissible: Some(Arc::new(of_type.clone())),
-        of: vec![index],
+        placements_of: vec![index],
         ranks: true,
         ..Question::new(slots, place, prepared.context.clone())
     }

@@ -17,7 +17,7 @@ use crate::web::http::{
 };
 use crate::{
     domain::Method,
-    models::release::{Manifest, MethodEntry, Release, ReleaseError},
+    models::release::{Manifest, MethodEntry, ReleaseError},
     service::live_release::{ActivateError, LiveRelease},
     store::Actor,
 };
@@ -138,7 +138,7 @@ pub(crate) async fn listed(
     let releases = state.releases.clone();
     let look = move || -> std::io::Result<Vec<_>> {
         let names = releases.names()?.into_iter();
-        let manifest = |name: String| (Release::manifest_of(&releases.folder_of(&name)), name);
+        let manifest = |name: String| (Manifest::read(&releases.folder_of(&name)), name);
         Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
     };
     task::spawn_blocking(look)

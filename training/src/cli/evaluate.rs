@@ -183,8 +183,8 @@ fn of_release(folder: &Path, data: &Data) -> Result<Vec<Measured>> {
     Ok(methods
         .map(|entry| Measured {
             name: entry.method.to_string(),
-            file: release.model(entry),
-            pair: release.pair(entry),
+            file: release.model_path(entry),
+            pair: release.pair_path(entry),
             seed: None,
             attributes: false,
             run: None,
