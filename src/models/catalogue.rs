@@ -16,20 +16,21 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::domain::{Article, ArticleId, Features, Mask, Schema, Vocabulary};
 
-/// An article of the catalogue. Its JSON is cached: an answer has twenty articles, and the same ones are suggested often.
+/// An article of the catalogue. Its JSON is cached: an answer has twenty articles, and the same ones are suggested
+/// often.
 #[derive(Debug)]
-pub struct Listed {
+pub struct CatalogueArticle {
     article: Article,
     json: OnceLock<Box<RawValue>>,
 }
 
-impl From<Article> for Listed {
+impl From<Article> for CatalogueArticle {
     fn from(article: Article) -> Self {
         Self { article, json: OnceLock::new() }
     }
 }
 
-impl Deref for Listed {
+impl Deref for CatalogueArticle {
     type Target = Article;
 
     fn deref(&self) -> &Article {
@@ -37,7 +38,7 @@ impl Deref for Listed {
     }
 }
 
-impl Serialize for Listed {
+impl Serialize for CatalogueArticle {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let json = || to_raw_value(&self.article).expect("an article is plain JSON; this is a bug");
         self.json.get_or_init(json).serialize(serializer)
@@ -47,9 +48,9 @@ impl Serialize for Listed {
 /// The articles of the shop by the vocabulary's indices.
 #[derive(Debug)]
 pub struct Catalogue {
-    articles: Vec<Option<Arc<Listed>>>,
+    articles: Vec<Option<Arc<CatalogueArticle>>>,
     /// Articles that are not in the vocabulary. No model can suggest them.
-    unknown: HashMap<ArticleId, Arc<Listed>>,
+    unknown: HashMap<ArticleId, Arc<CatalogueArticle>>,
     present: Mask,
     types: HashMap<String, Mask>,
     /// NaN for articles without a price.
@@ -105,12 +106,12 @@ impl Catalogue {
     }
 
     /// None if the shop no longer has the article.
-    pub fn article(&self, index: u32) -> Option<&Arc<Listed>> {
+    pub fn article(&self, index: u32) -> Option<&Arc<CatalogueArticle>> {
         self.articles.get(index as usize)?.as_ref()
     }
 
     /// An article that the shop has but the release does not.
-    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<Listed>> {
+    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<CatalogueArticle>> {
         self.unknown.get(id)
     }
 

@@ -45,8 +45,8 @@ impl Best {
     }
 }
 
-/// A logit and its article. The greatest is the worst, so that a heap removes the worst first. Of equal logits, the later
-/// article is worse.
+/// A logit and its article. The greatest is the worst, so that a heap removes the worst first. Of equal logits, the
+/// later article is worse.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Contender {
     pub(super) logit: f32,

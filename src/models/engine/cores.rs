@@ -1,5 +1,5 @@
-//! The cores that an engine's models compute on. A run computes on its own thread, and idle cores help with work that can
-//! be divided. A core is idle if it neither runs a model, of any method, nor helps a run.
+//! The cores that an engine's models compute on. A run computes on its own thread, and idle cores help with work that
+//! can be divided. A core is idle if it neither runs a model, of any method, nor helps a run.
 //!
 //! Must not know models, questions or answers.
 
@@ -44,8 +44,8 @@ impl Cores {
         RunCores { _own: Claim(&self.0.busy, 1), cores: self }
     }
 
-    /// Claims the idle cores that help with `parts`, besides the caller's own. With two idle cores, three parts are one on
-    /// each core, but four parts are two on each of two cores.
+    /// Claims the idle cores that help with `parts`, besides the caller's own. With two idle cores, three parts are one
+    /// on each core, but four parts are two on each of two cores.
     fn claim_helpers(&self, parts: usize) -> Claim<'_> {
         let Pool { total, busy, .. } = &*self.0;
         let wanted = |busy: usize| {
@@ -87,8 +87,8 @@ pub(super) struct RunCores<'a> {
 }
 
 impl RunCores<'_> {
-    /// Divides the parts among the run's own core and idle ones, in consecutive ranges, and returns the results in order.
-    /// It waits for no core: idle ones have nothing else to do.
+    /// Divides the parts among the run's own core and idle ones, in consecutive ranges, and returns the results in
+    /// order. It waits for no core: idle ones have nothing else to do.
     pub(super) fn map_ranges<T: Send>(
         &self,
         parts: usize,

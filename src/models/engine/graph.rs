@@ -1,9 +1,9 @@
 //! Splits an ONNX file: the trunk, which ends with the output `hidden`, and the weights of the last dense layer, with
 //! which the [`head`](super::head) computes.
 //!
-//! The trunk is an ONNX file again, in which everything that is kept is kept byte for byte. Only files that our exporter
-//! could have written are split: `logits` is a dense layer of `hidden` and, optionally, one of `personas`, and the
-//! weights have the expected names. ONNX Runtime serves any other file as it is.
+//! The trunk is an ONNX file again, in which everything that is kept is kept byte for byte. Only files that our
+//! exporter could have written are split: `logits` is a dense layer of `hidden` and, optionally, one of `personas`, and
+//! the weights have the expected names. ONNX Runtime serves any other file as it is.
 //!
 //! Must not know sessions, releases or what the numbers mean.
 

@@ -1,8 +1,8 @@
 //! A model in a session of this process.
 //!
 //! On a CPU, a file written by our exporter is served in two parts: ONNX Runtime computes the trunk and the
-//! [`head`](super::head) computes the last layer. On other devices, and for other files, ONNX Runtime computes the whole
-//! model.
+//! [`head`](super::head) computes the last layer. On other devices, and for other files, ONNX Runtime computes the
+//! whole model.
 
 use std::{
     fs,

@@ -3,13 +3,12 @@
 //! A [`Question`] comes in: an outfit as indices of the vocabulary, one of its blanks, the customer's context, and the
 //! admissible articles. An [`Answer`] goes out: the best admissible articles and their probabilities. Questions to one
 //! method wait in one bounded queue. OS threads that own their sessions take a batch from it whenever they are free, so
-//! batches fill while models are busy, without a timer. The threads also choose the best articles, so logits, which are
-//! as many as the vocabulary has articles, never leave them. Where `head` computes a model's last layer, the logits are
-//! never stored at all; idle `cores` help with that. A thread may own a connection to a model server instead of a
-//! session.
+//! batches fill while models are busy, without a timer. The threads also choose the best articles, so the
+//! logits of the whole vocabulary never leave them. Where `head` computes a model's last layer, the logits are never
+//! stored at all; idle `cores` help with that. A thread may own a connection to a model server instead of a session.
 //!
-//! A [`Serving`] is a release with all its methods loaded. It is shared by requests. When the last request that holds it
-//! is answered, its threads end and its models are freed.
+//! A [`Serving`] is a release with all its methods loaded. It is shared by requests. When the last request that holds
+//! it is answered, its threads end and its models are freed.
 //!
 //! Must not know the web layer, the database, customers, or anything about an article but its index.
 
@@ -116,8 +115,8 @@ pub struct Placement {
 pub struct Settings {
     /// Most threads per method. Each has a session of its own, which computes on that thread alone: two such sessions
     /// answer more questions per second than one session with two threads. All but the first open their session when
-    /// the open ones cannot keep up. This is also the number of cores, if the machine has that many, of which the idle
-    /// ones help with large last layers.
+    /// the open ones cannot keep up. Also the number of cores, at most the
+    /// machine's, of which idle ones help with large last layers.
     pub workers: usize,
     /// Most questions in one run of a session.
     pub batch: usize,

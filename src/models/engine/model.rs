@@ -223,8 +223,8 @@ impl Model {
         self.optional.personas
     }
 
-    /// Answers all questions in one run. If one row is not finite, only its question fails. The deadline is for servers;
-    /// a session's run cannot be cut short.
+    /// Answers all questions in one run. If one row is not finite, only its question fails. The deadline is for
+    /// servers; a session's run cannot be cut short.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],

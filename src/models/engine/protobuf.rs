@@ -1,5 +1,5 @@
-//! Protobuf's wire format, as far as ONNX files need it. A message is a sequence of numbered fields. Fields that are not
-//! looked into can be copied byte for byte.
+//! Protobuf's wire format, as far as ONNX files need it. A message is a sequence of numbered fields. Fields that are
+//! not looked into can be copied byte for byte.
 
 /// One field of a message.
 #[derive(Debug, Clone, Copy, PartialEq)]

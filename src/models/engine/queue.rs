@@ -1,8 +1,9 @@
 //! The bounded queue of one method.
 //!
 //! Requests put questions in and wait for a [`Reply`]; worker threads take them out in [`Run`]s. Jobs are ordered by
-//! deadline, so a request's follow-up questions come before requests that arrived after its first question. A request
-//! is admitted only if the queue has room and time for everything that it will ask.
+//! deadline, so a request's follow-up questions come before requests that arrived after its first question. A new
+//! request is admitted only if the queue has room and time for it, counting the follow-up questions of admitted
+//! requests.
 //!
 //! Must not know models or metrics.
 
@@ -24,12 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How the queue decides whether to take questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// A new request, which will ask `follow_ups` more questions. It is refused if the queue has no room for its
-    /// questions, or if waiting would take more than a third of the time until its deadline.
+    /// A new request, which will ask `follow_ups` more questions. It is rejected if the queue has no room for its
+    /// questions, or if waiting would take more than a third of the time until its deadline. Its follow-up questions
+    /// are reserved.
     New { follow_ups: usize },
-    /// A caller that can wait for as long as it takes. It is refused only if the queue has no room.
+    /// A caller that can wait for as long as it takes. It is rejected only if the queue has no room.
     Patient,
-    /// More questions of an admitted request. They are always taken: refusing them would waste the work already done,
+    /// More questions of an admitted request. They are always taken: rejecting them would waste the work already done,
     /// and under overload most runs would be for requests that fail in the end.
     FollowUp,
 }
@@ -182,8 +184,8 @@ impl Queue {
     }
 
     /// Checks room and, if the first job is given, time. A request that would wait for more than a third of its time is
-    /// refused now, while its caller can still go elsewhere. The other two thirds allow for a slower pace: clients that
-    /// flood a service often run on its machine.
+    /// rejected now, while its caller can still go elsewhere. The other two thirds allow for a slower pace: clients
+    /// that flood a service often run on its machine.
     fn admit(&self, inner: &Inner, questions: usize, first: Option<&Job>) -> Result<(), AskError> {
         let waiting = inner.waiting;
         let takes = first.map_or(Duration::ZERO, |job| {
@@ -192,7 +194,7 @@ impl Queue {
         let time =
             first.map_or(Duration::MAX, |job| job.caller.deadline.saturating_duration_since(Instant::now()));
         // One request may exceed the limit, or be too slow at the measured pace. It is admitted if nothing else waits,
-        // because otherwise it would be refused every time.
+        // because otherwise it would be rejected every time.
         if waiting + inner.reserved == 0 || (waiting + questions <= self.limit && takes <= time / 3) {
             return Ok(());
         }
@@ -323,8 +325,9 @@ impl Inner {
     }
 }
 
-/// Room for the follow-up questions of an admitted request. They count as waiting until they are asked or the
-/// reservation is dropped. Otherwise requests would be admitted for whose later questions there is no time.
+/// The follow-up questions of an admitted request. Until they are asked or the reservation is dropped, they count when
+/// the wait of new requests is estimated. Otherwise requests would be admitted for whose later questions there is no
+/// time.
 #[derive(Debug)]
 pub struct Reservation {
     questions: usize,
@@ -332,7 +335,7 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// Frees the room of questions that are about to be asked.
+    /// Stops counting questions that are about to be asked.
     pub(crate) fn spend(&mut self, questions: usize) {
         let spent = questions.min(self.questions);
         self.questions -= spent;

@@ -174,7 +174,7 @@ impl Serving {
         self.ask_as(new, method, questions, deadline).await.map(|(reply, _)| reply)
     }
 
-    /// Asks questions as [`ask`](Self::ask) does, with another way into the queue. The reservation keeps room for the
+    /// Asks questions as [`ask`](Self::ask) does, with the given admission to the queue. The reservation is for the
     /// follow-up questions of a new request.
     pub async fn ask_as(
         &self,

@@ -1,7 +1,7 @@
 //! Finds NaN among an ONNX file's weights.
 //!
-//! A NaN in one article's row spoils only the outfits with that article. The trial questions would miss it, and customers
-//! would not. So all initialisers are searched, as bytes. Malformed files are ONNX Runtime's to report.
+//! A NaN in one article's row spoils only the outfits with that article. The trial questions would miss it, and
+//! customers would not. So all initialisers are searched, as bytes. Malformed files are ONNX Runtime's to report.
 
 use super::protobuf::{Field, Value, valid_fields};
 

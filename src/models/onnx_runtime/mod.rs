@@ -48,7 +48,8 @@ pub struct OnnxRuntime {
 }
 
 impl OnnxRuntime {
-    /// Finds the library, or fetches it into `cache`, and loads it. Fetching downloads 24 MB; `notice` is called before.
+    /// Finds the library, or fetches it into `cache`, and loads it. Fetching downloads 24 MB; `notice` is called
+    /// before.
     pub fn load(cache: &Path, notice: impl FnOnce(&str)) -> Result<Self, LibraryError> {
         let named = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         let advice = match named {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fs, path::Path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::ReleaseError;
+use super::{ReleaseError, file_error};
 use crate::domain::Method;
 
 /// The file name of the manifest.
@@ -28,7 +28,8 @@ pub struct MethodEntry {
     pub method: Method,
     /// Its ONNX file, one of the release's files.
     pub file: String,
-    /// Its ONNX file that tells whether two halves belong to one outfit, if it has one. Also one of the release's files.
+    /// Its ONNX file that tells whether two halves belong to one outfit, if it has one. Also one of the release's
+    /// files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
     pub parameters: u64,
@@ -71,8 +72,7 @@ impl Manifest {
     /// Reads a folder's manifest and checks it against itself and the folder's name. Reads no other file.
     pub fn read(folder: &Path) -> Result<Self, ReleaseError> {
         let path = folder.join(MANIFEST);
-        let text =
-            fs::read_to_string(&path).map_err(|source| ReleaseError::File { path: path.clone(), source })?;
+        let text = fs::read_to_string(&path).map_err(file_error(&path))?;
         let manifest = Self::parse(&path, &text)?;
         if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
             return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });

@@ -1,7 +1,7 @@
 //! A release: a folder of files that are served together, and the loader that rejects inconsistent ones.
 //!
-//! `release.json` lists every other file with its size and SHA-256. Training writes releases and the service reads them,
-//! both through this module. The engine checks the ONNX files themselves.
+//! `release.json` lists every other file with its size and SHA-256. Training writes releases and the service reads
+//! them, both through this module. The engine checks the ONNX files themselves.
 //!
 //! Must not know sessions, the database or HTTP.
 
@@ -134,17 +134,17 @@ impl Release {
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
     move |source| ReleaseError::File { path: path.to_owned(), source }
 }
 
 /// Checks the size first, to tell a truncated file from a changed one without reading it.
 fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
-    let found = fs::metadata(path).map_err(at(path))?.len();
+    let found = fs::metadata(path).map_err(file_error(path))?.len();
     if found != entry.bytes {
         return Err(ReleaseError::Size { path: path.to_owned(), found, expected: entry.bytes });
     }
-    let found = digest::of_file(path).map_err(at(path))?;
+    let found = digest::of_file(path).map_err(file_error(path))?;
     if found != entry.sha256 {
         let expected = entry.sha256.clone();
         return Err(ReleaseError::Digest { path: path.to_owned(), found, expected });
@@ -153,7 +153,7 @@ fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
 }
 
 fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
-    let text = fs::read_to_string(path).map_err(at(path))?;
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
     Schema::parse(&text).map_err(|source| ReleaseError::Schema { path: path.to_owned(), source })
 }
 

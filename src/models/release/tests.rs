@@ -7,7 +7,8 @@ const SCHEMA: &str =
     "name = \"small\"\n[[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\"]\n";
 const ARTICLES: &str = "{\"id\":\"a-2\",\"type\":\"coat\"}\n{\"id\":\"a-1\",\"type\":\"hat\"}\n";
 
-/// A valid release in a folder of its own. `change` may alter the manifest and the folder before the manifest is written.
+/// A valid release in a folder of its own. `change` may alter the manifest and the folder before the manifest is
+/// written.
 fn release(change: impl FnOnce(&mut serde_json::Value, &Path)) -> (TempDir, PathBuf) {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("spring");

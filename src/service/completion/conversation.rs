@@ -1,4 +1,4 @@
-//! The questions that one request asks of the models: the room reserved for them in the queue, and what they cost.
+//! The questions that one request asks the models: those reserved in the queue, and what they cost.
 
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,8 @@ pub(super) struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Asks the first questions. If the request is new, room for its follow-up questions is reserved until the
-    /// conversation is dropped.
+    /// Asks the first questions. The follow-up questions of a new request are reserved until the conversation is
+    /// dropped.
     pub(super) async fn open(
         serving: &'a Serving,
         method: Method,
@@ -45,13 +45,13 @@ impl<'a> Conversation<'a> {
         Ok((conversation, answers))
     }
 
-    /// Asks follow-up questions, in their reserved room.
+    /// Asks follow-up questions that were reserved.
     pub(super) async fn follow_up(&mut self, questions: Vec<Question>) -> Result<Vec<Answer>, AskError> {
         self.reservation.spend(questions.len());
         self.follow_up_with(self.method, questions).await
     }
 
-    /// Asks another method follow-up questions, for which no room was reserved.
+    /// Asks another method follow-up questions, which were not reserved.
     pub(super) async fn follow_up_with(
         &mut self,
         method: Method,

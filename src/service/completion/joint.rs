@@ -8,7 +8,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{Conversation, Prepared};
 use crate::models::{
-    catalogue::{Catalogue, Listed},
+    catalogue::{Catalogue, CatalogueArticle},
     engine::{AskError, Question},
 };
 
@@ -21,7 +21,7 @@ const BEAM: usize = 16;
 #[derive(Debug, Clone)]
 pub struct OutfitSet {
     /// Slot of the request's outfit, and the article for it.
-    pub articles: Vec<(usize, Arc<Listed>)>,
+    pub articles: Vec<(usize, Arc<CatalogueArticle>)>,
     /// Natural logarithm of the probability of all of them together.
     pub log_probability: f64,
 }

@@ -34,7 +34,7 @@ use prepare::Prepared;
 use crate::{
     domain::{ArticleId, Features, Method},
     models::{
-        catalogue::{Catalogue, Listed},
+        catalogue::{Catalogue, CatalogueArticle},
         engine::{Admission, Answer, AskError, Question, Serving},
     },
 };
@@ -115,7 +115,7 @@ pub struct Blank {
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     pub index: u32,
-    pub article: Arc<Listed>,
+    pub article: Arc<CatalogueArticle>,
     /// Over the whole vocabulary.
     pub probability: f64,
     /// Of the probability of all that could be suggested.

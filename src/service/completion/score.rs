@@ -6,7 +6,7 @@ use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning};
 use crate::{
     domain::{Mask, Method},
     models::{
-        catalogue::Listed,
+        catalogue::CatalogueArticle,
         engine::{Admission, Question},
     },
 };
@@ -34,7 +34,7 @@ pub struct ArticleScore {
     pub share: f64,
     /// How many there are of its type.
     pub of_type: usize,
-    pub article: Arc<Listed>,
+    pub article: Arc<CatalogueArticle>,
 }
 
 pub(super) async fn score(

@@ -26,7 +26,7 @@ use crate::web::http::{
 };
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
-    models::catalogue::Listed,
+    models::catalogue::CatalogueArticle,
     store::Put,
     util::json_pointer::step,
 };
@@ -37,7 +37,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
 
 /// An article, as programs get it.
 #[derive(Debug, Clone)]
-pub(crate) struct ArticleBody(Arc<Listed>);
+pub(crate) struct ArticleBody(Arc<CatalogueArticle>);
 
 impl Serialize for ArticleBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -69,8 +69,8 @@ impl ToSchema for ArticleBody {
     }
 }
 
-impl From<Arc<Listed>> for ArticleBody {
-    fn from(article: Arc<Listed>) -> Self {
+impl From<Arc<CatalogueArticle>> for ArticleBody {
+    fn from(article: Arc<CatalogueArticle>) -> Self {
         Self(article)
     }
 }

@@ -1,10 +1,10 @@
-//! The last dense layer of a model, computed here instead of in ONNX Runtime. It is over half of all arithmetic. Softmax,
-//! filters and choice happen in the same pass.
+//! The last dense layer of a model, computed here instead of in ONNX Runtime. It is over half of all arithmetic.
+//! Softmax, filters and choice happen in the same pass.
 //!
-//! The hidden vectors before the layer come in, one row per question; answers go out. The logits of the whole vocabulary
-//! are never stored: a panel of articles is multiplied for the whole batch, what the questions need of it is kept, and
-//! the next panel replaces it. All copies of a model share one table of weights. A large table is divided into parts,
-//! with which idle cores help.
+//! The hidden vectors before the layer come in, one row per question; answers go out. The logits of the whole
+//! vocabulary are never stored: a panel of articles is multiplied for the whole batch, what the questions need of it is
+//! kept, and the next panel replaces it. All copies of a model share one table of weights. A large table is divided
+//! into parts, with which idle cores help.
 //!
 //! Must not know ONNX, sessions or files.
 

@@ -76,8 +76,8 @@ impl<'q> Row<'q> {
         }
     }
 
-    /// Computes the logits of the named articles before the pass, which counts their ranks. Passes that do not start with
-    /// the first part need them for ranks only.
+    /// Computes the logits of the named articles before the pass, which counts their ranks. Passes that do not start
+    /// with the first part need them for ranks only.
     #[inline(always)]
     pub(super) fn find_named<S: Simd, const VECTORS: usize>(
         &mut self,

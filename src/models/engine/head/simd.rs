@@ -6,8 +6,8 @@ use pulp::Simd;
 
 use super::table::PANEL;
 
-/// The logits of a panel's articles for some rows. `inputs` is transposed: the first input of each row, then the second,
-/// and so on.
+/// The logits of a panel's articles for some rows. `inputs` is transposed: the first input of each row, then the
+/// second, and so on.
 ///
 /// A logit has the same bits however many rows are computed together.
 #[inline(always)]

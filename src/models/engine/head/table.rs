@@ -4,8 +4,8 @@ use memmap2::MmapMut;
 
 /// The number of articles whose logits are computed together: half a word of a [`Mask`](crate::domain::Mask).
 pub(super) const PANEL: usize = 32;
-/// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core and
-/// on many.
+/// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
+/// and on many.
 const PART: usize = 256;
 /// The bias of places in the last panel that have no article: far below all logits, but finite.
 const NO_ARTICLE: f32 = -1e30;
@@ -16,8 +16,8 @@ const NO_ARTICLE: f32 = -1e30;
 pub(super) struct Table {
     articles: usize,
     inputs: usize,
-    /// Floats in an anonymous mapping, which starts at a page boundary and may use huge pages. A pass reads all of it, and
-    /// in pages of 4 KiB it has more pages than the processor's TLB has entries.
+    /// Floats in an anonymous mapping, which starts at a page boundary and may use huge pages. A pass reads all of it,
+    /// and in pages of 4 KiB it has more pages than the processor's TLB has entries.
     memory: MmapMut,
 }
 

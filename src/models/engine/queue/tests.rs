@@ -73,7 +73,7 @@ fn a_job_with_more_time_is_overtaken_but_not_for_ever() {
 }
 
 #[test]
-fn a_request_that_cannot_be_answered_in_time_is_refused_at_once() {
+fn a_request_that_cannot_be_answered_in_time_is_rejected_at_once() {
     let queue = Arc::new(Queue::new(1000, 1, 1));
     let ((first, _first), (second, _second), (third, _third)) = (job(1), job(2), job(3));
     queue.record(1, Duration::from_mins(2));
@@ -91,8 +91,8 @@ fn reserved_questions_count_until_they_are_asked() {
     queue.record(1, Duration::from_secs(2));
     let mut reservation = queue.push(first, Admission::New { follow_ups: 30 }).unwrap();
     drop(queue.pop());
-    let refused = queue.push(second, NEW);
-    assert!(matches!(refused, Err(AskError::Full { waiting: 0, .. })), "they take a minute: {refused:?}");
+    let rejected = queue.push(second, NEW);
+    assert!(matches!(rejected, Err(AskError::Full { waiting: 0, .. })), "they take a minute: {rejected:?}");
     reservation.spend(25);
     queue.push(third, NEW).expect("five are left, which take ten seconds");
 }
