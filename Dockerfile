@@ -1,9 +1,9 @@
-# Two images of one build: `atelier` computes on the CPU, `atelier-gpu` on an NVIDIA GPU.
+# Two images from one build: `atelier` for the CPU, `atelier-gpu` for NVIDIA GPUs.
 #
 #   docker build --target atelier -t atelier .
 #   docker run --rm -p 127.0.0.1:8080:8080 -v atelier:/var/lib/atelier atelier
 #
-# Everything is fetched while it is built: a running container needs no network but its database's.
+# The build fetches everything: a running container needs no network except its database's.
 
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
@@ -13,7 +13,7 @@ RUN --mount=type=cache,target=/usr/local/cargo/registry \
     cargo build --release --locked --bin atelier \
     && strip -o /atelier target/release/atelier
 
-# ONNX Runtime's library out of its wheel; which one is pinned by the file's hashes.
+# ONNX Runtime's library from its wheel, pinned by hashes.
 FROM python:3.12-slim-bookworm AS onnxruntime
 COPY deploy/onnxruntime-cpu.txt /tmp/requirements.txt
 RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
@@ -21,7 +21,7 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
     && mkdir /opt/onnxruntime \
     && cp /tmp/wheels/onnxruntime/capi/libonnxruntime.so.* /opt/onnxruntime/libonnxruntime.so
 
-# The same with CUDA's provider, and the parts of CUDA that it loads. The driver comes from the host.
+# The same with the CUDA provider and the CUDA libraries that it loads. The driver comes from the host.
 FROM python:3.12-slim-bookworm AS onnxruntime-gpu
 COPY deploy/onnxruntime-gpu.txt /tmp/requirements.txt
 RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
@@ -35,7 +35,7 @@ RUN pip install --no-cache-dir --no-deps --require-hashes --only-binary=:all: \
 FROM debian:bookworm-slim AS base
 RUN useradd --system --uid 10001 --home-dir /var/lib/atelier --create-home atelier
 COPY --from=build /atelier /usr/local/bin/atelier
-# A named volume that is mounted here first begins with what is here: the demo release.
+# A new named volume mounted here starts with the demo release.
 COPY --chown=atelier models/demo /models/demo
 ENV ORT_DYLIB_PATH=/opt/onnxruntime/libonnxruntime.so \
     LD_LIBRARY_PATH=/opt/onnxruntime \
@@ -51,9 +51,9 @@ CMD ["serve"]
 
 FROM base AS atelier-gpu
 COPY --from=onnxruntime-gpu /opt/onnxruntime /opt/onnxruntime
-# Refuses to start where the GPU does not answer: a fallback to the CPU would show in the latency first.
+# Refuse to start without a working GPU: a silent fallback to the CPU would only show as higher latency.
 ENV ATELIER__ENGINE__DEVICE=cuda
 
-# The last one is what `docker build .` makes.
+# The last stage is the default of `docker build .`.
 FROM base AS atelier
 COPY --from=onnxruntime /opt/onnxruntime /opt/onnxruntime

@@ -1,4 +1,4 @@
-# The daily commands. `just` lists them; without just, each is one line to copy.
+# Daily commands; `just` lists them. Without just, copy the line.
 
 export CARGO_BUILD_JOBS := "2"
 
@@ -11,47 +11,38 @@ check:
     cargo clippy --workspace --all-targets -- -D warnings
     cargo test --workspace
 
-# The service on the embedded default.
+# Run the service with its defaults.
 run *flags:
     cargo run --release -- {{flags}}
 
-# One group of the integration tests, e.g. `just it store::customers`.
+# Run one group of the integration tests, e.g. `just it store::customers`.
 it filter="":
     cargo test -p atelier --test it -- {{filter}}
 
-# 10,000 completions from 64 callers of a service that runs; `just load --swap` changes releases meanwhile.
+# Load a running service: 10,000 completions from 64 callers; `just load --swap` swaps releases meanwhile.
 load *flags:
     cargo bench --bench load -- {{flags}}
 
-# What must hold while things break, e.g. `just reliability --long swaps`; without flags, the short forms.
+# Run the reliability experiments, e.g. `just reliability --long swaps`; without flags, the short forms.
 reliability *flags:
     cargo test -p atelier --release --test reliability -- {{flags}}
 
-# Everything in docs/performance.md, measured in turns; `just speed --peers` with FastAPI and LitServe beside it.
+# Measure everything in docs/performance.md; `just speed --peers` includes FastAPI and LitServe.
 speed *flags:
     python3 benches/speed.py {{flags}}
 
-# At least 5,000 made-up requests, held against the service's own document.
+# Check at least 5,000 generated requests against the service's OpenAPI document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}
 
-# A picture of every page, wide and on a phone, in light and dark.
+# Take a picture of every page, on a wide screen and a phone, in light and dark mode.
 pictures folder="docs/images":
     ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page --skip postgres --test-threads 2
 
-# A small synthetic world in data/small, in seconds.
+# Make a small synthetic world in data/small, in seconds.
 world:
     cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600
 
-# The GPU's kernels compile: needs libnvrtc on LD_LIBRARY_PATH, but no GPU.
-cuda-kernels:
-    cargo test -p atelier-training --lib -- --ignored --nocapture kernels_compile_for_gpus
-
-# On a machine with a GPU: it computes what the CPU does, for every method, and how fast.
-cuda-check: cuda-kernels
-    cargo test -p atelier-training --lib -- --ignored --nocapture a_gpu_computes_what_the_cpu_does
-    cargo bench -p atelier-training --bench step -- gsu cuda
-
-# What decides whether a change lands.
+# Run what decides whether a change lands.
 ci:
     bash .ci/run

@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Writes a whole release that Atelier serves, without Atelier's own training tool.
+"""Writes a complete release for Atelier without Atelier's training tool.
 
     pip install numpy onnx
     python3 docs/examples/export_release.py models/example
 
-What it takes to make a release of your own is `write_release`: give it your schema, your articles in the
-order of the model's vocabulary, and one ONNX model a method. The models here are as small as a model can
-be, with weights made by hand: an article's vector is its style, its colour and its type, an outfit is the
-mean of its articles, and a customer's tastes are added to that. docs/model-contract.md explains the rest,
-and where torch.onnx.export takes the place of `bag_of_articles`.
+To make your own release, call `write_release` with your schema, your articles in the order of the model's
+vocabulary, and one ONNX model per method. The models here are tiny, with weights made by hand: an article's
+vector is its style, colour and type, an outfit is the mean of its articles, and the customer's tastes are
+added. docs/model-contract.md explains the rest, and how torch.onnx.export replaces `bag_of_articles`.
 """
 
 import hashlib
@@ -38,7 +37,7 @@ kind = "set"
 values = {json.dumps(COLOURS)}
 """
 FEATURES = [STYLES, COLOURS]
-# How much a customer's taste weighs beside the outfit's own look.
+# The weight of the customer's taste relative to the outfit's look.
 TASTE = 3.0
 
 # The vocabulary: article 0 of the model is the first line of the file.
@@ -51,7 +50,7 @@ ARTICLES = [
 
 
 def article_vectors() -> np.ndarray:
-    """[V+2, d]: a row an article, then the blank's and the padding's, which are nought and so add nothing."""
+    """[V+2, d]: one row per article, then zeros for the blank and the padding, which add nothing."""
     rows = np.zeros((len(ARTICLES) + 2, len(STYLES) + len(COLOURS) + len(TYPES)), np.float32)
     for row, article in zip(rows, ARTICLES):
         row[STYLES.index(article["style"])] = 1.0
@@ -61,7 +60,7 @@ def article_vectors() -> np.ndarray:
 
 
 def feature_vectors() -> np.ndarray:
-    """[features, rows, d]: the tables of all features, as long as the longest; row 0 is "not given"."""
+    """[features, rows, d]: all features' tables, padded to the longest; row 0 is "not given"."""
     longest = 1 + max(len(values) for values in FEATURES)
     tables = np.zeros((len(FEATURES), longest, article_vectors().shape[1]), np.float32)
     for place in range(len(STYLES)):
@@ -72,9 +71,9 @@ def feature_vectors() -> np.ndarray:
 
 
 def bag_of_articles(personal: bool) -> ModelProto:
-    """A method as an ONNX graph: with the customer's features, or without."""
+    """A method as an ONNX graph, with or without the customer's features."""
     count, width = len(ARTICLES), article_vectors().shape[1]
-    # What goes with an outfit: its style and colours again, and another type.
+    # A good article repeats the outfit's style and colours, with another type.
     trunk = np.diag([2.0] * (len(STYLES) + len(COLOURS)) + [-4.0] * len(TYPES)).astype(np.float32)
     weights = {
         "articles.weight": article_vectors(),
@@ -87,7 +86,7 @@ def bag_of_articles(personal: bool) -> ModelProto:
     }
     node = helper.make_node
     nodes = [
-        # Blank and padding are counted out: they are V and V+1.
+        # Do not count the blank (V) and the padding (V+1).
         node("Less", ["articles", "vocabulary"], ["is_article"]),
         node("Cast", ["is_article"], ["visible"], to=TensorProto.FLOAT),
         node("ReduceSum", ["visible", "axis_1"], ["visible_count"], keepdims=1),
@@ -98,19 +97,19 @@ def bag_of_articles(personal: bool) -> ModelProto:
         node("MatMul", ["outfit", "trunk.weight"], ["hidden" if not personal else "outfit_hidden"]),
         node("MatMul", ["hidden", "vocabulary.weight"], ["logits"]),
     ]
-    # A bag has no places, so `blank` is not used; it must be there all the same.
-    inputs = [whole("articles", ["batch", "slots"]), whole("blank", ["batch"])]
+    # A bag has no positions, so `blank` is not used, but it must be declared.
+    inputs = [int64_input("articles", ["batch", "slots"]), int64_input("blank", ["batch"])]
     if personal:
-        inputs.append(whole("features", ["batch", len(FEATURES), "values"]))
+        inputs.append(int64_input("features", ["batch", len(FEATURES), "values"]))
         tables = feature_vectors()
-        # One table out of all, and where each feature's begins in it.
+        # All tables as one, and the offset of each feature in it.
         weights["features.weight"] = tables.reshape(-1, width)
         weights["begins"] = (np.arange(len(FEATURES), dtype=np.int64) * tables.shape[1]).reshape(1, -1, 1)
-        weights["nought"] = np.array(0, np.int64)
-        # A value of 0 is none: it is not counted, and row 0, which it points to, is nought here. A model that
-        # learns a row 0 must give it to a feature with no value at all, and to no other.
+        weights["zero"] = np.array(0, np.int64)
+        # A value of 0 means none: it is not counted, and its row 0 is zero here. A model that learns row 0 must use
+        # it only for a feature without any value.
         nodes[-1:-1] = [
-            node("Greater", ["features", "nought"], ["is_given"]),
+            node("Greater", ["features", "zero"], ["is_given"]),
             node("Cast", ["is_given"], ["given"], to=TensorProto.FLOAT),
             node("ReduceSum", ["given", "axis_2"], ["given_count"], keepdims=1),
             node("Max", ["given_count", "one"], ["given_divisor"]),
@@ -127,23 +126,23 @@ def bag_of_articles(personal: bool) -> ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def whole(name: str, axes: list):
-    """An int64 input; an axis that has a name instead of a length takes any length."""
+def int64_input(name: str, axes: list):
+    """An int64 input; an axis with a name instead of a length is dynamic."""
     return helper.make_tensor_value_info(name, TensorProto.INT64, axes)
 
 
 def parameters(model: ModelProto) -> int:
-    """As the paper counts: without the embeddings of articles and features, and without the last dense layer."""
+    """Counts as the paper does: without the embeddings of articles and features, and the last dense layer."""
     left_out = ("articles.", "features.", "vocabulary")
     floats = [tensor for tensor in model.graph.initializer if tensor.data_type == TensorProto.FLOAT and tensor.dims]
     return sum(int(np.prod(tensor.dims)) for tensor in floats if not tensor.name.startswith(left_out))
 
 
 def write_release(folder: Path, models: dict, default: str, schema: str, articles: list) -> None:
-    """A release whose name is its folder's. `models` is by method: none, c, np, gs, gsu, …"""
+    """Writes a release named after its folder. `models` maps methods (none, c, np, gs, gsu, …) to models."""
     if folder.exists():
         sys.exit(f"{folder} is there already: a release never changes, so name another")
-    # Under another name until it is whole. Atelier lists what has a release.json, which is written last.
+    # Use a hidden name until it is complete. Atelier lists folders with a release.json, which is written last.
     work = folder.with_name(f".{folder.name}.new")
     work.mkdir(parents=True)
     methods = []
@@ -160,7 +159,7 @@ def write_release(folder: Path, models: dict, default: str, schema: str, article
         "name": folder.name,
         "created": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
         "commands": [" ".join(["python3", *sys.argv])],
-        # Where the weights come from: a digest of the training data tells releases apart that learnt from others.
+        # A digest of the training data distinguishes releases trained on other data.
         "data": {"name": "by hand", "fingerprint": hashlib.sha256(lines.encode()).hexdigest()},
         "schema": "schema.toml",
         "articles": "articles.jsonl",

@@ -35,7 +35,7 @@ use crate::{
         profiles::Profiles,
     },
     store::Store,
-    util::{memory::give_back_now_and_then, telemetry::Traces},
+    util::{clock::Clock, memory::give_back_now_and_then, telemetry::Traces},
     web::{self, AppState, Metrics, Parts, SAMPLED},
 };
 
@@ -123,6 +123,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         metrics,
         access,
         traces: traces.clone(),
+        clock: Clock::default(),
     };
     let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();

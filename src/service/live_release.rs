@@ -5,8 +5,9 @@
 
 use std::{
     io,
+    ops::Deref,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, LazyLock, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
@@ -14,14 +15,14 @@ use futures_util::TryStreamExt;
 use tokio::{sync::Mutex, task};
 
 use crate::{
-    domain::{CustomerId, Timestamp},
+    domain::{CustomerId, Schema, Timestamp},
     models::{
         catalogue::Catalogue,
         engine::{Engine, LoadError, Serving},
         release::MANIFEST,
     },
     service::{
-        completion::Served,
+        completion::{Served, Ticket},
         evaluation::Evaluation,
         personas::Personas,
         routing::{Choice, Routing},
@@ -100,6 +101,20 @@ impl Releases {
 
     pub fn current(&self) -> Option<Arc<LiveRelease>> {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The schema that features are read by: the served release's, or the default one without a release.
+    pub fn schema(&self) -> ServedSchema {
+        ServedSchema(self.current())
+    }
+
+    /// The live release, if it is the one that gave the ticket's numbers their meaning.
+    pub fn matching(&self, ticket: &Ticket) -> Option<Arc<LiveRelease>> {
+        let same = |live: &Arc<LiveRelease>| {
+            let mark = live.serving.release().vocabulary_mark();
+            live.name() == ticket.release && ticket.vocabulary.is_none_or(|vocabulary| vocabulary == mark)
+        };
+        self.current().filter(same)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -255,5 +270,21 @@ impl Releases {
         // Outside the lock: the last holder of a release frees its models.
         drop(old);
         live
+    }
+}
+
+/// A schema that stays valid while another release is activated.
+#[derive(Debug, Clone)]
+pub struct ServedSchema(Option<Arc<LiveRelease>>);
+
+impl Deref for ServedSchema {
+    type Target = Schema;
+
+    fn deref(&self) -> &Schema {
+        static DEFAULT: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
+        match &self.0 {
+            Some(live) => live.serving.release().schema(),
+            None => &DEFAULT,
+        }
     }
 }

@@ -1,12 +1,18 @@
 //! The use cases: domain types in, domain types or a typed fault out. Knows nothing of HTTP, JSON pointers or pages.
 
 pub mod access;
+pub mod administration;
+pub mod asking;
 mod cache;
+pub mod comparison;
 pub mod completion;
 pub mod evaluation;
+pub mod fault;
+pub mod feedback;
 pub mod intake;
 pub mod live_release;
 pub mod offline;
+pub mod outfits;
 pub mod personas;
 pub mod profiles;
 pub mod routing;

@@ -1,6 +1,7 @@
 //! Small helpers that know nothing of the product: dates, digests, JSON pointers, memory, HTTP, traces.
 
 pub mod calendar;
+pub mod clock;
 pub mod digest;
 pub mod http_client;
 pub(crate) mod json_pointer;

@@ -13,7 +13,7 @@ use atelier::{
     },
     service::{access::Access, completion::Secret, live_release::Releases, profiles::Profiles},
     store::Store,
-    util::telemetry::Traces,
+    util::{clock::Clock, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
 use axum::{Router, body::Body, extract::Request};
@@ -89,6 +89,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
         releases: offers,
         store,
         traces: Traces::default(),
+        clock: Clock::default(),
     })))
 }
 

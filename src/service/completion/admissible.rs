@@ -4,9 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Request, Served,
-    prepare::{Blank, Invalid, Slots, Warning},
+    prepare::{Blank, Slots, Warning},
 };
 use crate::domain::{Features, Mask};
+use crate::service::fault::{Fault, Field};
 
 /// Most types asked for in one slot, and most articles excluded: more than any catalogue's page needs.
 const MOST_TYPES: usize = 100;
@@ -19,7 +20,7 @@ pub(super) fn blanks(
     slots: &Slots,
     features: &Features,
     warnings: &mut Vec<Warning>,
-    errors: &mut Vec<Invalid>,
+    errors: &mut Vec<Fault>,
 ) -> Vec<Blank> {
     let types = types(served, request, slots, errors);
     let common = Arc::new(common(served, request, slots, features, warnings, errors));
@@ -48,7 +49,7 @@ fn common(
     slots: &Slots,
     features: &Features,
     warnings: &mut Vec<Warning>,
-    errors: &mut Vec<Invalid>,
+    errors: &mut Vec<Fault>,
 ) -> Mask {
     let (catalogue, filters) = (served.catalogue, &request.filters);
     let vocabulary = served.serving.release().vocabulary();
@@ -59,7 +60,7 @@ fn common(
     if filters.exclude.len() > MOST_EXCLUDED {
         let detail =
             format!("at most {MOST_EXCLUDED} articles are excluded, found {}", filters.exclude.len());
-        errors.push(Invalid::new("/filters/exclude", detail));
+        errors.push(Fault::new(Field::Excluded, detail));
     }
     for (place, id) in filters.exclude.iter().enumerate() {
         match vocabulary.index_of(id.as_str()) {
@@ -72,11 +73,11 @@ fn common(
         }
     }
     let (least, most) = (filters.least_price, filters.most_price);
-    let sound = [("min", least), ("max", most)].into_iter().all(|(name, price)| {
+    let sound = [(Field::PriceMin, least), (Field::PriceMax, most)].into_iter().all(|(field, price)| {
         let sound = price.is_none_or(|price| price.is_finite() && price >= 0.0);
         if !sound {
             let detail = "a price is a number from 0 up";
-            errors.push(Invalid::new(format!("/filters/price/{name}"), detail));
+            errors.push(Fault::new(field, detail));
         }
         sound
     });
@@ -84,7 +85,7 @@ fn common(
         && least > most
     {
         let detail = format!("the least price {least} is above the most {most}");
-        errors.push(Invalid::new("/filters/price", detail));
+        errors.push(Fault::new(Field::Price, detail));
     }
     if least.is_some() || most.is_some() {
         mask.intersect(&catalogue.priced(least, most));
@@ -103,25 +104,22 @@ fn types(
     served: Served<'_>,
     request: &Request,
     slots: &Slots,
-    errors: &mut Vec<Invalid>,
+    errors: &mut Vec<Fault>,
 ) -> BTreeMap<usize, Mask> {
     let mut found = BTreeMap::new();
     for (&slot, types) in &request.filters.types {
-        let pointer = format!("/filters/types/{slot}");
+        let field = Field::TypesOf(slot);
         if !slots.blanks.iter().any(|(blank, _)| *blank == slot) {
-            errors.push(Invalid::new(pointer, format!("slot {slot} is no blank of the outfit")));
+            errors.push(Fault::new(field, format!("slot {slot} is no blank of the outfit")));
             continue;
         }
         if types.len() > MOST_TYPES {
             let detail = format!("at most {MOST_TYPES} types are named for a slot, found {}", types.len());
-            errors.push(Invalid::new(pointer, detail));
+            errors.push(Fault::new(field, detail));
             continue;
         }
         if types.is_empty() {
-            errors.push(Invalid::new(
-                pointer,
-                "a list of types names at least one; leave the slot out for all",
-            ));
+            errors.push(Fault::new(field, "a list of types names at least one; leave the slot out for all"));
             continue;
         }
         let mut mask = Mask::none(served.catalogue.present().length());
@@ -132,7 +130,7 @@ fn types(
             }
             let types = served.catalogue.types().join(", ");
             let detail = format!("no article of the catalogue is of the type {kind:?}; there are {types}");
-            errors.push(Invalid::new(format!("{pointer}/{place}"), detail));
+            errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
         }
         found.insert(slot, mask);
     }

@@ -2,9 +2,8 @@
 
 use std::time::Instant;
 
-use super::{
-    Completion, CompletionError, Conversation, Cost, Invalid, Prepared, Request, Served, questions, whole,
-};
+use super::{Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, questions, whole};
+use crate::service::fault::Fault;
 use crate::{
     domain::Method,
     models::engine::{Admission, AskError, Question},
@@ -19,8 +18,8 @@ pub async fn complete_many(
     method: Method,
     requests: &[Request],
     deadline: Instant,
-) -> Result<Vec<Result<Completion, Vec<Invalid>>>, AskError> {
-    let mut outcomes: Vec<Option<Result<Completion, Vec<Invalid>>>> = Vec::with_capacity(requests.len());
+) -> Result<Vec<Result<Completion, Vec<Fault>>>, AskError> {
+    let mut outcomes: Vec<Option<Result<Completion, Vec<Fault>>>> = Vec::with_capacity(requests.len());
     let mut asked = Vec::new();
     for (place, request) in requests.iter().enumerate() {
         assert_eq!(request.method, method, "they are asked together; this is a bug");
@@ -30,7 +29,7 @@ pub async fn complete_many(
                 asked.push((place, prepared, questions));
                 None
             }
-            Err(CompletionError::Invalid(found)) => Some(Err(found)),
+            Err(CompletionError::Faults(found)) => Some(Err(found)),
             Err(CompletionError::Ask(error)) => return Err(error),
         });
     }

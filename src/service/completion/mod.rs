@@ -24,13 +24,14 @@ pub use diversity::MAX_VARIED;
 pub use explain::{Cause, Reason};
 pub use joint::{MAX_SETS, OutfitSet};
 pub use many::complete_many;
-pub use prepare::{Invalid, Warning};
+pub use prepare::Warning;
 pub use score::{ArticleScore, OutfitScore};
 pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 
 use conversation::Conversation;
 use prepare::Prepared;
 
+use crate::service::fault::Fault;
 use crate::{
     domain::{ArticleId, Features, Method},
     models::{
@@ -62,6 +63,25 @@ pub struct Request {
     pub sets: usize,
     /// Articles whose rank and probability are asked for, whether suggested or not.
     pub placements_of: Vec<ArticleId>,
+}
+
+impl Request {
+    /// A plain question to one method: one suggestion for each blank, the default filters, nothing else.
+    pub fn new(outfit: Vec<Option<ArticleId>>, method: Method) -> Self {
+        Self {
+            stored: Features::default(),
+            given: Features::default(),
+            outfit,
+            method,
+            k: 1,
+            filters: Filters::default(),
+            diversity: 0.0,
+            lift: false,
+            explain: false,
+            sets: 0,
+            placements_of: Vec::new(),
+        }
+    }
 }
 
 /// Who may be suggested.
@@ -137,8 +157,8 @@ pub struct Placement {
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CompletionError {
-    #[error("the request makes no sense in {} places", .0.len())]
-    Invalid(Vec<Invalid>),
+    #[error("the request is invalid in {} places", .0.len())]
+    Faults(Vec<Fault>),
     #[error(transparent)]
     Ask(#[from] AskError),
 }

@@ -6,21 +6,8 @@ use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, admissible};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method},
     models::engine::{Context, Question},
-    util::json_pointer::step,
+    service::fault::{Fault, Field},
 };
-
-/// What makes no sense, and where: a JSON pointer into the request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Invalid {
-    pub pointer: String,
-    pub detail: String,
-}
-
-impl Invalid {
-    pub(super) fn new(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
-        Self { pointer: pointer.into(), detail: detail.into() }
-    }
-}
 
 /// What the caller should know though there is an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,23 +59,23 @@ impl Prepared {
             } else {
                 format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", request.outfit.len())
             };
-            errors.push(Invalid::new("/outfit", detail));
-            return Err(CompletionError::Invalid(errors));
+            errors.push(Fault::new(Field::Outfit, detail));
+            return Err(CompletionError::Faults(errors));
         }
         if !(1..=MAX_K).contains(&request.k) {
-            errors.push(Invalid::new("/k", format!("k is from 1 to {MAX_K}, found {}", request.k)));
+            errors.push(Fault::new(Field::K, format!("k is from 1 to {MAX_K}, found {}", request.k)));
         }
         if !(0.0..=1.0).contains(&request.diversity) {
             let detail = format!("diversity is from 0 to 1, found {}", request.diversity);
-            errors.push(Invalid::new("/diversity", detail));
+            errors.push(Fault::new(Field::Diversity, detail));
         }
         if request.diversity > 0.0 && request.k > MAX_VARIED {
             let detail = format!("with diversity k is at most {MAX_VARIED}, found {}", request.k);
-            errors.push(Invalid::new("/k", detail));
+            errors.push(Fault::new(Field::K, detail));
         }
         if request.lift && !served.serving.has(Method::None) {
             let detail = "lift compares with the method none, which this release does not have";
-            errors.push(Invalid::new("/lift", detail));
+            errors.push(Fault::new(Field::Lift, detail));
         }
         Self::build(served, request, &outfit, errors)
     }
@@ -101,15 +88,15 @@ impl Prepared {
                 "an outfit to score has 2 to {MAX_SLOTS} articles, this one has {}",
                 request.outfit.len()
             );
-            errors.push(Invalid::new("/outfit", detail));
+            errors.push(Fault::new(Field::Outfit, detail));
         }
         for (slot, _) in request.outfit.iter().enumerate().filter(|(_, article)| article.is_none()) {
-            errors.push(Invalid::new(format!("/outfit/{slot}"), "an outfit to score has no blanks"));
+            errors.push(Fault::new(Field::Slot(slot), "an outfit to score has no blanks"));
         }
         if errors.is_empty() {
             Self::build(served, request, &request.outfit, errors)
         } else {
-            Err(CompletionError::Invalid(errors))
+            Err(CompletionError::Faults(errors))
         }
     }
 
@@ -122,19 +109,19 @@ impl Prepared {
         served: Served<'_>,
         request: &Request,
         outfit: &[Option<ArticleId>],
-        mut errors: Vec<Invalid>,
+        mut errors: Vec<Fault>,
     ) -> Result<Self, CompletionError> {
         let mut warnings = Vec::new();
         if !served.serving.has(request.method) {
             let has: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
             let detail = format!("this release has no method {}; it has {}", request.method, has.join(", "));
-            errors.push(Invalid::new("/method", detail));
+            errors.push(Fault::new(Field::Method, detail));
         }
         let (context, features) = encode(served, request, &mut warnings, &mut errors);
         let slots = Slots::new(served, outfit, &mut warnings, &mut errors);
         let blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
         if !errors.is_empty() {
-            return Err(CompletionError::Invalid(errors));
+            return Err(CompletionError::Faults(errors));
         }
         if outfit.len() < MIN_ARTICLES {
             let detail = format!(
@@ -177,7 +164,7 @@ impl Slots {
         served: Served<'_>,
         outfit: &[Option<ArticleId>],
         warnings: &mut Vec<Warning>,
-        errors: &mut Vec<Invalid>,
+        errors: &mut Vec<Fault>,
     ) -> Self {
         let vocabulary = served.serving.release().vocabulary();
         let mut slots =
@@ -192,7 +179,7 @@ impl Slots {
             };
             if !seen.insert(id) {
                 let detail = format!("article {id} stands in it twice: an outfit is a set");
-                errors.push(Invalid::new(format!("/outfit/{slot}"), detail));
+                errors.push(Fault::new(Field::Slot(slot), detail));
             }
             let known = vocabulary.index_of(id.as_str());
             slots.known.push(known);
@@ -213,7 +200,7 @@ impl Slots {
                 }
                 None => {
                     let detail = format!("there is no article {id}");
-                    errors.push(Invalid::new(format!("/outfit/{slot}"), detail));
+                    errors.push(Fault::new(Field::Slot(slot), detail));
                 }
             }
         }
@@ -231,7 +218,7 @@ fn encode(
     served: Served<'_>,
     request: &Request,
     warnings: &mut Vec<Warning>,
-    errors: &mut Vec<Invalid>,
+    errors: &mut Vec<Fault>,
 ) -> (Context, Features) {
     let schema = served.serving.release().schema();
     let mut features = request.stored.clone().overridden_by(request.given.clone());
@@ -240,8 +227,8 @@ fn encode(
         Err(found) => {
             for error in found {
                 if request.given.get(&error.feature).is_some() {
-                    let pointer = format!("/features{}", step(&error.feature));
-                    errors.push(Invalid::new(pointer, error.to_string()));
+                    let field = Field::Feature(error.feature.clone());
+                    errors.push(Fault::new(field, error.to_string()));
                 } else {
                     // A profile may be older than the schema: it is not this caller's mistake.
                     let detail = format!("in the stored profile, {error}; models do not see it");

@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Instant};
 
 use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning};
+use crate::service::fault::{Fault, Field};
 use crate::{
     domain::{Mask, Method},
     models::{
@@ -58,7 +59,7 @@ pub(super) async fn score(
     }
     if questions.is_empty() {
         let detail = "none of its articles is known to both the catalogue and the release";
-        return Err(CompletionError::Invalid(vec![super::Invalid::new("/outfit", detail)]));
+        return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
     }
     let admission = Admission::New { follow_ups: 0 };
     let (conversation, answers) =

@@ -15,7 +15,10 @@ use crate::{
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
     files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
     models::{catalogue::Catalogue, engine::Serving},
-    service::completion::{Completion, Invalid, Request, Served, complete_many},
+    service::{
+        completion::{Completion, Request, Served, complete_many},
+        fault::Fault,
+    },
 };
 
 /// Outfits that are answered together: enough that like ones fill runs of the model.
@@ -152,7 +155,7 @@ async fn answer(
     let served = Served { serving: &job.serving, catalogue: &job.catalogue };
     let found = complete_many(served, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
     for ((line, customer), found) in customers.into_iter().zip(found) {
-        let outcome = found.map(|completion| (customer, completion)).map_err(|invalid| said(&invalid));
+        let outcome = found.map(|completion| (customer, completion)).map_err(|faults| describe(&faults));
         answered.push(Answered { line, outcome });
     }
     answered.sort_by_key(|answered| answered.line);
@@ -171,21 +174,15 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
     Request {
         stored,
         given: features,
-        outfit: slots.as_slice().iter().map(slot).collect(),
-        method: *method,
         k: *k,
         filters: filters.clone(),
         diversity: *diversity,
-        lift: false,
-        explain: false,
-        sets: 0,
-        placements_of: Vec::new(),
+        ..Request::new(slots.as_slice().iter().map(slot).collect(), *method)
     }
 }
 
-fn said(invalid: &[Invalid]) -> String {
-    let each: Vec<String> =
-        invalid.iter().map(|found| format!("{}: {}", found.pointer, found.detail)).collect();
+fn describe(faults: &[Fault]) -> String {
+    let each: Vec<String> = faults.iter().map(|fault| format!("{}: {}", fault.field, fault.detail)).collect();
     each.join("; ")
 }
 

@@ -1,6 +1,6 @@
 //! `/articles`: the catalogue.
 
-use std::{borrow::Cow, sync::Arc, time::SystemTime};
+use std::{borrow::Cow, sync::Arc};
 
 use axum::{
     extract::{Request, State},
@@ -12,12 +12,14 @@ use utoipa::{
     PartialSchema, ToSchema,
     openapi::{RefOr, Schema},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
 use super::{
     bulk::{self, Brought, BulkQuery},
     customers::check_id,
 };
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::web::http::{
     AppState, Finding, Kind, Problem,
     extract::{Json, Path, Query},
@@ -31,8 +33,11 @@ use crate::{
     util::json_pointer::step,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get, put, delete)).routes(routes!(bring_in))
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(list))
+        .scoped(Scope::Catalogue, routes!(get, put, delete))
+        .unlimited(Scope::Catalogue, routes!(bring_in))
 }
 
 /// An article, as programs get it.
@@ -139,7 +144,7 @@ async fn put(
     Json(body): Json<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<ArticleBody>), Problem> {
     let article = read(id, body)?;
-    let put = state.store.articles().put(&article, SystemTime::now().into()).await?;
+    let put = state.store.articles().put(&article, state.now()).await?;
     if put != Put::Unchanged {
         state.note(actor, "article.put", article.id.as_str(), json!({"new": put == Put::Added})).await?;
     }

@@ -3,7 +3,7 @@
 //! The stream goes to a temporary file first, and from there into the database in one transaction: a caller
 //! that sends slowly, or breaks off, holds up nobody else's writes, and no table is ever whole in memory.
 
-use std::{io, time::SystemTime};
+use std::io;
 
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
@@ -66,7 +66,7 @@ pub(crate) async fn bring_in<T: Intake>(
         return Err(Problem::new(Kind::UnsupportedMediaType, detail));
     }
     let file = spool(Incoming::new(request, state.limits.bulk_bytes)).await?;
-    let mut import = state.store.import(SystemTime::now().into()).await?;
+    let mut import = state.store.import(state.now()).await?;
     let (counts, report) = read::<T>(state, &mut import, &file).await?;
     if report.bad > 0 && !(query.skip_bad && report.good > 0) {
         return Err(refusal(&report));

@@ -1,34 +1,39 @@
 //! `/compare`: the same question to several methods, or about several customers, side by side.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
-use futures_util::future::try_join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
-use super::complete::{
-    Asked, DEFAULT_K, FiltersBody, PlacementBody, SuggestionBody, WarningBody, article_id, customer_id,
-    given, known, method, outfit, suggestions,
-};
-use crate::web::http::schema::{free_object, method_name};
-use crate::web::http::{
-    AppState, Finding, Problem,
-    extract::{Json, object, whole_option},
-    timing::TimingBody,
-};
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::{
-    domain::{ArticleId, CustomerId, Features, Method},
+    domain::{ArticleId, CustomerId, Method},
     service::{
-        completion::{self, Blank, Completion, Cost, Request, Warning, overlap, rank_biased_overlap},
+        comparison::{self, Column, Comparison, Pair, Subjects},
+        completion::Request,
+        fault::{Field, ServiceError},
         live_release::LiveRelease,
+    },
+    web::{
+        api::complete::{
+            DEFAULT_K, FiltersBody, PlacementBody, SuggestionBody, WarningBody, article_id, customer_id,
+            given_features, method, outfit, suggestions,
+        },
+        http::{
+            AppState, Finding, Problem,
+            extract::{Json, object, whole_option},
+            schema::{free_object, method_name},
+            timing::TimingBody,
+        },
     },
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(compare))
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(compare))
 }
 
 /// A question for several columns.
@@ -125,185 +130,110 @@ async fn compare(
     State(state): State<AppState>,
     Json(body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
-    let began = Instant::now();
+    let begun = Instant::now();
     let live = state.live_release()?;
-    let columns = body.read(&state, &live).await?;
-    let deadline = began + state.limits.deadline();
-    let completions = try_join_all(
-        columns.iter().map(|column| completion::complete(live.served(), &column.asked.request, deadline)),
-    );
-    let completions = completions.await?;
-    let comparison = ComparisonBody::new(&live, &columns, completions, began);
+    let names_one_customer = body.customer.is_some();
+    let (subjects, request) = body.read(&live, state.limits.columns as usize)?;
+    let times = (begun, begun + state.limits.deadline());
+    let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times);
+    let comparison = comparison.await.map_err(|error| match error {
+        ServiceError::Faults(mut faults) if names_one_customer => {
+            let customers = faults.iter_mut().filter(|fault| fault.field == Field::CustomerAt(0));
+            customers.for_each(|fault| fault.field = Field::Customer);
+            Problem::from(faults)
+        }
+        error => error.into(),
+    })?;
+    let comparison = ComparisonBody::new(&live, &request, comparison, begun.elapsed());
     Ok((comparison.timing, Json(comparison)))
 }
 
-/// What is asked for one column.
-#[derive(Debug)]
-struct Column {
-    asked: Asked,
-    customer: Option<CustomerId>,
-    /// Where the profile is a stale one.
-    aged: Option<Warning>,
-}
-
-/// A customer with their profile.
-type Person<'a> = (&'a CustomerId, &'a (Features, Option<Warning>));
-
 impl CompareBody {
-    async fn read(self, state: &AppState, live: &LiveRelease) -> Result<Vec<Column>, Problem> {
-        let mut wrong = Vec::new();
-        let request = self.request(live, &mut wrong);
-        let methods = self.methods(live, &mut wrong);
-        let customers = self.customers(&mut wrong);
-        let most = state.limits.columns as usize;
-        for (field, length) in [("/methods", methods.len()), ("/customers", customers.len())] {
-            if length > most {
-                let detail = format!("at most {most} columns are compared at once, found {length}");
-                wrong.push(Finding::at(field, detail));
-            }
+    fn read(self, live: &LiveRelease, limit: usize) -> Result<(Subjects, Request), Problem> {
+        let mut findings = Vec::new();
+        let request = self.request(live, &mut findings);
+        let methods = self.methods(&mut findings);
+        let customers = self.customers(&mut findings);
+        // Places of methods mean those of the request only while each name was understood.
+        if methods.len() < self.methods.len() {
+            return Err(Problem::invalid(findings));
         }
-        if customers.len() > 1 && methods.len() > 1 {
-            let detail = "several customers are compared under one method: name one";
-            wrong.push(Finding::at("/methods", detail));
+        let several = !self.customers.is_empty();
+        match Subjects::new(live, methods, customers, several, limit) {
+            Ok(subjects) if findings.is_empty() => return Ok((subjects, request)),
+            Ok(_) => {}
+            Err(faults) => findings.extend(faults.into_iter().map(Finding::from)),
         }
-        if !wrong.is_empty() {
-            return Err(Problem::invalid(wrong));
-        }
-        let profiles = try_join_all(customers.iter().enumerate().map(async |(place, (pointer, id))| {
-            let pointer = pointer.map_or_else(|| format!("/customers/{place}"), ToOwned::to_owned);
-            known(state, id, &pointer).await
-        }));
-        let profiles = profiles.await?;
-        let column = |method: Method, person: Option<Person<'_>>| {
-            let (stored, aged) = person.map(|(_, known)| known.clone()).unwrap_or_default();
-            let request = Request { stored, method, ..request.clone() };
-            let customer = person.map(|(id, _)| id.clone());
-            Column { asked: Asked { request, arm: None }, customer, aged }
-        };
-        let people: Vec<Person<'_>> = customers.iter().map(|(_, id)| id).zip(&profiles).collect();
-        Ok(if people.len() > 1 {
-            people.iter().map(|person| column(methods[0], Some(*person))).collect()
-        } else {
-            methods.iter().map(|method| column(*method, people.first().copied())).collect()
-        })
+        Err(Problem::invalid(findings))
     }
 
     /// What all columns share.
-    fn request(&self, live: &LiveRelease, wrong: &mut Vec<Finding>) -> Request {
-        let outfit = outfit(&self.outfit, wrong);
+    fn request(&self, live: &LiveRelease, findings: &mut Vec<Finding>) -> Request {
+        let outfit = outfit(&self.outfit, findings);
         if self.outfit.iter().filter(|slot| slot.is_none()).count() > 1 {
-            wrong.push(Finding::at("/outfit", "one blank is compared at a time; this outfit has several"));
+            findings.push(Finding::at("/outfit", "one blank is compared at a time; this outfit has several"));
         }
         let true_article =
-            self.true_article.as_deref().and_then(|id| article_id(id, || "/true_article".into(), wrong));
+            self.true_article.as_deref().and_then(|id| article_id(id, || "/true_article".into(), findings));
         Request {
-            stored: Features::default(),
-            given: given(self.features.clone(), live, wrong),
-            outfit,
-            method: live.serving.release().manifest().default_method,
+            given: given_features(self.features.clone(), live, findings),
             k: self.k.unwrap_or(DEFAULT_K),
-            filters: self.filters.clone().read(wrong),
-            diversity: 0.0,
-            lift: false,
+            filters: self.filters.clone().read(findings),
             explain: self.explain,
-            sets: 0,
-            placements_of: true_article.into_iter().collect::<Vec<ArticleId>>(),
+            placements_of: true_article.into_iter().collect(),
+            ..Request::new(outfit, Method::None)
         }
     }
 
-    fn methods(&self, live: &LiveRelease, wrong: &mut Vec<Finding>) -> Vec<Method> {
-        if self.methods.is_empty() {
-            return if self.customers.is_empty() {
-                live.serving.methods().collect()
-            } else {
-                vec![live.choose(None).method]
-            };
-        }
-        let mut methods = Vec::new();
-        for (place, name) in self.methods.iter().enumerate() {
-            let pointer = format!("/methods/{place}");
-            let Some(found) = method(name, &pointer, wrong) else { continue };
-            if methods.contains(&found) {
-                wrong.push(Finding::at(pointer, format!("the method {found} stands in the list twice")));
-            } else if live.serving.has(found) {
-                methods.push(found);
-            } else {
-                let has: Vec<&str> = live.serving.methods().map(Method::as_str).collect();
-                let detail = format!("this release has no method {found}; it has {}", has.join(", "));
-                wrong.push(Finding::at(pointer, detail));
-            }
-        }
-        methods
+    fn methods(&self, findings: &mut Vec<Finding>) -> Vec<Method> {
+        let named = self.methods.iter().enumerate();
+        named.filter_map(|(place, name)| method(name, &format!("/methods/{place}"), findings)).collect()
     }
 
-    /// With the pointer of each, where it is not its place in `customers`.
-    fn customers(&self, wrong: &mut Vec<Finding>) -> Vec<(Option<&'static str>, CustomerId)> {
+    fn customers(&self, findings: &mut Vec<Finding>) -> Vec<CustomerId> {
         if self.customer.is_some() && !self.customers.is_empty() {
-            wrong.push(Finding::at("/customers", "give either `customer` or `customers`"));
+            findings.push(Finding::at("/customers", "give either `customer` or `customers`"));
         }
-        let one = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", wrong));
-        let mut all: Vec<_> = one.map(|id| (Some("/customer"), id)).into_iter().collect();
+        let one = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", findings));
+        let mut customers: Vec<CustomerId> = one.into_iter().collect();
         for (place, id) in self.customers.iter().enumerate() {
-            all.extend(customer_id(id, &format!("/customers/{place}"), wrong).map(|id| (None, id)));
+            customers.extend(customer_id(id, &format!("/customers/{place}"), findings));
         }
-        all
+        customers
     }
 }
 
 impl ComparisonBody {
-    fn new(live: &LiveRelease, columns: &[Column], completions: Vec<Completion>, began: Instant) -> Self {
-        let k = columns.first().map_or(0, |column| column.asked.request.k);
-        let mut cost = Cost::default();
-        let mut rankings: Vec<Vec<u32>> = Vec::new();
-        let mut bodies = Vec::new();
-        let mut slot = 0;
-        for (column, completion) in columns.iter().zip(completions) {
-            // Columns wait and run beside each other.
-            cost.queued = cost.queued.max(completion.cost.queued);
-            cost.inferred = cost.inferred.max(completion.cost.inferred);
-            cost.questions += completion.cost.questions;
-            cost.batch = cost.batch.max(completion.cost.batch);
-            let (warnings, personas, steps) = (completion.warnings, completion.personas, completion.steps);
-            let blank = completion.blanks.into_iter().next().expect("there is a blank; this is a bug");
-            slot = blank.slot;
-            rankings.push(blank.suggestions.iter().map(|suggestion| suggestion.index).collect());
-            let warnings = warnings.into_iter().chain(column.aged.clone());
-            let warnings = warnings.map(WarningBody::from).collect();
-            bodies.push(ColumnBody { personas, steps, warnings, ..ColumnBody::new(column, blank) });
-        }
+    fn new(live: &LiveRelease, request: &Request, comparison: Comparison, took: Duration) -> Self {
+        let Comparison { columns, pairs, cost } = comparison;
         Self {
             release: live.name().to_owned(),
             device: live.serving.device().as_str(),
-            slot,
-            columns: bodies,
-            pairs: pairs(&rankings, k),
-            timing: TimingBody::new(cost, began.elapsed()),
+            slot: columns.first().map_or(0, |column| column.blank.slot),
+            columns: columns.into_iter().map(|column| ColumnBody::new(column, &request.outfit)).collect(),
+            pairs: pairs.into_iter().map(PairBody::from).collect(),
+            timing: TimingBody::new(cost, took),
         }
     }
 }
 
 impl ColumnBody {
-    fn new(column: &Column, blank: Blank) -> Self {
+    fn new(column: Column, outfit: &[Option<ArticleId>]) -> Self {
         Self {
-            method: column.asked.request.method,
+            method: column.method,
             customer: column.customer.as_ref().map(ToString::to_string),
-            admissible: blank.admissible,
-            true_article: blank.placements.first().copied().flatten().map(PlacementBody::from),
-            suggestions: suggestions(blank.suggestions, &column.asked),
-            personas: None,
-            steps: None,
-            warnings: Vec::new(),
+            admissible: column.blank.admissible,
+            true_article: column.blank.placements.first().copied().flatten().map(PlacementBody::from),
+            suggestions: suggestions(column.blank.suggestions, outfit),
+            personas: column.personas,
+            steps: column.steps,
+            warnings: column.warnings.into_iter().map(WarningBody::from).collect(),
         }
     }
 }
 
-fn pairs(rankings: &[Vec<u32>], k: usize) -> Vec<PairBody> {
-    let places = 0..rankings.len();
-    let two = places.clone().flat_map(|one| (one + 1..places.end).map(move |other| [one, other]));
-    let pair = |columns: [usize; 2]| {
-        let [one, other] = columns.map(|place| &rankings[place][..rankings[place].len().min(k)]);
-        let (overlap, rank_biased_overlap) = (overlap(one, other), rank_biased_overlap(one, other));
-        PairBody { columns, overlap, rank_biased_overlap }
-    };
-    two.map(pair).collect()
+impl From<Pair> for PairBody {
+    fn from(Pair { columns, overlap, rank_biased_overlap }: Pair) -> Self {
+        Self { columns, overlap, rank_biased_overlap }
+    }
 }

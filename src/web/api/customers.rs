@@ -1,7 +1,5 @@
 //! `/customers`: whom outfits are completed for, and what is known about them.
 
-use std::time::SystemTime;
-
 use axum::{
     extract::{Request, State},
     http::StatusCode,
@@ -9,7 +7,7 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
 use super::{
     bulk::{self, Brought, BulkQuery},
@@ -17,6 +15,8 @@ use super::{
     feedback::FeedbackStored,
     outfits::OutfitBody,
 };
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::web::http::schema::free_object;
 use crate::web::http::{
     AppState, Finding, Kind, Problem,
@@ -29,13 +29,13 @@ use crate::{
     store::Put,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(get, put, erase))
-        .routes(routes!(export))
-        .routes(routes!(outfits))
-        .routes(routes!(bring_in))
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(list))
+        .scoped(Scope::Catalogue, routes!(get, put, erase))
+        .unlimited(Scope::Catalogue, routes!(export))
+        .scoped(Scope::Catalogue, routes!(outfits))
+        .unlimited(Scope::Catalogue, routes!(bring_in))
 }
 
 /// A customer and what is known about them.
@@ -126,7 +126,7 @@ async fn put(
     Json(body): Json<CustomerPut>,
 ) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
     let (customer, warnings) = body.read(id, &state.schema())?;
-    let put = state.store.customers().put(&customer, SystemTime::now().into()).await;
+    let put = state.store.customers().put(&customer, state.now()).await;
     // Also where it failed: it may be stored all the same.
     state.profiles.forget(&customer.id);
     let put = put?;

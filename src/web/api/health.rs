@@ -5,13 +5,14 @@ use std::time::Instant;
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
+use crate::web::http::routes::Routes;
 use crate::web::http::{AppState, Problem, extract::Json};
 use crate::{models::engine::AskError, service::completion::CompletionError};
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(livez)).routes(routes!(readyz))
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(livez)).open(routes!(readyz))
 }
 
 #[derive(Serialize, ToSchema)]

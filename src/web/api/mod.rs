@@ -13,4 +13,3 @@ pub(crate) mod outfits;
 pub(crate) mod releases;
 pub(crate) mod routing;
 pub(crate) mod score;
-pub(crate) mod served;

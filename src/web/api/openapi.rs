@@ -13,11 +13,12 @@ use axum::{
 };
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, openapi};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
+use crate::web::http::routes::{Guards, Routes};
 use crate::{
     config::Limits,
-    web::http::{AppState, KINDS, Kind, ProblemBody, keys, schema::id_text},
+    web::http::{KINDS, Kind, ProblemBody, keys, schema::id_text},
 };
 
 /// The document as text, made once.
@@ -31,10 +32,15 @@ impl Document {
 }
 
 /// The document that is published, from what stands at the handlers.
-pub(crate) fn whole(described: openapi::OpenApi, limits: Limits, requires_key: bool) -> Value {
+pub(crate) fn finish(
+    described: openapi::OpenApi,
+    guards: &Guards,
+    limits: Limits,
+    requires_key: bool,
+) -> Value {
     let mut document = serde_json::to_value(described).expect("a description is plain JSON; this is a bug");
     publish(&mut document, limits);
-    keys::describe(&mut document, requires_key);
+    keys::describe(&mut document, guards, requires_key);
     for operation in operations(&mut document) {
         add_problems(operation);
     }
@@ -65,13 +71,13 @@ pub(crate) fn whole(described: openapi::OpenApi, limits: Limits, requires_key: b
 )]
 struct Atelier;
 
-/// A router without a route, which knows what the whole is called.
-pub(crate) fn described() -> OpenApiRouter<AppState> {
-    OpenApiRouter::with_openapi(Atelier::openapi())
+/// The document's title and tags, without a route yet.
+pub(crate) fn described() -> Routes {
+    Routes::described(Atelier::openapi())
 }
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(document))
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(document))
 }
 
 /// This document
@@ -166,7 +172,8 @@ mod tests {
 
     #[test]
     fn every_operation_says_which_problems_it_answers_with() {
-        let mut document = whole(crate::web::routes().into_openapi(), Limits::default(), true);
+        let (_, described, guards) = crate::web::routes().into_parts();
+        let mut document = finish(described, &guards, Limits::default(), true);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];

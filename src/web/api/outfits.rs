@@ -1,7 +1,5 @@
 //! `/outfits`: whole outfits that are kept.
 
-use std::time::SystemTime;
-
 use axum::{
     extract::{Request, State},
     http::{HeaderName, StatusCode, header},
@@ -9,12 +7,14 @@ use axum::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
 use super::{
     bulk::{self, Brought, BulkQuery},
     features,
 };
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::web::http::schema::{article_ids, free_object, id_text};
 use crate::web::http::{
     AppState, Finding, Kind, Problem,
@@ -23,12 +23,16 @@ use crate::web::http::{
 };
 use crate::{
     domain::{ArticleId, CustomerId, Outfit, OutfitError, Schema, Split},
-    store::{Conflict, Origin, OutfitRecord, Put, Store, StoreError},
+    service::outfits,
+    store::{OutfitRecord, Put},
     util::calendar,
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(save)).routes(routes!(get, delete)).routes(routes!(bring_in))
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Catalogue, routes!(save))
+        .scoped(Scope::Catalogue, routes!(get, delete))
+        .unlimited(Scope::Catalogue, routes!(bring_in))
 }
 
 /// An outfit that is kept.
@@ -110,20 +114,8 @@ async fn save(
     Json(body): Json<OutfitSave>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
     let (outfit, warnings) = body.read(&state.schema())?;
-    check_articles(&state.store, &outfit).await?;
-    let saved = state.store.outfits().save(&outfit, Origin::Saved, None, SystemTime::now().into()).await;
-    let (seq, put) = saved.map_err(|error| match error {
-        StoreError::Conflict(Conflict::UnknownCustomer) => {
-            Problem::invalid(vec![Finding::at("/customer", error.to_string())])
-        }
-        error => error.into(),
-    })?;
+    let (seq, put) = outfits::save(&state.store, actor, &outfit, state.now()).await?;
     let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
-    if put == Put::Added {
-        let details = json!({"articles": record.outfit.articles().len()});
-        let customer = &record.outfit.customer;
-        state.note_of(customer, actor, "outfit.save", &seq.to_string(), details).await?;
-    }
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(header::LOCATION, format!("/outfits/{seq}"))];
     Ok((status, location, Json(OutfitStored { outfit: record.into(), warnings })))
@@ -157,18 +149,6 @@ impl OutfitSave {
         })?;
         Ok((outfit, read.warnings))
     }
-}
-
-/// An outfit that is saved is made of what the shop sells.
-pub(crate) async fn check_articles(store: &Store, outfit: &Outfit) -> Result<(), Problem> {
-    let known = store.articles().get_many(outfit.articles()).await?;
-    let missing = |(place, id): (usize, &ArticleId)| {
-        let detail = format!("article {id:?} is not in the catalogue; put it there first");
-        (!known.iter().any(|article| article.id == *id))
-            .then(|| Finding::at(format!("/articles/{place}"), detail))
-    };
-    let errors: Vec<Finding> = outfit.articles().iter().enumerate().filter_map(missing).collect();
-    if errors.is_empty() { Ok(()) } else { Err(Problem::invalid(errors)) }
 }
 
 /// An outfit's id: the service numbers them.

@@ -1,29 +1,36 @@
 //! `/releases` and `/methods`: what is served, and what could be.
 
-use std::{sync::Arc, time::SystemTime};
-
 use axum::extract::State;
 use serde::Serialize;
-use serde_json::{Map, Value, json};
-use tokio::task;
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
-use crate::web::http::schema::{free_object, method_name};
-use crate::web::http::{
-    AppState, Kind, Problem,
-    extract::{Json, Path, PathParameter},
-    keys::Caller,
-};
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
-    models::release::{Manifest, MethodEntry, ReleaseError},
-    service::live_release::{ActivateError, LiveRelease},
-    store::Actor,
+    models::{
+        engine::QueueState,
+        release::{Manifest, MethodEntry, ReleaseError},
+    },
+    service::{
+        administration::{self, list_releases},
+        live_release::LiveRelease,
+    },
+    web::http::{
+        AppState, Kind, Problem,
+        extract::{Json, Path, ReleaseName},
+        keys::Caller,
+        schema::{free_object, method_name},
+    },
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(methods)).routes(routes!(releases)).routes(routes!(activate))
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Complete, routes!(methods))
+        .scoped(Scope::Complete, routes!(releases))
+        .unlimited(Scope::Admin, routes!(activate))
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -72,15 +79,13 @@ impl MethodsBody {
     fn new(live: &LiveRelease) -> Self {
         let serving = &live.serving;
         let entries = &serving.release().manifest().methods;
-        let body = |(entry, (method, state)): (&MethodEntry, (Method, crate::models::engine::QueueState))| {
-            MethodBody {
-                method,
-                parameters: entry.parameters,
-                metrics: entry.metrics.clone(),
-                personal: serving.takes_features(method),
-                waiting: state.waiting,
-                queue: state.limit,
-            }
+        let body = |(entry, (method, state)): (&MethodEntry, (Method, QueueState))| MethodBody {
+            method,
+            parameters: entry.parameters,
+            metrics: entry.metrics.clone(),
+            personal: serving.takes_features(method),
+            waiting: state.waiting,
+            queue: state.limit,
         };
         let mut sorted: Vec<&MethodEntry> = entries.iter().collect();
         sorted.sort_by_key(|entry| entry.method);
@@ -125,26 +130,11 @@ struct ReleaseBody {
     (status = 200, description = "What is there", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
-    let listed = listed(&state).await?.into_iter();
-    let releases = listed.map(|(name, manifest)| ReleaseBody::new(manifest, name)).collect();
+    let listed =
+        list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let releases = listed.into_iter().map(|(name, manifest)| ReleaseBody::new(manifest, name)).collect();
     let active = state.releases.current().map(|live| live.name().to_owned());
     Ok(Json(ReleasesBody { active, releases }))
-}
-
-/// What the manifests in the models folder say, by the names of their folders.
-pub(crate) async fn listed(
-    state: &AppState,
-) -> Result<Vec<(String, Result<Manifest, ReleaseError>)>, Problem> {
-    let releases = state.releases.clone();
-    let look = move || -> std::io::Result<Vec<_>> {
-        let names = releases.names()?.into_iter();
-        let manifest = |name: String| (Manifest::read(&releases.folder_of(&name)), name);
-        Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
-    };
-    task::spawn_blocking(look)
-        .await
-        .expect("looking does not panic; this is a bug")
-        .map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 impl ReleaseBody {
@@ -185,44 +175,6 @@ async fn activate(
     Caller(actor): Caller,
     Path(ReleaseName(name)): Path<ReleaseName>,
 ) -> Result<Json<MethodsBody>, Problem> {
-    let live = take_up(&state, actor, &name).await?;
+    let live = administration::activate(&state.releases, &state.store, actor, &name, state.now()).await?;
     Ok(Json(MethodsBody::new(&live)))
-}
-
-/// Activates a release and writes it down.
-pub(crate) async fn take_up(
-    state: &AppState,
-    actor: Actor,
-    name: &str,
-) -> Result<Arc<LiveRelease>, ActivateError> {
-    let before = state.releases.current().map(|live| live.name().to_owned());
-    let live = state.releases.activate(name, SystemTime::now().into()).await?;
-    state.note(actor, "release.activate", name, json!({"before": before, "after": name})).await?;
-    Ok(live)
-}
-
-/// A release's name, which is its folder's.
-#[derive(Debug)]
-pub(crate) struct ReleaseName(pub(crate) String);
-
-impl PathParameter for ReleaseName {
-    fn parse(text: &str) -> Result<Self, String> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-        if text.is_empty() || text.starts_with('.') || text.len() > 128 || !text.chars().all(plain) {
-            return Err(format!(
-                "a release's name has 1 to 128 letters, digits, dots, hyphens or underscores, found {text:?}"
-            ));
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl From<ActivateError> for Problem {
-    fn from(error: ActivateError) -> Self {
-        match error {
-            ActivateError::NoRelease { .. } => Self::new(Kind::NotFound, error.to_string()),
-            ActivateError::Load(_) => Self::new(Kind::Refused, error.to_string()),
-            ActivateError::Store(error) => error.into(),
-        }
-    }
 }

@@ -1,30 +1,28 @@
 //! `/routing`: which method answers where none is named.
 
-use std::time::SystemTime;
-
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
-use crate::web::http::schema::method_name;
-use crate::web::http::{
-    AppState, Finding, Problem,
-    extract::{Json, object_option, objects, whole},
-    keys::Caller,
-};
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     service::{
-        live_release::LiveRelease,
+        administration::{check_routing, set_routing},
         routing::{Arm, Experiment, Routing},
     },
-    store::{Actor, StoreError},
+    web::http::{
+        AppState, Problem,
+        extract::{Json, object_option, objects, whole},
+        keys::Caller,
+        schema::method_name,
+    },
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(routing, route))
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(routing)).scoped(Scope::Admin, routes!(route))
 }
 
 /// Which method answers where none is named.
@@ -105,33 +103,10 @@ async fn route(
 ) -> Result<Json<RoutingBody>, Problem> {
     let live = state.live_release()?;
     let routing = Routing::from(body);
-    let wrong = faults(&routing, &live);
-    if !wrong.is_empty() {
-        return Err(Problem::invalid(wrong));
+    let faults = check_routing(&routing, &live);
+    if !faults.is_empty() {
+        return Err(faults.into());
     }
-    set_routing(&state, actor, &routing).await?;
+    set_routing(&state.releases, &state.store, actor, &routing, state.now()).await?;
     Ok(Json(routing.into()))
-}
-
-/// Sets the routing, which has no faults, and writes it down.
-pub(crate) async fn set_routing(state: &AppState, actor: Actor, routing: &Routing) -> Result<(), StoreError> {
-    let before = state.releases.current().map(|live| live.routing.to_string());
-    state.releases.route(routing, SystemTime::now().into()).await?;
-    state.note(actor, "routing.set", "routing", json!({"before": before, "after": routing.to_string()})).await
-}
-
-/// What is wrong with a routing, for the release that is served.
-pub(crate) fn faults(routing: &Routing, live: &LiveRelease) -> Vec<Finding> {
-    let arms = routing.experiment.iter().flat_map(|experiment| experiment.arms.iter().enumerate());
-    let arms = arms.map(|(place, arm)| (format!("/experiment/arms/{place}/method"), arm.method));
-    let default = routing.default_method.map(|method| ("/default_method".to_owned(), method));
-    let unknown = |(pointer, method): (String, Method)| {
-        let detail = format!("the release {} has no method {method}", live.name());
-        (!live.serving.has(method)).then(|| Finding::at(pointer, detail))
-    };
-    let mut wrong: Vec<Finding> = default.into_iter().chain(arms).filter_map(unknown).collect();
-    if let Some(Err(error)) = routing.experiment.as_ref().map(Experiment::check) {
-        wrong.push(Finding::at("/experiment", error.to_string()));
-    }
-    wrong
 }

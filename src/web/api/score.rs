@@ -1,26 +1,33 @@
 //! `/score`: how well an outfit hangs together for a customer.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
-use super::{
-    articles::ArticleBody,
-    complete::{Asked, CompleteBody, FiltersBody, WarningBody},
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
+use crate::{
+    domain::Method,
+    service::{
+        asking::judge,
+        completion::{ArticleScore, OutfitScore},
+        live_release::LiveRelease,
+    },
+    web::{
+        api::{
+            articles::ArticleBody,
+            complete::{CompleteBody, FiltersBody, WarningBody},
+        },
+        http::{AppState, Problem, extract::Json, schema::free_object, timing::TimingBody},
+    },
 };
-use crate::service::{
-    completion::{self, ArticleScore, OutfitScore},
-    live_release::LiveRelease,
-};
-use crate::web::http::schema::free_object;
-use crate::web::http::{AppState, Problem, extract::Json, timing::TimingBody};
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(score))
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(score))
 }
 
 /// A whole outfit.
@@ -88,12 +95,12 @@ async fn score(
     State(state): State<AppState>,
     Json(body): Json<ScoreBody>,
 ) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
-    let began = Instant::now();
+    let begun = Instant::now();
     let live = state.live_release()?;
-    let (asked, aged) = body.into_completion().read(&state, &live).await?;
-    let mut score = completion::score(live.served(), &asked.request, began + state.limits.deadline()).await?;
-    score.warnings.extend(aged);
-    let scored = ScoredBody::new(&live, &asked, score, began);
+    let question = body.into_completion().read(&live)?;
+    let times = (begun, begun + state.limits.deadline());
+    let (asked, score) = judge(&live, &state.profiles, question, times).await?;
+    let scored = ScoredBody::new(&live, asked.request.method, score, begun.elapsed());
     Ok((scored.timing, Json(scored)))
 }
 
@@ -115,7 +122,7 @@ impl ScoreBody {
 }
 
 impl ScoredBody {
-    fn new(live: &LiveRelease, asked: &Asked, score: OutfitScore, began: Instant) -> Self {
+    fn new(live: &LiveRelease, method: Method, score: OutfitScore, took: Duration) -> Self {
         let article = |score: ArticleScore| ArticleScoreBody {
             slot: score.slot,
             article: score.article.into(),
@@ -127,13 +134,13 @@ impl ScoredBody {
         };
         Self {
             release: live.name().to_owned(),
-            method: asked.request.method.to_string(),
+            method: method.to_string(),
             device: live.serving.device().as_str(),
             mean_log_probability: score.mean_log_probability,
             articles: score.articles.into_iter().map(article).collect(),
             weakest: score.weakest,
             warnings: score.warnings.into_iter().map(WarningBody::from).collect(),
-            timing: TimingBody::new(score.cost, began.elapsed()),
+            timing: TimingBody::new(score.cost, took),
         }
     }
 }

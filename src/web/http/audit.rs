@@ -1,7 +1,5 @@
 //! Changes made over HTTP, as the audit log has them.
 
-use std::time::SystemTime;
-
 use serde_json::Value;
 
 use crate::web::http::AppState;
@@ -43,7 +41,7 @@ impl AppState {
         details: Value,
     ) -> Result<(), StoreError> {
         let Value::Object(details) = details else { panic!("details are an object; this is a bug") };
-        let now = SystemTime::now().into();
+        let now = self.now();
         self.store.audit().append(actor, action, subject, customer, &details, now).await
     }
 }

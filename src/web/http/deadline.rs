@@ -1,26 +1,27 @@
-//! No request takes for ever, whatever it waits for.
+//! No request takes forever, whatever it waits for.
+
+use std::future::Future;
 
 use axum::{
-    extract::{MatchedPath, Request},
+    extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use tokio::time::timeout;
 
+use super::{AppState, Kind, Problem};
 use crate::config::Limits;
-use crate::web::http::{Kind, Problem};
 
-/// Whole tables and whole releases take as long as they take; what they wait for has limits of its own.
-const LONG: [&str; 4] = ["/bulk", "/activate", "/export", "/import"];
-
-pub(crate) async fn hold(limits: Limits, request: Request, next: Next) -> Response {
-    let route = request.extensions().get::<MatchedPath>();
-    if route.is_some_and(|route| LONG.iter().any(|end| route.as_str().ends_with(end))) {
-        return next.run(request).await;
-    }
+/// The answer, or a problem if it takes longer than `limits.request_ms`.
+pub(crate) async fn limit(limits: Limits, answer: impl Future<Output = Response>) -> Response {
     let most = limits.request();
-    timeout(most, next.run(request)).await.unwrap_or_else(|_| {
+    timeout(most, answer).await.unwrap_or_else(|_| {
         let detail = format!("the request was not done within {} ms; try again", most.as_millis());
         Problem::new(Kind::Deadline, detail).into_response()
     })
+}
+
+/// The layer around every page.
+pub(crate) async fn layer(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    limit(state.limits, next.run(request)).await
 }

@@ -1,14 +1,12 @@
-//! API keys at the door of what is for programs: which operation takes a key of which scope, and on whose behalf
-//! it acts.
+//! The gate before every operation for programs: which API key it takes, on whose behalf it acts, how long it may run.
 //!
-//! The scope follows from the operation's tag in the document, so a new route has one without a word here. Whether
-//! a key is right is for `access` to say; a wrong one is told to nobody and reaches no log.
+//! Each route declares its scope and its pace (`routes`). Whether a key is right is for `access` to say. A wrong key
+//! appears in no answer and in no log.
 
 use std::{
-    collections::HashMap,
     net::IpAddr,
     sync::Arc,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use axum::{
@@ -19,97 +17,104 @@ use axum::{
 };
 use serde_json::{Value, json};
 
-use crate::web::http::{Kind, Problem};
+use super::{
+    Kind, Problem, deadline,
+    routes::{Guard, Guards, Pace},
+};
 use crate::{
+    config::Limits,
     service::access::{Access, Key, Scope},
     store::{Actor, ApiKey},
+    util::clock::Clock,
 };
 
-/// What the layer knows.
+/// What the layer before every operation knows.
 #[derive(Debug)]
-pub(crate) struct Keys {
+pub(crate) struct Gate {
     access: Access,
-    /// Requests a second.
-    rate: u32,
-    /// By path and method in lower case; what is not there is open to everybody.
-    scopes: HashMap<(String, String), Scope>,
+    clock: Clock,
+    limits: Limits,
+    guards: Guards,
 }
 
-impl Keys {
-    /// From a document that is whole.
-    pub(crate) fn new(document: &Value, access: Access, rate: u32) -> Self {
-        let paths = document["paths"].as_object().into_iter().flatten();
-        let scopes = paths.flat_map(|(path, item)| {
-            item.as_object().into_iter().flatten().filter_map(move |(method, operation)| {
-                Some(((path.clone(), method.clone()), scope_of(path, method, operation)?))
-            })
-        });
-        Self { access, rate, scopes: scopes.collect() }
+impl Gate {
+    pub(crate) fn new(access: Access, clock: Clock, limits: Limits, guards: Guards) -> Self {
+        Self { access, clock, limits, guards }
     }
 
-    fn scope(&self, request: &Request) -> Option<Scope> {
-        let path = request.extensions().get::<MatchedPath>()?.as_str().to_owned();
-        // A HEAD is answered by what answers a GET.
+    fn guard(&self, request: &Request) -> Guard {
+        let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
+        // A HEAD is answered by the route for GET.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
-        self.scopes.get(&(path, method.as_str().to_ascii_lowercase())).copied()
+        let guard = self.guards.get(&(path.to_owned(), method.as_str().to_ascii_lowercase()));
+        guard.copied().unwrap_or(Guard { scope: None, pace: Pace::Limited })
     }
 
-    /// What is known of the key that a request came with, if it came with one, or why it goes no further.
+    /// The key that a request came with, if any, or why it goes no further.
     async fn admit(
         &self,
         scope: Scope,
         sent: Option<String>,
-        from: From,
+        source: Source,
     ) -> Result<Option<ApiKey>, Response> {
         let Some(sent) = sent else {
-            return match from {
-                From::OwnMachine if !self.access.requires_key() => Ok(None),
-                from => Err(missing(scope, from)),
+            return match source {
+                Source::OwnMachine if !self.access.requires_key() => Ok(None),
+                source => Err(missing(scope, source)),
             };
         };
-        let now = SystemTime::now().into();
-        let kept = match Key::parse(&sent) {
+        let now = self.clock.now().into();
+        let found = match Key::parse(&sent) {
             Some(key) => {
                 self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?
             }
             None => None,
         };
-        let Some(kept) = kept else { return Err(wrong()) };
-        if !kept.scopes.iter().any(|held| held == scope.as_str()) {
-            return Err(beyond(&kept, scope));
+        let Some(key) = found else { return Err(wrong()) };
+        if !key.scopes.iter().any(|held| held == scope.as_str()) {
+            return Err(beyond(&key, scope));
         }
-        match self.access.pace(kept.id, self.rate, Instant::now()) {
-            Ok(()) => Ok(Some(kept)),
-            Err(wait) => Err(too_fast(self.rate, wait)),
+        match self.access.pace(key.id, self.limits.key_rate, Instant::now()) {
+            Ok(()) => Ok(Some(key)),
+            Err(wait) => Err(too_fast(self.limits.key_rate, wait)),
+        }
+    }
+
+    async fn pass(&self, scope: Option<Scope>, mut request: Request, next: Next) -> Response {
+        let key = match scope {
+            None => Ok(None),
+            Some(scope) => {
+                let sent = sent(request.headers()).map(ToOwned::to_owned);
+                let source = Source::find(&request);
+                self.admit(scope, sent, source).await
+            }
+        };
+        match key {
+            Ok(key) => {
+                let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
+                request.extensions_mut().insert(Caller(actor));
+                next.run(request).await
+            }
+            Err(refusal) => refusal,
         }
     }
 }
 
-/// The layer before every operation. A key that is sent is looked at where none is needed, too: whoever sends a
-/// wrong one learns of it before the service moves to where it matters.
-pub(crate) async fn check(State(keys): State<Arc<Keys>>, mut request: Request, next: Next) -> Response {
-    let key = match keys.scope(&request) {
-        None => Ok(None),
-        Some(scope) => {
-            let sent = sent(request.headers()).map(ToOwned::to_owned);
-            let from = From::of(&request);
-            keys.admit(scope, sent, from).await
-        }
-    };
-    match key {
-        Ok(key) => {
-            let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
-            request.extensions_mut().insert(Caller(actor));
-            next.run(request).await
-        }
-        Err(refusal) => refusal,
+/// The layer before every operation: the key, then the deadline. A key that is sent is checked even where none is
+/// needed, so that a caller learns about a wrong key before the service moves to where keys are required.
+pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let Guard { scope, pace } = gate.guard(&request);
+    let answer = gate.pass(scope, request, next);
+    match pace {
+        Pace::Limited => deadline::limit(gate.limits, answer).await,
+        Pace::Unlimited => answer.await,
     }
 }
 
 /// Where a request without a key comes from. Only the machine's own programs are let in without one; a browser that
 /// some site sends here, and a proxy that lets others in, reach the same port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
+enum Source {
     OwnMachine,
     /// A proxy passed it on.
     Proxy,
@@ -119,8 +124,8 @@ enum From {
     OtherSite,
 }
 
-impl From {
-    fn of(request: &Request) -> Self {
+impl Source {
+    fn find(request: &Request) -> Self {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         if ["forwarded", "x-forwarded-for", "x-forwarded-host"].iter().any(|name| headers.contains_key(*name))
@@ -174,22 +179,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// The scope that an operation takes; None where it is open to everybody.
-fn scope_of(path: &str, method: &str, operation: &Value) -> Option<Scope> {
-    let tag = operation["tags"][0].as_str().expect("every operation has a tag; this is a bug");
-    match (tag, method) {
-        ("completion", _) | ("releases", "get") => Some(Scope::Complete),
-        ("releases", _) => Some(Scope::Admin),
-        ("articles" | "customers" | "outfits", _) => Some(Scope::Catalogue),
-        ("feedback", _) => Some(Scope::Feedback),
-        ("service", _) if path == "/metrics" => Some(Scope::Metrics),
-        ("service" | "documents", _) => None,
-        (other, _) => unreachable!("the tag {other} has a scope, or is open to everybody; this is a bug"),
-    }
-}
-
 /// Says in the document what each operation takes. Where keys are not needed, nothing is one way in.
-pub(crate) fn describe(document: &mut Value, required: bool) {
+pub(crate) fn describe(document: &mut Value, guards: &Guards, required: bool) {
     document["components"]["securitySchemes"] = json!({
         "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, `Authorization: Bearer atl_…`"},
         "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key by itself"},
@@ -197,7 +188,8 @@ pub(crate) fn describe(document: &mut Value, required: bool) {
     let paths = document.get_mut("paths").and_then(Value::as_object_mut);
     for (path, item) in paths.into_iter().flatten() {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
-            let Some(scope) = scope_of(path, method, operation) else { continue };
+            let guard = guards.get(&(path.clone(), method.clone()));
+            let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
             let open = (!required).then(|| json!({}));
             let ways = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
             operation["security"] = open.into_iter().chain(ways).collect();
@@ -215,11 +207,11 @@ fn sent(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
 }
 
-fn missing(scope: Scope, from: From) -> Response {
+fn missing(scope: Scope, source: Source) -> Response {
     let detail = format!(
         "this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; an \
          admin makes one at /access/keys.{}",
-        from.words()
+        source.words()
     );
     refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
 }

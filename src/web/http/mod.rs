@@ -3,11 +3,13 @@
 pub(crate) mod audit;
 pub(crate) mod deadline;
 pub(crate) mod extract;
+pub(crate) mod fault;
 pub(crate) mod keys;
 pub(crate) mod metrics;
 pub(crate) mod paging;
 pub(crate) mod problem;
 pub(crate) mod request_id;
+pub(crate) mod routes;
 pub(crate) mod schema;
 pub(crate) mod security;
 pub(crate) mod serve;

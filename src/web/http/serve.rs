@@ -39,8 +39,6 @@ use tokio::{
 };
 use tower_service::Service;
 
-use crate::web::{app, http::AppState};
-
 /// How long answers ask callers to leave before nobody is accepted any more, and how long those that came last may
 /// take to send what they came for.
 const FAREWELL: Duration = Duration::from_millis(400);
@@ -50,14 +48,15 @@ const FLUSH: Duration = Duration::from_secs(1);
 /// How long to wait where the machine gives no more sockets.
 const NO_SOCKETS: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown` is done, then lets the requests in progress finish.
-pub async fn serve(
+/// Serves until `shutdown` is done, then lets the requests in progress finish. A connection may be `idle` for so long.
+pub(crate) async fn serve(
     listener: TcpListener,
-    state: AppState,
+    router: Router,
+    idle: Duration,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
-    let connections = Connections { http: http(state.limits.idle()), router: app(state), stages };
+    let connections = Connections { http: http(idle), router, stages };
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {

@@ -1,20 +1,21 @@
 //! What every handler may use.
 
-use std::{ops::Deref, sync::Arc};
+use std::{ops::Deref, sync::Arc, time::Instant};
 
 use axum::extract::FromRef;
 
 use super::{Kind, Metrics, Problem};
 use crate::{
     config::Limits,
+    domain::Timestamp,
     service::{
         access::Access,
         completion::Secret,
-        live_release::{LiveRelease, Releases},
+        live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
     },
     store::Store,
-    util::telemetry::Traces,
+    util::{clock::Clock, telemetry::Traces},
 };
 
 /// What every handler may use. Every request clones it more than once, so it is one pointer.
@@ -34,6 +35,7 @@ pub struct Parts {
     pub metrics: Metrics,
     pub access: Access,
     pub traces: Traces,
+    pub clock: Clock,
 }
 
 impl Deref for AppState {
@@ -56,6 +58,21 @@ impl AppState {
                           folder and activate it";
             Problem::new(Kind::NoRelease, detail)
         })
+    }
+}
+
+impl AppState {
+    pub(crate) fn schema(&self) -> ServedSchema {
+        self.releases.schema()
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.clock.now().into()
+    }
+
+    /// When a model's answer that is asked for now comes too late.
+    pub(crate) fn deadline(&self) -> Instant {
+        Instant::now() + self.limits.deadline()
     }
 }
 

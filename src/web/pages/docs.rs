@@ -9,13 +9,13 @@ use axum::{
     response::Html,
 };
 use serde_json::{Map, Value};
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
 use super::shell::Shell;
-use crate::web::http::AppState;
+use crate::web::http::routes::Routes;
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(docs)).routes(routes!(guide)).routes(routes!(contract))
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(docs)).open(routes!(guide)).open(routes!(contract))
 }
 
 /// What every route takes and answers, as a page

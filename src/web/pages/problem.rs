@@ -9,10 +9,11 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{Html, IntoResponse, Response},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
+use crate::web::http::routes::Routes;
 use crate::web::http::{
-    AppState, Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
+    Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
     problem::{Told, status},
 };
 use crate::web::pages::shell::{Frame, Shell};
@@ -104,8 +105,8 @@ struct ProblemsPage {
     kinds: &'static [Kind],
 }
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(problems))
+pub(crate) fn router() -> Routes {
+    Routes::new().open(routes!(problems))
 }
 
 /// What can go wrong with a request, as a page

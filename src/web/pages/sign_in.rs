@@ -1,7 +1,5 @@
 //! `/sign-in`: by name and password, or by a link that works once; and out again.
 
-use std::time::SystemTime;
-
 use askama::Template;
 use axum::{
     Router,
@@ -18,7 +16,6 @@ use super::{
 };
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
-    domain::Timestamp,
     service::access::{SignInError, Token},
     store::{Actor, Person},
     web::http::{AppState, Kind, Problem},
@@ -69,7 +66,7 @@ async fn sign_in(
     headers: HeaderMap,
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
-    match state.access.sign_in(&name, &password, now()).await {
+    match state.access.sign_in(&name, &password, state.now()).await {
         Ok(token) => Ok(signed_in(&token, &headers, destination(&next))),
         Err(error @ SignInError::Wrong) => {
             let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
@@ -91,7 +88,7 @@ async fn link(
     State(state): State<AppState>,
     axum::extract::Path(link): axum::extract::Path<String>,
 ) -> Result<Html<String>, Problem> {
-    let person = state.access.holder(&known(&link)?, now()).await?;
+    let person = state.access.holder(&known(&link)?, state.now()).await?;
     Ok(Html(LinkPage { shell: Shell::outside(), name: person.name.to_string() }.render()?))
 }
 
@@ -109,8 +106,8 @@ async fn enter(
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
     let link = known(&link)?;
-    let person = state.access.holder(&link, now()).await?;
-    let token = state.access.enter(&link, password.as_deref(), now()).await?;
+    let person = state.access.holder(&link, state.now()).await?;
+    let token = state.access.enter(&link, password.as_deref(), state.now()).await?;
     if password.is_some() {
         note_password(&state, &person).await?;
     }
@@ -137,7 +134,7 @@ async fn change_password(
     Form(Chosen { password }): Form<Chosen>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
-    let token = state.access.change_password(visitor.person.id, &password, now()).await?;
+    let token = state.access.change_password(visitor.person.id, &password, state.now()).await?;
     note_password(&state, &visitor.person).await?;
     Ok(signed_in(&token, &headers, destination("")))
 }
@@ -145,7 +142,7 @@ async fn change_password(
 /// In the audit log.
 async fn note_password(state: &AppState, person: &Person) -> Result<(), Problem> {
     let (actor, subject, details) = (Actor::Person(person.id), person.name.as_str(), serde_json::Map::new());
-    Ok(state.store.audit().append(actor, "password.set", subject, None, &details, now()).await?)
+    Ok(state.store.audit().append(actor, "password.set", subject, None, &details, state.now()).await?)
 }
 
 #[derive(Deserialize)]
@@ -182,10 +179,6 @@ fn known(link: &str) -> Result<Token, Problem> {
 
 fn signed_out() -> Problem {
     Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and send it again")
-}
-
-fn now() -> Timestamp {
-    SystemTime::now().into()
 }
 
 impl From<SignInError> for Problem {

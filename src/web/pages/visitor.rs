@@ -1,7 +1,5 @@
 //! Who is looking at a page, and whether they may: a handler's argument says the role that it takes.
 
-use std::time::SystemTime;
-
 use axum::{
     extract::FromRequestParts,
     http::{HeaderMap, HeaderName, Method, header, request::Parts},
@@ -107,7 +105,7 @@ impl FromRequestParts<AppState> for Guest {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let Some(token) = token(&parts.headers) else { return Ok(Self(None)) };
-        let session = state.access.session(&token, SystemTime::now().into()).await?;
+        let session = state.access.session(&token, state.now()).await?;
         let visitor = session.map(|session| Visitor { person: session.person, token });
         if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
             frame.set(visitor.signed_in());

@@ -50,7 +50,7 @@ use atelier::{
         profiles::Profiles,
     },
     store::{Name, Store},
-    util::{http_client::Origin, telemetry::Traces},
+    util::{clock::Clock, http_client::Origin, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
 use reqwest::{Body, Client, Response};
@@ -159,6 +159,7 @@ impl Service {
             metrics,
             access,
             traces: Traces::default(),
+            clock: Clock::default(),
         };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -6,15 +6,16 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::super::{articles::ArticleBody, features};
-use super::body::Asked;
-use crate::web::http::schema::free_object;
-use crate::web::http::{AppState, timing::TimingBody};
 use crate::{
-    domain::{Features, Timestamp},
+    domain::{ArticleId, Features},
     service::{
-        completion::{self, Blank, Cause, Completion, Placement, Suggestion, Ticket},
+        asking::{Resolved, Suggestions},
+        completion::{self, Blank, Cause, Placement, Suggestion},
         live_release::LiveRelease,
+    },
+    web::{
+        api::{articles::ArticleBody, features},
+        http::{schema::free_object, timing::TimingBody},
     },
 };
 
@@ -129,15 +130,8 @@ pub(crate) struct PlacementBody {
 }
 
 impl Answer {
-    pub(super) fn new(
-        state: &AppState,
-        live: &LiveRelease,
-        asked: &Asked,
-        completion: Completion,
-        took: Duration,
-        now: Timestamp,
-    ) -> Self {
-        let completion_id = completion_id(state, live, asked, &completion, now);
+    pub(super) fn new(live: &LiveRelease, answered: Suggestions, took: Duration) -> Self {
+        let Suggestions { asked: Resolved { request, arm, .. }, completion, ticket } = answered;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
             log_probability: set.log_probability,
@@ -148,12 +142,16 @@ impl Answer {
                 .collect(),
         };
         Self {
-            completion_id,
+            completion_id: ticket,
             release: live.name().to_owned(),
-            method: asked.request.method.to_string(),
-            arm: asked.arm.clone(),
+            method: request.method.to_string(),
+            arm,
             device: live.serving.device().as_str(),
-            blanks: completion.blanks.into_iter().map(|blank| BlankBody::new(blank, asked)).collect(),
+            blanks: completion
+                .blanks
+                .into_iter()
+                .map(|blank| BlankBody::new(blank, &request.outfit))
+                .collect(),
             sets: completion.sets.into_iter().map(set).collect(),
             personas: completion.personas,
             steps: completion.steps,
@@ -163,38 +161,14 @@ impl Answer {
     }
 }
 
-/// What feedback on this completion comes back with.
-pub(crate) fn completion_id(
-    state: &AppState,
-    live: &LiveRelease,
-    asked: &Asked,
-    completion: &Completion,
-    now: Timestamp,
-) -> String {
-    let remembered = |blank: &Blank| {
-        let first = blank.suggestions.iter().take(completion::REMEMBERED);
-        (blank.slot, first.map(|suggestion| suggestion.index).collect())
-    };
-    let ticket = Ticket {
-        release: live.name().to_owned(),
-        vocabulary: Some(live.serving.release().vocabulary_mark()),
-        method: asked.request.method,
-        arm: asked.arm.clone(),
-        at: now.millis(),
-        slots: completion.slots.clone(),
-        blanks: completion.blanks.iter().map(remembered).collect(),
-    };
-    ticket.seal(&state.tickets)
-}
-
 impl BlankBody {
-    fn new(blank: Blank, asked: &Asked) -> Self {
-        let suggestions = suggestions(blank.suggestions, asked);
+    fn new(blank: Blank, outfit: &[Option<ArticleId>]) -> Self {
+        let suggestions = suggestions(blank.suggestions, outfit);
         Self { slot: blank.slot, admissible: blank.admissible, suggestions }
     }
 }
 
-pub(crate) fn suggestions(found: Vec<Suggestion>, asked: &Asked) -> Vec<SuggestionBody> {
+pub(crate) fn suggestions(found: Vec<Suggestion>, outfit: &[Option<ArticleId>]) -> Vec<SuggestionBody> {
     let reason = |reason: completion::Reason| {
         let mut body = ReasonBody { feature: None, slot: None, article: None, factor: reason.factor };
         match reason.cause {
@@ -204,7 +178,7 @@ pub(crate) fn suggestions(found: Vec<Suggestion>, asked: &Asked) -> Vec<Suggesti
             }
             Cause::Article { slot } => {
                 body.slot = Some(slot);
-                let id = asked.request.outfit.get(slot).and_then(Option::as_ref);
+                let id = outfit.get(slot).and_then(Option::as_ref);
                 body.article = id.map(ToString::to_string);
             }
         }

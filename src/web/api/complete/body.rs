@@ -1,23 +1,25 @@
 //! What a caller of `/complete` sends, and what it means.
 
-use std::{collections::BTreeMap, time::Instant};
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use super::super::features;
-use crate::web::http::schema::free_object;
-use crate::web::http::{
-    AppState, Finding, Problem,
-    extract::{object, whole, whole_option},
+use crate::web::{
+    api::features,
+    http::{
+        Finding, Problem,
+        extract::{object, whole, whole_option},
+        schema::free_object,
+    },
 };
 use crate::{
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
     service::{
-        completion::{Filters, MAX_SETS, Request, Warning},
+        asking::Question,
+        completion::{Filters, MAX_SETS, Request},
         live_release::LiveRelease,
-        routing::Choice,
     },
 };
 
@@ -100,13 +102,6 @@ impl Default for FiltersBody {
     }
 }
 
-/// A request that was read, and what the answer says of it.
-#[derive(Debug)]
-pub(crate) struct Asked {
-    pub(crate) request: Request,
-    pub(crate) arm: Option<String>,
-}
-
 impl CompleteBody {
     /// How many suggestions it asks for, over all blanks and sets.
     pub(super) fn suggestions(&self) -> usize {
@@ -114,56 +109,41 @@ impl CompleteBody {
         blanks.saturating_mul(self.k.unwrap_or(DEFAULT_K).saturating_add(self.sets))
     }
 
-    /// With a warning where the profile is a stale one.
-    pub(crate) async fn read(
-        self,
-        state: &AppState,
-        live: &LiveRelease,
-    ) -> Result<(Asked, Option<Warning>), Problem> {
-        let mut wrong = Vec::new();
-        let customer = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", &mut wrong));
-        let method = self.method.as_deref().and_then(|name| method(name, "/method", &mut wrong));
-        let outfit = outfit(&self.outfit, &mut wrong);
-        let filters = self.filters.read(&mut wrong);
+    /// The question that this asks.
+    pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {
+        let mut findings = Vec::new();
+        let customer = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", &mut findings));
+        let method = self.method.as_deref().and_then(|name| method(name, "/method", &mut findings));
+        let outfit = outfit(&self.outfit, &mut findings);
+        let filters = self.filters.read(&mut findings);
         if self.sets > MAX_SETS {
-            wrong.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
+            findings.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
         }
-        let given = given(self.features, live, &mut wrong);
-        if !wrong.is_empty() {
-            return Err(Problem::invalid(wrong));
+        let given = given_features(self.features, live, &mut findings);
+        if !findings.is_empty() {
+            return Err(Problem::invalid(findings));
         }
-        let (stored, aged) = match &customer {
-            Some(id) => known(state, id, "/customer").await?,
-            None => (Features::default(), None),
-        };
-        let Choice { method, arm } = match method {
-            Some(method) => Choice { method, arm: None },
-            None => live.choose(customer.as_ref()),
-        };
         let request = Request {
-            stored,
             given,
-            outfit,
-            method,
             k: self.k.unwrap_or(DEFAULT_K),
             filters,
             diversity: self.diversity,
             lift: self.lift,
             explain: self.explain,
             sets: self.sets,
-            placements_of: Vec::new(),
+            ..Request::new(outfit, Method::None)
         };
-        Ok((Asked { request, arm }, aged))
+        Ok(Question { customer, method, request })
     }
 }
 
 impl FiltersBody {
-    pub(crate) fn read(self, wrong: &mut Vec<Finding>) -> Filters {
+    pub(crate) fn read(self, findings: &mut Vec<Finding>) -> Filters {
         let exclude = self
             .exclude
             .iter()
             .enumerate()
-            .filter_map(|(place, id)| article_id(id, || format!("/filters/exclude/{place}"), wrong));
+            .filter_map(|(place, id)| article_id(id, || format!("/filters/exclude/{place}"), findings));
         Filters {
             exclude: exclude.collect(),
             types: self.types,
@@ -175,70 +155,48 @@ impl FiltersBody {
     }
 }
 
-pub(crate) fn customer_id(id: &str, pointer: &str, wrong: &mut Vec<Finding>) -> Option<CustomerId> {
-    CustomerId::new(id).map_err(|error| wrong.push(Finding::at(pointer, error.to_string()))).ok()
+pub(crate) fn customer_id(id: &str, pointer: &str, findings: &mut Vec<Finding>) -> Option<CustomerId> {
+    CustomerId::new(id).map_err(|error| findings.push(Finding::at(pointer, error.to_string()))).ok()
 }
 
 pub(crate) fn article_id(
     id: &str,
     pointer: impl FnOnce() -> String,
-    wrong: &mut Vec<Finding>,
+    findings: &mut Vec<Finding>,
 ) -> Option<ArticleId> {
-    ArticleId::new(id).map_err(|error| wrong.push(Finding::at(pointer(), error.to_string()))).ok()
+    ArticleId::new(id).map_err(|error| findings.push(Finding::at(pointer(), error.to_string()))).ok()
 }
 
-pub(crate) fn method(name: &str, pointer: &str, wrong: &mut Vec<Finding>) -> Option<Method> {
-    let unknown = |error: crate::domain::UnknownMethod| wrong.push(Finding::at(pointer, error.to_string()));
+pub(crate) fn method(name: &str, pointer: &str, findings: &mut Vec<Finding>) -> Option<Method> {
+    let unknown =
+        |error: crate::domain::UnknownMethod| findings.push(Finding::at(pointer, error.to_string()));
     name.parse().map_err(unknown).ok()
 }
 
 /// Ids alone are judged here; what they stand for is the completion's matter.
-pub(crate) fn outfit(given: &[Option<String>], wrong: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
+pub(crate) fn outfit(given: &[Option<String>], findings: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
     if given.len() > MAX_SLOTS {
         let detail = format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", given.len());
-        wrong.push(Finding::at("/outfit", detail));
+        findings.push(Finding::at("/outfit", detail));
         return Vec::new();
     }
     let slot = |(place, id): (usize, &Option<String>)| {
-        id.as_deref().and_then(|id| article_id(id, || format!("/outfit/{place}"), wrong))
+        id.as_deref().and_then(|id| article_id(id, || format!("/outfit/{place}"), findings))
     };
     given.iter().enumerate().map(slot).collect()
 }
 
-/// What the schema does not know is kept: the completion warns of it.
-pub(crate) fn given(features: Map<String, Value>, live: &LiveRelease, wrong: &mut Vec<Finding>) -> Features {
+/// Keeps what the schema does not know: the completion warns about it.
+pub(crate) fn given_features(
+    features: Map<String, Value>,
+    live: &LiveRelease,
+    findings: &mut Vec<Finding>,
+) -> Features {
     match features::read(features, live.serving.release().schema(), "/features") {
         Ok(read) => read.features,
-        Err(findings) => {
-            wrong.extend(findings);
+        Err(wrong) => {
+            findings.extend(wrong);
             Features::default()
         }
     }
-}
-
-/// A stored customer's features.
-pub(crate) async fn profile(state: &AppState, id: &CustomerId, pointer: &str) -> Result<Features, Problem> {
-    known(state, id, pointer).await.map(|(features, _)| features)
-}
-
-/// The same, with a warning where the database could not be asked whether they are still so.
-pub(crate) async fn known(
-    state: &AppState,
-    id: &CustomerId,
-    pointer: &str,
-) -> Result<(Features, Option<Warning>), Problem> {
-    let Some(profile) = state.profiles.get(id, Instant::now()).await? else {
-        let detail = format!(
-            "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
-        );
-        return Err(Problem::invalid(vec![Finding::at(pointer, detail)]));
-    };
-    let warning = profile.stale.map(|age| Warning {
-        code: "profile-stale",
-        detail: format!(
-            "the profile of {id} is as it was {} seconds ago: the database cannot be reached",
-            age.as_secs()
-        ),
-    });
-    Ok((profile.features, warning))
 }

@@ -3,31 +3,33 @@
 mod answer;
 mod body;
 
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Instant;
 
 use axum::extract::State;
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
+use self::answer::Answer;
 pub(crate) use self::{
-    answer::{Answer, PlacementBody, SuggestionBody, WarningBody, completion_id, suggestions},
-    body::{
-        Asked, CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given, known, method, outfit,
-        profile,
+    answer::{PlacementBody, SuggestionBody, WarningBody, suggestions},
+    body::{CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given_features, method, outfit},
+};
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
+use crate::{
+    service::asking::suggest,
+    web::http::{
+        AppState, Finding, Problem, ProblemBody, RequestId,
+        extract::{Json, from_value},
+        timing::TimingBody,
     },
 };
-use crate::service::completion;
-use crate::web::http::{
-    AppState, Finding, Kind, Problem, ProblemBody, RequestId,
-    extract::{Json, from_value},
-    timing::TimingBody,
-};
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(complete)).routes(routes!(batch))
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Complete, routes!(complete)).scoped(Scope::Complete, routes!(batch))
 }
 
 /// Complete an outfit
@@ -49,19 +51,14 @@ async fn complete(
     Ok((answer.timing, Json(answer)))
 }
 
-/// One completion, for every path that makes one.
-pub(crate) async fn answer(state: &AppState, body: CompleteBody) -> Result<Answer, Problem> {
-    let began = Instant::now();
+async fn answer(state: &AppState, body: CompleteBody) -> Result<Answer, Problem> {
+    let begun = Instant::now();
     let live = state.live_release()?;
-    let (asked, aged) = body.read(state, &live).await?;
-    let mut completion =
-        completion::complete(live.served(), &asked.request, began + state.limits.deadline()).await?;
-    completion.warnings.extend(aged);
-    Ok(Answer::new(state, &live, &asked, completion, began.elapsed(), SystemTime::now().into()))
+    let question = body.read(&live)?;
+    let times = (state.now(), begun, begun + state.limits.deadline());
+    let suggestions = suggest(&live, &state.profiles, &state.tickets, question, times).await?;
+    Ok(Answer::new(&live, suggestions, begun.elapsed()))
 }
-
-/// When a server of models that cannot be reached is worth another try.
-const UNREACHABLE: Duration = Duration::from_secs(1);
 
 /// Items of a batch that are answered at a time.
 const AT_A_TIME: usize = 16;
@@ -132,29 +129,5 @@ async fn item_of(state: &AppState, request: &RequestId, item: Result<CompleteBod
     match answered {
         Ok(answer) => Item::Answer(Box::new(answer)),
         Err(problem) => Item::Problem(problem.into_item(request)),
-    }
-}
-
-impl From<completion::CompletionError> for Problem {
-    fn from(error: completion::CompletionError) -> Self {
-        use crate::models::engine::AskError;
-        match error {
-            completion::CompletionError::Invalid(found) => {
-                let finding = |found: completion::Invalid| Finding::at(found.pointer, found.detail);
-                Self::invalid(found.into_iter().map(finding).collect())
-            }
-            completion::CompletionError::Ask(error @ AskError::Full { retry_after, .. }) => {
-                Self::new(Kind::QueueFull, error.to_string()).retry_after(retry_after)
-            }
-            completion::CompletionError::Ask(error @ AskError::Deadline { .. }) => {
-                Self::new(Kind::Deadline, error.to_string())
-            }
-            completion::CompletionError::Ask(error @ AskError::Unreachable(_)) => {
-                Self::inside(Kind::Unavailable, error).retry_after(UNREACHABLE)
-            }
-            completion::CompletionError::Ask(error @ (AskError::Failed(_) | AskError::NoMethod(_))) => {
-                Self::inside(Kind::Internal, error)
-            }
-        }
     }
 }

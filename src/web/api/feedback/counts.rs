@@ -3,18 +3,18 @@
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::{
+    service::feedback::{Share, share},
     store::FeedbackCounts,
     web::http::{AppState, Problem, extract::Json},
 };
 
-/// Two-sided 95 %.
-const Z: f64 = 1.959_963_984_540_054;
-
-pub(super) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(counts))
+pub(super) fn router() -> Routes {
+    Routes::new().scoped(Scope::Feedback, routes!(counts))
 }
 
 /// Feedback by release, method and arm.
@@ -39,15 +39,22 @@ struct CountBody {
     rejected: u64,
     bought: u64,
     /// Accepted among shown; null where nothing was shown, or more accepted than shown.
-    acceptance: Option<Share>,
+    acceptance: Option<ShareBody>,
 }
 
 /// A share with its 95 % interval (Wilson's).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
-pub(crate) struct Share {
-    pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Share)]
+struct ShareBody {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Share> for ShareBody {
+    fn from(Share { value, low, high }: Share) -> Self {
+        Self { value, low, high }
+    }
 }
 
 /// How often suggestions are accepted
@@ -65,41 +72,7 @@ async fn counts(State(state): State<AppState>) -> Result<Json<CountsBody>, Probl
 impl From<FeedbackCounts> for CountBody {
     fn from(counts: FeedbackCounts) -> Self {
         let FeedbackCounts { release, method, arm, shown, accepted, rejected, bought } = counts;
-        Self { release, method, arm, shown, accepted, rejected, bought, acceptance: share(accepted, shown) }
-    }
-}
-
-/// Wilson's score interval: unlike the usual one it stays within 0 and 1, and says something where nothing
-/// or everything was accepted.
-pub(crate) fn share(hits: u64, of: u64) -> Option<Share> {
-    if of == 0 || hits > of {
-        return None;
-    }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-    let (hits, of) = (hits as f64, of as f64);
-    let value = hits / of;
-    let spread = 1.0 + Z * Z / of;
-    let centre = (value + Z * Z / (2.0 * of)) / spread;
-    let half = Z / spread * (value * (1.0 - value) / of + Z * Z / (4.0 * of * of)).sqrt();
-    // Rounding may step over what the formula gives exactly.
-    Some(Share { value, low: (centre - half).clamp(0.0, value), high: (centre + half).clamp(value, 1.0) })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// The bounds are the roots x of (p − x)² = z²·x(1 − x)/n, solved as a quadratic in forty decimal digits.
-    #[test]
-    fn the_interval_is_wilsons() {
-        for (hits, of, low, high) in [
-            (10, 100, 0.055_229_137_060_675, 0.174_365_661_504_913),
-            (0, 10, 0.0, 0.277_532_799_862_889),
-            (10, 10, 0.722_467_200_137_111, 1.0),
-        ] {
-            let share = share(hits, of).unwrap();
-            assert!((share.low - low).abs() < 1e-12 && (share.high - high).abs() < 1e-12, "{share:?}");
-        }
-        assert_eq!((share(0, 0), share(2, 1)), (None, None));
+        let acceptance = share(accepted, shown).map(ShareBody::from);
+        Self { release, method, arm, shown, accepted, rejected, bought, acceptance }
     }
 }

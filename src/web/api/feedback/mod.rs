@@ -7,27 +7,30 @@ mod counts;
 mod event;
 mod outfits;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::extract::State;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
-pub(crate) use self::counts::{Share, share};
-pub(crate) use self::event::{EventBody, FeedbackStored, KindBody};
-use crate::web::http::{
-    AppState, Finding, Kind, Problem, ProblemBody, RequestId,
-    extract::{Json, JsonText, from_value, parse, parse_list},
-};
+use self::event::EventBody;
+pub(crate) use self::event::FeedbackStored;
+use crate::service::access::Scope;
+use crate::web::http::routes::Routes;
 use crate::{
     domain::Timestamp,
-    store::{Conflict, Recorded, StoreError},
+    service::feedback::record,
+    store::Recorded,
+    web::http::{
+        AppState, Finding, Kind, Problem, ProblemBody, RequestId,
+        extract::{Json, JsonText, from_value, parse, parse_list},
+    },
 };
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(report)).merge(counts::router()).merge(outfits::router())
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Feedback, routes!(report)).merge(counts::router()).merge(outfits::router())
 }
 
 /// One event, or several.
@@ -82,7 +85,7 @@ async fn report(
     request: RequestId,
     JsonText(text): JsonText,
 ) -> Result<Json<Answer>, Problem> {
-    let now = SystemTime::now().into();
+    let now = state.now();
     if text.trim_ascii_start().first() != Some(&b'[') {
         let event = parse(&text)?;
         return take(&state, event, now).await.map(|taken| Json(Answer::One(taken)));
@@ -120,14 +123,9 @@ async fn several(
     Ok(items)
 }
 
-/// Keeps one event.
-pub(crate) async fn take(state: &AppState, body: EventBody, now: Timestamp) -> Result<Taken, Problem> {
-    let (id, event) = body.read(state, now)?;
-    let recorded = state.store.feedback().record(&id, &event).await.map_err(|error| match error {
-        StoreError::Conflict(Conflict::UnknownCustomer) => {
-            Problem::invalid(vec![Finding::at("/customer", error.to_string())])
-        }
-        error => error.into(),
-    })?;
+async fn take(state: &AppState, body: EventBody, now: Timestamp) -> Result<Taken, Problem> {
+    let report = body.read()?;
+    let id = report.id.clone();
+    let recorded = record(&state.store, &state.releases, &state.tickets, report, now).await?;
     Ok(Taken { id, recorded: recorded == Recorded::Now })
 }

@@ -14,7 +14,7 @@ pub(crate) use self::{
     body::{Incoming, media_type},
     json::{Json, JsonText, from_value, parse, parse_list},
     object::{object, object_option, objects},
-    path::{Path, PathParameter},
+    path::{Path, PathParameter, ReleaseName},
     query::Query,
     whole::{whole, whole_option},
 };

@@ -43,3 +43,19 @@ impl<S: Send + Sync, T: PathParameter> FromRequestParts<S> for Path<T> {
         T::parse(text).map(Self).map_err(|reason| Problem::invalid(vec![Finding::parameter(name, reason)]))
     }
 }
+
+/// A release's name, which is its folder's.
+#[derive(Debug)]
+pub(crate) struct ReleaseName(pub(crate) String);
+
+impl PathParameter for ReleaseName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+        if text.is_empty() || text.starts_with('.') || text.len() > 128 || !text.chars().all(plain) {
+            return Err(format!(
+                "a release's name has 1 to 128 letters, digits, dots, hyphens or underscores, found {text:?}"
+            ));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}

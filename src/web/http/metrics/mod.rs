@@ -22,7 +22,7 @@ use prometheus_client::{
     metrics::{family::Family, histogram::Histogram, info::Info},
     registry::{Registry, Unit},
 };
-use utoipa_axum::{router::OpenApiRouter, routes};
+use utoipa_axum::routes;
 
 pub use self::recent::SAMPLED;
 use self::{offered::Offered, process::Process, recent::Recent};
@@ -30,11 +30,13 @@ pub(crate) use self::{
     reading::{Estimate, Labels, Reading, Spread},
     recent::Moment,
 };
+use crate::service::access::Scope;
 use crate::service::live_release::Releases;
+use crate::web::http::routes::Routes;
 use crate::web::http::{AppState, Kind, Problem};
 
-pub(crate) fn router() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().routes(routes!(metrics))
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Metrics, routes!(metrics))
 }
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

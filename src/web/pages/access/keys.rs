@@ -1,6 +1,6 @@
 //! `/access/keys`: what programs get in with.
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use askama::Template;
 use axum::{
@@ -96,7 +96,7 @@ async fn all(
     label: String,
     refused: Option<String>,
 ) -> Result<Html<String>, Problem> {
-    let now = SystemTime::now().into();
+    let now = state.now();
     let keys = state.store.api_keys().list().await?;
     let page = KeysPage {
         shell: visitor.shell(Page::Access),
@@ -152,7 +152,7 @@ pub(super) async fn create(
         let detail = format!("a key lasts {LIFETIMES:?} days, or for ever, found {days}");
         return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
     }
-    let now = SystemTime::now().into();
+    let now = state.now();
     let lifetime = days.map(|days| Duration::from_hours(24 * days));
     let (key, kept) = state.access.issue_key(&name, &scopes, lifetime, now).await?;
     let details = json!({"key": kept.id.0, "scopes": kept.scopes, "days": days});
@@ -195,7 +195,7 @@ pub(super) async fn revoke(
     let key = known(&state, id).await?;
     // Of two who revoke it, the first did.
     if key.revoked_at.is_none() {
-        state.store.api_keys().revoke(id, SystemTime::now().into()).await?;
+        state.store.api_keys().revoke(id, state.now()).await?;
         state.note(visitor.actor(), "key.revoke", key.label.as_str(), json!({"key": id.0})).await?;
     }
     Ok(Redirect::to("/access/keys"))

@@ -1,7 +1,5 @@
 //! The people, and how another one comes in: by a link that is shown once.
 
-use std::time::SystemTime;
-
 use askama::Template;
 use axum::{
     extract::State,
@@ -100,7 +98,7 @@ pub(super) async fn create(
         Ok((status, page).into_response())
     };
     let person = match Name::new(name.trim()) {
-        Ok(name) => state.store.people().create(&name, role, SystemTime::now().into()).await,
+        Ok(name) => state.store.people().create(&name, role, state.now()).await,
         Err(error) => return again(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).await,
     };
     let person = match person {
@@ -132,7 +130,7 @@ pub(super) async fn link(
     person: &Person,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let token = state.access.link(person.id, SystemTime::now().into()).await?;
+    let token = state.access.link(person.id, state.now()).await?;
     state.note(visitor.actor(), "person.link", person.name.as_str(), json!({})).await?;
     let page = LinkPage {
         shell: visitor.shell(Page::Access),

@@ -1,7 +1,5 @@
 //! `/access/people/{id}`: what one person may do.
 
-use std::time::SystemTime;
-
 use askama::Template;
 use axum::{
     extract::State,
@@ -144,7 +142,7 @@ pub(super) async fn disable(
     Form(Confirmed {}): Form<Confirmed>,
 ) -> Result<Response, Problem> {
     let person = known(&state, id).await?;
-    match state.store.people().set_disabled(id, Some(SystemTime::now().into())).await {
+    match state.store.people().set_disabled(id, Some(state.now())).await {
         Ok(()) => {}
         Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
             let page = asking(&person, &visitor, Some(error.to_string()));

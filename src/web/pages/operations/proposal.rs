@@ -5,10 +5,10 @@ use serde::Deserialize;
 use crate::{
     domain::Method,
     service::{
+        administration::check_routing,
         live_release::LiveRelease,
         routing::{Arm, Experiment, Routing},
     },
-    web::api::routing::faults,
 };
 
 /// A routing as a form has it.
@@ -70,7 +70,8 @@ impl Proposal {
             return Err(wrong);
         }
         let routing = Routing { default_method, experiment };
-        let wrong: Vec<String> = faults(&routing, live).into_iter().map(|finding| finding.detail).collect();
+        let wrong: Vec<String> =
+            check_routing(&routing, live).into_iter().map(|fault| fault.detail).collect();
         if wrong.is_empty() { Ok(routing) } else { Err(wrong) }
     }
 }

@@ -14,10 +14,15 @@ use super::Tab;
 use crate::{
     domain::Method,
     models::release::{Manifest, ReleaseError},
-    service::live_release::{ActivateError, LiveRelease},
+    service::{
+        administration::{self, list_releases},
+        live_release::{ActivateError, LiveRelease},
+    },
     web::{
-        api::releases::{ReleaseName, listed, take_up},
-        http::{AppState, Kind, Problem, extract::Path},
+        http::{
+            AppState, Kind, Problem,
+            extract::{Path, ReleaseName},
+        },
         pages::{
             form::Form,
             shell::{Page, Shell},
@@ -100,6 +105,10 @@ pub(super) async fn ask(
     Path(ReleaseName(name)): Path<ReleaseName>,
 ) -> Result<Html<String>, Problem> {
     Ok(Html(comparing(&state, &visitor, name, None).await?.render()?))
+}
+
+async fn listed(state: &AppState) -> Result<Vec<(String, Result<Manifest, ReleaseError>)>, Problem> {
+    list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
 async fn comparing(
@@ -189,7 +198,8 @@ pub(super) async fn activate(
         let page = comparing(&state, &visitor, name, Some(refused)).await?;
         return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
     }
-    match take_up(&state, visitor.actor(), &name).await {
+    let (actor, now) = (visitor.actor(), state.now());
+    match administration::activate(&state.releases, &state.store, actor, &name, now).await {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
         Err(error @ ActivateError::Load(_)) => {
             let page = comparing(&state, &visitor, name, Some(error.to_string())).await?;

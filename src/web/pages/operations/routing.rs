@@ -4,13 +4,13 @@
 use super::{Tab, proposal::Proposal};
 use crate::{
     domain::Method,
-    service::routing::Routing,
+    service::{
+        administration::set_routing,
+        feedback::{Share, share},
+        routing::Routing,
+    },
     store::FeedbackCounts,
     web::{
-        api::{
-            feedback::{Share, share},
-            routing::set_routing,
-        },
         http::{AppState, Problem},
         pages::{
             figures::{self, percent},
@@ -224,6 +224,6 @@ pub(super) async fn set(
         ];
         return again(&state, &visitor, proposal, wrong, StatusCode::CONFLICT).await;
     }
-    set_routing(&state, visitor.actor(), &routing).await?;
+    set_routing(&state.releases, &state.store, visitor.actor(), &routing, state.now()).await?;
     Ok(Redirect::to("/operations/routing").into_response())
 }

@@ -1,79 +1,54 @@
 //! One column a method or customer: asking, and what is shown of the answers.
 
-use std::collections::BTreeMap;
-
-use futures_util::future::try_join_all;
+use std::time::Instant;
 
 use super::{View, links};
 use crate::{
-    domain::{ArticleId, CustomerId, Features, Method},
+    domain::{ArticleId, Features, Method},
     service::{
-        completion::{self, Blank, Filters, Placement, Request, overlap, rank_biased_overlap},
+        comparison::{Column, Comparison, Pair, Subjects, compare},
+        completion::{Filters, Placement, Request, Suggestion},
         live_release::LiveRelease,
     },
     web::{
-        api::complete::profile,
         http::{AppState, Problem},
         pages::{article_view::ArticleView, figures::percent},
     },
 };
 
-/// An answer, with whose and which it is.
-pub(super) struct Column {
-    pub(super) method: Method,
-    pub(super) customer: Option<CustomerId>,
-    pub(super) blank: Blank,
-    /// Of the true and of the followed article.
-    pub(super) truth: Option<(ArticleId, Option<Placement>)>,
-    pub(super) mark: Option<(ArticleId, Option<Placement>)>,
-}
-
+/// The answers that the page shows.
 pub(super) async fn ask(
     state: &AppState,
     live: &LiveRelease,
     view: &View,
     own: &Features,
-) -> Result<Vec<Column>, Problem> {
-    let profiles = view.customers.iter().map(async |id| {
-        let features = profile(state, id, "/customer").await?;
-        Ok::<_, Problem>((Some(id.clone()), features))
-    });
-    let mut people = try_join_all(profiles).await?;
-    if people.is_empty() {
-        people.push((None, Features::default()));
-    }
+) -> Result<Comparison, Problem> {
     let has = |method| live.serving.has(method);
     let methods = view.methods(has, live.choose(None).method);
-    let each = people.iter().flat_map(|person| methods.iter().map(move |method| (*method, person)));
-    let deadline = std::time::Instant::now() + state.limits.deadline();
-    let column = async |(method, (customer, stored)): (Method, &(Option<CustomerId>, Features))| {
-        let asked = request(view, method, stored.clone(), own.clone());
-        let completion = completion::complete(live.served(), &asked, deadline).await?;
-        let blank = completion.blanks.into_iter().next().expect("there is a blank; this is a bug");
-        let mut stands = blank.placements.iter().copied();
-        let mut placement = |of: &Option<ArticleId>| of.clone().map(|id| (id, stands.next().flatten()));
-        let (truth, mark) = (placement(&view.truth), placement(&view.mark));
-        Ok::<_, Problem>(Column { method, customer: customer.clone(), blank, truth, mark })
-    };
-    try_join_all(each.map(column)).await
+    let subjects = Subjects { methods, customers: view.customers.clone() };
+    let times = (Instant::now(), state.deadline());
+    Ok(compare(live, &state.profiles, &subjects, &request(view, own.clone()), times).await?)
 }
 
-fn request(view: &View, method: Method, stored: Features, given: Features) -> Request {
+fn request(view: &View, given: Features) -> Request {
     let blank = view.slots.iter().position(Option::is_none).unwrap_or_default();
-    let types = view.kind.iter().map(|kind| (blank, vec![kind.clone()])).collect::<BTreeMap<_, _>>();
+    let types = view.kind.iter().map(|kind| (blank, vec![kind.clone()])).collect();
     Request {
-        stored,
         given,
-        outfit: view.slots.clone(),
-        method,
         k: view.k(),
         filters: Filters { types, no_gos: view.no_gos, ..Filters::default() },
-        diversity: 0.0,
-        lift: false,
-        explain: false,
-        sets: 0,
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
+        ..Request::new(view.slots.clone(), Method::None)
     }
+}
+
+/// An article that the page looks for in every column, and where it is. `None` if the release does not know it.
+type Sought = (ArticleId, Option<Placement>);
+
+/// The true article in this column, then the marked one: in the order in which `request` asks for them.
+pub(super) fn sought(view: &View, column: &Column) -> [Option<Sought>; 2] {
+    let mut placements = column.blank.placements.iter().copied();
+    [&view.truth, &view.mark].map(|id| id.clone().map(|id| (id, placements.next().flatten())))
 }
 
 /// What the page shows of all columns.
@@ -115,22 +90,30 @@ pub(super) struct PairView {
 }
 
 impl Compared {
-    pub(super) fn new(view: &View, columns: &[Column]) -> Self {
-        let best = columns.iter().filter_map(|column| rank(column.truth.as_ref())).min();
-        let shown = columns.iter().enumerate().map(|(place, column)| ColumnView {
-            title: title(view, column),
-            cells: cells(view, column, columns.first().filter(|_| place > 0)),
-            truth: column.truth.as_ref().map(placement),
-            mark: column.mark.as_ref().map(placement),
-            links: place.checked_sub(1).map_or_else(Vec::new, |before| {
-                links::between(&columns[before].blank, &column.blank, view.truth.as_ref(), view.mark.as_ref())
-            }),
-            best: best.is_some() && rank(column.truth.as_ref()) == best,
-        });
+    pub(super) fn new(view: &View, comparison: &Comparison) -> Self {
+        let columns = &comparison.columns;
+        let found: Vec<[Option<Sought>; 2]> = columns.iter().map(|column| sought(view, column)).collect();
+        let best = found.iter().filter_map(|[truth, _]| rank(truth.as_ref())).min();
+        let shown =
+            columns.iter().zip(&found).enumerate().map(|(place, (column, [truth, mark]))| ColumnView {
+                title: title(view, column),
+                cells: cells(view, column, columns.first().filter(|_| place > 0)),
+                truth: truth.as_ref().map(describe_placement),
+                mark: mark.as_ref().map(describe_placement),
+                links: place.checked_sub(1).map_or_else(Vec::new, |before| {
+                    links::between(
+                        &columns[before].blank,
+                        &column.blank,
+                        view.truth.as_ref(),
+                        view.mark.as_ref(),
+                    )
+                }),
+                best: best.is_some() && rank(truth.as_ref()) == best,
+            });
         Self {
             admissible: columns.first().map_or(0, |column| column.blank.admissible),
             columns: shown.collect(),
-            pairs: pairs(view, columns),
+            pairs: comparison.pairs.iter().map(|pair| PairView::new(view, columns, *pair)).collect(),
             rows: columns.iter().map(|column| column.blank.suggestions.len()).max().unwrap_or_default(),
         }
     }
@@ -149,7 +132,7 @@ fn title(view: &View, column: &Column) -> String {
 }
 
 fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> {
-    let cell = |(suggestion, rank): (&completion::Suggestion, usize)| {
+    let cell = |(suggestion, rank): (&Suggestion, usize)| {
         let id = &suggestion.article.id;
         let before = first.map(|first| {
             first
@@ -178,34 +161,29 @@ fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> 
     column.blank.suggestions.iter().zip(1..).map(cell).collect()
 }
 
-fn rank(of: Option<&(ArticleId, Option<Placement>)>) -> Option<usize> {
-    of.and_then(|(_, stands)| stands.filter(|stands| stands.admissible).map(|stands| stands.rank))
+fn rank(sought: Option<&Sought>) -> Option<usize> {
+    let placement = sought.and_then(|(_, placement)| *placement)?;
+    placement.admissible.then_some(placement.rank)
 }
 
-fn placement((_, stands): &(ArticleId, Option<Placement>)) -> String {
-    match stands {
-        Some(stands) if stands.admissible => {
-            format!("rank {}, {}", stands.rank, percent(stands.probability))
+fn describe_placement((_, placement): &Sought) -> String {
+    match placement {
+        Some(placement) if placement.admissible => {
+            format!("rank {}, {}", placement.rank, percent(placement.probability))
         }
-        Some(stands) => format!("filtered out, {}", percent(stands.probability)),
+        Some(placement) => format!("filtered out, {}", percent(placement.probability)),
         None => "not in this release".into(),
     }
 }
 
-fn pairs(view: &View, columns: &[Column]) -> Vec<PairView> {
-    let indices = |column: &Column| -> Vec<u32> {
-        column.blank.suggestions.iter().map(|suggestion| suggestion.index).collect()
-    };
-    let places = 0..columns.len();
-    let two = places.clone().flat_map(|one| (one + 1..places.end).map(move |other| (one, other)));
-    let pair = |(one, other): (usize, usize)| {
-        let (left, right) = (indices(&columns[one]), indices(&columns[other]));
-        PairView {
-            one: title(view, &columns[one]),
-            other: title(view, &columns[other]),
-            overlap: percent(overlap(&left, &right)),
-            rank_biased_overlap: format!("{:.2}", rank_biased_overlap(&left, &right)),
+impl PairView {
+    fn new(view: &View, columns: &[Column], pair: Pair) -> Self {
+        let [one, other] = pair.columns.map(|place| title(view, &columns[place]));
+        Self {
+            one,
+            other,
+            overlap: percent(pair.overlap),
+            rank_biased_overlap: format!("{:.2}", pair.rank_biased_overlap),
         }
-    };
-    two.map(pair).collect()
+    }
 }

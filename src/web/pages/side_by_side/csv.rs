@@ -1,10 +1,10 @@
 //! The columns as a file for a spreadsheet.
 
-use super::Column;
-use crate::web::pages::csv::Lines;
+use super::{columns::sought, view::View};
+use crate::{service::comparison::Column, web::pages::csv::Lines};
 
 /// A line a suggestion; the true article has its own where it is not among them.
-pub(super) fn write(columns: &[Column]) -> String {
+pub(super) fn write(view: &View, columns: &[Column]) -> String {
     let mut lines = Lines::new(&[
         "method",
         "customer",
@@ -18,7 +18,8 @@ pub(super) fn write(columns: &[Column]) -> String {
     ]);
     for column in columns {
         let customer = column.customer.as_ref().map(ToString::to_string).unwrap_or_default();
-        let truth = column.truth.as_ref();
+        let [truth, _] = sought(view, column);
+        let truth = truth.as_ref();
         for (suggestion, rank) in column.blank.suggestions.iter().zip(1..) {
             let article = &suggestion.article;
             let is_true = truth.is_some_and(|(id, _)| *id == article.id);

@@ -14,10 +14,7 @@ use axum::{
     routing::get,
 };
 
-use self::{
-    columns::{Column, Compared},
-    view::View,
-};
+use self::{columns::Compared, view::View};
 use super::{
     article_view::{self, ArticleView},
     profile,
@@ -26,7 +23,7 @@ use super::{
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
     domain::{ArticleId, Features, Schema},
-    service::live_release::LiveRelease,
+    service::{comparison::Comparison, live_release::LiveRelease},
     store::OutfitRecord,
     web::http::{AppState, Problem},
 };
@@ -75,7 +72,7 @@ async fn page(
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
     let schema = state.schema();
-    let asked = ask(&state, live.as_deref(), &view).await?;
+    let answer = ask(&state, live.as_deref(), &view).await?;
     let first = view.customers.first();
     let stored = match first {
         Some(id) => state.store.customers().get(id).await?,
@@ -101,16 +98,16 @@ async fn page(
         first: first.map(ToString::to_string).unwrap_or_default(),
         missing: match first {
             Some(id) if stored.is_none() => Some(format!("There is no customer {id}.")),
-            _ => asked.is_none().then(|| missing(live.is_some(), &view)),
+            _ => answer.is_none().then(|| missing(live.is_some(), &view)),
         },
         profile: stored.map(|customer| profile::line(&customer.features, &schema)).unwrap_or_default(),
         outfits: outfits(&state, &view, &records, &schema).await?,
         outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| there.next())).collect(),
         truth,
-        own: asked.as_ref().map(|asked| profile::line(&asked.own, &schema)).unwrap_or_default(),
+        own: answer.as_ref().map(|answer| profile::line(&answer.own, &schema)).unwrap_or_default(),
         methods: all.into_iter().map(|method| (method.as_str(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
-        compared: asked.map(|asked| Compared::new(&view, &asked.columns)),
+        compared: answer.map(|answer| Compared::new(&view, &answer.comparison)),
         view,
     };
     Ok(Html(page.render()?))
@@ -123,26 +120,27 @@ async fn download(
     view: View,
 ) -> Result<Response, Problem> {
     let live = state.releases.current();
-    let asked = ask(&state, live.as_deref(), &view).await?;
-    let columns = asked.map(|asked| asked.columns).unwrap_or_default();
+    let answer = ask(&state, live.as_deref(), &view).await?;
+    let columns = answer.map(|answer| answer.comparison.columns).unwrap_or_default();
     let headers = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"side-by-side.csv\""),
     ];
-    Ok((headers, csv::write(&columns)).into_response())
+    Ok((headers, csv::write(&view, &columns)).into_response())
 }
 
-struct Asked {
-    columns: Vec<Column>,
+/// A comparison, and the features of the stored outfit that it is about.
+struct Answer {
+    comparison: Comparison,
     own: Features,
 }
 
 /// None where there is no release, or no blank yet.
-async fn ask(state: &AppState, live: Option<&LiveRelease>, view: &View) -> Result<Option<Asked>, Problem> {
+async fn ask(state: &AppState, live: Option<&LiveRelease>, view: &View) -> Result<Option<Answer>, Problem> {
     let Some(live) = live.filter(|_| view.slots.iter().any(Option::is_none)) else { return Ok(None) };
     let own = own(state, view).await?;
-    let columns = columns::ask(state, live, view, &own).await?;
-    Ok(Some(Asked { columns, own }))
+    let comparison = columns::ask(state, live, view, &own).await?;
+    Ok(Some(Answer { comparison, own }))
 }
 
 /// The features of the stored outfit that this one is, with the true article in its blank: what was known when the

@@ -1,67 +1,63 @@
 //! What a stylist decides: an article taken or turned down, an outfit kept.
 
-use std::time::SystemTime;
-
 use axum::{
     extract::State,
     response::{IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
-use serde_json::{Map, json};
 
 use super::View;
 use crate::{
     domain::{ArticleId, Outfit},
-    store::{Origin, Put},
+    service::{
+        feedback::{Report, record},
+        outfits,
+    },
+    store::FeedbackKind,
     util::digest,
     web::{
-        api::{
-            feedback::{self, EventBody, KindBody},
-            outfits,
-        },
         http::{AppState, Finding, Kind, Problem},
         pages::{form::Form, visitor::Stylist},
     },
 };
 
 #[derive(Deserialize)]
-pub(super) struct Verdict {
+pub(super) struct Judgement {
     /// The studio's address as it was.
     view: String,
     completion_id: String,
     /// `accepted/1/3/a-12`: the verdict, the slot, the suggestion's rank and the article.
-    #[serde(rename = "verdict")]
-    said: String,
+    verdict: String,
 }
 
 /// Notes it as feedback; then the article lies in the outfit, or is suggested no more.
 pub(super) async fn feedback(
     Stylist(_): Stylist,
     State(state): State<AppState>,
-    Form(verdict): Form<Verdict>,
+    Form(Judgement { view, completion_id, verdict }): Form<Judgement>,
 ) -> Result<Response, Problem> {
-    let view = View::parse(&verdict.view)?;
-    let (accepted, slot, rank, article) = read(&verdict.said, &view)
+    let view = View::parse(&view)?;
+    let (accepted, slot, rank, article) = read(&verdict, &view)
         .map_err(|detail| Problem::invalid(vec![Finding::parameter("verdict", detail)]))?;
     let (kind, next) = if accepted {
-        (KindBody::Accepted, view.filled(slot, &article))
+        (FeedbackKind::Accepted, view.filled(slot, &article))
     } else {
-        (KindBody::Rejected, view.with(|view| view.exclude.push(article.clone())))
+        (FeedbackKind::Rejected, view.with(|view| view.exclude.push(article.clone())))
     };
-    // What is judged was shown: acceptance is counted of what was shown.
-    for kind in [KindBody::Shown, kind] {
+    // An article was shown if it was judged: acceptance is counted among the shown.
+    for kind in [FeedbackKind::Shown, kind] {
         // The same verdict, sent twice, counts once.
-        let said = format!("{}/{slot}/{article}/{kind:?}", verdict.completion_id);
-        let event = EventBody {
-            id: format!("studio-{}", digest::of(said.as_bytes())),
-            completion_id: verdict.completion_id.clone(),
+        let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
+        let report = Report {
+            id: format!("studio-{}", digest::of(event.as_bytes())),
+            completion_id: completion_id.clone(),
             kind,
             slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
-            article: article.to_string(),
+            article: article.clone(),
             rank: Some(rank),
-            customer: view.customer.as_ref().map(ToString::to_string),
+            customer: view.customer.clone(),
         };
-        feedback::take(&state, event, SystemTime::now().into()).await?;
+        record(&state.store, &state.releases, &state.tickets, report, state.now()).await?;
     }
     Ok(Redirect::to(&next.href()).into_response())
 }
@@ -105,17 +101,6 @@ pub(super) async fn save(
     let own = super::view::features(&view.own, &state.schema());
     let outfit = Outfit::new(customer.clone(), articles, None, own)
         .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
-    outfits::check_articles(&state.store, &outfit).await?;
-    let now = SystemTime::now().into();
-    let (seq, put) = state.store.outfits().save(&outfit, Origin::Saved, Some(visitor.person.id), now).await?;
-    if put == Put::Added {
-        let details = Map::from_iter([("articles".to_owned(), json!(outfit.articles().len()))]);
-        let subject = seq.to_string();
-        state
-            .store
-            .audit()
-            .append(visitor.actor(), "outfit.save", &subject, Some(&customer), &details, now)
-            .await?;
-    }
+    let (seq, _) = outfits::save(&state.store, visitor.actor(), &outfit, state.now()).await?;
     Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

@@ -4,7 +4,7 @@ use super::View;
 use crate::{
     domain::{ArticleId, Features},
     service::{
-        completion::{self, Filters, Request},
+        completion::{self, Request},
         live_release::LiveRelease,
     },
     web::{
@@ -100,23 +100,12 @@ impl Board {
         stored: Features,
     ) -> Result<(), Problem> {
         let (stored, given) = super::context(view, stored, live.serving.release().schema(), true);
-        let request = Request {
-            stored,
-            given,
-            outfit: view.slots.clone(),
-            method: super::method(view, live).method,
-            k: 1,
-            filters: Filters::default(),
-            diversity: 0.0,
-            lift: false,
-            explain: false,
-            sets: 0,
-            placements_of: Vec::new(),
-        };
-        let score = match completion::score(live.served(), &request, super::deadline(state)).await {
+        let method = super::method(view, live).method;
+        let request = Request { stored, given, ..Request::new(view.slots.clone(), method) };
+        let score = match completion::score(live.served(), &request, state.deadline()).await {
             Ok(score) => score,
             // An outfit of articles that the release does not know is shown all the same.
-            Err(completion::CompletionError::Invalid(_)) => return Ok(()),
+            Err(completion::CompletionError::Faults(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         for article in &score.articles {

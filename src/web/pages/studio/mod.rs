@@ -26,7 +26,7 @@ use super::visitor::Stylist;
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
     domain::{Features, Method, Schema},
-    service::{completion::CompletionError, live_release::LiveRelease},
+    service::{completion::CompletionError, live_release::LiveRelease, routing::Choice},
     web::http::{AppState, Problem},
 };
 
@@ -77,7 +77,7 @@ async fn page(
             match suggest::suggest(&state, live, &view, stored.clone(), &board).await {
                 Ok(found) => suggested = Some(found),
                 // The outfit and the filters stay, so that they can be mended.
-                Err(CompletionError::Invalid(found)) => {
+                Err(CompletionError::Faults(found)) => {
                     silent = Some(found.into_iter().map(|one| one.detail).collect::<Vec<_>>().join(". "));
                 }
                 Err(error) => return Err(error.into()),
@@ -125,14 +125,9 @@ fn context(view: &View, mut stored: Features, schema: &Schema, with_changes: boo
 }
 
 /// The method that answers this view.
-fn method(view: &View, live: &LiveRelease) -> crate::service::routing::Choice {
+fn method(view: &View, live: &LiveRelease) -> Choice {
     match view.method {
-        Some(method) => crate::service::routing::Choice { method, arm: None },
+        Some(method) => Choice { method, arm: None },
         None => live.choose(view.customer.as_ref()),
     }
-}
-
-/// A person waits no longer than a program.
-fn deadline(state: &AppState) -> std::time::Instant {
-    std::time::Instant::now() + state.limits.deadline()
 }

@@ -1,16 +1,16 @@
 //! What belongs in the blanks, and why.
 
-use std::{collections::HashMap, time::SystemTime};
+use std::{collections::HashMap, time::Instant};
 
 use super::{View, board::Board};
 use crate::{
     domain::{ArticleId, Features, Schema},
     service::{
+        asking::ticket,
         completion::{self, Blank, Cause, Completion, CompletionError, Reason, Request, Suggestion},
         live_release::LiveRelease,
     },
     web::{
-        api::complete::{Asked, completion_id},
         http::AppState,
         pages::{
             article_view::ArticleView,
@@ -87,7 +87,7 @@ pub(super) async fn suggest(
     stored: Features,
     board: &Board,
 ) -> Result<Suggested, CompletionError> {
-    let began = SystemTime::now();
+    let began = Instant::now();
     let choice = super::method(view, live);
     let schema = live.serving.release().schema();
     let request = |with_changes: bool| {
@@ -95,20 +95,18 @@ pub(super) async fn suggest(
         Request {
             stored,
             given,
-            outfit: view.slots.clone(),
-            method: choice.method,
             k: view.k_each(),
             filters: view.filters(),
             diversity: if view.varied { VARIED } else { 0.0 },
             lift: true,
             explain: true,
             sets: if view.blanks() > 1 { SETS } else { 0 },
-            placements_of: Vec::new(),
+            ..Request::new(view.slots.clone(), choice.method)
         }
     };
-    let asked = Asked { request: request(true), arm: choice.arm };
-    let deadline = super::deadline(state);
-    let completion = completion::complete(live.served(), &asked.request, deadline).await?;
+    let asked = request(true);
+    let deadline = state.deadline();
+    let completion = completion::complete(live.served(), &asked, deadline).await?;
     // Varied lists differ for more reasons than the change.
     let before = if view.changed.is_empty() || view.varied {
         None
@@ -117,18 +115,18 @@ pub(super) async fn suggest(
             Request { k: BEFORE, diversity: 0.0, lift: false, explain: false, sets: 0, ..request(false) };
         Some(completion::complete(live.served(), &plain, deadline).await?)
     };
-    let completion_id = completion_id(state, live, &asked, &completion, began.into());
-    let served = Shown { view, board, schema, before: before.as_ref() };
+    let completion_id = ticket(live, &state.tickets, &asked, choice.arm.as_deref(), &completion, state.now());
+    let shown = Shown { view, board, schema, before: before.as_ref() };
     let Completion { blanks, sets, warnings, .. } = completion;
     Ok(Suggested {
         completion_id,
         release: live.name().to_owned(),
-        method: asked.request.method.to_string(),
-        arm: asked.arm,
+        method: asked.method.to_string(),
+        arm: choice.arm,
         device: live.serving.device().as_str(),
-        took: format!("{:.0} ms", began.elapsed().unwrap_or_default().as_secs_f64() * 1000.0),
-        blanks: blanks.iter().map(|blank| served.blank(blank)).collect(),
-        sets: sets.iter().map(|set| served.set(set)).collect(),
+        took: format!("{:.0} ms", began.elapsed().as_secs_f64() * 1000.0),
+        blanks: blanks.iter().map(|blank| shown.blank(blank)).collect(),
+        sets: sets.iter().map(|set| shown.set(set)).collect(),
         warnings: warnings.into_iter().map(|warning| warning.detail).collect(),
     })
 }

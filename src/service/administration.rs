@@ -1,0 +1,86 @@
+//! What an admin changes about answering: the release and the routing, each with its entry in the audit log.
+
+use std::{io, sync::Arc};
+
+use serde_json::{Value, json};
+use tokio::task;
+
+use super::{
+    fault::{Fault, Field},
+    live_release::{ActivateError, LiveRelease, Releases},
+    routing::{Experiment, Routing},
+};
+use crate::{
+    domain::{Method, Timestamp},
+    models::release::{Manifest, ReleaseError},
+    store::{Actor, Store, StoreError},
+};
+
+/// The manifests in the models folder, by the names of their folders.
+pub async fn list_releases(
+    releases: &Arc<Releases>,
+) -> io::Result<Vec<(String, Result<Manifest, ReleaseError>)>> {
+    let releases = Arc::clone(releases);
+    let read = move || -> io::Result<Vec<_>> {
+        let names = releases.names()?.into_iter();
+        let manifest = |name: String| (Manifest::read(&releases.folder_of(&name)), name);
+        Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
+    };
+    task::spawn_blocking(read).await.expect("reading manifests does not panic; this is a bug")
+}
+
+/// Activates a release on every replica.
+pub async fn activate(
+    releases: &Releases,
+    store: &Store,
+    actor: Actor,
+    name: &str,
+    now: Timestamp,
+) -> Result<Arc<LiveRelease>, ActivateError> {
+    let before = releases.current().map(|live| live.name().to_owned());
+    let live = releases.activate(name, now).await?;
+    note(store, actor, "release.activate", name, json!({"before": before, "after": name}), now).await?;
+    Ok(live)
+}
+
+/// Sets a routing without faults, on every replica.
+pub async fn set_routing(
+    releases: &Releases,
+    store: &Store,
+    actor: Actor,
+    routing: &Routing,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let before = releases.current().map(|live| live.routing.to_string());
+    releases.route(routing, now).await?;
+    let details = json!({"before": before, "after": routing.to_string()});
+    note(store, actor, "routing.set", "routing", details, now).await
+}
+
+/// What is wrong with a routing, for the release that is being served.
+pub fn check_routing(routing: &Routing, live: &LiveRelease) -> Vec<Fault> {
+    let arms = routing.experiment.iter().flat_map(|experiment| experiment.arms.iter().enumerate());
+    let arms = arms.map(|(place, arm)| (Field::ArmMethod(place), arm.method));
+    let default = routing.default_method.map(|method| (Field::DefaultMethod, method));
+    let missing = |(field, method): (Field, Method)| {
+        let detail = format!("the release {} has no method {method}", live.name());
+        (!live.serving.has(method)).then(|| Fault::new(field, detail))
+    };
+    let mut faults: Vec<Fault> = default.into_iter().chain(arms).filter_map(missing).collect();
+    if let Some(Err(error)) = routing.experiment.as_ref().map(Experiment::check) {
+        faults.push(Fault::new(Field::Experiment, error.to_string()));
+    }
+    faults
+}
+
+async fn note(
+    store: &Store,
+    actor: Actor,
+    action: &str,
+    subject: &str,
+    details: Value,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let Value::Object(details) = details else { panic!("details are an object; this is a bug") };
+    store.audit().append(actor, action, subject, None, &details, now).await
+}

@@ -1,0 +1,148 @@
+//! The same blank side by side: filled by several methods for one customer, or by one method for several customers.
+
+use std::time::Instant;
+
+use futures_util::future::try_join_all;
+
+use super::{
+    asking::stored_features,
+    completion::{Blank, Cost, Request, Warning, complete, overlap, rank_biased_overlap},
+    fault::{Fault, Field, ServiceError},
+    live_release::LiveRelease,
+    profiles::Profiles,
+};
+use crate::domain::{CustomerId, Features, Method};
+
+/// What is compared. At most one of the two lists has more than one entry.
+#[derive(Debug, Clone)]
+pub struct Subjects {
+    pub methods: Vec<Method>,
+    pub customers: Vec<CustomerId>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    pub columns: Vec<Column>,
+    /// Each two columns.
+    pub pairs: Vec<Pair>,
+    /// Columns wait and run at the same time: the longest wait, the longest run.
+    pub cost: Cost,
+}
+
+#[derive(Debug, Clone)]
+pub struct Column {
+    pub method: Method,
+    pub customer: Option<CustomerId>,
+    pub blank: Blank,
+    pub personas: Option<Vec<f32>>,
+    pub steps: Option<f32>,
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Pair {
+    /// The columns, by their places.
+    pub columns: [usize; 2],
+    pub overlap: f64,
+    pub rank_biased_overlap: f64,
+}
+
+impl Subjects {
+    /// All methods of the release if neither list has an entry; the default method for customers alone.
+    pub fn new(
+        live: &LiveRelease,
+        methods: Vec<Method>,
+        customers: Vec<CustomerId>,
+        several_customers: bool,
+        limit: usize,
+    ) -> Result<Self, Vec<Fault>> {
+        let mut faults = Vec::new();
+        for (place, method) in methods.iter().enumerate() {
+            if methods[..place].contains(method) {
+                let detail = format!("the method {method} is listed twice");
+                faults.push(Fault::new(Field::MethodAt(place), detail));
+            } else if !live.serving.has(*method) {
+                let has: Vec<&str> = live.serving.methods().map(Method::as_str).collect();
+                let detail = format!("this release has no method {method}; it has {}", has.join(", "));
+                faults.push(Fault::new(Field::MethodAt(place), detail));
+            }
+        }
+        for (field, length) in [(Field::Methods, methods.len()), (Field::Customers, customers.len())] {
+            if length > limit {
+                let detail = format!("at most {limit} columns are compared at once, found {length}");
+                faults.push(Fault::new(field, detail));
+            }
+        }
+        if customers.len() > 1 && methods.len() > 1 {
+            let detail = "several customers are compared under one method: name one";
+            faults.push(Fault::new(Field::Methods, detail));
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let methods = match methods {
+            chosen if !chosen.is_empty() => chosen,
+            _ if several_customers => vec![live.choose(None).method],
+            _ => live.serving.methods().collect(),
+        };
+        Ok(Self { methods, customers })
+    }
+}
+
+/// Asks for all columns at once. `request` has what they share; its `stored` and `method` are each column's own.
+pub async fn compare(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    subjects: &Subjects,
+    request: &Request,
+    (now, deadline): (Instant, Instant),
+) -> Result<Comparison, ServiceError> {
+    let people = subjects.customers.iter().enumerate().map(async |(place, id)| {
+        let (features, stale) = stored_features(profiles, id, Field::CustomerAt(place), now).await?;
+        Ok::<_, ServiceError>((Some(id.clone()), features, stale))
+    });
+    let mut people = try_join_all(people).await?;
+    if people.is_empty() {
+        people.push((None, Features::default(), None));
+    }
+    let each = people.iter().flat_map(|person| subjects.methods.iter().map(move |method| (*method, person)));
+    let ask = async |(method, (customer, stored, stale)): (Method, &(Option<CustomerId>, Features, _))| {
+        let request = Request { stored: stored.clone(), method, ..request.clone() };
+        let completion = complete(live.served(), &request, deadline).await?;
+        let mut warnings = completion.warnings;
+        warnings.extend(Option::<Warning>::clone(stale));
+        let column = Column {
+            method,
+            customer: customer.clone(),
+            blank: completion.blanks.into_iter().next().expect("there is a blank; this is a bug"),
+            personas: completion.personas,
+            steps: completion.steps,
+            warnings,
+        };
+        Ok::<_, ServiceError>((column, completion.cost))
+    };
+    let answered = try_join_all(each.map(ask)).await?;
+    let mut cost = Cost::default();
+    for (_, column) in &answered {
+        cost.queued = cost.queued.max(column.queued);
+        cost.inferred = cost.inferred.max(column.inferred);
+        cost.questions += column.questions;
+        cost.batch = cost.batch.max(column.batch);
+    }
+    let columns: Vec<Column> = answered.into_iter().map(|(column, _)| column).collect();
+    Ok(Comparison { pairs: pairs(&columns), columns, cost })
+}
+
+fn pairs(columns: &[Column]) -> Vec<Pair> {
+    let rankings: Vec<Vec<u32>> = columns
+        .iter()
+        .map(|column| column.blank.suggestions.iter().map(|suggestion| suggestion.index).collect())
+        .collect();
+    let pair = |[one, other]: [usize; 2]| Pair {
+        columns: [one, other],
+        overlap: overlap(&rankings[one], &rankings[other]),
+        rank_biased_overlap: rank_biased_overlap(&rankings[one], &rankings[other]),
+    };
+    let places = 0..columns.len();
+    places.clone().flat_map(|one| (one + 1..places.end).map(move |other| pair([one, other]))).collect()
+}
