@@ -7,7 +7,7 @@ use super::{
     softmax::{largest, masked_sum_exp, sum_exp},
 };
 
-/// The `k` articles with the highest logits. Articles must be added in ascending order.
+/// The `k` articles with the highest logits. Articles with equal logits must be considered in ascending order.
 #[derive(Debug)]
 pub(super) struct Best {
     heap: BinaryHeap<Contender>,

@@ -162,10 +162,10 @@ fn floats<'a>(
             Ok(values)
         }
         Ok((found, _)) => {
-            Err(ModelError::Answers { path: path.to_owned(), found: format!("{name} of shape {found:?}") })
+            Err(ModelError::Output { path: path.to_owned(), found: format!("{name} of shape {found:?}") })
         }
         Err(error) => {
-            Err(ModelError::Answers { path: path.to_owned(), found: format!("{name} that {error}") })
+            Err(ModelError::Output { path: path.to_owned(), found: format!("{name} that {error}") })
         }
     }
 }

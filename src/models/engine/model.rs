@@ -52,9 +52,9 @@ pub enum ModelError {
     #[error("{path}: {reason}", path = .path.display())]
     Remote { path: PathBuf, reason: String },
     #[error("{path}: no answer before the deadline", path = .path.display())]
-    Late { path: PathBuf },
+    Timeout { path: PathBuf },
     #[error("{path}: the model returned {found}, expected one finite logit per article", path = .path.display())]
-    Answers { path: PathBuf, found: String },
+    Output { path: PathBuf, found: String },
     #[error(
         "{path}: the weight `{weight}` holds NaN, expected numbers; export the model again from a training run that \
          did not diverge",
@@ -166,7 +166,7 @@ impl Outputs<'_> {
         answers: Vec<Option<Answer>>,
     ) -> Vec<Result<Answer, ModelError>> {
         let complete = |(row, answer): (usize, Option<Answer>)| {
-            let mut answer = answer.ok_or_else(|| ModelError::Answers {
+            let mut answer = answer.ok_or_else(|| ModelError::Output {
                 path: path.to_owned(),
                 found: "logits that are not finite".into(),
             })?;

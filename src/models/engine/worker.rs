@@ -78,7 +78,7 @@ impl Worker {
                     tracing::error!(method = %self.method, %error, questions, "a run failed");
                     let reason = |waited| match &error {
                         ModelError::Remote { .. } => AskError::Unreachable(error.to_string()),
-                        ModelError::Late { .. } => AskError::Deadline { waited },
+                        ModelError::Timeout { .. } => AskError::Deadline { waited },
                         _ => AskError::Failed(error.to_string()),
                     };
                     run.fail(reason, took);

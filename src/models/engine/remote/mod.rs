@@ -21,7 +21,7 @@ use super::{
 };
 use crate::util::http_client::{Client, HttpError, Origin, Response};
 
-/// The header with the length of an answer's JSON, behind which its bytes begin.
+/// The header with the length of an answer's JSON, after which its bytes begin.
 const JSON_LENGTH: &str = "Inference-Header-Content-Length";
 
 /// A connection to one model.
@@ -144,7 +144,7 @@ impl Remote {
                 let body: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
                 Err(self.error(&format!("the server answered {} {body:?}, expected 200", answer.status)))
             }
-            Err(HttpError::Late { .. }) => Err(ModelError::Late { path: self.path.clone() }),
+            Err(HttpError::Late { .. }) => Err(ModelError::Timeout { path: self.path.clone() }),
             Err(error) => Err(self.error(&error.to_string())),
         }
     }
@@ -220,7 +220,7 @@ impl Inferred {
         path: &Path,
     ) -> Result<Outputs<'_>, ModelError> {
         let find = |name: &str, shape: &[Option<usize>]| {
-            let wrong = |found: String| ModelError::Answers { path: path.to_owned(), found };
+            let wrong = |found: String| ModelError::Output { path: path.to_owned(), found };
             let output = self.0.iter().find(|output| output.name == name);
             let output = output.ok_or_else(|| wrong(format!("no {name}")))?;
             let fits = output.shape.len() == shape.len()
