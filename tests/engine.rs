@@ -161,7 +161,7 @@ async fn a_full_queue_rejects_requests_and_says_when_to_retry() {
                 && *retry_after < Duration::from_mins(1)
         );
     }
-    // A request larger than the queue is admitted if it is alone, because otherwise it would be refused every time.
+    // A request larger than the queue is admitted if it is alone, because otherwise it would be rejected every time.
     let answered = serving.ask(Method::Gsu, questions(&serving, 50), soon()).await.unwrap();
     assert_eq!(answered.answers.len(), 50);
     assert!(answered.batch <= 8);

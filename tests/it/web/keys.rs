@@ -1,4 +1,4 @@
-//! What programs get in with, how far, and what is written down of it.
+//! API keys: what they open, and what the audit log records.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,14 +15,14 @@ use super::{Service, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    without_a_key_only_health_and_documents_answer,
+    without_a_key_only_health_and_docs_answer,
     a_key_opens_what_its_scopes_name,
     a_wrong_key_is_refused_wherever_it_is_sent,
     a_key_ends_when_it_expires_or_is_revoked,
-    changes_are_written_down_with_the_key,
-    a_use_is_noted_once_a_minute,
-    a_key_that_asks_too_fast_waits,
-    only_the_machines_own_programs_need_none,
+    changes_are_audited_with_the_key,
+    use_is_recorded_once_a_minute,
+    a_key_over_its_rate_limit_is_refused,
+    only_loopback_callers_need_no_key,
 );
 
 fn now() -> Timestamp {
@@ -45,7 +45,7 @@ async fn problem(answer: Response) -> Value {
     answer.json().await.unwrap()
 }
 
-async fn without_a_key_only_health_and_documents_answer(db: TestDatabase) {
+async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let document = service.json("/openapi.json").await;
     let mut open = Vec::new();
@@ -79,11 +79,11 @@ async fn without_a_key_only_health_and_documents_answer(db: TestDatabase) {
         "/readyz",
     ];
     assert_eq!(open, expected);
-    // Pages have their own way in, and what is not there is not there.
+    // Pages redirect to the sign-in; unknown paths stay unknown.
     assert_eq!(service.page("/sign-in").await.status(), 200);
     assert_eq!(service.get("/nothing").await.status(), 404);
     let head = service.http.head(format!("{}/methods", service.url)).send().await.unwrap();
-    assert_eq!(head.status(), 401, "a HEAD is a GET");
+    assert_eq!(head.status(), 401, "a HEAD needs the scope of a GET");
 }
 
 async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
@@ -123,12 +123,12 @@ async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
         .http
         .head(format!("{}/metrics", service.url))
         .header("authorization", format!("bearer {both}"));
-    assert_eq!(head.send().await.unwrap().status(), 200, "a scheme is read in any case");
+    assert_eq!(head.send().await.unwrap().status(), 200, "the scheme is case-insensitive");
 }
 
 async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
     let service = Service::start(&db).await;
-    assert_eq!(service.get("/articles").await.status(), 200, "none is needed here");
+    assert_eq!(service.get("/articles").await.status(), 200, "no key is needed here");
     let never_given = format!("atl_{}", "0".repeat(64));
     for wrong in ["", "x", "atl_", &never_given, &"x".repeat(9000)] {
         let answer = send(&service, Method::GET, "/articles", wrong).await;
@@ -137,17 +137,17 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
         assert_eq!(challenge, "Bearer realm=\"atelier\", error=\"invalid_token\"");
         let text = answer.text().await.unwrap();
         assert!(text.contains("none of this service's, has expired or was revoked"), "{text}");
-        assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "it is not repeated: {text}");
+        assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "the key is not repeated: {text}");
         let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", wrong);
         assert_eq!(request.send().await.unwrap().status(), 401, "{wrong}");
     }
     let latin = reqwest::header::HeaderValue::from_bytes(b"\xe4").unwrap();
     let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", latin);
     assert_eq!(request.send().await.unwrap().status(), 401);
-    // What a proxy asks for is no key.
+    // A proxy's credentials are not a key.
     let basic = service.http.get(format!("{}/articles", service.url)).header("authorization", "Basic eDp5");
     assert_eq!(basic.send().await.unwrap().status(), 200);
-    assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "it asks for none");
+    assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "no key is requested");
     let browser = service.http.get(format!("{}/articles", service.url)).header("accept", "text/html");
     let page = browser.header("x-api-key", "x").send().await.unwrap();
     assert!(page.text().await.unwrap().contains("<h1>This takes an API key</h1>"));
@@ -165,7 +165,7 @@ async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
     assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 401);
 }
 
-async fn changes_are_written_down_with_the_key(db: TestDatabase) {
+async fn changes_are_audited_with_the_key(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (key, kept) = issue(&service, &[Scope::Catalogue, Scope::Admin]).await;
     let send = async |method: Method, path: &str, body: Value| {
@@ -184,7 +184,7 @@ async fn changes_are_written_down_with_the_key(db: TestDatabase) {
     send(Method::POST, "/outfits", outfit.clone()).await;
     send(Method::POST, "/outfits", outfit).await;
     send(Method::PUT, "/routing", json!({"default_method": "np"})).await;
-    // Whoever is on the machine needs no key.
+    // Callers on the same machine need no key.
     let lines = "{\"id\": \"noor\", \"features\": {}}\n";
     assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
     assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
@@ -220,7 +220,7 @@ async fn changes_are_written_down_with_the_key(db: TestDatabase) {
     assert!(!left.contains("mara"), "{left}");
 }
 
-async fn a_use_is_noted_once_a_minute(db: TestDatabase) {
+async fn use_is_recorded_once_a_minute(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let access = &service.state.access;
     let (key, kept) =
@@ -234,7 +234,7 @@ async fn a_use_is_noted_once_a_minute(db: TestDatabase) {
     assert_eq!(seen, [1_000, 1_000, 1_000, 61_000, 61_000]);
 }
 
-async fn a_key_that_asks_too_fast_waits(db: TestDatabase) {
+async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     let limits = Limits { key_rate: 2, ..Limits::default() };
     let service = Service::start_with(&db, limits).await;
     let (key, _) = issue(&service, &[Scope::Catalogue]).await;
@@ -256,14 +256,14 @@ async fn a_key_that_asks_too_fast_waits(db: TestDatabase) {
     assert_eq!(
         send(&service, Method::GET, "/customers", &other).await.status(),
         200,
-        "another key is another's"
+        "another key has its own limit"
     );
     assert_eq!(service.get("/livez").await.status(), 200);
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
 }
 
-async fn only_the_machines_own_programs_need_none(db: TestDatabase) {
+async fn only_loopback_callers_need_no_key(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ask = async |method: Method, headers: &[(&str, &str)]| {
         let mut request = service.http.request(method, format!("{}/articles/a-1", service.url));
@@ -289,5 +289,5 @@ async fn only_the_machines_own_programs_need_none(db: TestDatabase) {
     }
     let (key, _) = issue(&service, &[Scope::Catalogue]).await;
     let open = ask(Method::GET, &[("x-forwarded-for", "10.1.2.3"), ("x-api-key", &key)]).await;
-    assert_eq!(open.status(), 200, "a key opens it from wherever");
+    assert_eq!(open.status(), 200, "a key works from any address");
 }

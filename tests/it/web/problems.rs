@@ -6,7 +6,7 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     an_unknown_path_is_a_problem,
     a_wrong_method_is_a_problem,
-    people_get_a_page,
+    browsers_get_a_page,
     request_ids_are_kept_or_made,
     every_problem_is_explained,
 );
@@ -35,7 +35,7 @@ async fn a_wrong_method_is_a_problem(db: TestDatabase) {
     assert_eq!(problem["detail"], "/livez does not take DELETE");
 }
 
-async fn people_get_a_page(db: TestDatabase) {
+async fn browsers_get_a_page(db: TestDatabase) {
     let answer = Service::start(&db).await.page("/<script>").await;
     assert_eq!(answer.status(), 404);
     assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");

@@ -7,7 +7,6 @@
 
 mod offered;
 mod process;
-mod reading;
 mod recent;
 
 use std::{sync::Arc, time::Instant};
@@ -19,21 +18,19 @@ use axum::{
 };
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
-    metrics::{family::Family, histogram::Histogram, info::Info},
+    metrics::info::Info,
     registry::{Registry, Unit},
 };
 use utoipa_axum::routes;
 
 pub use self::recent::SAMPLED;
 use self::{offered::Offered, process::Process, recent::Recent};
-pub(crate) use self::{
-    reading::{Estimate, Labels, Reading, Spread},
-    recent::Moment,
+pub(crate) use self::{process::Usage, recent::Moment};
+use crate::{
+    service::{access::Scope, live_release::Releases},
+    util::histogram::{Distribution, Histograms},
+    web::http::{AppState, Kind, Problem, routes::Routes},
 };
-use crate::service::access::Scope;
-use crate::service::live_release::Releases;
-use crate::web::http::routes::Routes;
-use crate::web::http::{AppState, Kind, Problem};
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Metrics, routes!(metrics))
@@ -42,28 +39,29 @@ pub(crate) fn router() -> Routes {
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Prometheus' own defaults, which its dashboards expect of a service.
-const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Everything that one service counts. A value, not a global: a test process runs many services.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    requests: Family<Answered, Histogram>,
+    requests: Histograms<Answered>,
+    releases: Arc<Releases>,
     recent: Arc<Recent>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
-    method: &'static str,
-    route: String,
-    status: u16,
+/// Requests that were answered alike.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub(crate) struct Answered {
+    pub(crate) method: &'static str,
+    pub(crate) route: String,
+    pub(crate) status: u16,
 }
 
 impl Metrics {
     pub fn new(releases: &Arc<Releases>) -> Self {
         let mut registry = Registry::default();
-        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
-        let requests = Family::new_with_constructor(seconds);
+        let requests = Histograms::new(SECONDS);
         let ours = registry.sub_registry_with_prefix("atelier");
         ours.register_with_unit(
             "http_request_duration",
@@ -77,7 +75,13 @@ impl Metrics {
             [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", releases.engine().onnx_runtime())];
         ours.register("build", "What runs", Info::new(build.to_vec()));
         registry.register_collector(Box::new(Process));
-        Self { registry: Arc::new(registry), requests, recent: Arc::default() }
+        let releases = Arc::clone(releases);
+        Self { registry: Arc::new(registry), requests, releases, recent: Arc::default() }
+    }
+
+    /// Seconds that answers took, by route and status.
+    pub(crate) fn requests(&self) -> Vec<(Answered, Distribution)> {
+        self.requests.snapshot()
     }
 }
 

@@ -18,13 +18,14 @@ pub(super) struct Process;
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        if let Some(bytes) = resident_bytes() {
+        let usage = Usage::now();
+        if let Some(bytes) = usage.resident_bytes {
             let help = "Memory that the process holds";
             let name = "process_resident_memory";
             let metric = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?;
             ConstGauge::new(bytes).encode(metric)?;
         }
-        let Some(times) = times() else { return Ok(()) };
+        let Some(times) = usage.times else { return Ok(()) };
         let help = "Processor time that the process has used";
         let metric =
             encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), MetricType::Counter)?;
@@ -36,15 +37,31 @@ impl Collector for Process {
     }
 }
 
+/// What the process uses, as far as the system tells.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    pub(crate) resident_bytes: Option<u64>,
+    pub(crate) times: Option<Times>,
+}
+
+impl Usage {
+    pub(crate) fn now() -> Self {
+        Self { resident_bytes: resident_bytes(), times: times() }
+    }
+}
+
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     Some(kilobytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-struct Times {
-    used: f64,
-    began: f64,
+#[derive(Debug)]
+pub(crate) struct Times {
+    /// Seconds of processor time.
+    pub(crate) used: f64,
+    /// Seconds since 1970.
+    pub(crate) began: f64,
 }
 
 fn times() -> Option<Times> {

@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
-use super::reading::{Estimate, Reading, Spread};
-use crate::domain::Timestamp;
 use crate::web::http::Metrics;
+use crate::{
+    domain::Timestamp,
+    util::histogram::{Distribution, Estimate},
+};
 
 /// Between two samples.
 pub const SAMPLED: Duration = Duration::from_secs(5);
@@ -27,8 +29,8 @@ pub(super) struct Recent(Mutex<VecDeque<Sample>>);
 #[derive(Debug, Clone)]
 struct Sample {
     at: Timestamp,
-    answered: Spread,
-    waiting: f64,
+    answered: Distribution,
+    waiting: usize,
 }
 
 /// What happened between two samples.
@@ -39,13 +41,18 @@ pub(crate) struct Moment {
     /// Seconds that 95 of 100 answers took at most; None where there was none.
     pub(crate) slow: Option<Estimate>,
     /// Questions that waited for a model at the end of it.
-    pub(crate) waiting: f64,
+    pub(crate) waiting: usize,
 }
 
 impl Metrics {
     /// Looks once; called each [`SAMPLED`].
     pub fn sample(&self, now: Timestamp) {
-        let sample = Sample::of(&self.read(), now);
+        let answered = self.requests.total(|labels| !WATCHING.contains(&labels.route.as_str()));
+        let waiting = self
+            .releases
+            .current()
+            .map_or(0, |live| live.serving.queues().map(|(_, queue)| queue.waiting).sum());
+        let sample = Sample { at: now, answered, waiting };
         let mut samples = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() == KEPT {
             samples.pop_front();
@@ -56,28 +63,21 @@ impl Metrics {
     /// The moments of the last quarter of an hour, the oldest first.
     pub(crate) fn moments(&self) -> Vec<Moment> {
         let samples = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        samples.iter().zip(samples.iter().skip(1)).map(|(before, after)| Moment::of(before, after)).collect()
-    }
-}
-
-impl Sample {
-    fn of(reading: &Reading, at: Timestamp) -> Self {
-        let mut answered = Spread::default();
-        for (labels, spread) in reading.spreads("atelier_http_request_duration_seconds") {
-            if !WATCHING.contains(&labels["route"].as_str()) {
-                answered.add(&spread);
-            }
-        }
-        let waiting = reading.values("atelier_queue_size").map(|(_, waiting)| waiting).sum();
-        Self { at, answered, waiting }
+        samples
+            .iter()
+            .zip(samples.iter().skip(1))
+            .map(|(before, after)| Moment::between(before, after))
+            .collect()
     }
 }
 
 impl Moment {
-    fn of(before: &Sample, after: &Sample) -> Self {
+    fn between(before: &Sample, after: &Sample) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
         let seconds = (after.at.millis() - before.at.millis()).max(1) as f64 / 1000.0;
         let answered = after.answered.since(&before.answered);
-        Self { rate: answered.count / seconds, slow: answered.quantile(0.95), waiting: after.waiting }
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let rate = answered.count() as f64 / seconds;
+        Self { rate, slow: answered.quantile(0.95), waiting: after.waiting }
     }
 }

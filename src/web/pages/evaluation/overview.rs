@@ -105,7 +105,7 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
         marked: (0..POINTS.len()).filter(|&place| MARKED.contains(&POINTS[place])).collect(),
     });
     let chart = LineChart {
-        title: "Cache curves",
+        title: "Recall curves",
         about: "How often each method has the missing article among its first k suggestions, for k from 1 to 250.",
         x: ("first k suggestions", Scale::Log { from: 1.0, to: number(MOST) }, written::plain),
         y: ("recall@k", Scale::Linear { from: 0.0, to: 1.0 }, written::percent),
@@ -117,7 +117,7 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
     };
     let columns = std::iter::once("method".to_owned()).chain(MARKED.map(|k| format!("@{k}")));
     let numbers = Numbers {
-        caption: "Cache at k, in percent of all slots".to_owned(),
+        caption: "Recall at k, in percent of all slots".to_owned(),
         columns: columns.collect(),
         rows: methods.iter().map(row).collect(),
     };

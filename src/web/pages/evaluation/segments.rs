@@ -101,7 +101,7 @@ fn label(feature: &str, schema: &Schema) -> String {
     }
 }
 
-/// `Cache@1 by age`
+/// `Recall@1 by age`
 fn heading(metric: Metric, label: &str) -> String {
     let name = metric.label();
     let (first, rest) = name.split_at(1);
