@@ -158,7 +158,7 @@ impl Bare {
     ) -> Result<Self> {
         let release = job.serving.release();
         let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
-        let path = release.model(entry.context("the release lacks the method")?);
+        let path = release.model_path(entry.context("the release lacks the method")?);
         // Sorted by length, as offline does: padding would only slow it.
         let mut sorted: Vec<&OpenOutfit> = outfits.iter().collect();
         sorted.sort_by_key(|outfit| outfit.slots.as_slice().len());

@@ -128,12 +128,12 @@ impl Complete {
 
     async fn job(&self, config: &Config) -> Result<Job> {
         let models = load_models(config, |notice| eprintln!("{notice}"))?;
-        let cores = engine::cores_here();
+        let cores = engine::available_cores();
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
         let batch = match models {
-            Models::Here(_) => config.engine.batch.max(BATCH),
+            Models::Local(_) => config.engine.batch.max(BATCH),
             // The model server may not accept larger batches.
-            Models::At(_) => config.engine.batch,
+            Models::Remote(_) => config.engine.batch,
         };
         let settings = Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);

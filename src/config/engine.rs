@@ -48,7 +48,7 @@ impl Engine {
     pub fn settings(&self) -> engine::Settings {
         /// Every thread has a copy of the models, so more threads need more memory than most machines have.
         const DEFAULT_MAX: usize = 4;
-        let cores = engine::cores_here();
+        let cores = engine::available_cores();
         let workers = if self.workers == 0 { cores.min(DEFAULT_MAX) } else { self.workers };
         engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }

@@ -104,6 +104,6 @@ fn file<T>(
     read: impl FnOnce(&Path) -> Result<T, String>,
 ) -> Result<T, Lack> {
     let name = || release.manifest().name.clone();
-    let path = release.listed(file)?.ok_or_else(|| Lack::Missing { release: name(), file })?;
+    let path = release.optional_file(file)?.ok_or_else(|| Lack::Missing { release: name(), file })?;
     read(&path).map_err(|reason| Lack::Damaged { release: name(), file, reason })
 }
