@@ -1,4 +1,4 @@
-//! Files for spreadsheets: RFC 4180, and no text of a shop's that a spreadsheet would run as a formula.
+//! CSV files for spreadsheets (RFC 4180), in which no cell can run as a formula.
 
 pub(super) struct Lines(String);
 
@@ -24,7 +24,7 @@ impl Lines {
     }
 
     fn cell(&mut self, cell: &str) {
-        // A number may begin with a minus, a formula may not.
+        // Only a number may begin with a minus.
         let formula = cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && cell.parse::<f64>().is_err();
         let quoted = formula || cell.contains([',', '"', '\n', '\r']);
         if !quoted {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_a_formula_and_nothing_breaks_out() {
+    fn cells_are_quoted_and_formulas_are_disarmed() {
         let mut lines = Lines::new(&["a", "b"]);
         lines.push(&["plain", "with \"quotes\", and more"]);
         lines.push(&["=1+1", "-0.5"]);

@@ -84,7 +84,7 @@ async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
     }
     let largest = mixes.iter().flatten().copied().fold(0.0, f32::max);
     assert!(html.contains(&format!("has {} of persona", percent(largest))), "{html}");
-    assert!(html.contains("where even is 12.5 %") && html.contains("of the first 333 outfits"), "{html}");
+    assert!(html.contains("an even mix has 12.5 %") && html.contains("of the first 333 outfits"), "{html}");
 
     // The other methods have their own, and are computed only now.
     let other = ready(&stylist, "/personas?method=latent-universal").await;
@@ -153,7 +153,7 @@ async fn what_makes_no_sense_is_refused(db: TestDatabase) {
     let stylist = service.signed_in(Role::Stylist).await;
     ready(&stylist, "/personas").await;
     for (path, status, says) in [
-        ("/personas?method=gsu", 422, "gsu has no personas in the release that is served"),
+        ("/personas?method=gsu", 422, "gsu has no personas in the live release"),
         ("/personas?method=bert", 422, "unknown variant"),
         ("/personas?outfit=x", 422, "invalid digit"),
         ("/personas?customer=a%7Cb", 422, "control characters or"),

@@ -1,4 +1,4 @@
-//! What was measured, by method and by route, as rows of tables.
+//! Measurements by method and by route, as rows of tables.
 
 use crate::{
     domain::Method,
@@ -10,10 +10,10 @@ use crate::{
     },
 };
 
-/// Routes that are shown: the most asked ones.
+/// The most frequent routes are shown.
 const MOST_ROUTES: usize = 40;
 
-/// One method of the release that answers.
+/// A method of the live release.
 pub(super) struct MethodRow {
     pub(super) method: Method,
     pub(super) is_default: bool,
@@ -23,10 +23,10 @@ pub(super) struct MethodRow {
     pub(super) copies: usize,
     pub(super) questions: String,
     pub(super) batch: String,
-    /// Milliseconds: half, 95 and 99 of 100 are within.
+    /// Milliseconds: the 50th, 95th and 99th percentiles.
     pub(super) queued: [String; 3],
     pub(super) inferred: [String; 3],
-    /// Questions without an answer, and why.
+    /// Questions without an answer, by reason.
     pub(super) refused: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl Measured {
             waiting: figures::count(state.waiting as u64),
             limit: figures::count(state.limit as u64),
             copies: state.workers,
-            questions: figures::whole(batch.sum),
+            questions: figures::rounded(batch.sum),
             batch: batch.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.1}")),
             queued: quantiles(&of(&self.queued, method)),
             inferred: quantiles(&of(&self.inferred, method)),
@@ -113,7 +113,7 @@ fn refused(reading: &Reading, method: Method) -> Option<String> {
     let counts = reading.values("atelier_requests_rejected_total");
     let own = counts.filter(|(labels, count)| labels["method"] == method.as_str() && *count > 0.0);
     let reasons: Vec<String> =
-        own.map(|(labels, count)| format!("{} {}", figures::whole(count), labels["reason"])).collect();
+        own.map(|(labels, count)| format!("{} {}", figures::rounded(count), labels["reason"])).collect();
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
@@ -125,19 +125,19 @@ pub(super) fn route_rows(reading: &Reading) -> (Vec<RouteRow>, usize) {
     let others = spreads.len().saturating_sub(MOST_ROUTES);
     let rows = spreads.iter().take(MOST_ROUTES).map(|(labels, spread)| RouteRow {
         route: match labels["route"].as_str() {
-            "none" => format!("{} what is not there", labels["method"]),
+            "none" => format!("{} unknown path", labels["method"]),
             route => format!("{} {route}", labels["method"]),
         },
         status: labels["status"].clone(),
         is_error: labels["status"].starts_with('5'),
-        answers: figures::whole(spread.count),
+        answers: figures::rounded(spread.count),
         half: milliseconds(spread.quantile(0.5)),
         most: milliseconds(spread.quantile(0.95)),
     });
     (rows.collect(), others)
 }
 
-/// Seconds, as milliseconds: an estimate from buckets is not worth more than two digits.
+/// Seconds as milliseconds, with two digits: more would exceed the precision of the histogram.
 pub(super) fn milliseconds(seconds: Option<Estimate>) -> String {
     match seconds {
         None => "–".to_owned(),
@@ -146,11 +146,11 @@ pub(super) fn milliseconds(seconds: Option<Estimate>) -> String {
             match ms {
                 ..1.0 => format!("{ms:.2}"),
                 1.0..10.0 => format!("{ms:.1}"),
-                10.0..100.0 => figures::whole(ms),
-                _ => figures::whole((ms / 10.0).round() * 10.0),
+                10.0..100.0 => figures::rounded(ms),
+                _ => figures::rounded((ms / 10.0).round() * 10.0),
             }
         }
-        Some(Estimate::Above(seconds)) => format!("> {}", figures::whole(seconds * 1000.0)),
+        Some(Estimate::Above(seconds)) => format!("> {}", figures::rounded(seconds * 1000.0)),
     }
 }
 
