@@ -1,14 +1,14 @@
-//! What `atelier complete` makes of the models: its outfits a second beside those of bare ONNX Runtime.
+//! Outfits a second of `atelier complete`, compared with bare ONNX Runtime.
 //!
 //! ```sh
 //! cargo bench --bench offline -- --outfits 20000 --workers 4
 //! ```
 //!
-//! The release's outfits, each with one slot blank, lie in a Parquet part (`--release data/speed/random` has 30,000
-//! articles, see `just speed`). "Bare" is a loop over sessions that runs the same questions from tensors made beforehand
-//! and looks at no answer; its best batch size counts. "Offline" is all that the verb does: reading, profiles, encoding,
-//! filters, choosing, and writing Parquet. Both use as many threads, in turns; medians of the rounds are compared. On a
-//! machine that others use too, seconds of the processor say more than seconds of the clock.
+//! The release's outfits, each with one blank, are in a Parquet part (`--release data/speed/random` has 30,000 articles,
+//! see `just speed`). "Bare" is a loop over sessions that runs the same questions from prepared tensors and ignores the
+//! answers; its best batch size counts. "Offline" is all that the verb does: reading, profiles, encoding, filters,
+//! choosing, and writing Parquet. Both use the same number of threads, in turns; medians of the rounds are compared. On
+//! a shared machine, processor time says more than the clock.
 
 use std::{
     fs,
@@ -48,7 +48,7 @@ struct Arguments {
     k: usize,
     #[arg(long, default_value_t = 2)]
     workers: usize,
-    /// Questions that a session is given at once.
+    /// Questions in one run of a session.
     #[arg(long, default_value_t = BATCH)]
     batch: usize,
     #[arg(long, default_value_t = 3)]
@@ -84,11 +84,11 @@ async fn main() -> Result<()> {
         bare.push(Bare::new(&arguments, &onnx_runtime, &job, &outfits, batch)?);
     }
     let (mut of_bare, mut of_offline) = (vec![Vec::new(); bare.len()], Vec::new());
-    // What is slow once, further sessions above all, is not measured.
+    // The first run opens sessions, so it is not measured.
     complete_part(&job, &part, &folder.path().join("warm.parquet"), |_, _| {}).await?;
     for round in 0..arguments.rounds {
         for (bare, found) in bare.iter_mut().zip(&mut of_bare) {
-            let speed = Speed::of(outfits.len(), || bare.run());
+            let speed = Speed::measure(outfits.len(), || bare.run());
             println!("bare, batch {:>3}: {speed}", bare.batch);
             found.push(speed);
         }
@@ -108,7 +108,7 @@ async fn main() -> Result<()> {
     Ok(())
 }
 
-/// Outfits of the demo, again and again, another slot blank each time.
+/// The release's outfits again and again, with another blank each time.
 fn outfits(arguments: &Arguments) -> Result<Vec<OpenOutfit>> {
     let outfits: Vec<Outfit> = rows(&arguments.release)?;
     let open = |number: usize| -> Result<OpenOutfit> {
@@ -140,7 +140,7 @@ fn write(path: &Path, outfits: &[OpenOutfit]) -> Result<()> {
     Ok(writer.finish()?)
 }
 
-/// Sessions and the tensors that they are given.
+/// Sessions and their input tensors.
 struct Bare {
     batch: usize,
     threads: Vec<(Session, Vec<Inputs>)>,
@@ -159,7 +159,7 @@ impl Bare {
         let release = job.serving.release();
         let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
         let path = release.model(entry.context("the release lacks the method")?);
-        // Short ones with short ones, as offline has them: padding would only slow it.
+        // Sorted by length, as offline does: padding would only slow it.
         let mut sorted: Vec<&OpenOutfit> = outfits.iter().collect();
         sorted.sort_by_key(|outfit| outfit.slots.as_slice().len());
         let customers: Vec<Customer> = rows(&arguments.release)?;
@@ -242,14 +242,14 @@ impl Speed {
         Self { a_second: outfits / seconds, a_cpu_second: outfits / cpu_seconds }
     }
 
-    fn of(outfits: usize, work: impl FnOnce()) -> Self {
+    fn measure(outfits: usize, work: impl FnOnce()) -> Self {
         let (began, used) = (Instant::now(), cpu_seconds());
         work();
         Self::new(outfits, began.elapsed().as_secs_f64(), cpu_seconds() - used)
     }
 }
 
-/// Of the medians: offline's, and the best of the bare ones.
+/// The median of offline divided by the best median of the bare runs.
 fn ratio(offline: &[Speed], bare: &[Vec<Speed>], of: fn(&Speed) -> f64) -> f64 {
     let median = |speeds: &[Speed]| {
         let mut all: Vec<f64> = speeds.iter().map(of).collect();
@@ -265,7 +265,7 @@ impl std::fmt::Display for Speed {
     }
 }
 
-/// What this process has used, in Linux's ticks of a hundredth of a second.
+/// Processor time of this process, from Linux's ticks of a hundredth of a second.
 fn cpu_seconds() -> f64 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields: Vec<&str> =

@@ -4,10 +4,10 @@
 //! cargo bench --bench session -- --release data/speed/random
 //! ```
 //!
-//! Bare: a session in a loop, all logits, nothing done with them, over batch sizes and thread counts. The engine:
-//! `Serving::ask` with k = 20 under a mask, as `/complete` asks, from so many callers at once. Both are asked about
-//! the same outfits of the same customers. What counts is completions per CPU-second of the whole process: it holds
-//! on a machine that is busy with other things, too, if less so where its caches are shared.
+//! Bare: a session in a loop that computes all logits and ignores them, over batch sizes and thread counts. The engine:
+//! `Serving::ask` with k = 20 under a mask, as `/complete` asks, from concurrent callers. Both get the same outfits of
+//! the same customers. The figure to compare is completions per CPU-second of the whole process: it also holds on a
+//! busy machine, though less so where caches are shared.
 
 use std::{
     collections::HashMap,
@@ -54,7 +54,7 @@ struct Arguments {
     threads: Vec<usize>,
     #[arg(long, value_delimiter = ',', default_values_t = [1, 8, 64, 256])]
     callers: Vec<usize>,
-    /// `cuda` measures the engine alone: bare sessions are the CPU's.
+    /// `cuda` measures the engine alone: bare sessions run on the CPU.
     #[arg(long, default_value = "cpu")]
     device: DeviceChoice,
     /// One JSON object a line instead of a table.
@@ -93,7 +93,7 @@ fn main() -> Result<()> {
     }
     contestants.extend(arguments.callers.iter().map(|&callers| Contestant::Engine { callers }));
     let ground = Ground { serving, questions: Arc::new(questions), tokio: &tokio, method: arguments.method };
-    // Copies of the model are opened, memory is touched.
+    // Opens copies of the model and touches memory.
     ground.engine(arguments.callers.iter().copied().max().unwrap_or(1), Duration::from_secs(1))?;
     let mut found = vec![Vec::new(); contestants.len()];
     for _ in 0..arguments.rounds {
@@ -107,8 +107,8 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Outfits of five with a blank, each with its customer, under the mask that `/complete` would make: all that the
-/// outfit does not have yet.
+/// Outfits of five slots with a blank, each with its customer, under the mask of `/complete`: every article that is not
+/// in the outfit.
 fn questions(arguments: &Arguments, release: &Release) -> Result<Vec<Question>> {
     let schema = release.schema();
     let rows = |name: &str| arguments.release.join(format!("{name}.jsonl"));
@@ -142,7 +142,7 @@ fn questions(arguments: &Arguments, release: &Release) -> Result<Vec<Question>> 
     Ok(questions)
 }
 
-/// What all are measured on.
+/// What every measurement needs.
 struct Ground<'a> {
     serving: Arc<Serving>,
     questions: Arc<Vec<Question>>,
@@ -155,12 +155,12 @@ enum Contestant {
     Engine { callers: usize },
 }
 
-/// What one took.
+/// One measurement.
 #[derive(Debug, Clone)]
 struct Measured {
     per_cpu_second: f64,
     per_second: f64,
-    /// Milliseconds of one run or of one caller's question: the median.
+    /// Median milliseconds of a run, or of a caller's question.
     latency: f64,
 }
 
@@ -217,7 +217,7 @@ impl Contestant {
     }
 }
 
-/// One run after the other; the inputs are made before the clock starts.
+/// Runs one after the other; the inputs are made before the clock starts.
 fn bare(session: &mut Session, batch: usize, ground: &Ground<'_>, time: Duration) -> Result<Measured> {
     let inputs = ground
         .questions
@@ -300,11 +300,11 @@ impl Ground<'_> {
     }
 }
 
-/// What all threads of this process have used, to the nanosecond.
+/// Processor time of all threads of this process, exact to the nanosecond.
 fn cpu_seconds() -> Result<f64> {
     let mut nanoseconds = 0.0;
     for task in std::fs::read_dir("/proc/self/task")? {
-        // A thread may end between its name and its figures.
+        // A thread may end while it is looked up.
         let Ok(text) = std::fs::read_to_string(task?.path().join("schedstat")) else { continue };
         nanoseconds += text.split(' ').next().context("schedstat begins with a number")?.parse::<f64>()?;
     }

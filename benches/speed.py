@@ -1,4 +1,4 @@
-"""Measures everything that docs/performance.md says, in turns, and writes its table and picture.
+"""Measures the figures of docs/performance.md, in turns, and writes its table and picture.
 
     python3 benches/speed.py --peers        (`just speed --peers`)
 
@@ -35,10 +35,10 @@ PORTS = {"service": 8190, "fastapi": 8191, "litserve": 8192, "side-by-side": 819
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--peers", action="store_true", help="FastAPI and LitServe, too")
+    parser.add_argument("--peers", action="store_true", help="measure FastAPI and LitServe, too")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=0.5, help="of each bare session and engine in a round")
-    parser.add_argument("--requests", type=int, default=6000, help="of each load on the service in a round")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each bare session and engine, in each round")
+    parser.add_argument("--requests", type=int, default=6000, help="of each load on the service, in each round")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 64, 256])
     arguments = parser.parse_args()
     os.chdir(ROOT)
@@ -85,8 +85,8 @@ class Server:
 
 
 def build():
-    """The programs, and the release where it is not there yet."""
-    # Without this, `CARGO_INCREMENTAL=1` would measure a program that is cut into smaller units than a release is.
+    """Builds the programs, and makes the release if it is missing."""
+    # With `CARGO_INCREMENTAL=1` the programs would be compiled in smaller units than a release build.
     environment = {**os.environ, "CARGO_INCREMENTAL": "0"}
     run = lambda *words: subprocess.run(["cargo", *words], check=True, env=environment)
     run("build", "--release", "-p", "atelier", "--bin", "atelier")
@@ -99,7 +99,7 @@ def build():
 
 
 def bench(target, name):
-    """The newest program of that benchmark."""
+    """The newest build of a benchmark."""
     programs = [path for path in (target / "release/deps").glob(f"{name}-*") if not path.suffix]
     return str(max(programs, key=lambda path: path.stat().st_mtime))
 
@@ -127,10 +127,10 @@ def start_peers():
 
 
 def rounds(arguments, target, servers):
-    """What each gave in each round, by what it is."""
+    """The figures of each server in each round."""
     found = {}
     for server in servers:
-        # Every customer once, so that they are known.
+        # Every customer once, so that they are cached.
         load(target, server, 64, arguments.requests if server.name == "service" else 200)
     for number in range(arguments.rounds):
         print(f"round {number + 1} of {arguments.rounds}", flush=True)
@@ -155,7 +155,7 @@ def load(target, server, callers, requests, release=RELEASE, methods=("gsu",)):
 
 
 def compare(arguments, target, scratch):
-    """What five methods take in one `/compare`, and what one takes in `/complete`, for one caller."""
+    """Times of five methods in one `/compare`, and of one in `/complete`, for one caller."""
     release = ("--models", "data/speed", "--release", SIDE_BY_SIDE.name)
     server = start_atelier(target, scratch, SIDE_BY_SIDE.name, release)
     together, alone = [], []
@@ -181,7 +181,7 @@ def is_number(value):
 
 
 def time_start(target, scratch):
-    """From the command to ready, with the demo release: a new database, and the same again; and its idle memory."""
+    """Time from start to ready with the demo release, with a new database and a filled one; and the idle memory."""
     times = []
     for attempt in range(4):
         demo = ("--models", "models", "--release", "demo")
@@ -258,7 +258,7 @@ def version(program):
 
 
 def picture(bars):
-    """Bars from one line, in colours that are told apart on light and dark."""
+    """A bar chart, in colours that differ on light and dark backgrounds."""
     colours = {"bare": "#8a8f98", "engine": "#2f7d6d", "service": "#3b6fb6", "fastapi": "#b4682d", "litserve": "#9a4f86"}
     row, left, width = 26, 260, 420
     most = max(value for _, value, _ in bars)

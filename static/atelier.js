@@ -1,2 +1,2 @@
-// Says to the style sheet that scripts run.
+// Tells the style sheet that scripts run.
 document.documentElement.classList.add("htmx");

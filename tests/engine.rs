@@ -1,4 +1,4 @@
-//! The engine on the demo release, without a service around it: real models in the real ONNX Runtime.
+//! The engine on the demo release, without a service: real models in the real ONNX Runtime.
 
 use std::{
     env, fs,
@@ -25,7 +25,7 @@ use ort::{
 };
 use tempfile::TempDir;
 
-/// It can be loaded once a process, and is fetched where it is not in the cache.
+/// It can be loaded once in a process, and is fetched if it is not in the cache.
 static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     let home = env::var_os("XDG_CACHE_HOME")
         .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
@@ -48,7 +48,7 @@ fn serving(settings: Settings) -> Serving {
     engine(settings).load(&demo()).unwrap()
 }
 
-/// So many questions of all lengths, with and without a context, the same every time.
+/// Questions of all lengths, with and without a context, always the same.
 fn questions(serving: &Serving, count: usize) -> Vec<Question> {
     let release = serving.release();
     let articles = release.vocabulary().blank();
@@ -104,7 +104,7 @@ fn equal(one: &Answer, other: &Answer, what: &str) {
     let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{what}: {a} {b}");
     assert_eq!(one.top.len(), other.top.len(), "{what}");
     for (a, b) in one.top.iter().zip(&other.top) {
-        // Equal ones may change places within rounding; their probabilities stay.
+        // Articles of equal probability may change places by rounding.
         close(a.probability, b.probability);
     }
     for (a, b) in one.of.iter().zip(&other.of) {
@@ -161,7 +161,7 @@ async fn a_full_queue_refuses_and_says_when_to_come_back() {
                 && *retry_after < Duration::from_mins(1)
         );
     }
-    // Larger than the queue, but alone: it is let in, or it would be refused for ever.
+    // Larger than the queue, but alone: it is admitted, or it would be refused for ever.
     let answered = serving.ask(Method::Gsu, questions(&serving, 50), soon()).await.unwrap();
     assert_eq!(answered.answers.len(), 50);
     assert!(answered.batch <= 8);
@@ -175,7 +175,7 @@ async fn deadlines_are_kept_and_those_who_left_are_skipped() {
     let asked = questions(&serving, 400);
     let left = tokio::time::timeout(Duration::from_millis(1), serving.ask(Method::Gsx, asked, soon())).await;
     assert!(left.is_err(), "four hundred runs take longer than a millisecond");
-    // What they left behind is passed over, not computed: this answer is the next but one at most.
+    // Dropped questions are skipped, not computed: this answer comes second at the latest.
     let answered = serving.ask(Method::Gsx, questions(&serving, 1), soon()).await.unwrap();
     assert_eq!(answered.answers.len(), 1);
     let waiting = serving.queues().find(|(method, _)| *method == Method::Gsx).unwrap().1.waiting;
@@ -200,7 +200,7 @@ async fn further_copies_of_a_model_are_opened_when_they_are_needed() {
     assert_eq!(answers.answers[0], alone.answers[0], "copies agree");
     assert_eq!(workers(&serving, Method::Np), 1, "each method for itself");
 
-    // A file that is not what was loaded is not opened beside it.
+    // A file that changed since it was loaded is not opened for further copies.
     let path = folder.path().join("demo/c.onnx");
     fs::copy(folder.path().join("demo/gsu.onnx"), path).unwrap();
     for _ in 0..5 {
@@ -210,7 +210,7 @@ async fn further_copies_of_a_model_are_opened_when_they_are_needed() {
     assert_eq!(workers(&serving, Method::C), 1);
 }
 
-/// A copy of the demo release in which a file was changed, its size and digest told as they then are.
+/// A copy of the demo release with a changed file, and its size and digest in the manifest.
 fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("demo");
@@ -248,7 +248,7 @@ fn a_file_that_does_not_keep_the_contract_is_refused_with_what_was_found() {
     let error = refusal(&changed("gsu.onnx", |bytes| *bytes = other)).to_string();
     assert!(error.ends_with("gsu.onnx: `method` of its metadata is \"c\", expected \"gsu\""), "{error}");
 
-    // Two bytes of 0x7e are a float16 that is no number, however they are aligned.
+    // Two bytes of 0x7e are a NaN in float16, however they are aligned.
     let nan = changed("none.onnx", |bytes| {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 4000].fill(0x7e);
@@ -287,7 +287,7 @@ fn cuda_is_refused_or_replaced_where_it_does_not_work() {
     assert!(serving.device_note().is_some(), "it says why");
 }
 
-/// ONNX Runtime's own answer from the whole file: the logits of one question's row.
+/// ONNX Runtime's own answer from the complete file: the logits of one question.
 fn bare(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f32>> {
     let manifest = serving.release().manifest();
     let entry = manifest.methods.iter().find(|entry| entry.method == method).unwrap();
@@ -348,7 +348,7 @@ async fn the_head_says_what_the_whole_file_says() {
             order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
             assert_eq!(answer.top.len(), question.k);
             for (candidate, &expected) in answer.top.iter().zip(&order) {
-                // Whoever stands here is as probable as who should, and as probable as it says.
+                // The article here is as probable as the expected one, and as probable as the answer says.
                 let (found, expected) = (probability(candidate.article), probability(expected));
                 assert!((found - expected).abs() < 1e-5, "{method}: {found} {expected}");
                 assert!((candidate.probability - found).abs() < 1e-5, "{method}");
@@ -360,7 +360,7 @@ async fn the_head_says_what_the_whole_file_says() {
                     let bar = logits[article as usize] + distance;
                     order.iter().filter(|&&other| logits[other as usize] > bar).count()
                 };
-                // Within what rounding can move.
+                // Within rounding.
                 let rank = standing.rank.unwrap();
                 assert!(above(1e-4) < rank && rank <= 1 + above(-1e-4), "{method}: rank {rank}");
             }

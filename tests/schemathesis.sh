@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Holds a running service against its own OpenAPI document with at least 5,000 made-up requests:
+# Checks a running service against its own OpenAPI document with at least 5,000 generated requests:
 #
 #     tests/schemathesis.sh [flags of `st run`, e.g. --seed 7]
 #
-# It exits with other than 0 on any 5xx, on any answer that the document does not describe, on an error of
-# schemathesis itself, and where fewer cases were run. Every operation is asked, and every check is on; where
-# one cannot hold, tests/schemathesis/schemathesis.toml turns it off for the operations concerned and says why.
+# It fails on any 5xx, on any answer that the document does not describe, on an error of schemathesis itself, and if
+# fewer cases were run. Every operation is called with every check; tests/schemathesis/schemathesis.toml turns off the
+# checks that cannot hold for an operation, with the reason.
 #
 # The service is built and started on a free port, with an empty SQLite database and the demo release;
 # schemathesis is installed under the target folder, through pip.
@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 VERSION=4.32.5
 LEAST=5000
-# For each operation that takes anything at all; the cases that cover each rule of the document come on top.
+# For each operation with parameters or a body; the cases that cover each rule of the document come on top.
 EXAMPLES=250
 root="$PWD"
 target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
@@ -44,23 +44,23 @@ until [ -s "$work/link" ]; do
 done
 url="$(sed -n 's,^Atelier is at \(http://[^/]*\)/.*$,\1,p' "$work/link")"
 
-# One worker: hypothesis parses Python's own source in between, which threads of CPython 3.11 cannot do at the
-# same time ("AST constructor recursion depth mismatch").
+# One worker: hypothesis parses Python source meanwhile, which threads of CPython 3.11 cannot do at the same
+# time ("AST constructor recursion depth mismatch").
 status=0
-cd "$work" # where it leaves what it found
+cd "$work" # for the files that it writes
 SCHEMATHESIS_HOOKS="$root/tests/schemathesis/hooks.py" "$venv/bin/st" \
   --config-file "$root/tests/schemathesis/schemathesis.toml" \
   run "$url/openapi.json" --no-color --workers 1 --continue-on-failure \
   --max-examples "$EXAMPLES" --generation-database none "$@" | tee "$work/said" || status=$?
 
-# What it says of 5xx is one thing, what the service says another.
+# The service's log must have no errors either.
 if grep -F '"level":"ERROR"' "$work/log" >&2; then
   echo "the service logged the errors above" >&2
   status=1
 fi
 cases="$(sed -n 's/^ *\([0-9][0-9]*\) generated.*/\1/p' "$work/said" | tail -n 1)"
 if [ "${cases:-0}" -lt "$LEAST" ]; then
-  echo "only ${cases:-0} cases were run, at least $LEAST are wanted" >&2
+  echo "only ${cases:-0} cases were run, at least $LEAST are required" >&2
   status=1
 fi
 exit "$status"

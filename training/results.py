@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Puts what is known of a grid of runs into words: what `table` does not say.
+"""Prints Markdown about a grid of runs, beyond what `table` prints.
 
     python3 training/results.py --runs runs/fifth runs/attributes --all all.json --curves curves.svg > results.md
 
-After `atelier-training evaluate --runs … --out all.json`. Differences between neighbours in the ranking, where the
-context helps, calibration, cost of training, what the search of `table1.py` saw, and the development curves as SVG.
-Python's own library is enough, from 3.10 on.
+Run it after `atelier-training evaluate --runs … --out all.json`. It covers differences between neighbours in the
+ranking, where the context helps, calibration, cost of training, the search of `table1.py`, and the development curves
+as SVG. Needs Python 3.10 and no packages.
 """
 
 import argparse
@@ -20,8 +20,8 @@ COLOURS = ["#8a8f98", "#c2410c", "#0f766e", "#1d4ed8", "#7c3aed", "#a16207", "#b
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders of runs' folders")
-    parser.add_argument("--all", type=Path, required=True, help="what `evaluate --out` wrote")
+    parser.add_argument("--runs", type=Path, nargs="+", required=True, help="folders that contain run folders")
+    parser.add_argument("--all", type=Path, required=True, help="the file written by `evaluate --out`")
     parser.add_argument("--curves", type=Path, help="write the development curves here as SVG")
     options = parser.parse_args()
     figures = json.loads(options.all.read_text())
@@ -86,13 +86,13 @@ def between(found, metric, first, second):
             return one
         if (one["metric"], one["first"], one["second"]) == (metric, second, first):
             return one | {"difference": -one["difference"], "low": -one["high"], "high": -one["low"]}
-    raise SystemExit(f"no difference of {first} and {second} in the file")
+    raise SystemExit(f"the file has no difference of {first} and {second}")
 
 
 def context(runs):
-    """What knowing the customer is worth, in nats, by part: none less gsu, means over seeds."""
+    """The gain from the context in nats by segment: none minus gsu, means over seeds."""
     if not {"none", "gsu"} <= {run.name for run in runs}:
-        raise SystemExit("where the context helps is none less gsu: a run of each is needed")
+        raise SystemExit("the gain from the context is none minus gsu: a run of each is needed")
     text = []
     bys = dict.fromkeys(part["by"] for part in runs[0].evaluation["segments"])
     gains = {by: gain(runs, by) for by in bys}
@@ -160,7 +160,7 @@ def cost(runs):
 
 
 def searched(runs):
-    """By method and settings, the best cross-entropy on the development split in the search of `table1.py`."""
+    """The best cross-entropy on the development split in the search of `table1.py`, by method and settings."""
     chosen = {
         method: "-".join(part for part in (settings["learning_rate"], settings["features"]) if part)
         for method, settings in json.loads((runs / "settings.json").read_text()).items()
@@ -193,7 +193,7 @@ def curves(runs):
     lines = {method: [epoch["development"]["cross_entropy"] for epoch in run.epochs] for method, run in firsts(runs).items()}
     most_epochs = max(map(len, lines.values()))
     low = min(min(line) for line in lines.values()) - 0.05
-    # The first epochs are all alike.
+    # The first epochs are all similar and far above the rest.
     high = max(max(line[2:]) for line in lines.values())
     plains = sorted({method.removesuffix(ATTRIBUTES) for method in lines})
 
@@ -227,7 +227,7 @@ def curves(runs):
 
 
 def label(place, count, top, bottom):
-    """Names stand in the ranking's order, the best lowest, as the curves end."""
+    """Names are in the order of the ranking, the best lowest, as the curves end."""
     return bottom - place * min(18, (bottom - top) / max(count, 1)) - 4
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Trains every method of Table 1 on one data folder: a small search for each, then the seeds. Python 3.10 or later.
+"""Trains every method of Table 1 on one data folder: a small search for each, then the seeds. Needs Python 3.10.
 
     python3 training/table1.py --data data/fifth --runs runs/fifth --epochs 30 --jobs 4
 
-For each method three learning rates are begun with seed 1, and each of them with two scales of the first feature
-embeddings where the method takes a context in; what has the best cross-entropy on the development split after a few
-epochs goes on to the end, and is what the method's other seeds learn with. All that is known is in the run folders:
-stop it whenever you like (Ctrl-C leaves checkpoints), and the same command goes on from there.
+The search starts each method with three learning rates and seed 1, and conditioned methods also with two initial
+scales of the feature embeddings. The settings with the best cross-entropy on the development split after a few epochs
+continue to the end, and the method's other seeds use them. All state is in the run folders: stop the script at any
+time (Ctrl-C leaves checkpoints), and run the same command again to resume.
 """
 
 import argparse
@@ -31,10 +31,10 @@ SCALES = ["1.0", "0.02"]
 
 
 class Settings(NamedTuple):
-    """What is searched for."""
+    """The settings of the search."""
 
     learning_rate: str
-    # The standard deviation that feature embeddings are drawn with; nothing where a method has none.
+    # Initial standard deviation of the feature embeddings; None if the method has none.
     features: str | None
 
     def name(self):
@@ -51,15 +51,14 @@ def main():
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--runs", type=Path, required=True)
     parser.add_argument("--tool", type=Path, default=Path("target/release/atelier-training"))
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="runs at a time, of one thread each")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parallel runs, with one thread each")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--search-epochs", type=int, default=8)
-    parser.add_argument("--seeds", type=int, default=3, help="of the paper's methods; the others have one")
-    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the paper's methods; the others have one")
     grid = Grid(parser.parse_args())
-    # In the background of a script a Ctrl-C is ignored unless asked for; a SIGTERM is as good.
-    for told in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(told, signal.default_int_handler)
+    # A background process of a script ignores Ctrl-C by default; SIGTERM works the same way.
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.default_int_handler)
     try:
         methods = PAPER + FURTHER
         grid.in_parallel([(method, tried) for method in methods for tried in candidates(method)], grid.search)
@@ -71,7 +70,7 @@ def main():
         grid.in_parallel(cells, lambda method, seed: grid.cell(method, seed, best[method]))
     except KeyboardInterrupt:
         grid.stopping.set()
-        sys.exit("stopped; the same command goes on")
+        sys.exit("stopped; run the same command again to resume")
 
 
 class Grid:
@@ -80,15 +79,15 @@ class Grid:
         self.stopping = threading.Event()
 
     def search(self, method, tried):
-        """The beginning of a run of the whole length: what is promising is gone on with, not begun again."""
-        self.fit(method, 1, tried, self.begun(method, tried), until=self.search_epochs)
+        """Starts a run of full length and stops it early: the best one is resumed, not started again."""
+        self.fit(method, 1, tried, self.search_run(method, tried), until=self.search_epochs)
 
-    def begun(self, method, tried):
+    def search_run(self, method, tried):
         return self.runs / "search" / f"{method}-{tried.name()}"
 
     def best(self, method):
         def reached(tried):
-            lines = epochs(self.begun(method, tried))[: self.search_epochs]
+            lines = epochs(self.search_run(method, tried))[: self.search_epochs]
             return min(line["development"]["cross_entropy"] for line in lines)
 
         return min(candidates(method), key=reached)
@@ -98,20 +97,20 @@ class Grid:
         if seed == 1 and not run.exists():
             half = run.with_name(f"{run.name}.part")
             shutil.rmtree(half, ignore_errors=True)
-            begun = self.begun(method, best)
-            shutil.copytree(begun, half)
+            searched = self.search_run(method, best)
+            shutil.copytree(searched, half)
             readme = half / "README.md"
-            readme.write_text(readme.read_text().replace(str(begun), str(run)))
+            readme.write_text(readme.read_text().replace(str(searched), str(run)))
             half.rename(run)
         self.fit(method, seed, best, run, until=None)
 
     def check(self, run, settings):
-        """What was begun otherwise is no cell of this grid, finished or not."""
+        """Refuses a run with other settings than the grid's."""
         config = run / "config.toml"
         for name, wanted in settings._asdict().items():
             found = wanted and config.exists() and re.search(rf"^{name} = ([\d.]+)$", config.read_text(), re.M)[1]
             if found and float(found) != float(wanted):
-                raise ValueError(f"{run} was begun with {name} = {found}, not {wanted}: name another folder with --runs")
+                raise ValueError(f"{run} was started with {name} = {found}, not {wanted}: choose another folder with --runs")
 
     def fit(self, method, seed, settings, run, until):
         self.check(run, settings)
@@ -120,25 +119,25 @@ class Grid:
         run.parent.mkdir(parents=True, exist_ok=True)
         command = [self.tool, "fit", "--resume", "--method", method, "--seed", str(seed), "--data", self.data]
         command += ["--run", run, "--epochs", str(self.epochs), "--learning-rate", settings.learning_rate]
-        command += ["--warm-up", "2", "--device", self.device]
+        command += ["--warm-up", "2"]
         if settings.features:
             command += ["--set", f"model.initial.features={settings.features}"]
         with open(run.parent / f"{run.name}.log", "a") as log:
             environment = os.environ | {"RAYON_NUM_THREADS": "1"}
-            # In a session of its own: a Ctrl-C reaches it once, from here, and a second one would end it at once.
+            # In its own session, so that a Ctrl-C reaches it once, from here; a second one would kill it.
             fit = subprocess.Popen(
                 command, stdout=subprocess.PIPE, stderr=log, env=environment, start_new_session=True
             )
-            told = False
+            stopped = False
             while fit.poll() is None:
                 enough = until and len(epochs(run)) >= until
-                if (enough or self.stopping.is_set()) and not told:
+                if (enough or self.stopping.is_set()) and not stopped:
                     fit.terminate()
-                    told = True
+                    stopped = True
                 time.sleep(1)
         if fit.returncode != 0:
-            raise RuntimeError(f"{run}: the run ended with {fit.returncode}; see {run}.log")
-        # It says where the run is only when that has come to its end.
+            raise RuntimeError(f"{run}: the run failed with status {fit.returncode}; see {run}.log")
+        # `fit` prints the run's folder only if the run is complete.
         if fit.stdout.read():
             (run / "done").touch()
 
@@ -153,12 +152,12 @@ class Grid:
                     task = waiting.get_nowait()
                 except queue.Empty:
                     return
-                began = time.monotonic()
+                start = time.monotonic()
                 try:
                     work(*task)
                 except (RuntimeError, OSError, ValueError) as failure:
                     failures.append(f"{task}: {failure}")
-                print(f"{time.strftime('%T')} {task} {time.monotonic() - began:.0f} s", flush=True)
+                print(f"{time.strftime('%T')} {task} {time.monotonic() - start:.0f} s", flush=True)
 
         workers = [threading.Thread(target=worker) for _ in range(self.jobs)]
         for thread in workers:

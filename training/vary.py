@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Makes of a data folder another, in which one thing is different: to ask why methods rank as they do.
+"""Makes a variant of a data folder with one difference, to find out why methods rank as they do.
 
     python3 training/vary.py --data data/fifth --shuffle-contexts --out data/fifth-shuffled
     python3 training/vary.py --data data/fifth --outfits 19000 --out data/fifth-less
     python3 training/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
 
---shuffle-contexts gives each outfit the customer and the occasion of another one of its split: all that a context can
-say of an outfit is gone, and nothing else. --outfits keeps so many outfits to learn from, the first ones. --noise puts
-in the place of so great a share of the articles to learn from another of their type, the more often the more often it
-is worn. Outfits to learn from include those that `fit` sets aside for development. Validation outfits stay as they
-are, except that --shuffle-contexts is for them, too. The same arguments write the same bytes.
+--shuffle-contexts gives each outfit the customer and the occasion of another outfit in its split, which removes all
+information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
+of the articles in training outfits by another of their type, drawn by how often it is worn. Training outfits include
+those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts. The same
+arguments write the same bytes.
 """
 
 import argparse
@@ -32,10 +32,10 @@ def main():
     what.add_argument("--noise", type=float)
     options = parser.parse_args()
     if options.out.exists():
-        sys.exit(f"{options.out} is there already; name another folder, or take it away")
+        sys.exit(f"{options.out} exists; choose another folder, or remove it")
     files = {name: options.data / name for name in ("outfits.jsonl", "articles.jsonl", "customers.jsonl", "schema.toml")}
     if missing := [str(file) for file in files.values() if not file.exists()]:
-        sys.exit(f"{', '.join(missing)}: not there; --data is a folder that `synthesise --format jsonl` wrote")
+        sys.exit(f"{', '.join(missing)}: missing; --data must be a folder that `synthesise --format jsonl` wrote")
     outfits = rows(files["outfits.jsonl"])
     draw = random.Random(options.seed)
     if options.shuffle_contexts:
@@ -58,14 +58,14 @@ def rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def is_to_learn_from(outfit):
+def is_training(outfit):
     return outfit.get("split", "train") == "train"
 
 
 def shuffle_contexts(outfits, draw):
     by_split = defaultdict(list)
     for outfit in outfits:
-        by_split[is_to_learn_from(outfit)].append(outfit)
+        by_split[is_training(outfit)].append(outfit)
     for split in by_split.values():
         contexts = [(outfit["customer"], outfit.get("features", {})) for outfit in split]
         draw.shuffle(contexts)
@@ -74,17 +74,17 @@ def shuffle_contexts(outfits, draw):
 
 
 def fewer(outfits, wanted):
-    train = [outfit for outfit in outfits if is_to_learn_from(outfit)]
+    train = [outfit for outfit in outfits if is_training(outfit)]
     if not 0 < wanted <= len(train):
-        sys.exit(f"--outfits is from 1 to {len(train)}, not {wanted}")
-    return train[:wanted] + [outfit for outfit in outfits if not is_to_learn_from(outfit)]
+        sys.exit(f"--outfits must be from 1 to {len(train)}, not {wanted}")
+    return train[:wanted] + [outfit for outfit in outfits if not is_training(outfit)]
 
 
 def add_noise(outfits, articles, share, draw):
     if not 0 < share <= 1:
-        sys.exit(f"--noise is a share, above 0 and up to 1, not {share}")
+        sys.exit(f"--noise must be above 0 and at most 1, not {share}")
     type_of = {article["id"]: article["type"] for article in articles}
-    train = [outfit for outfit in outfits if is_to_learn_from(outfit)]
+    train = [outfit for outfit in outfits if is_training(outfit)]
     worn = defaultdict(Counter)
     for outfit in train:
         for article in outfit["articles"]:

@@ -1,7 +1,7 @@
-"""What both peers share: the model, the articles and the customers, as a user of ONNX Runtime would keep them.
+"""Shared by both peers: the model, the articles and the customers, as a user of ONNX Runtime would keep them.
 
 A request is `POST /complete` with {"customer", "outfit": [id | null …], "k"}, as Atelier takes it; an answer has the
-best k articles that the outfit does not have, with their probabilities. No filters, no attributes, no database:
+best k articles that are not in the outfit, with their probabilities. No filters, no attributes, no database:
 customers are encoded beforehand, so the peers have less to do than the service that they stand beside.
 """
 
@@ -30,7 +30,7 @@ class Model:
         )
 
     def complete(self, requests: list[dict]) -> list[dict]:
-        """All in one run; shorter outfits are padded."""
+        """Answers all requests in one run; shorter outfits are padded."""
         blank, padding = len(self.ids), len(self.ids) + 1
         slots = max(len(request["outfit"]) for request in requests)
         articles = np.full((len(requests), slots), padding, dtype=np.int64)
@@ -61,4 +61,4 @@ class Model:
             for rank, place in enumerate(best)
         ]
         admissible = len(self.ids) - len(set(taken))
-        return {"blanks": [{"admissible": admissible, "suggestions": suggestions}]}
+        return {"blanks": [{"admissible": admissible, "suggestions": suggestions}], "warnings": []}

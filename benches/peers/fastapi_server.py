@@ -1,4 +1,4 @@
-"""FastAPI and ONNX Runtime, as most would write it: one request, one run, in FastAPI's thread pool.
+"""FastAPI and ONNX Runtime, in the usual way: one request, one run, in FastAPI's thread pool.
 
     python benches/peers/fastapi_server.py data/speed/random gsu 8091
 """

@@ -1,5 +1,5 @@
-//! `atelier check-health`: whether the service at the configured address is ready, for containers that hold no
-//! other program to ask it.
+//! `atelier check-health`: whether the service at the configured address is ready, for containers without another
+//! HTTP client.
 
 use std::{
     process::ExitCode,
@@ -14,18 +14,18 @@ use crate::util::http_client::{Client, Origin};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 pub(super) fn run(address: &str) -> Result<ExitCode> {
-    let mut client = Client::new(Origin::parse(&format!("http://{}", reachable(address)))?);
+    let mut client = Client::new(Origin::parse(&format!("http://{}", connectable(address)))?);
     let answer = client.get("/readyz", Instant::now() + PATIENCE)?;
-    let said = String::from_utf8_lossy(&answer.body);
-    if answer.status != 200 {
-        bail!("{address} is not ready: {} {said}", answer.status);
+    let body = String::from_utf8_lossy(answer.body());
+    if answer.status() != 200 {
+        bail!("{address} is not ready: {} {body}", answer.status().as_u16());
     }
-    println!("{said}");
+    println!("{body}");
     Ok(ExitCode::SUCCESS)
 }
 
-/// An address to listen on may mean all of the machine's; the own machine is asked by its own name.
-fn reachable(address: &str) -> String {
+/// The service may listen on all addresses of the machine; then it is asked on the loopback address.
+fn connectable(address: &str) -> String {
     for (all, own) in [("0.0.0.0:", "127.0.0.1:"), ("[::]:", "[::1]:")] {
         if let Some(port) = address.strip_prefix(all) {
             return format!("{own}{port}");
@@ -39,9 +39,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_everywhere_is_asked_at_home() {
-        assert_eq!(reachable("0.0.0.0:8080"), "127.0.0.1:8080");
-        assert_eq!(reachable("[::]:80"), "[::1]:80");
-        assert_eq!(reachable("10.0.0.3:80"), "10.0.0.3:80");
+    fn a_service_on_all_addresses_is_asked_on_loopback() {
+        assert_eq!(connectable("0.0.0.0:8080"), "127.0.0.1:8080");
+        assert_eq!(connectable("[::]:80"), "[::1]:80");
+        assert_eq!(connectable("10.0.0.3:80"), "10.0.0.3:80");
     }
 }

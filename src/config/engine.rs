@@ -1,5 +1,7 @@
 //! How much models take on, and where they run.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use crate::{
@@ -8,7 +10,7 @@ use crate::{
 };
 
 /// The settings of the section.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[derive(Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
     pub device: DeviceChoice,
@@ -18,13 +20,26 @@ pub struct Engine {
     pub batch: usize,
     /// Most outfits that wait for one method.
     pub queue: usize,
-    /// `http://host:port` of a server of models that is asked instead of sessions of the service's own.
+    /// `http://host:port` or `https://user:password@host:port` of a model server, which answers instead of sessions
+    /// of the service's own.
     pub remote: Option<String>,
 }
 
 impl Default for Engine {
     fn default() -> Self {
         Self { device: DeviceChoice::Auto, workers: 0, batch: 64, queue: 1024, remote: None }
+    }
+}
+
+/// Not derived: a password in the URL must reach no log.
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("device", &self.device)
+            .field("workers", &self.workers)
+            .field("batch", &self.batch)
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,19 +1,27 @@
 //! Where traces go.
 
+use std::fmt;
+
 use serde::Deserialize;
 
 use crate::util::http_client::Origin;
 
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// `http://host:port` of a collector that is told of traces by OpenTelemetry's protocol over HTTP; nobody is told
-    /// where there is none.
+    /// `http://host:port` or `https://user:password@host:port` of an OpenTelemetry collector, which takes traces as
+    /// OTLP over HTTP.
     pub collector: Option<String>,
 }
 
+/// Not derived: a password in the URL must reach no log.
+impl fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Telemetry").finish_non_exhaustive()
+    }
+}
+
 impl Telemetry {
-    /// The collector, if there is one.
     pub fn collector(&self) -> Option<Origin> {
         let parsed = self.collector.as_ref().map(|url| Origin::parse(url));
         parsed.map(|origin| origin.expect("it was checked when it was read; this is a bug"))
@@ -45,7 +53,7 @@ mod tests {
         assert_eq!(telemetry("http://collector:4318").check(true), Ok(()));
         assert_eq!(
             telemetry("collector:4317").check(true).unwrap_err(),
-            "telemetry.collector: expected http://HOST:PORT, found \"collector:4317\""
+            "telemetry.collector: expected http://HOST:PORT or https://HOST:PORT, found \"collector:4317\""
         );
         let absent = telemetry("http://collector:4318").check(false).unwrap_err();
         assert!(absent.contains("built without traces: build it with `--features otlp`"), "{absent}");

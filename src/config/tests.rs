@@ -90,7 +90,7 @@ fn limits_that_contradict_each_other_are_refused() {
         ),
         (
             "[engine]\nremote = \"triton:8000\"",
-            "engine.remote: expected http://HOST:PORT, found \"triton:8000\"",
+            "engine.remote: expected http://HOST:PORT or https://HOST:PORT, found \"triton:8000\"",
         ),
         (
             "[engine]\nremote = \"http://triton:8000\"\ndevice = \"cuda\"",

@@ -3,6 +3,7 @@
 pub mod calendar;
 pub mod clock;
 pub mod digest;
+pub mod histogram;
 pub mod http_client;
 pub(crate) mod json_pointer;
 pub(crate) mod memory;

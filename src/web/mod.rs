@@ -1,7 +1,7 @@
-//! HTTP: the router, and serving it.
+//! The HTTP server: the router of all routes, and serving it.
 //!
-//! Handlers are beside their resource, one file each with one `router()`. Knows the store and the
-//! release through their own surfaces; writes no SQL and reads no files.
+//! Each resource is one file with its handlers and one `router()`. This module uses the store and the release
+//! through their public functions; it writes no SQL and reads no files.
 
 mod api;
 mod http;
@@ -30,7 +30,8 @@ use self::{
         keys::{self, Gate},
         metrics, problem, request_id,
         routes::Routes,
-        security, trace, trace_parent,
+        security,
+        trace::{self, TraceParent},
     },
     pages::docs::DocsPage,
 };
@@ -38,7 +39,7 @@ use self::{
 pub use http::{AppState, Finding, KINDS, Kind, Metrics, Parts, Problem, ProblemBody, RequestId, SAMPLED};
 pub(crate) use pages::assets::path as asset;
 
-/// Serves the application until `shutdown` is done, then lets the requests in progress finish.
+/// Serves the application until `shutdown` completes, then lets the requests in progress finish.
 pub async fn serve(
     listener: TcpListener,
     state: AppState,
@@ -48,25 +49,25 @@ pub async fn serve(
     http::serve::serve(listener, app(state), idle, shutdown).await
 }
 
-/// The whole application without a listener, so that a test can bind one of its own.
+/// The application without a listener, so that a test can bind its own.
 pub fn app(state: AppState) -> Router {
-    let (router, described, guards) = routes().into_parts();
-    let document = openapi::finish(described, &guards, state.limits, state.access.requires_key());
+    let (router, document, guards) = routes().into_parts();
+    let document = openapi::finish(document, &guards, state.limits, state.access.requires_key());
     let (json, page) = (Document::new(&document), DocsPage::new(&document));
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
     let pages = pages::router().merge(pages::pictures::router());
     let pages = pages.route_layer(middleware::from_fn_with_state(state.clone(), deadline::layer));
-    let for_layers = state.clone();
+    let layer_state = state.clone();
     router
         .route_layer(middleware::from_fn_with_state(Arc::new(gate), keys::check))
         .merge(pages)
-        .fallback(no_such_page)
+        .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state)
-        // The outermost first. In one: for each `layer` of its own axum would box and clone all that lies within it, for
-        // every request.
+        // The outermost layer comes first. One tuple, because axum boxes and clones everything inside of each separate
+        // `layer` for every request.
         .layer((
-            middleware::from_fn_with_state(for_layers, outer),
+            middleware::from_fn_with_state(layer_state, outer),
             TraceLayer::new_for_http()
                 .make_span_with(request_id::span)
                 .on_request(())
@@ -80,30 +81,30 @@ pub fn app(state: AppState) -> Router {
         ))
 }
 
-/// What stands outside a request's log lines: it is measured, and has its ids.
+/// Outside of the request's log span: measures the request and gives it its ids.
 async fn outer(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let measured = metrics::Measured::new(&request);
-    let parent = trace_parent::take(&mut request);
+    let timer = metrics::RequestTimer::start(&request);
+    let parent = TraceParent::from_caller(&mut request);
     let id = request_id::assign(&mut request);
     let mut response = trace::follow(&state.traces, request, next).await;
     id.put_on(&mut response);
     if let Some(parent) = parent {
         parent.put_on(&mut response);
     }
-    measured.end(&state.metrics, &response);
+    timer.stop(&state.metrics, &response);
     response
 }
 
-/// Gives a problem its body, and every answer the headers that keep browsers safe.
+/// Gives a problem its body, and every answer its security headers.
 async fn inner(mut request: Request, next: Next) -> Response {
     let reader = pages::problem::Reader::new(&mut request);
     let response = next.run(request).await;
     security::harden(reader.render(response))
 }
 
-/// Every route for programs with its description: there is no other way in, so none is missing from the document.
+/// Every API route with its description. Routes cannot be added without one, so the document is complete.
 fn routes() -> Routes {
-    openapi::described()
+    openapi::empty_document()
         .merge(api::articles::router())
         .merge(api::compare::router())
         .merge(api::complete::router())
@@ -120,10 +121,10 @@ fn routes() -> Routes {
         .merge(api::score::router())
 }
 
-async fn no_such_page(uri: Uri) -> Problem {
-    Problem::new(Kind::NotFound, format!("nothing is at {}", uri.path()))
+async fn not_found(uri: Uri) -> Problem {
+    Problem::new(Kind::NotFound, format!("no page or resource has the path {}", uri.path()))
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    Problem::new(Kind::MethodNotAllowed, format!("{} does not take {method}", uri.path()))
+    Problem::new(Kind::MethodNotAllowed, format!("{} does not support {method}", uri.path()))
 }

@@ -1,10 +1,10 @@
-//! Everything that is tested from outside, in one binary whose files mirror what they test.
+//! All tests from outside, in one binary whose files mirror what they test.
 //!
-//! `cargo test` runs all of it and needs no preparation: see `harness` for how a test comes by its
-//! database, and for what happens where something is missing. To add a test, write an `async fn` and
-//! name it in its file's `contracts!`; to add a file, name it in the list below.
+//! `cargo test` needs no preparation: `harness` says how a test gets its database, and what happens if a tool is
+//! missing. To add a test, write an `async fn` and name it in its file's `contracts!`; to add a file, name it in the
+//! list below.
 
-#![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
+#![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod browser;
 mod cli;

@@ -1,9 +1,9 @@
-//! Chance that follows from a seed, and what it does to input.
+//! Random numbers from a seed, and damage to input.
 
 /// `SplitMix64`.
 pub struct Chance(u64);
 
-/// What formats treat in some way of its own.
+/// Texts with a meaning in some format.
 const WORDS: [&[u8]; 24] = [
     b"null",
     b"\"",
@@ -32,8 +32,8 @@ const WORDS: [&[u8]; 24] = [
 ];
 
 impl Chance {
-    /// The chance of one case.
-    pub fn of(seed: u64, case: u64) -> Self {
+    /// The random numbers of one case.
+    pub fn for_case(seed: u64, case: u64) -> Self {
         Self(seed ^ case.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
@@ -44,13 +44,13 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to, and without, `most`.
+    /// From 0 to `most`, exclusive.
     pub fn below(&mut self, most: usize) -> usize {
         let most = u64::try_from(most.max(1)).expect("a length fits; this is a bug");
         usize::try_from(self.next() % most).expect("it is below a length; this is a bug")
     }
 
-    /// One of the inputs, spoilt in a few places, and now and then not at all.
+    /// One of the inputs, damaged in a few places, sometimes in none.
     pub fn spoil(&mut self, corpus: &[Vec<u8>]) -> Vec<u8> {
         let mut input = corpus[self.below(corpus.len())].clone();
         for _ in 0..self.below(6) {

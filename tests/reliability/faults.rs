@@ -1,5 +1,5 @@
-//! What is wrong around the service: a full disk, a data folder that can only be read, a database of a newer Atelier,
-//! another service on the same file.
+//! Faults around the service: a full disk, a read-only data folder, a database of a newer Atelier, another service on
+//! the same file.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ use crate::{
     server::Setup,
 };
 
-/// A file system of a few megabytes, as long as this is held.
+/// A small file system, unmounted when dropped.
 struct Disk(TempDir);
 
 impl Disk {
@@ -47,7 +47,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        // Lazily: a server that is being killed may still hold a file.
+        // Lazily: a server that is being killed may still have an open file.
         let _ = Command::new("umount").arg("-l").arg(self.path()).status();
     }
 }
@@ -58,7 +58,7 @@ fn mount(options: &[&str], at: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A file system can be mounted here.
+/// Whether a file system can be mounted here.
 pub fn mounting() -> Result<(), String> {
     Disk::new(1).map(drop).map_err(|error| error.to_string())
 }
@@ -101,12 +101,12 @@ pub fn disk_full(_form: Form) -> Ran {
             refusal == Some((503, true)),
             format!("a full disk should be a 503 with a Retry-After, found {refusal:?}"),
         );
-        report.promise(completes(&http, &url).await?, "completions need no disk");
+        report.promise(completes(&http, &url).await?, "a completion failed, although it needs no disk");
         fs::remove_file(&ballast)?;
         let (status, _) = put(&http, &url, "room", WORDS).await?;
         report.promise(
             status == 201,
-            format!("there is room again, and a write is answered with {status}: {}", setup.said()),
+            format!("the disk has room again, but a write gets {status}: {}", setup.read_log()),
         );
         server.kill()?;
         let _server = setup.start()?;
@@ -115,7 +115,7 @@ pub fn disk_full(_form: Form) -> Ran {
             lost += usize::from(http.get(format!("{url}/customers/{id}")).send().await?.status() != 200);
         }
         report.figure("lost", lost);
-        report.promise(lost == 0, format!("{lost} acknowledged writes are gone"));
+        report.promise(lost == 0, format!("{lost} acknowledged writes are lost"));
         Ok(report)
     })
 }
@@ -131,14 +131,14 @@ pub fn read_only(_form: Form) -> Ran {
     report.figure("said", said.clone());
     report.promise(
         said.contains("can only be read") || said.contains("cannot be opened"),
-        format!("a folder that can only be read should be said so: {said}"),
+        format!("a read-only folder should be reported, found: {said}"),
     );
-    // Nothing is damaged by the attempt.
+    // The attempt damaged nothing.
     disk.set("rw")?;
     let _server = setup.start()?;
     Runtime::new()?.block_on(async {
         let (status, _) = put(&Client::new(), &setup.url(), "writable", 1).await?;
-        report.promise(status == 201, format!("it can be written again, found {status}"));
+        report.promise(status == 201, format!("writes should work again, found {status}"));
         Ok(report)
     })
 }
@@ -157,11 +157,11 @@ pub fn newer_version(_form: Form) -> Ran {
     let mut report = Report::default();
     let said = refusal(&setup)?;
     report.figure("said", said.clone());
-    report.promise(said.contains("is at version 9999, this Atelier knows up to"), format!("it said: {said}"));
+    report.promise(said.contains("is at version 9999, this Atelier knows up to"), format!("found {said}"));
     Ok(report)
 }
 
-/// What a service says that does not start.
+/// The message of a service that does not start.
 fn refusal(setup: &Setup) -> Result<String> {
     let mut child = setup.command().stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     for _ in 0..200 {
@@ -220,18 +220,18 @@ pub fn two_on_one_file(form: Form) -> Ran {
         report.figure("told_to_come_back", busy);
         report.figure("lost", lost);
         report.figure("a_change_was_seen_by_the_other_after_ms", u64::try_from(seen.as_millis())?);
-        report.promise(odd.is_empty(), format!("odd answers: {odd:?}"));
-        report.promise(lost == 0, format!("{lost} acknowledged writes are gone"));
+        report.promise(odd.is_empty(), format!("unexpected answers: {odd:?}"));
+        report.promise(lost == 0, format!("{lost} acknowledged writes are lost"));
         report.measured_promise(
             form,
             seen < Duration::from_secs(2),
-            format!("a change was seen after {seen:?}"),
+            format!("a change became visible after {seen:?}"),
         );
         Ok(report)
     })
 }
 
-/// How long until one service completes with the profile that the other one erased.
+/// How long one service still completes with a profile that the other one erased.
 async fn change_is_seen(http: &Client, urls: &[String; 2]) -> Result<Duration> {
     let body = json!({"customer": "two-0-0", "outfit": [null], "k": 1});
     let ask = async || -> Result<u16> {

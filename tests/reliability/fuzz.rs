@@ -1,7 +1,7 @@
-//! Made-up and spoilt input to everything that reads what strangers send: no panic, whatever it is.
+//! Random and damaged input to every parser of foreign data: none may panic.
 //!
-//! Each case follows from a seed and its number alone. The seed is printed; `ATELIER_FUZZ_SEED` takes one again. An
-//! input that made something panic is kept, and its path is told.
+//! Each case depends on the seed and its number alone. The seed is printed; `ATELIER_FUZZ_SEED` repeats it. An input
+//! that causes a panic is kept, and its path is printed.
 
 use std::{
     fs,
@@ -32,7 +32,7 @@ use crate::{
     server::models,
 };
 
-/// Something that reads bytes. `folder` is its thread's own.
+/// A parser under test. `folder` belongs to its thread.
 struct Target {
     name: &'static str,
     short: u64,
@@ -45,7 +45,7 @@ type Read = Box<dyn Fn(&[u8], &Path) + Sync>;
 
 pub fn run(form: Form) -> Ran {
     let seed = seed()?;
-    // At once, and each target when it begins: what ends the whole process would leave no report.
+    // Printed at once, and each target when it starts: a crash of the process would leave no report.
     println!("\nseed {seed}");
     let mut report = Report::default();
     report.figure("seed", seed);
@@ -64,7 +64,7 @@ pub fn run(form: Form) -> Ran {
     Ok(report)
 }
 
-/// Another one each time, unless one is taken again.
+/// Random, unless one is repeated.
 pub fn seed() -> Result<u64> {
     match std::env::var("ATELIER_FUZZ_SEED") {
         Ok(seed) => seed.parse().context("ATELIER_FUZZ_SEED is a whole number"),
@@ -117,12 +117,12 @@ fn targets() -> Result<Vec<Target>> {
     Ok(targets)
 }
 
-/// Columns of all three tables: each reader complains of the others' in its own way.
+/// Columns of all three tables: each reader refuses those of the others in its own way.
 const CSV: &str = "id,type,brand,price,in_stock,sizes,features.age,features.preferred_colours,customer,articles,split\n\
                    a-1,coat,\"Fjell & Söhne\",10.5,true,S|M,28,grey|red,c-1,a-1|a-2|a-3|a-4,train\n\
                    a-2,boot,\"a \"\"b\"\",\n\",,false,,,,c-2,\"[\"\"a-1\"\"]\",validation\n";
 
-/// Files that other programs wrote.
+/// Files of other programs.
 fn fixtures(table: &str) -> Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
     for entry in Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").read_dir()? {
@@ -141,7 +141,7 @@ fn reader<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) 
     let path = folder.join(format!("table.{format}"));
     fs::write(&path, bytes).expect("a case can be written");
     if let Ok(rows) = files::read::<T>(&path, schema) {
-        // A row that is bad is followed by others; a file that is broken ends.
+        // After a bad row come others; a broken file ends.
         for row in rows.take(100) {
             let _ = row;
         }
@@ -178,7 +178,7 @@ fn read_ids(bytes: &[u8], _: &Path) {
     let _ = text.parse::<Method>();
 }
 
-/// Where inputs are kept that something panicked on.
+/// The folder of inputs that caused a panic.
 fn hammer(target: &Target, seed: u64, cases: u64) -> Result<Vec<PathBuf>> {
     let next = AtomicU64::new(0);
     let threads = thread::available_parallelism()?.get();
@@ -192,7 +192,7 @@ fn hammer(target: &Target, seed: u64, cases: u64) -> Result<Vec<PathBuf>> {
                 if case >= cases || panicked.len() > 3 {
                     return Ok(panicked);
                 }
-                let input = Chance::of(seed, case).spoil(&target.corpus);
+                let input = Chance::for_case(seed, case).spoil(&target.corpus);
                 if catch_unwind(AssertUnwindSafe(|| (target.read)(&input, folder.path()))).is_err() {
                     fs::create_dir_all(&kept)?;
                     let path = kept.join(format!("{}-{seed}-{case}", target.name));

@@ -1,7 +1,7 @@
-//! The server is killed without a word while profiles and feedback are written: whatever was acknowledged is there.
+//! The server is killed while profiles and feedback are written: everything acknowledged is stored.
 //!
-//! This is a process that dies, not a machine that loses power: what the kernel took is written. For power cuts the
-//! store asks `SQLite` for `synchronous = full`, which no test here can hold it to.
+//! Only the process dies, so the kernel still writes what it took. Against power cuts the store sets `SQLite` to
+//! `synchronous = full`, which no test here can check.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use crate::{
 };
 
 const WRITERS: usize = 8;
-/// Requests that look whether everything is there, at a time.
+/// Concurrent requests that check what is stored.
 const LOOKING: usize = 8;
 
 pub fn sqlite(form: Form) -> Ran {
@@ -41,8 +41,7 @@ pub fn postgres(form: Form) -> Ran {
     report
 }
 
-/// What one writer wrote: the last profile that was acknowledged and the last that was sent, and the feedback that was
-/// acknowledged.
+/// What one writer wrote: the last profile acknowledged, the last profile sent, and the feedback acknowledged.
 #[derive(Debug, Default)]
 struct Written {
     profile: Option<u64>,
@@ -70,14 +69,14 @@ fn run(setup: &Setup, form: Form) -> Ran {
                 async move {
                     while !stop.load(Ordering::Relaxed) {
                         let next = counter.fetch_add(1, Ordering::Relaxed);
-                        // An error is the kill: what was sent then is nobody's promise.
+                        // The kill: what was sent then need not be stored.
                         let _ = write(&http, &url, number, next, &written).await;
                     }
                 },
                 runtime.handle(),
             );
         }
-        // At another moment each time; every moment is as good as any other.
+        // At a random moment.
         thread::sleep(Duration::from_millis(300 + 37 * (kill % 19)));
         server.kill()?;
         stop.store(true, Ordering::Relaxed);
@@ -98,8 +97,8 @@ fn run(setup: &Setup, form: Form) -> Ran {
     report.figure("profiles_looked_for", profiles);
     report.figure("lost", lost.len());
     report.decimal("start_to_ready_ms_median", back[back.len() / 2].as_secs_f64() * 1e3);
-    report.promise(profiles == WRITERS && events > WRITERS, "hardly anything was written");
-    report.promise(lost.is_empty(), format!("acknowledged and gone: {lost:?}"));
+    report.promise(profiles == WRITERS && events > WRITERS, "too little was written");
+    report.promise(lost.is_empty(), format!("acknowledged and lost: {lost:?}"));
     Ok(report)
 }
 
@@ -107,7 +106,7 @@ fn customer(number: usize) -> String {
     format!("k-{number}")
 }
 
-/// A profile, and an event of feedback about it.
+/// Writes a profile, and a feedback event about it.
 async fn write(http: &Client, url: &str, number: usize, next: u64, written: &Mutex<Written>) -> Result<()> {
     let lock = || written.lock().unwrap_or_else(PoisonError::into_inner);
     lock().sent = next;
@@ -128,7 +127,7 @@ async fn write(http: &Client, url: &str, number: usize, next: u64, written: &Mut
     Ok(())
 }
 
-/// What of it is not there.
+/// What is missing of it.
 async fn missing(http: &Client, url: &str, number: usize, written: &Written) -> Result<Vec<String>> {
     let mut missing = Vec::new();
     let path = format!("{url}/customers/{}", customer(number));
@@ -143,7 +142,7 @@ async fn missing(http: &Client, url: &str, number: usize, written: &Written) -> 
         let sent = events.iter().map(async |event| {
             let answer = http.post(format!("{url}/feedback")).json(event).send().await?;
             let answer: Value = answer.error_for_status()?.json().await?;
-            // An event that is there is not recorded again.
+            // A stored event is not recorded again.
             Ok::<_, anyhow::Error>((answer["recorded"] == false, event))
         });
         for (there, event) in futures_util::future::try_join_all(sent).await? {

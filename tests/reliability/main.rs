@@ -1,4 +1,4 @@
-//! What must hold while things break: the built `atelier` is killed, starved, overloaded and lied to, and its
+//! What must hold while things break: the built `atelier` is killed, starved, overloaded and lied to, and broken
 //! promises are counted. docs/reliability.md has the figures.
 //!
 //! ```sh
@@ -7,12 +7,11 @@
 //! cargo test --release --test reliability -- --long swaps    # one of them
 //! ```
 //!
-//! Each experiment runs alone, prints its figures as a line of JSON, and fails where a promise is broken. Short
-//! forms run on any machine beside anything: they hold what does not depend on speed. Figures of time and
-//! memory are held in the long forms. Where something that an experiment needs is not there, it says NOT RUN, and
-//! fails under `ATELIER_TESTS_MUST_RUN=1`.
+//! Each experiment runs alone, prints its figures as a line of JSON, and fails if a promise is broken. Short forms run
+//! on any machine, however busy: they check what does not depend on speed. The long forms check time and memory, too.
+//! If an experiment lacks something that it needs, it prints NOT RUN, and fails under `ATELIER_TESTS_MUST_RUN=1`.
 
-#![expect(unreachable_pub, reason = "nobody is outside of a test binary")]
+#![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
 #[path = "../shared/database.rs"]
 #[expect(dead_code, reason = "contracts look past the store, experiments do not")]
@@ -47,10 +46,10 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 
 use report::{Form, Report};
 
-/// What came of an experiment that could be run at all.
+/// The result of an experiment that could run.
 type Ran = anyhow::Result<Report>;
 
-/// One experiment: it does not run where `needs` names something that is missing.
+/// An experiment. It does not run if `needs` names something that is missing.
 struct Experiment {
     name: &'static str,
     needs: fn() -> Result<(), String>,
@@ -84,7 +83,7 @@ const EXPERIMENTS: &[Experiment] = &[
     Experiment::new("kills-postgres", kills::postgres).needing(private_server),
 ];
 
-/// Postgres can be started here.
+/// Whether Postgres can be started here.
 fn private_server() -> Result<(), String> {
     private_server::binaries().map(drop).map_err(|error| format!("Postgres: {error}"))
 }

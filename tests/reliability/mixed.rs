@@ -1,4 +1,4 @@
-//! Everything that a shop does, for a long time: nothing grows, nothing gets slower.
+//! All kinds of requests for a long time: nothing grows, nothing gets slower.
 
 use std::{
     sync::{
@@ -15,12 +15,12 @@ use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
 
 use crate::{
     Ran,
-    load::{Answered, Load, Outcome, Service, bodies, percentile},
+    load::{Answered, Load, Service, bodies, count, percentile},
     report::{Form, Report},
     server::{Server, Setup, models},
 };
 
-/// What was seen in one slice of time.
+/// What was measured in one slice of time.
 #[derive(Debug, Clone, Copy)]
 struct Slice {
     p50: f64,
@@ -32,7 +32,7 @@ struct Slice {
 }
 
 pub fn run(form: Form) -> Ran {
-    /// Callers that complete outfits, and callers that do everything else.
+    /// Callers that complete outfits, and callers that send everything else.
     const COMPLETING: usize = 4;
     const OTHERS: usize = 2;
     let (slices, each) = form.pick((5, Duration::from_secs(2)), (60, Duration::from_mins(1)));
@@ -66,9 +66,11 @@ pub fn run(form: Form) -> Ran {
         let mut failed = Vec::new();
         for number in 0..slices {
             sleep(each).await;
-            let came = load.taken();
-            failed.extend(came.iter().filter(|came| !is_whole(came)).map(|came| came.outcome.to_string()));
-            let slice = slice(&server, &came)?;
+            let answers = load.take();
+            failed.extend(
+                answers.iter().filter(|answer| !answer.is_whole()).map(|answer| answer.outcome.to_string()),
+            );
+            let slice = slice(&server, &answers)?;
             if form == Form::Long {
                 eprintln!("minute {}: {slice:?}", number + 1);
             }
@@ -79,7 +81,11 @@ pub fn run(form: Form) -> Ran {
             failed.extend(other?);
         }
         failed.extend(
-            load.stop().await.iter().filter(|came| !is_whole(came)).map(|came| came.outcome.to_string()),
+            load.stop()
+                .await
+                .iter()
+                .filter(|answer| !answer.is_whole())
+                .map(|answer| answer.outcome.to_string()),
         );
         let mut report = Report::default();
         report.figure("seconds", (each * slices).as_secs());
@@ -95,7 +101,7 @@ pub fn run(form: Form) -> Ran {
 
 type Of = fn(&Slice) -> f64;
 
-/// The second sixth of the time, when everything has been opened that ever will be, against the last.
+/// Compares the second sixth of the time, when everything is open that ever will be, with the last.
 fn hold(report: &mut Report, form: Form, seen: &[Slice]) {
     let part = (seen.len() / 6).max(1);
     let (early, late) = (&seen[part..2 * part], &seen[seen.len() - part..]);
@@ -119,17 +125,17 @@ fn hold(report: &mut Report, form: Form, seen: &[Slice]) {
     }
 }
 
-fn slice(server: &Server, came: &[Answered]) -> Result<Slice> {
-    let mut times: Vec<Duration> = came.iter().map(|came| came.took).collect();
+fn slice(server: &Server, answers: &[Answered]) -> Result<Slice> {
+    let mut times: Vec<Duration> = answers.iter().map(|answer| answer.took).collect();
     let (descriptors, threads) = server.descriptors_and_threads()?;
     let mut time = |percent| percentile(&mut times, percent).unwrap_or_default();
     let (p50, p99) = (time(50), time(99));
-    Ok(Slice { p50, p99, megabytes: server.resident()?, descriptors, threads, requests: came.len() })
+    Ok(Slice { p50, p99, megabytes: server.resident()?, descriptors, threads, requests: answers.len() })
 }
 
-/// A bit of everything else that there is to do; how many requests that was.
+/// Sends some of every other request; returns how many.
 async fn everything_else(service: &Service, body: &Value, caller: usize, round: usize) -> Result<usize> {
-    let Service { url, http } = service;
+    let Service { url, http, .. } = service;
     let id = format!("mixed-{caller}-{}", round % 500);
     let sent = Instant::now();
     let customer = json!({"features": {"age": 18 + round % 60, "gender": "female"}});
@@ -170,12 +176,4 @@ async fn everything_else(service: &Service, body: &Value, caller: usize, round: 
         ensure!(status == 200, "activating: {status}: {answer}");
     }
     Ok(made + 2)
-}
-
-fn is_whole(came: &Answered) -> bool {
-    matches!(came.outcome, Outcome::Whole { .. })
-}
-
-fn count(number: usize) -> f64 {
-    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }

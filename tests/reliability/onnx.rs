@@ -1,10 +1,10 @@
-//! Spoilt ONNX files, opened as the service opens a release. The manifest has the digest of the spoilt file, so that it
-//! gets to what reads it: the search for NaNs, the cut before the last layer, ONNX Runtime, the check of what it says
-//! of itself, and the trial outfits.
+//! Damaged ONNX files, opened as the service opens a release. The manifest has the digest of the damaged file, so that
+//! the file reaches its readers: the search for NaNs, the cut before the last layer, ONNX Runtime, the check of its
+//! inputs and outputs, and the trial outfits.
 //!
-//! ONNX Runtime is C++, and what kills it kills its process. So files are opened in child processes, many each; whoever
-//! dies, hangs or panics names the file it was at, which is kept, and another goes on behind it. `ATELIER_FUZZ_SEED`
-//! takes a seed again.
+//! A crash in ONNX Runtime, which is C++, ends its process. So child processes open the files, many each; if one
+//! crashes, hangs or panics, its file is kept, and another child continues after it. `ATELIER_FUZZ_SEED` repeats a
+//! seed.
 
 use std::{
     collections::BTreeMap,
@@ -42,15 +42,15 @@ use crate::{
     spoilt::Whole,
 };
 
-/// Tells a child what to open: seed, first case, and the one after the last.
+/// Tells a child its cases: seed, first case, and the one after the last.
 const CHILD: &str = "ATELIER_FUZZ_ONNX";
-/// Cases of one child: starting one takes as long as a few cases.
+/// Cases of one child: starting a child takes as long as a few cases.
 const AT_ONCE: u64 = 100;
-/// A file that is not opened by then never is.
+/// Opening a file takes no longer.
 const PATIENCE: Duration = Duration::from_mins(2);
-/// What a child may take of the machine, in KiB of addresses: a file that asks for more gets an error.
+/// Most address space of a child in KiB: a file that asks for more gets an error.
 const MOST_MEMORY: u64 = 16 << 20;
-/// A harness that found so much has found enough.
+/// A run with this many findings ends.
 const MOST_FINDINGS: usize = 20;
 
 pub fn run(form: Form) -> Ran {
@@ -87,14 +87,14 @@ pub fn run(form: Form) -> Ran {
     Ok(report)
 }
 
-/// What came of files: how many ended in which way, and those that ended their process.
+/// How many files ended in which way, and those that ended their process.
 #[derive(Default)]
 struct Found {
     outcomes: BTreeMap<String, u64>,
     findings: Vec<String>,
 }
 
-/// Opens the cases in a child, and in another behind each case that a child did not survive.
+/// Opens the cases in a child, and in a new one after each case that a child did not survive.
 fn open_all(seed: u64, cases: std::ops::Range<u64>, found: &Mutex<Found>) -> Result<()> {
     let mut first = cases.start;
     while first < cases.end {
@@ -132,7 +132,7 @@ fn open_all(seed: u64, cases: std::ops::Range<u64>, found: &Mutex<Found>) -> Res
         if status.success() && ended {
             return Ok(());
         }
-        // What is broken while a file is opened may show only when its threads end.
+        // Damage may show only when the threads end.
         let case = last.with_context(|| format!("a child ended with {status} before any file: {said}"))?;
         let when = if ended { "after" } else { "at" };
         let how = if hung { format!("did not end in {PATIENCE:?}") } else { status.to_string() };
@@ -149,19 +149,19 @@ fn open_all(seed: u64, cases: std::ops::Range<u64>, found: &Mutex<Found>) -> Res
     Ok(())
 }
 
-/// This program again, with less of the machine at hand.
+/// Starts this program again, with limited memory.
 fn start(seed: u64, first: u64, end: u64) -> Result<Child> {
     let limited = format!("ulimit -v {MOST_MEMORY} -c 0; exec \"$0\"");
     let mut command = Command::new("bash");
     command.arg("-c").arg(limited).arg(env::current_exe()?);
     command.env(CHILD, format!("{seed} {first} {end}")).stdin(Stdio::null()).stdout(Stdio::piped());
-    // A panic says itself there; ONNX Runtime's own words would be many thousand lines.
+    // A panic is printed on stdout; ONNX Runtime would print thousands of lines.
     Ok(command.stderr(Stdio::null()).spawn()?)
 }
 
-/// The file of a case.
+/// Makes the file of a case.
 fn case(seed: u64, case: u64, corpus: &[(Method, Whole)]) -> (Method, Vec<u8>) {
-    let mut chance = Chance::of(seed, case);
+    let mut chance = Chance::for_case(seed, case);
     let (method, whole) = &corpus[chance.below(corpus.len())];
     (*method, whole.spoilt(&mut chance))
 }
@@ -186,7 +186,7 @@ pub fn is_child() -> bool {
     env::var_os(CHILD).is_some()
 }
 
-/// A child's life.
+/// The main function of a child.
 pub fn open_cases() -> ExitCode {
     match try_open_cases() {
         Ok(()) => ExitCode::SUCCESS,
@@ -205,7 +205,7 @@ fn try_open_cases() -> Result<()> {
     let settings = Settings { workers: 1, batch: 64, queue: 64, device: DeviceChoice::Cpu };
     let engine = Engine::new(runtime, settings);
     let (corpus, scratch) = (corpus()?, TempDir::new()?);
-    // A release and its folder carry one name.
+    // A release and its folder have the same name.
     let folder = scratch.path().join("demo");
     let release = Folder::new(&folder)?;
     for number in first..end {
@@ -225,7 +225,7 @@ fn try_open_cases() -> Result<()> {
     Ok(())
 }
 
-/// At once: whoever dies says nothing any more.
+/// Flushed at once, because the process may die next.
 fn say(line: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}")?;
@@ -249,7 +249,7 @@ impl<'a> Folder<'a> {
         Ok(Self { path, manifest })
     }
 
-    /// Its method's file, with the manifest's word for it.
+    /// Writes the method's file, and the manifest with its digest.
     fn put(&self, method: Method, bytes: &[u8]) -> Result<()> {
         let mut manifest = self.manifest.clone();
         let file = format!("{method}.onnx");

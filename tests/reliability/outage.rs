@@ -1,5 +1,5 @@
-//! Postgres goes away under load and comes back: stopped as in a crash, or frozen, as when its machine or the network
-//! hangs.
+//! Postgres goes away under load and comes back: stopped as in a crash, or frozen, as if its machine or the network
+//! hung.
 
 use std::{
     fs,
@@ -24,12 +24,12 @@ use crate::{
 };
 
 const CALLERS: usize = 8;
-/// How soon after the database is back everybody is served from it again.
+/// How soon after its return the database serves everybody again.
 const BACK: Duration = Duration::from_secs(6);
-/// How long it may take to say that something cannot be answered.
+/// How long a refusal may take.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The way in which it is away.
+/// How it goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
     Stopped,
@@ -46,7 +46,7 @@ pub fn frozen(form: Form) -> Ran {
 
 fn run(way: Way, form: Form) -> Ran {
     let away = Duration::from_secs(form.pick(4, 30));
-    // What is acknowledged must outlive a crash, so a commit waits for the log.
+    // Acknowledged writes must survive a crash, so a commit waits for the log.
     let postgres = Postgres(PrivateServer::start("-c synchronous_commit=on")?);
     let setup = Setup::new(&postgres.0.url)?;
     let _server = setup.start()?;
@@ -55,7 +55,7 @@ fn run(way: Way, form: Form) -> Ran {
     Runtime::new()?.block_on(async {
         let before = Load::start(&service, &bodies, CALLERS, bodies.len()).finish().await;
         let whole = Outcome::Whole { stale: false };
-        ensure!(before.iter().all(|came| came.outcome == whole), "everybody is known before");
+        ensure!(before.iter().all(|answer| answer.outcome == whole), "everybody is known before");
         let known = Load::start(&service, &bodies, CALLERS, usize::MAX);
         let strangers = Probe::start(&service, ask_about_a_stranger);
         let writes = Probe::start(&service, write);
@@ -64,7 +64,7 @@ fn run(way: Way, form: Form) -> Ran {
         // Until then some of its processes may still have answered.
         let left = Instant::now();
         sleep(away).await;
-        // It answers before whoever started it is told so.
+        // It answers before `pg_ctl` returns.
         let returning = Instant::now();
         postgres.come_back(way)?;
         let returned = Instant::now();
@@ -77,7 +77,7 @@ fn run(way: Way, form: Form) -> Ran {
         let writes = writes.stop().await;
         judge_probe(&mut report, form, "writes", &writes, 201, &spell);
         let acknowledged: Vec<usize> =
-            writes.iter().filter(|came| came.status == 201).map(|came| came.number).collect();
+            writes.iter().filter(|answer| answer.status == 201).map(|answer| answer.number).collect();
         let mut lost = Vec::new();
         for number in &acknowledged {
             let path = format!("{}/customers/w-{number}", service.url);
@@ -87,7 +87,7 @@ fn run(way: Way, form: Form) -> Ran {
         }
         report.figure("writes_acknowledged", acknowledged.len());
         report.figure("writes_lost", lost.len());
-        report.promise(lost.is_empty(), format!("acknowledged and gone: {lost:?}"));
+        report.promise(lost.is_empty(), format!("acknowledged and lost: {lost:?}"));
         Ok(report)
     })
 }
@@ -100,29 +100,30 @@ struct Spell {
 }
 
 impl Spell {
-    /// Asked and answered while it was away.
+    /// Sent and answered while it was away.
     fn holds(&self, at: Instant, took: Duration) -> bool {
         at > self.left + took && at < self.returning
     }
 
-    /// Asked when it was back for long enough.
+    /// Sent after it was back for long enough.
     fn is_over(&self, at: Instant, took: Duration) -> bool {
         at > self.returned + BACK + took
     }
 }
 
-/// Known customers are served all along: from what was known while the database was away.
+/// Cached customers are always served: from the cache while the database is away.
 fn judge_known(report: &mut Report, form: Form, answered: &[Answered], spell: &Spell) {
     let failed: Vec<_> =
-        answered.iter().filter(|came| !matches!(came.outcome, Outcome::Whole { .. })).collect();
-    let during: Vec<_> = answered.iter().filter(|came| spell.holds(came.at, came.took)).collect();
+        answered.iter().filter(|answer| !matches!(answer.outcome, Outcome::Whole { .. })).collect();
+    let during: Vec<_> = answered.iter().filter(|answer| spell.holds(answer.at, answer.took)).collect();
     let stale = Outcome::Whole { stale: true };
-    let told = during.iter().filter(|came| came.outcome == stale).count();
+    let told = during.iter().filter(|answer| answer.outcome == stale).count();
     let (mut times, mut usual): (Vec<Duration>, Vec<Duration>) = (
-        during.iter().map(|came| came.took).collect(),
-        answered.iter().filter(|came| came.at < spell.left).map(|came| came.took).collect(),
+        during.iter().map(|answer| answer.took).collect(),
+        answered.iter().filter(|answer| answer.at < spell.left).map(|answer| answer.took).collect(),
     );
-    let still = answered.iter().filter(|came| came.outcome == stale && spell.is_over(came.at, came.took));
+    let still =
+        answered.iter().filter(|answer| answer.outcome == stale && spell.is_over(answer.at, answer.took));
     let still = still.count();
     report.figure("known_answered_meanwhile", during.len());
     report.figure("known_told_the_age", told);
@@ -134,43 +135,53 @@ fn judge_known(report: &mut Report, form: Form, answered: &[Answered], spell: &S
         report
             .promise(false, format!("{} known customers failed, the first: {}", failed.len(), first.outcome));
     }
-    report.promise(told > 0, "nobody was told that the profile is an old one");
-    report.measured_promise(form, still == 0, format!("{still} were stale after it was back"));
+    report.promise(told > 0, "no answer said that its profile is stale");
+    report.measured_promise(form, still == 0, format!("{still} answers were stale after its return"));
 }
 
-/// What needs the database is refused while it is away, soon, and with a time to come back.
-fn judge_probe(report: &mut Report, form: Form, name: &str, came: &[Came], usual: u16, spell: &Spell) {
-    let during: Vec<_> = came.iter().filter(|came| spell.holds(came.at, came.took)).collect();
-    let refused = during.iter().filter(|came| came.status == 503 && came.retry_after.is_some()).count();
-    let odd: Vec<_> = came
+/// Requests that need the database are refused soon while it is away, with a Retry-After.
+fn judge_probe(
+    report: &mut Report,
+    form: Form,
+    name: &str,
+    answers: &[ProbeAnswer],
+    usual: u16,
+    spell: &Spell,
+) {
+    let during: Vec<_> = answers.iter().filter(|answer| spell.holds(answer.at, answer.took)).collect();
+    let refused = during.iter().filter(|answer| answer.status == 503 && answer.retry_after.is_some()).count();
+    let odd: Vec<_> = answers
         .iter()
-        .filter(|came| came.status != usual && came.status != 503)
-        .map(|came| came.status)
+        .filter(|answer| answer.status != usual && answer.status != 503)
+        .map(|answer| answer.status)
         .collect();
-    let late = came.iter().filter(|came| spell.is_over(came.at, came.took) && came.status != usual).count();
-    let slowest = came.iter().map(|came| came.took).max().unwrap_or_default();
+    let late = answers
+        .iter()
+        .filter(|answer| spell.is_over(answer.at, answer.took) && answer.status != usual)
+        .count();
+    let slowest = answers.iter().map(|answer| answer.took).max().unwrap_or_default();
     report.figure(&format!("{name}_asked_meanwhile"), during.len());
     report.figure(&format!("{name}_refused_with_retry_after"), refused);
     report.decimal(&format!("{name}_slowest_ms"), slowest.as_secs_f64() * 1e3);
-    // A write that was on its way waits for the database's return: in the four seconds of a short form that may be all.
-    report.measured_promise(form, refused > 0, format!("{name}: nobody was refused"));
+    // A write in progress waits for the database's return: in the four seconds of a short form that may be all.
+    report.measured_promise(form, refused > 0, format!("{name}: nothing was refused"));
     report.promise(refused == during.len(), format!("{name}: {refused} of {} were refused", during.len()));
-    report.promise(odd.is_empty(), format!("{name}: odd answers {odd:?}"));
-    report.measured_promise(form, late == 0, format!("{name}: {late} were refused after it was back"));
+    report.promise(odd.is_empty(), format!("{name}: unexpected answers {odd:?}"));
+    report.measured_promise(form, late == 0, format!("{name}: {late} were refused after its return"));
     report.measured_promise(form, slowest < PATIENCE, format!("{name}: one waited {slowest:?}"));
 }
 
-/// Requests one after the other.
+/// Sends requests one after the other.
 struct Probe {
     done: Arc<AtomicBool>,
-    running: JoinHandle<Vec<Came>>,
+    running: JoinHandle<Vec<ProbeAnswer>>,
 }
 
-struct Came {
+struct ProbeAnswer {
     number: usize,
     at: Instant,
     took: Duration,
-    /// 0 where there was no answer.
+    /// 0 without an answer.
     status: u16,
     retry_after: Option<u64>,
 }
@@ -180,24 +191,30 @@ impl Probe {
         let done = Arc::new(AtomicBool::new(false));
         let (service, stop) = (service.clone(), Arc::clone(&done));
         let running = tokio::spawn(async move {
-            let mut came = Vec::new();
+            let mut answers = Vec::new();
             while !stop.load(Ordering::Relaxed) {
-                let (number, sent) = (came.len(), Instant::now());
+                let (number, sent) = (answers.len(), Instant::now());
                 let answer = request(&service, number).send().await;
                 let (status, retry_after) = answer.map_or((0, None), |answer| {
                     let wait =
                         answer.headers().get("retry-after").and_then(|wait| wait.to_str().ok()?.parse().ok());
                     (answer.status().as_u16(), wait)
                 });
-                came.push(Came { number, at: Instant::now(), took: sent.elapsed(), status, retry_after });
+                answers.push(ProbeAnswer {
+                    number,
+                    at: Instant::now(),
+                    took: sent.elapsed(),
+                    status,
+                    retry_after,
+                });
                 sleep(Duration::from_millis(10)).await;
             }
-            came
+            answers
         });
         Self { done, running }
     }
 
-    async fn stop(self) -> Vec<Came> {
+    async fn stop(self) -> Vec<ProbeAnswer> {
         self.done.store(true, Ordering::Relaxed);
         self.running.await.expect("a probe does not panic; this is a bug")
     }
@@ -213,7 +230,7 @@ fn write(service: &Service, number: usize) -> reqwest::RequestBuilder {
     service.http.put(format!("{}/customers/w-{number}", service.url)).json(&body)
 }
 
-/// A server of this experiment's own. It stops when it is dropped.
+/// A private server. It stops when it is dropped.
 struct Postgres(PrivateServer);
 
 impl Postgres {
@@ -245,7 +262,7 @@ impl Postgres {
                 all.extend(process.file_name().and_then(|name| Some(name.to_str()?.to_owned())));
             }
         }
-        // A child may end meanwhile.
+        // A child may have ended.
         Command::new("kill").arg(format!("-{name}")).args(all).stderr(Stdio::null()).status()?;
         Ok(())
     }
@@ -253,7 +270,7 @@ impl Postgres {
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        // One that is stopped already has no such file, and needs nothing.
+        // A stopped server has no such file.
         let _ = self.signal("CONT");
         let _ = self.0.stop();
     }

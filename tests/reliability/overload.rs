@@ -1,8 +1,8 @@
-//! Ten times what the service can answer is asked of it: it goes on answering what it can, refuses the rest at once,
-//! and is itself again when that is over.
+//! The service gets ten times the requests that it can answer: it still answers what it can, refuses the rest at once,
+//! and recovers afterwards.
 //!
-//! Callers share the machine with the service. So that it is the model that has all hands full, and not the network,
-//! there is one thread for it, and requests are large: every suggestion is explained.
+//! Callers share the machine with the service. The model has one thread and requests are large (every suggestion is
+//! explained), so that the model is the bottleneck and not the network.
 
 use std::{
     sync::Arc,
@@ -15,17 +15,17 @@ use tokio::{runtime::Runtime, sync::mpsc, time::sleep};
 
 use crate::{
     Ran,
-    load::{Answered, Load, Outcome, Service, bodies, percentile},
+    load::{Answered, Load, Outcome, Service, bodies, count, percentile},
     report::{Form, Report},
     server::{Setup, models},
 };
 
 const TIMES: f64 = 10.0;
 const CALLERS: usize = 64;
-/// Most requests that are on their way at a time: beyond that this machine lacks sockets, not the service hands.
+/// Most requests in flight: beyond that the machine runs out of sockets before the service is overloaded.
 const ON_THEIR_WAY: usize = 3000;
 const TICK: Duration = Duration::from_millis(2);
-/// What a refusal takes at most, by the service's own clock.
+/// Most seconds that a refusal takes, as the service measures it.
 const AT_ONCE: &str = "0.01";
 
 pub fn run(form: Form) -> Ran {
@@ -45,30 +45,30 @@ pub fn run(form: Form) -> Ran {
         let mut report = Report::default();
         let before = server.resident()?;
         let flood = flood(&service, &bodies, peak * TIMES, long);
-        let (came, sent, most) = {
+        let (answers, sent, most) = {
             let mut flood = Box::pin(flood);
             let mut most = before;
             loop {
                 tokio::select! {
-                    (came, sent) = &mut flood => break (came, sent, most),
+                    (answers, sent) = &mut flood => break (answers, sent, most),
                     () = sleep(Duration::from_millis(200)) => most = server.resident()?.max(most),
                 }
             }
         };
         let recovered = recovery(&service, &bodies[0]).await?;
         let after = rate(&Load::run_for(&service, &bodies, CALLERS, calm).await, calm);
-        let useful = came.iter().filter(|came| is_whole(came)).count();
-        let is_refusal = |came: &&Answered| {
-            matches!(came.outcome, Outcome::Refused { status: 429, retry_after: Some(wait) } if wait > 0)
+        let useful = answers.iter().filter(|answer| answer.is_whole()).count();
+        let is_refusal = |answer: &&Answered| {
+            matches!(answer.outcome, Outcome::Refused { status: 429, retry_after: Some(wait) } if wait > 0)
         };
-        let mut refusals: Vec<Duration> = came.iter().filter(is_refusal).map(|came| came.took).collect();
-        // Let in and answered too late: at such a load the pace was another than a moment before.
-        let is_late = |came: &&Answered| matches!(came.outcome, Outcome::Refused { status: 504, .. });
-        let late = came.iter().filter(is_late).count();
-        let odd: Vec<String> = came
+        let mut refusals: Vec<Duration> = answers.iter().filter(is_refusal).map(|answer| answer.took).collect();
+        // Admitted and answered too late: under such a load the pace varies.
+        let is_late = |answer: &&Answered| matches!(answer.outcome, Outcome::Refused { status: 504, .. });
+        let late = answers.iter().filter(is_late).count();
+        let odd: Vec<String> = answers
             .iter()
-            .filter(|came| !is_whole(came) && !is_refusal(came) && !is_late(came))
-            .map(|came| came.outcome.to_string())
+            .filter(|answer| !answer.is_whole() && !is_refusal(answer) && !is_late(answer))
+            .map(|answer| answer.outcome.to_string())
             .collect();
         let useful_rate = count(useful) / long.as_secs_f64();
         let at_once = share_at_once(&service).await?;
@@ -86,7 +86,7 @@ pub fn run(form: Form) -> Ran {
         report.decimal("recovered_after_ms", recovered.as_secs_f64() * 1e3);
         report.decimal("per_second_afterwards", after);
         report.promise(!refusals.is_empty(), "nothing was refused");
-        report.promise(odd.is_empty(), format!("{} odd answers, the first: {:?}", odd.len(), odd.first()));
+        report.promise(odd.is_empty(), format!("{} unexpected answers, the first: {:?}", odd.len(), odd.first()));
         report.promise(useful > 10 * late, format!("{late} were answered too late, and {useful} in time"));
         report.measured_promise(form, late == 0, format!("{late} were answered too late"));
         report.measured_promise(form, useful_rate >= 0.9 * peak, "useful throughput fell below 90 % of the peak");
@@ -97,47 +97,47 @@ pub fn run(form: Form) -> Ran {
     })
 }
 
-/// So many a second, whatever comes of them; when all are through, what came, and how many were sent.
+/// Sends requests at a fixed pace, whatever the answers; returns the answers, and how many were sent.
 async fn flood(
     service: &Service,
     bodies: &Arc<Vec<Value>>,
     per_second: f64,
     long: Duration,
 ) -> (Vec<Answered>, usize) {
-    let (tell, mut told) = mpsc::unbounded_channel();
-    let (began, mut sent, mut came) = (Instant::now(), 0, Vec::new());
+    let (sender, mut receiver) = mpsc::unbounded_channel();
+    let (began, mut sent, mut answers) = (Instant::now(), 0, Vec::new());
     while began.elapsed() < long {
-        while let Ok(answered) = told.try_recv() {
-            came.push(answered);
+        while let Ok(answered) = receiver.try_recv() {
+            answers.push(answered);
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few million")]
         let due = (began.elapsed().as_secs_f64() * per_second) as usize;
-        let room = ON_THEIR_WAY - (sent - came.len());
+        let room = ON_THEIR_WAY - (sent - answers.len());
         let until = due.min(sent + room);
         for number in sent..until {
-            let (service, bodies, tell) = (service.clone(), Arc::clone(bodies), tell.clone());
+            let (service, bodies, sender) = (service.clone(), Arc::clone(bodies), sender.clone());
             tokio::spawn(async move {
-                let _ = tell.send(service.complete(&bodies[number % bodies.len()]).await);
+                let _ = sender.send(service.send(&bodies[number % bodies.len()]).await);
             });
         }
         sent = sent.max(until);
         sleep(TICK).await;
     }
-    drop(tell);
+    drop(sender);
     let ended = began + long;
-    while let Some(answered) = told.recv().await {
-        came.push(answered);
+    while let Some(answered) = receiver.recv().await {
+        answers.push(answered);
     }
-    // What was answered later was not answered in this time; a refusal is one whenever it comes.
-    came.retain(|came| !is_whole(came) || came.at <= ended);
-    (came, sent)
+    // A late answer does not count for this time; a refusal counts whenever it comes.
+    answers.retain(|answer| !answer.is_whole() || answer.at <= ended);
+    (answers, sent)
 }
 
-/// How long until a request is answered again.
+/// The time until a request is answered again.
 async fn recovery(service: &Service, body: &Value) -> Result<Duration> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(30) {
-        if is_whole(&service.complete(body).await) {
+        if service.send(body).await.is_whole() {
             return Ok(began.elapsed());
         }
         sleep(Duration::from_millis(10)).await;
@@ -145,7 +145,7 @@ async fn recovery(service: &Service, body: &Value) -> Result<Duration> {
     anyhow::bail!("not one request was answered in 30 seconds after the overload")
 }
 
-/// The share of refusals that took at most [`AT_ONCE`] seconds, as the service measured it.
+/// The share of refusals within [`AT_ONCE`] seconds, as the service measured it.
 async fn share_at_once(service: &Service) -> Result<f64> {
     let text = service.http.get(format!("{}/metrics", service.url)).send().await?.text().await?;
     let bucket = |le: &str| -> Result<f64> {
@@ -160,14 +160,6 @@ async fn share_at_once(service: &Service) -> Result<f64> {
     Ok(bucket(AT_ONCE)? / bucket("+Inf")?)
 }
 
-fn is_whole(came: &Answered) -> bool {
-    matches!(came.outcome, Outcome::Whole { .. })
-}
-
-fn rate(came: &[Answered], long: Duration) -> f64 {
-    count(came.iter().filter(|came| is_whole(came)).count()) / long.as_secs_f64()
-}
-
-fn count(number: usize) -> f64 {
-    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+fn rate(answers: &[Answered], long: Duration) -> f64 {
+    count(answers.iter().filter(|answer| answer.is_whole()).count()) / long.as_secs_f64()
 }

@@ -1,7 +1,7 @@
-//! A folder of releases: the demo release, and copies of it that are broken, each in its own way.
+//! A folder of releases: the demo release, and copies of it, each broken in its own way.
 //!
-//! A copy's name has as many letters as `demo`, so that it can be written over that in the ONNX files' metadata
-//! without moving a byte: a copy is refused for what is broken in it, not for its name.
+//! A copy's name has four letters like `demo`, so that it fits into the ONNX files' metadata without moving a byte: a
+//! copy is refused for its damage, not for its name.
 
 use std::{fs, path::Path};
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-/// A broken copy's name, and a word of what must be said of it.
+/// A broken copy's name, and a word of the expected message.
 pub const BROKEN: [(&str, &str); 6] = [
     ("nan2", "the weight `articles.weight` holds NaN"),
     ("cut1", "bytes, the manifest says"),
@@ -60,7 +60,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives the release another name of four letters, everywhere.
+/// Gives the release another name of four letters.
 fn rename(folder: &Path, name: &str) -> Result<()> {
     for entry in folder.read_dir()? {
         let path = entry?.path();
@@ -76,7 +76,7 @@ fn rename(folder: &Path, name: &str) -> Result<()> {
     seal(folder)
 }
 
-/// Puts one NaN into the middle of a weight, in whatever width it is stored.
+/// Puts a NaN into the middle of a weight, of either width.
 fn spoil(model: &Path, weight: &str) -> Result<()> {
     let mut bytes = fs::read(model)?;
     // The tensor's name (field 8), then its raw data (field 9) with a length of several bytes.
@@ -94,7 +94,7 @@ fn spoil(model: &Path, weight: &str) -> Result<()> {
         }
     }
     let middle = place + length / 8 * 4;
-    // Two half-precision NaNs, which are one in single precision.
+    // Two half-precision NaNs, which are one NaN in single precision.
     bytes[middle..middle + 4].copy_from_slice(&[0x00, 0x7e, 0xc0, 0x7f]);
     Ok(fs::write(model, bytes)?)
 }
@@ -103,7 +103,7 @@ fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
 }
 
-/// Makes the manifest say what its files are.
+/// Updates the digests in the manifest.
 fn seal(folder: &Path) -> Result<()> {
     edit(folder, |manifest| {
         let files = manifest["files"].as_object_mut().expect("a manifest lists its files");

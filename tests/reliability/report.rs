@@ -1,14 +1,14 @@
-//! What an experiment found: its figures, and the promises that were broken.
+//! The result of an experiment: its figures, and broken promises.
 
 use libtest_mimic::Failed;
 use serde_json::{Map, Value, json};
 
-/// How much of an experiment is run.
+/// How long an experiment runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Seconds; holds what does not depend on how fast the machine is.
+    /// Seconds; checks what does not depend on the machine's speed.
     Short,
-    /// As long as the promise says.
+    /// As long as the promise requires.
     Long,
 }
 
@@ -32,19 +32,19 @@ impl Report {
         self.figures.insert(name.to_owned(), value.into());
     }
 
-    /// A float with as many decimals as anybody reads.
+    /// Rounded to two decimals.
     pub fn decimal(&mut self, name: &str, value: f64) {
         self.figure(name, (value * 100.0).round() / 100.0);
     }
 
-    /// Something that must hold on every machine.
+    /// Must hold on every machine.
     pub fn promise(&mut self, kept: bool, otherwise: impl Into<String>) {
         if !kept {
             self.broken.push(otherwise.into());
         }
     }
 
-    /// Something of time or memory, which a busy machine and a debug build cannot be held to.
+    /// About time or memory, which is not checked on a busy machine or in a debug build.
     pub fn measured_promise(&mut self, form: Form, kept: bool, otherwise: impl Into<String>) {
         if form == Form::Long {
             self.promise(kept, otherwise);

@@ -1,4 +1,4 @@
-//! Spoilt requests to the real router, in this process: a first line with method and path, then the body.
+//! Damaged requests to the real router, in this process: method and path, then the body.
 
 use std::{path::Path, sync::Arc};
 
@@ -59,7 +59,7 @@ impl Requests {
         let mut part = || parts.next().unwrap_or_default();
         let request =
             Request::builder().method(part()).uri(part()).header("content-type", "application/json");
-        // What is no HTTP never reaches the router.
+        // Invalid HTTP never reaches the router.
         let Ok(request) = request.body(Body::from(part().to_vec())) else { return };
         let answer = self.runtime.block_on(self.router.clone().call(request));
         let status = answer.unwrap_or_else(|never| match never {}).status();

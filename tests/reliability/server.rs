@@ -1,4 +1,4 @@
-//! The built `atelier serve` as a process of its own: started, looked at, killed.
+//! The built `atelier serve` as a process: started, measured, killed.
 
 use std::{
     fs::{self, File},
@@ -12,18 +12,18 @@ use std::{
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// How it is to be started.
+/// How to start it.
 pub struct Setup {
     database: String,
     models: PathBuf,
     address: String,
     variables: Vec<(String, String)>,
-    /// Holds the log, and whatever else the experiment puts there.
+    /// Has the log and the experiment's files.
     pub folder: TempDir,
 }
 
 impl Setup {
-    /// With the demo release, on an address that stays the same over restarts.
+    /// With the demo release, on an address that stays the same after a restart.
     pub fn new(database: impl Into<String>) -> Result<Self> {
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         Ok(Self {
@@ -35,7 +35,7 @@ impl Setup {
         })
     }
 
-    /// With a database in a file of its own.
+    /// With a new `SQLite` database.
     pub fn sqlite() -> Result<Self> {
         let mut setup = Self::new(String::new())?;
         setup.database = format!("sqlite:{}", setup.folder.path().join("atelier.db").display());
@@ -47,7 +47,7 @@ impl Setup {
         self
     }
 
-    /// A setting, as `ATELIER__SECTION__KEY`.
+    /// Sets `ATELIER__SECTION__KEY`.
     pub fn set(mut self, key: &str, value: &str) -> Self {
         self.variables.push((format!("ATELIER__{key}"), value.to_string()));
         self
@@ -74,8 +74,8 @@ impl Setup {
         self.folder.path().join("log")
     }
 
-    /// What it said so far, over all starts.
-    pub fn said(&self) -> String {
+    /// The log of all starts so far.
+    pub fn read_log(&self) -> String {
         fs::read_to_string(self.log()).unwrap_or_default()
     }
 
@@ -86,10 +86,10 @@ impl Setup {
         let stdout = child.stdout.take().context("piped just above")?;
         let server = Server { child };
         let mut first = String::new();
-        // Nothing comes if it ends before it is ready.
+        // The line is empty if it ends before it is ready.
         BufReader::new(stdout).read_line(&mut first)?;
         if first.is_empty() {
-            bail!("atelier did not start: {}", self.said());
+            bail!("atelier did not start: {}", self.read_log());
         }
         Ok(server)
     }
@@ -105,7 +105,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// As the kernel does when memory runs out: without a word.
+    /// SIGKILL, as the kernel does when memory runs out.
     pub fn kill(mut self) -> Result<()> {
         self.child.kill()?;
         self.child.wait()?;
@@ -119,7 +119,7 @@ impl Server {
         Ok(())
     }
 
-    /// How it ended, if it did in time.
+    /// Its exit status, if it ended in time.
     pub fn wait(&mut self, most: Duration) -> Result<Option<ExitStatus>> {
         let began = Instant::now();
         loop {
@@ -131,7 +131,7 @@ impl Server {
         }
     }
 
-    /// Megabytes that it holds in memory.
+    /// Resident memory in megabytes.
     pub fn resident(&self) -> Result<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
@@ -139,13 +139,13 @@ impl Server {
         Ok(kilobytes / 1024.0)
     }
 
-    /// How many files and sockets it has open, and how many threads.
+    /// The number of open files and sockets, and of threads.
     pub fn descriptors_and_threads(&self) -> Result<(usize, usize)> {
-        let count = |what: &str| Ok::<_, anyhow::Error>(fs::read_dir(self.of(what))?.count());
+        let count = |what: &str| Ok::<_, anyhow::Error>(fs::read_dir(self.proc(what))?.count());
         Ok((count("fd")?, count("task")?))
     }
 
-    fn of(&self, what: &str) -> PathBuf {
+    fn proc(&self, what: &str) -> PathBuf {
         PathBuf::from(format!("/proc/{}/{what}", self.child.id()))
     }
 }

@@ -1,23 +1,30 @@
-//! An ONNX file spoilt where it hurts: most of its bytes are weights, and what stands between them decides what
+//! Damages an ONNX file where it matters: most of its bytes are weights, and the structure between them decides what
 //! happens.
+
+#[path = "../../src/models/engine/graph/wire.rs"]
+#[expect(dead_code, unused_imports, reason = "the engine needs more of it, and tests it")]
+mod wire;
 
 use std::ops::Range;
 
+use self::wire::{Field, fields, put_bytes};
 use crate::chance::Chance;
 
-/// A whole file, and where its structure lies: all but the weights.
+/// A sound file, and the places of its structure: everything but the weights.
 pub struct Whole {
     bytes: Vec<u8>,
     structure: Vec<Range<usize>>,
     weights: Vec<Range<usize>>,
-    /// The graph with its tag and length, and each of its fields.
+    /// The graph field with its tag and length, and each field of the graph.
     graph: Range<usize>,
     parts: Vec<Range<usize>>,
 }
 
-/// Raw data of so many bytes is weights; shorter ones are shapes and axes.
+/// The field of a model that holds its graph.
+const GRAPH: u64 = 7;
+/// Raw data of at least this many bytes is weights; shorter data is shapes and axes.
 const WEIGHTS: usize = 65;
-/// Words that mean something in a graph, each written over another one's place.
+/// Words with a meaning in a graph, written over others.
 const WORDS: [&[u8]; 14] = [
     b"Loop",
     b"If",
@@ -34,22 +41,21 @@ const WORDS: [&[u8]; 14] = [
     b"ai.onnx",
     b"batch",
 ];
-/// Numbers that arithmetic does not expect, in float32.
+/// Extreme numbers in float32.
 const NUMBERS: [u32; 6] = [0x7f80_0000, 0xff80_0000, 0x7f7f_ffff, 0x7fc0_0000, 0x0000_0001, 0xffff_ffff];
 
 impl Whole {
     pub fn new(bytes: Vec<u8>) -> Self {
-        const GRAPH: u64 = 7;
         const INITIALIZER: u64 = 5;
         const RAW_DATA: u64 = 9;
-        let of = |within: &Range<usize>, wanted: u64| -> Vec<Field> {
-            let found = fields(&bytes, within.clone()).into_iter();
-            found.filter(|field| field.number == wanted).collect()
+        let place = |part: &[u8]| {
+            let start = part.as_ptr().addr() - bytes.as_ptr().addr();
+            start..start + part.len()
         };
-        let graph = of(&(0..bytes.len()), GRAPH).remove(0);
+        let graph = find(&bytes, GRAPH).remove(0);
         let mut weights = Vec::new();
-        for tensor in of(&graph.payload, INITIALIZER) {
-            let raw = of(&tensor.payload, RAW_DATA).into_iter().map(|field| field.payload);
+        for tensor in find(content(&graph), INITIALIZER) {
+            let raw = find(content(&tensor), RAW_DATA).into_iter().map(|field| place(content(&field)));
             weights.extend(raw.filter(|raw| raw.len() >= WEIGHTS));
         }
         let mut structure = Vec::new();
@@ -59,14 +65,16 @@ impl Whole {
             from = raw.end;
         }
         structure.push(from..bytes.len());
-        let parts = fields(&bytes, graph.payload).into_iter().map(|field| field.whole).collect();
-        Self { bytes, structure, weights, graph: graph.whole, parts }
+        let parts = fields(content(&graph)).expect("the file is sound; this is a bug");
+        let parts = parts.into_iter().map(|field| place(field.whole)).collect();
+        let graph = place(graph.whole);
+        Self { bytes, structure, weights, graph, parts }
     }
 
-    /// Spoilt in one to four places.
+    /// Damages a copy in one to four places.
     pub fn spoilt(&self, chance: &mut Chance) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
-        // What moves bytes comes last, and once: places are the whole file's.
+        // Moving bytes comes last, and once: the places are those of the sound file.
         for _ in 0..=chance.below(3) {
             match chance.below(8) {
                 0..5 => self.write_over(&mut bytes, chance),
@@ -78,7 +86,7 @@ impl Whole {
         bytes
     }
 
-    /// Other bytes in the place of some of the structure's: lengths still say where what ends.
+    /// Overwrites bytes of the structure; lengths stay right.
     fn write_over(&self, bytes: &mut [u8], chance: &mut Chance) {
         let place = within(&self.structure, chance);
         let end = |length: usize| (place + length).min(bytes.len());
@@ -108,7 +116,7 @@ impl Whole {
         }
     }
 
-    /// A node, a weight, an input or an output of the graph left out, there twice, or in another's place.
+    /// Removes, repeats or swaps a node, a weight, an input or an output of the graph.
     fn with_parts_moved(&self, bytes: &[u8], chance: &mut Chance) -> Vec<u8> {
         let mut parts = self.parts.clone();
         let (one, other) = (chance.below(parts.len()), chance.below(parts.len()));
@@ -118,12 +126,24 @@ impl Whole {
             _ => parts.swap(one, other),
         }
         let graph: Vec<u8> = parts.into_iter().flat_map(|part| &bytes[part]).copied().collect();
-        // The graph's own tag, of one byte, stays; its length is written anew.
-        [&bytes[..=self.graph.start], &varint(graph.len()), &graph, &bytes[self.graph.end..]].concat()
+        let mut field = Vec::new();
+        put_bytes(&mut field, GRAPH, &graph);
+        // The file's own tag, of one byte, stays: it may be spoilt already.
+        [&bytes[..=self.graph.start], &field[1..], &bytes[self.graph.end..]].concat()
     }
 }
 
-/// A place in one of the ranges, any byte of them alike.
+fn find(message: &[u8], number: u64) -> Vec<Field<'_>> {
+    let mut fields = fields(message).expect("the file is sound; this is a bug");
+    fields.retain(|field| field.number == number);
+    fields
+}
+
+fn content<'a>(field: &Field<'a>) -> &'a [u8] {
+    field.bytes().expect("a message or text; this is a bug")
+}
+
+/// A random place in one of the ranges; every byte is equally likely.
 fn within(ranges: &[Range<usize>], chance: &mut Chance) -> usize {
     let mut place = chance.below(ranges.iter().map(ExactSizeIterator::len).sum());
     for range in ranges {
@@ -133,58 +153,4 @@ fn within(ranges: &[Range<usize>], chance: &mut Chance) -> usize {
         place -= range.len();
     }
     unreachable!("it is below the sum of their lengths; this is a bug")
-}
-
-/// A field of a protobuf message: where it lies, and where what it holds lies.
-struct Field {
-    number: u64,
-    whole: Range<usize>,
-    payload: Range<usize>,
-}
-
-/// Of a message that is sound: the files that are spoilt are.
-fn fields(bytes: &[u8], message: Range<usize>) -> Vec<Field> {
-    let mut found = Vec::new();
-    let mut at = message.start;
-    while at < message.end {
-        let start = at;
-        let key = number(bytes, &mut at);
-        let length = match key & 7 {
-            0 => {
-                number(bytes, &mut at);
-                0
-            }
-            1 => 8,
-            2 => usize::try_from(number(bytes, &mut at)).expect("a length; this is a bug"),
-            5 => 4,
-            other => unreachable!("a sound file has no wire type {other}; this is a bug"),
-        };
-        let payload = at..at + length;
-        at += length;
-        found.push(Field { number: key >> 3, whole: start..at, payload });
-    }
-    found
-}
-
-fn number(bytes: &[u8], at: &mut usize) -> u64 {
-    let mut number = 0;
-    for shift in (0..u64::BITS).step_by(7) {
-        let byte = bytes[*at];
-        *at += 1;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            break;
-        }
-    }
-    number
-}
-
-fn varint(mut number: usize) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(u8::try_from(number & 0x7f).expect("seven bits; this is a bug") | 0x80);
-        number >>= 7;
-    }
-    bytes.push(u8::try_from(number).expect("seven bits; this is a bug"));
-    bytes
 }

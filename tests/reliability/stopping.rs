@@ -1,5 +1,5 @@
-//! The service is told to stop under load, while some callers send their requests slowly: whatever was accepted is
-//! answered, and the slow ones do not hold it up.
+//! The service gets SIGTERM under load, while some callers send their requests slowly: accepted requests are answered,
+//! and the slow callers do not delay the stop.
 
 use std::{
     io::{Read, Write},
@@ -19,7 +19,7 @@ use crate::{
     server::{Setup, models},
 };
 
-/// What the service may take to stop while slow callers hold on.
+/// How long a stop may take while slow callers hold on.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 pub fn run(form: Form) -> Ran {
@@ -45,10 +45,10 @@ pub fn run(form: Form) -> Ran {
         took.push(began.elapsed());
         report.promise(
             ended.is_some_and(|status| status.success()),
-            format!("it ended with {ended:?} after {:?}: {}", began.elapsed(), setup.said()),
+            format!("it ended with {ended:?} after {:?}: {}", began.elapsed(), setup.read_log()),
         );
-        for came in runtime.block_on(load.stop()) {
-            match came.outcome {
+        for answer in runtime.block_on(load.stop()) {
+            match answer.outcome {
                 Outcome::Whole { .. } => answered += 1,
                 Outcome::Unsent => turned_away += 1,
                 other => lost.push(other.to_string()),
@@ -67,7 +67,7 @@ pub fn run(form: Form) -> Ran {
     Ok(report)
 }
 
-/// One that never ends its request's head, one that never ends its body, one that never asks for anything more.
+/// One that never ends its request's head, one that never ends its body, and an idle one.
 fn slow_callers(address: &str) -> Result<Vec<TcpStream>> {
     let half_a_head = "POST /complete HTTP/1.1\r\nHost: x\r\n";
     let half_a_body = "POST /complete HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n\

@@ -1,4 +1,4 @@
-//! A release is swapped again and again under load, and every third time for one that is broken.
+//! Releases are swapped under load, every third time for a broken one.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -14,7 +14,7 @@ use crate::{
     server::{Server, Setup, models},
 };
 
-/// Swaps before memory is held against what it was: caches, and copies of models, come in the first ones.
+/// Swaps before memory is compared: the first ones fill caches and load copies of models.
 const WARM_UP: usize = 10;
 
 pub fn run(form: Form) -> Ran {
@@ -52,8 +52,8 @@ pub fn run(form: Form) -> Ran {
         let after = settled(&server)?;
         let answered = load.stop().await;
         let failed: Vec<_> =
-            answered.iter().filter(|came| !matches!(came.outcome, Outcome::Whole { .. })).collect();
-        let mut times: Vec<Duration> = answered.iter().map(|came| came.took).collect();
+            answered.iter().filter(|answer| !matches!(answer.outcome, Outcome::Whole { .. })).collect();
+        let mut times: Vec<Duration> = answered.iter().map(|answer| answer.took).collect();
         report.figure("swaps", swaps);
         report.figure("of_them_broken", broken);
         report.figure("requests", answered.len());
@@ -63,7 +63,7 @@ pub fn run(form: Form) -> Ran {
         report.decimal("mb_most", most);
         report.decimal("mb_after", after);
         report.decimal("grown_by_percent", (after / before - 1.0) * 100.0);
-        report.promise(!answered.is_empty(), "nothing was asked meanwhile");
+        report.promise(!answered.is_empty(), "no request was sent meanwhile");
         if let Some(first) = failed.first() {
             report.promise(false, format!("{} requests failed, the first: {}", failed.len(), first.outcome));
         }
@@ -82,7 +82,7 @@ async fn activate(service: &Service, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// What it holds once the release before is gone, under the load that goes on: the middle of some looks.
+/// Memory after the release before is freed, under continued load: the median of several samples.
 fn settled(server: &Server) -> Result<f64> {
     thread::sleep(Duration::from_millis(500));
     let mut looks = Vec::new();

@@ -1,4 +1,4 @@
-"""What schemathesis cannot know of Atelier: how JSON Lines are written."""
+"""Teaches schemathesis how to write JSON Lines."""
 
 import json
 
@@ -17,14 +17,14 @@ LINES = {
 
 @schemathesis.serializer("application/x-ndjson")
 def json_lines(context, value):
-    """A text is the stream as it is; anything else is a stream of one line."""
+    """A string is the whole stream; anything else is a stream of one line."""
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text.encode("utf-8", "surrogatepass")
 
 
 @schemathesis.hook
 def before_generate_body(context, strategy):
-    """The document calls a stream a text, which by chance is never one of objects. So some are made of them."""
+    """The document describes a stream as a string, and a random string has no objects. So make some of objects."""
     fields = LINES.get(context.operation.path)
     if fields is None:
         return strategy

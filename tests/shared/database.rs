@@ -33,7 +33,7 @@ pub enum Server {
     Postgres(String),
 }
 
-/// An empty, migrated database that is one test's own.
+/// An empty, migrated database for one test.
 #[derive(Debug, Clone)]
 pub struct TestDatabase {
     pub kind: Kind,
@@ -52,13 +52,13 @@ impl TestDatabase {
         Store::open(&self.url).await.expect("a fresh database opens")
     }
 
-    /// A connection past the store, to look at what is really there.
+    /// A connection past the store, to see what is really stored.
     pub async fn raw(&self) -> sqlx::AnyConnection {
         sqlx::any::install_default_drivers();
         sqlx::AnyConnection::connect(&self.url).await.expect("a fresh database can be connected to")
     }
 
-    /// The folder of the database's file. Postgres keeps its own.
+    /// The folder of the database's file; Postgres has its own.
     pub fn folder(&self) -> Option<&Path> {
         match &self.home {
             Home::Folder(folder) => Some(folder.path()),
@@ -69,7 +69,7 @@ impl TestDatabase {
     pub async fn remove(self) -> Result<(), Box<dyn Error + Send + Sync>> {
         if let Home::Postgres { server, name } = self.home {
             let mut connection = PgConnection::connect(&server).await?;
-            // By force: a test that failed may have left connections.
+            // By force: a failed test may have left connections.
             sqlx::raw_sql(AssertSqlSafe(format!("drop database {name} with (force)")))
                 .execute(&mut connection)
                 .await?;
@@ -80,7 +80,7 @@ impl TestDatabase {
 }
 
 impl Kind {
-    /// What to run tests on, or why there is nothing.
+    /// The server to run tests on, or why there is none.
     pub fn server(self) -> Result<Server, String> {
         match self {
             Kind::Sqlite => Ok(Server::Sqlite),
@@ -123,15 +123,15 @@ impl Server {
     }
 }
 
-/// The name of a database with these migrations applied, made once a server: copying it takes a fraction
-/// of the time that migrating takes. Its name is a digest, so a changed migration makes a new one.
+/// Returns the name of a database with these migrations applied, made once for each server: copying it takes a
+/// fraction of the time of migrating. The name is a digest, so a changed migration makes a new one.
 async fn template(server: &str) -> Result<&'static str, Box<dyn Error + Send + Sync>> {
     static TEMPLATE: OnceCell<String> = OnceCell::const_new();
     let name = TEMPLATE
         .get_or_try_init(async || {
             let name = format!("atelier_test_template_{}", digest_of_migrations()?);
             let mut connection = PgConnection::connect(server).await?;
-            // Other processes of this suite want it too; the lock goes with the connection.
+            // Other test processes want it, too; the lock ends with the connection.
             sqlx::raw_sql("select pg_advisory_lock(4207)").execute(&mut connection).await?;
             let there: bool =
                 sqlx::query_scalar("select exists (select 1 from pg_database where datname = $1)")
@@ -164,7 +164,7 @@ fn digest_of_migrations() -> std::io::Result<String> {
     Ok(format!("{:016x}", u64::from_be_bytes(*digest.first_chunk().expect("32 bytes begin with 8"))))
 }
 
-/// The server's URL with another database in it.
+/// The server's URL with another database.
 fn with_database(server: &str, name: &str) -> String {
     let (scheme, rest) = server.split_once("://").unwrap_or(("postgres", server));
     let end = rest.find(['/', '?']).unwrap_or(rest.len());

@@ -1,9 +1,10 @@
 //! Load on a running service: a release's own outfits, each with one article blanked, sent by many callers.
 //!
-//! A caller sends its next request when it has the answer to the last. What came of each request is kept as an
-//! [`Answered`]; what that means for a promise is for whoever asked.
+//! A caller sends its next request when it has the answer to the last, or at a fixed pace. The outcome of each request
+//! is kept as an [`Answered`]; experiments and the benchmark judge it.
 
 use std::{
+    collections::HashSet,
     fmt,
     path::Path,
     sync::{
@@ -13,31 +14,41 @@ use std::{
     time::{Duration, Instant},
 };
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use atelier::{
-    domain::{Customer, Outfit},
+    domain::{Customer, CustomerId, Outfit},
     files::{self, Table},
 };
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-/// A request for each place of each outfit, blanked; outfits vary fastest, methods with them.
+/// A request for each slot of each outfit, blanked, by one of the methods in turn. Outfits vary fastest.
 pub fn bodies(release: &Path, methods: &[&str], k: usize) -> Result<Vec<Value>> {
+    let mut bodies = bodies_without_method(release, k)?;
+    for (body, method) in bodies.iter_mut().zip(methods.iter().cycle()) {
+        body["method"] = json!(method);
+    }
+    Ok(bodies)
+}
+
+pub fn bodies_without_method(release: &Path, k: usize) -> Result<Vec<Value>> {
     let customers = rows::<Customer>(release)?;
+    let customers: HashSet<&CustomerId> = customers.iter().map(|customer| &customer.id).collect();
     let outfits = rows::<Outfit>(release)?;
     let longest = outfits.iter().map(|outfit| outfit.articles().len()).max().unwrap_or(0);
     let mut bodies = Vec::new();
     for blank in 0..longest {
         for outfit in outfits.iter().filter(|outfit| blank < outfit.articles().len()) {
-            let known = customers.iter().any(|customer| customer.id == outfit.customer);
-            ensure!(known, "the customer {} of an outfit is not there", outfit.customer);
+            let listed = customers.contains(&outfit.customer);
+            ensure!(
+                listed,
+                "an outfit names the customer {}, whom the release does not list",
+                outfit.customer
+            );
             let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
             slots[blank] = Value::Null;
-            let method = methods[bodies.len() % methods.len()];
-            bodies.push(json!({
-                "customer": outfit.customer.as_str(), "outfit": slots, "method": method, "k": k,
-            }));
+            bodies.push(json!({"customer": outfit.customer.as_str(), "outfit": slots, "k": k}));
         }
     }
     ensure!(!bodies.is_empty(), "{} has no outfits", release.display());
@@ -51,17 +62,19 @@ fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 
-/// A service, from outside.
+/// A running service.
 #[derive(Debug, Clone)]
 pub struct Service {
     pub url: String,
     pub http: Client,
+    /// Where [`Load`] sends its requests: `/complete`, or `/compare` for several methods side by side.
+    pub path: &'static str,
 }
 
-/// What came of one request.
+/// The outcome of one request.
 #[derive(Debug, Clone)]
 pub struct Answered {
-    /// When its answer was there.
+    /// When the answer was complete.
     pub at: Instant,
     pub took: Duration,
     pub outcome: Outcome,
@@ -69,20 +82,20 @@ pub struct Answered {
 
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// As many suggestions as were asked for, and whether the profile behind them was a stale one.
+    /// All suggestions that were requested; `stale` if the profile behind them was.
     Whole { stale: bool },
-    /// Any status but 200, with the seconds of its Retry-After.
+    /// Any status but 200, with the seconds of the Retry-After header.
     Refused { status: u16, retry_after: Option<u64> },
-    /// No connection could be had: the request was never sent.
+    /// No connection: the request was never sent.
     Unsent,
-    /// No answer, or one that is not whole.
+    /// No answer, or an incomplete one.
     Broken(String),
 }
 
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Whole { .. } => f.write_str("a whole answer"),
+            Self::Whole { .. } => f.write_str("a complete answer"),
             Self::Refused { status, .. } => write!(f, "status {status}"),
             Self::Unsent => f.write_str("no connection"),
             Self::Broken(reason) => f.write_str(reason),
@@ -90,7 +103,13 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// What the service's process has used.
+impl Answered {
+    pub fn is_whole(&self) -> bool {
+        matches!(self.outcome, Outcome::Whole { .. })
+    }
+}
+
+/// What a process has used.
 #[derive(Debug, Clone, Copy)]
 pub struct Process {
     pub cpu_seconds: f64,
@@ -99,13 +118,13 @@ pub struct Process {
 
 impl Service {
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), http: Client::new() }
+        Self { url: url.into(), http: Client::new(), path: "/complete" }
     }
 
-    pub async fn complete(&self, body: &Value) -> Answered {
+    pub async fn send(&self, body: &Value) -> Answered {
         let sent = Instant::now();
-        let outcome = match self.http.post(format!("{}/complete", self.url)).json(body).send().await {
-            Ok(answer) => outcome(body, answer).await,
+        let outcome = match self.http.post(format!("{}{}", self.url, self.path)).json(body).send().await {
+            Ok(answer) => judge(body, answer).await,
             Err(error) if error.is_connect() => Outcome::Unsent,
             Err(error) => Outcome::Broken(format!("{error:?}")),
         };
@@ -124,7 +143,7 @@ impl Service {
         })
     }
 
-    /// The status and the answer of activating a release.
+    /// Activates a release; returns status and answer.
     pub async fn activate(&self, release: &str) -> Result<(u16, Value)> {
         let path = format!("{}/releases/{release}/activate", self.url);
         let answer = self.http.post(path).json(&json!({})).send().await?;
@@ -132,7 +151,7 @@ impl Service {
     }
 }
 
-async fn outcome(body: &Value, answer: reqwest::Response) -> Outcome {
+async fn judge(body: &Value, answer: reqwest::Response) -> Outcome {
     let status = answer.status().as_u16();
     let retry_after = answer.headers().get("retry-after").and_then(|value| value.to_str().ok()?.parse().ok());
     let text = match answer.text().await {
@@ -142,27 +161,31 @@ async fn outcome(body: &Value, answer: reqwest::Response) -> Outcome {
     if status != 200 {
         return Outcome::Refused { status, retry_after };
     }
-    match whole(body, &text) {
+    match check_suggestions(body, &text) {
         Ok(stale) => Outcome::Whole { stale },
         Err(error) => Outcome::Broken(format!("{error:#}: {text}")),
     }
 }
 
-/// Whether it has as many suggestions as there can be, and says that the profile is stale.
-fn whole(body: &Value, text: &str) -> Result<bool> {
+/// Each list must have as many suggestions as there can be. Returns whether the profile was stale.
+fn check_suggestions(body: &Value, text: &str) -> Result<bool> {
     let answer: Value = serde_json::from_str(text)?;
-    let blank = &answer["blanks"][0];
-    let found = blank["suggestions"].as_array().map_or(0, Vec::len);
-    let admissible = blank["admissible"].as_u64().context("how many are admissible")?;
-    let k = body["k"].as_u64().unwrap_or(5).min(admissible);
-    if found as u64 != k {
-        bail!("{found} suggestions instead of {k}");
+    let lists = answer["blanks"].as_array().or_else(|| answer["columns"].as_array());
+    let lists = lists.filter(|lists| !lists.is_empty()).context("the answer has no suggestions")?;
+    for list in lists {
+        let found = list["suggestions"].as_array().map_or(0, Vec::len);
+        let admissible =
+            list["admissible"].as_u64().context("the answer has no count of admissible articles")?;
+        let expected = body["k"].as_u64().unwrap_or(5).min(admissible);
+        ensure!(found as u64 == expected, "{found} suggestions, expected {expected}");
     }
-    let warnings = answer["warnings"].as_array().context("warnings")?;
-    Ok(warnings.iter().any(|warning| warning["code"] == "profile-stale"))
+    // `/compare` has them in each column.
+    let warnings = answer["warnings"].as_array().or_else(|| lists[0]["warnings"].as_array());
+    let mut warnings = warnings.context("the answer has no list of warnings")?.iter();
+    Ok(warnings.any(|warning| warning["code"] == "profile-stale"))
 }
 
-/// Callers at work.
+/// Running callers.
 pub struct Load {
     answered: Arc<Mutex<Vec<Answered>>>,
     done: Arc<AtomicBool>,
@@ -170,8 +193,20 @@ pub struct Load {
 }
 
 impl Load {
-    /// At most so many requests, until it is stopped.
-    pub fn start(service: &Service, bodies: &Arc<Vec<Value>>, callers: usize, most: usize) -> Self {
+    /// Sends at most this number of requests, until it is stopped.
+    pub fn start(service: &Service, bodies: &Arc<Vec<Value>>, callers: usize, limit: usize) -> Self {
+        Self::start_at(service, bodies, callers, limit, None)
+    }
+
+    /// With `per_second`, sends requests when they are due, and counts their time from then.
+    pub fn start_at(
+        service: &Service,
+        bodies: &Arc<Vec<Value>>,
+        callers: usize,
+        limit: usize,
+        per_second: Option<f64>,
+    ) -> Self {
+        let began = Instant::now();
         let (next, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let answered = Arc::new(Mutex::new(Vec::new()));
         let mut running = JoinSet::new();
@@ -181,12 +216,22 @@ impl Load {
             running.spawn(async move {
                 while !done.load(Ordering::Relaxed) {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= most {
+                    if number >= limit {
                         return;
                     }
-                    let came = service.complete(&bodies[number % bodies.len()]).await;
-                    let unsent = came.outcome == Outcome::Unsent;
-                    answered.lock().unwrap_or_else(PoisonError::into_inner).push(came);
+                    let mut due = None;
+                    if let Some(per_second) = per_second {
+                        // A caller that is late because it waited for its last answer kept a customer waiting.
+                        let at = began + Duration::from_secs_f64(count(number) / per_second);
+                        tokio::time::sleep_until(at.into()).await;
+                        due = Some(at);
+                    }
+                    let mut answer = service.send(&bodies[number % bodies.len()]).await;
+                    if let Some(due) = due {
+                        answer.took = answer.at - due;
+                    }
+                    let unsent = answer.outcome == Outcome::Unsent;
+                    answered.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
                     if unsent {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
@@ -196,20 +241,19 @@ impl Load {
         Self { answered, done, callers: running }
     }
 
-    /// So many callers for so long.
     pub async fn run_for(
         service: &Service,
         bodies: &Arc<Vec<Value>>,
         callers: usize,
-        long: Duration,
+        duration: Duration,
     ) -> Vec<Answered> {
         let load = Self::start(service, bodies, callers, usize::MAX);
-        tokio::time::sleep(long).await;
+        tokio::time::sleep(duration).await;
         load.stop().await
     }
 
-    /// What came since this was last asked.
-    pub fn taken(&self) -> Vec<Answered> {
+    /// Takes the outcomes since the last call.
+    pub fn take(&self) -> Vec<Answered> {
         std::mem::take(&mut self.answered.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -218,7 +262,7 @@ impl Load {
         while let Some(caller) = self.callers.join_next().await {
             caller.expect("a caller does not panic; this is a bug");
         }
-        self.taken()
+        self.take()
     }
 
     /// Waits for the answers that are on their way.
@@ -228,9 +272,13 @@ impl Load {
     }
 }
 
-/// The time that so many in a hundred take at most, in milliseconds.
+/// The time within which `percent` of 100 requests were answered, in milliseconds.
 pub fn percentile(times: &mut [Duration], percent: usize) -> Option<f64> {
     times.sort_unstable();
     let place = (times.len() * percent / 100).min(times.len().checked_sub(1)?);
     Some(times[place].as_secs_f64() * 1e3)
+}
+
+pub fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }

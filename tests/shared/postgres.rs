@@ -1,11 +1,10 @@
-//! A private Postgres server that all tests share, for as long as they run.
+//! A private Postgres server that all tests share while they run.
 //!
-//! It must end with the tests, however they end. So it is not the test process that owns it but a
-//! watchdog: this very binary, started again in a process group of its own. Every test process holds a
-//! shared lock on `users.lock`, which the kernel releases when the process ends, killed or not; the
-//! watchdog waits until it can lock the file alone, then stops the server and removes its folder. Test
-//! processes that overlap share one server, so nextest, which starts a process a test, does not pay for a
-//! start each time.
+//! It must end with the tests, however they end. So its owner is not the test process but a watchdog: this same binary,
+//! started again in its own process group. Every test process holds a shared lock on `users.lock`, which the kernel
+//! releases when the process ends, killed or not; the watchdog waits until it can lock the file alone, then stops the
+//! server and removes its folder. Overlapping test processes share one server, so nextest, which starts a process for
+//! each test, does not start a server each time.
 //!
 //! `private_server.rs` is the server itself.
 
@@ -27,7 +26,7 @@ use super::private_server::{PrivateServer, binaries};
 const WATCHDOG: &str = "ATELIER_TESTS_POSTGRES_WATCHDOG";
 /// How long the server outlives the last test process: longer than nextest's pause between two.
 const GRACE: Duration = Duration::from_secs(1);
-/// Nothing in it outlives the tests, so nothing waits for a disk.
+/// Its data does not outlive the tests, so nothing waits for a disk.
 const FAST: &str = "-c synchronous_commit=off";
 
 /// The URL of a database in which others can be created, or why there is none.
@@ -40,9 +39,9 @@ pub fn url() -> Result<String, String> {
     .clone()
 }
 
-/// The private server's URL; it is started unless another test process did so.
+/// The private server's URL. Starts the server unless another test process did.
 fn private() -> io::Result<String> {
-    // Held until this process ends; the watchdog waits for that.
+    // Held until this process ends, which the watchdog waits for.
     static IN_USE: OnceLock<File> = OnceLock::new();
     let shared = Shared::open()?;
     let in_use = File::create(shared.0.join("users.lock"))?;
@@ -54,7 +53,7 @@ fn private() -> io::Result<String> {
     if let Some(url) = shared.running() {
         return Ok(url);
     }
-    // Looked for here, so that the reason is ours to tell.
+    // Checked here, so that the reason can be reported.
     binaries()?;
     let mut watchdog = Command::new(env::current_exe()?)
         .env(WATCHDOG, "1")
@@ -76,7 +75,7 @@ pub fn is_watchdog() -> bool {
     env::var_os(WATCHDOG).is_some()
 }
 
-/// The watchdog's life.
+/// The main function of the watchdog.
 pub fn watch() -> ExitCode {
     let started = Shared::open().and_then(|shared| Ok((PrivateServer::start(FAST)?, shared)));
     let (server, shared) = match started {
@@ -87,17 +86,17 @@ pub fn watch() -> ExitCode {
         }
     };
     let watched = shared.announce(&server.url).and_then(|()| {
-        // Nobody may be left to read it.
+        // The reader may be gone.
         let _ = writeln!(io::stdout(), "ready {}", server.url);
         shared.wait_until_unused()
     });
     shared.withdraw();
-    // Its folder goes with it.
+    // This removes its folder, too.
     let _ = server.stop();
     if watched.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The folder through which test processes and the watchdog know of each other.
+/// The folder that test processes and the watchdog share.
 struct Shared(PathBuf);
 
 impl Shared {
@@ -117,14 +116,14 @@ impl Shared {
         let _ = fs::remove_file(self.0.join("server"));
     }
 
-    /// The server that was announced, if it is still there: its watchdog may have been killed.
+    /// The announced server, if it still runs: its watchdog may have been killed.
     fn running(&self) -> Option<String> {
         let url = fs::read_to_string(self.0.join("server")).ok()?;
         let address = url.split_once('@')?.1.split('/').next()?;
         TcpStream::connect(address).is_ok().then_some(url)
     }
 
-    /// Returns with the lock held until this process ends: whoever comes now waits, and starts afresh.
+    /// Returns with the lock held until this process ends: new test processes wait, and start a new server.
     fn wait_until_unused(&self) -> io::Result<()> {
         let users = File::create(self.0.join("users.lock"))?;
         loop {

@@ -1,7 +1,7 @@
-//! A Postgres server of this process's own, from the machine's binaries.
+//! A Postgres server of this process, from the installed binaries.
 //!
-//! It listens on a unix socket in its own folder and on a free port of 127.0.0.1. It never syncs to disk: its
-//! data need not outlive the machine. Whoever starts it stops it.
+//! It listens on a unix socket in its own folder and on a free port of 127.0.0.1. It never syncs to disk, because its
+//! data need not outlive the machine. The process that starts it stops it.
 
 use std::{
     env,
@@ -27,7 +27,7 @@ pub struct PrivateServer {
     options: String,
 }
 
-/// Whom to run Postgres as: it refuses to run as root.
+/// The user to run Postgres as: it refuses to run as root.
 #[derive(Clone, Copy)]
 struct Owner {
     user: u32,
@@ -39,7 +39,7 @@ impl PrivateServer {
     pub fn start(settings: &str) -> io::Result<Self> {
         let binaries = binaries()?;
         // Not in the target folder: a socket's path has at most 107 characters, and the target folder
-        // may be closed to the user whom Postgres runs as.
+        // may be closed to that user.
         let folder = tempfile::Builder::new().prefix("atelier-postgres-").tempdir()?;
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700))?;
         let owner = owner(folder.path())?;
@@ -59,13 +59,12 @@ impl PrivateServer {
         Ok(server)
     }
 
-    /// With the data that it had when it was stopped.
+    /// Starts it again with its data.
     pub fn resume(&self) -> io::Result<()> {
         self.call("pg_ctl", &["-D", "data", "-l", "log", "-w", "-t", "60", "-o", &self.options, "start"])
     }
 
-    /// With a locale that does not sort by bytes, where this Postgres has ICU: what the migrations say
-    /// about collation is then really tested.
+    /// With a locale that does not sort by bytes, if this Postgres has ICU: that tests the migrations' collations.
     fn initialise(&self) -> io::Result<()> {
         let common = ["-D", "data", "-U", "atelier", "-A", "trust", "-E", "UTF8", "--no-sync", "--locale=C"];
         let icu = ["--locale-provider=icu", "--icu-locale=en-US"];
@@ -73,7 +72,7 @@ impl PrivateServer {
         self.call("initdb", &with_icu).or_else(|_| self.call("initdb", &common))
     }
 
-    /// At once, as if it crashed: nothing in it is worth a checkpoint.
+    /// At once, as in a crash: its data needs no checkpoint.
     pub fn stop(&self) -> io::Result<()> {
         self.call("pg_ctl", &["-D", "data", "-m", "immediate", "-w", "stop"])
     }
@@ -84,7 +83,7 @@ impl PrivateServer {
         if let Some(Owner { user, group }) = self.owner {
             command.uid(user).gid(group);
         }
-        // Files rather than pipes: the server inherits them and would keep a pipe open.
+        // Files instead of pipes: the server inherits them and would keep a pipe open.
         let output = self.folder.path().join(format!("{program}.output"));
         command.stdout(File::create(&output)?).stderr(File::options().append(true).open(&output)?);
         if command.status()?.success() {
@@ -96,7 +95,7 @@ impl PrivateServer {
     }
 }
 
-/// None if we may run Postgres ourselves.
+/// `None` if this user may run Postgres.
 fn owner(ours: &Path) -> io::Result<Option<Owner>> {
     if fs::metadata(ours)?.uid() != 0 {
         return Ok(None);
@@ -111,7 +110,7 @@ fn owner(ours: &Path) -> io::Result<Option<Owner>> {
     owner.map(Some).ok_or_else(|| io::Error::other("it refuses to run as root, and there is no user nobody"))
 }
 
-/// Where `initdb` and its kin are: on the `PATH`, or where Debian puts them, the newest first.
+/// The folder of `initdb`: on the `PATH`, or where Debian puts it, newest first.
 pub fn binaries() -> io::Result<PathBuf> {
     let mut installed: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()

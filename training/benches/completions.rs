@@ -1,5 +1,4 @@
-//! Completions per second that bare ONNX Runtime reaches on an exported file: the graph's own speed,
-//! full logits, V=30,000, outfits of five.
+//! Completions per second of bare ONNX Runtime on an exported file: full logits, V=30,000, outfits of five.
 //!
 //! `taskset -c 0,1 cargo bench -p atelier-training --bench completions -- gsu`
 
@@ -40,7 +39,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best of several rounds of half a second.
+/// The best of five rounds of half a second.
 fn completions(session: &mut Session, config: &ModelConfig, batch: u32) -> anyhow::Result<f64> {
     let mut random = Pcg64::seed_from_u64(1);
     let outfits = batch as usize;

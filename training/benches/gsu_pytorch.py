@@ -1,4 +1,4 @@
-"""The PyTorch twin of `training/benches/step.rs`: [GSU] as a user of PyTorch would write it.
+"""`training/benches/step.rs` in PyTorch: [GSU] as a user of PyTorch would write it.
 
 Forward, backward and AdamW on random outfits of 4 to 8 articles (mean five), V=30,000, 23 features,
 batch 1024; prints outfits per second. Not part of the workspace's build: `pip install torch`, then

@@ -1,16 +1,14 @@
-//! Outfits per second of a training step: forward, backward, `AdamW`, on random outfits of 4 to 8
-//! articles (mean five) at V=30,000, batch 1024. `gsu_pytorch.py` beside it is its PyTorch twin:
+//! Outfits per second of a training step (forward, backward, `AdamW`) on random outfits of 4 to 8 articles (mean five)
+//! at V=30,000, batch 1024. `gsu_pytorch.py` is the same in PyTorch.
 //!
 //! `taskset -c 0,1 cargo bench -p atelier-training --bench step -- gsu`
-//!
-//! A second word names the device: `-- gsu cuda`.
 
 use std::{hint::black_box, time::Instant};
 
 use atelier::domain::{Method, Schema};
 use atelier_training::{
     AdamWConfig,
-    model::{Batch, DeviceKind, Example, Model, ModelConfig, Trainer},
+    model::{Batch, Example, Model, ModelConfig, Trainer},
 };
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -19,24 +17,17 @@ const OUTFITS: u32 = 1024;
 const STEPS: usize = 12;
 
 fn main() {
-    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
-    let method: Method =
-        words.next().map_or(Method::Gsu, |word| word.parse().expect("the first word names a method"));
-    let device: DeviceKind =
-        words.next().map_or(DeviceKind::Cpu, |word| word.parse().expect("the second word names a device"));
+    let word = std::env::args().skip(1).find(|word| !word.starts_with('-'));
+    let method: Method = word.map_or(Method::Gsu, |word| word.parse().expect("the word names a method"));
     let config = ModelConfig::new(method, 30_000, &Schema::default_schema());
-    let trainer = Trainer::new(Model::new(&config, 1), AdamWConfig::default());
-    let mut learner = device
-        .open()
-        .and_then(|device| device.learner(trainer))
-        .unwrap_or_else(|error| panic!("no figures: {error}"));
+    let mut trainer = Trainer::new(Model::new(&config, 1), AdamWConfig::default());
     let mut random = Pcg64::seed_from_u64(1);
     let mut seconds = Vec::new();
     let mut loss = None;
     for _ in 0..STEPS {
         let batch = batch(&config, &mut random);
         let start = Instant::now();
-        loss = Some(black_box(learner.step(&batch, None, 1e-3, 1).expect("the device computes")));
+        loss = Some(black_box(trainer.step(&batch, None, 1e-3, 1)));
         seconds.push(start.elapsed().as_secs_f64());
     }
     let mut seconds = seconds.split_off(2);
@@ -44,8 +35,7 @@ fn main() {
     let threads = rayon::current_num_threads();
     let speed = |seconds: f64| f64::from(OUTFITS) / seconds;
     println!(
-        "{method} on {}, {threads} threads: median {:.0} outfits/s, best {:.0}, last loss {:.4}",
-        learner.device(),
+        "{method}, {threads} threads: median {:.0} outfits/s, best {:.0}, last loss {:.4}",
         speed(seconds[seconds.len() / 2]),
         speed(seconds[0]),
         loss.expect("there was a step").cross_entropy

@@ -1,11 +1,11 @@
-//! A release with random weights, as large as the paper's: what it answers is nonsense, how fast it answers is not.
+//! Makes a release with random weights and the paper's sizes, for measurements of speed.
 //!
 //! ```sh
 //! cargo run --release -p atelier-training --example random_release -- --out data/speed/random
 //! ```
 //!
-//! The tables are a small synthetic world's; `encoded.jsonl` beside the folder has its customers as models take them,
-//! for servers that have no encoder (`benches/peers`). The same arguments write the same bytes.
+//! The tables are those of a small synthetic world. `encoded.jsonl` next to the folder has its customers with encoded
+//! features, for servers without an encoder (`benches/peers`). The same arguments write the same bytes.
 
 use std::{
     collections::BTreeMap,
@@ -32,7 +32,7 @@ use serde_json::json;
 
 #[derive(Debug, Parser)]
 struct Arguments {
-    /// The folder; its name is the release's.
+    /// The folder; its name becomes the release's name.
     #[arg(long)]
     out: PathBuf,
     #[arg(long, default_value_t = 30_000)]
@@ -46,14 +46,14 @@ struct Arguments {
 }
 
 const SEED: u64 = 1;
-/// With weights as training begins with, all articles would be about as likely; these spread logits as trained
-/// models do.
+/// Scale of the last layer's weights. It spreads the logits like a trained model's; with the initial scale of training
+/// all articles would be about equally likely.
 const SPREAD: f32 = 0.3;
 
 fn main() -> Result<()> {
     let arguments = Arguments::parse();
     let out = &arguments.out;
-    let name = out.file_name().and_then(|name| name.to_str()).context("--out names a folder")?;
+    let name = out.file_name().and_then(|name| name.to_str()).context("--out must name a folder")?;
     let plan = Plan {
         seed: SEED,
         articles: arguments.articles,
@@ -81,18 +81,18 @@ fn main() -> Result<()> {
         data: DataSource { name: "random weights".to_owned(), fingerprint: "none".to_owned() },
         schema: SCHEMA.to_owned(),
         articles: "articles.jsonl".to_owned(),
-        default_method: *arguments.methods.first().context("at least one method")?,
+        default_method: *arguments.methods.first().context("--methods must name a method")?,
         methods,
         files: entries(out)?,
     };
     fs::write(out.join(MANIFEST), serde_json::to_string_pretty(&manifest)?)?;
     let release = Release::open(out)?;
-    ensure!(release.vocabulary().len() == arguments.articles, "as many articles as were asked for");
+    ensure!(release.vocabulary().len() == arguments.articles, "the release has the wrong number of articles");
     println!("{}", out.display());
     Ok(())
 }
 
-/// What makes the same release again.
+/// The command that makes the same release.
 fn command(Arguments { articles, customers, outfits, methods, .. }: &Arguments, name: &str) -> String {
     let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
     format!(
@@ -101,7 +101,7 @@ fn command(Arguments { articles, customers, outfits, methods, .. }: &Arguments, 
     )
 }
 
-/// Each customer's features by the schema's indices, in its order.
+/// Writes each customer's features as the schema's indices.
 fn write_encoded(world: &World, schema: &Schema, path: &Path) -> Result<()> {
     let mut file = BufWriter::new(File::create(path)?);
     for customer in world.customers() {

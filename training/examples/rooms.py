@@ -1,17 +1,17 @@
-"""A second world, deliberately unlike the fashion one: furnished rooms of a shop for furniture.
+"""A second world, deliberately unlike the fashion one: furnished rooms from a furniture shop.
 
     python3 training/examples/rooms.py theirs
 
-writes what a shop would bring: articles.csv, customers.jsonl, outfits.csv and schema.toml. docs/training.md
-goes on from there. Standard library only; the same seed writes the same bytes.
+writes a shop's own files: articles.csv, customers.jsonl, outfits.csv and schema.toml. docs/training.md continues from
+there. Needs no packages; the same seed writes the same bytes.
 
-The law, which is no softmax over anything:
-- A room begins with its anchor (a bed in a bedroom) and takes four to eight pieces, more where it is larger.
-- A piece is *copied* from the series of the piece before it, as often as the customer likes things to
-  match: mostly where they like one wood, seldom where they like none or two.
-- Else it is drawn by liked wood, price against floor area, softness (children), and a long tail.
-- Hard rules: what the customer avoids is never there, cats end leather and cane, and the widths of all pieces
-  must fit along the walls, so that the last pieces of a small room are narrow ones.
+The rules, which are not a softmax:
+- A room starts with its anchor (a bed in a bedroom) and gets four to eight pieces, more if it is larger.
+- A piece may be of the same series as the previous one. The probability depends on how many woods the customer likes:
+  high for one, low for none or two.
+- Otherwise it is drawn by liked wood, price relative to floor area, softness (children), and a long tail.
+- Hard rules: no materials that the customer avoids, no leather or cane with a cat, and the widths of all pieces must
+  fit along the walls, so the last pieces of a small room are narrow.
 """
 
 import argparse
@@ -24,7 +24,7 @@ import random
 WOODS = ["oak", "walnut", "birch", "pine", "black", "white"]
 MATERIALS = ["wood", "glass", "leather", "cane", "felt", "cotton", "steel"]
 MAKERS = ["Müßig", "Ångström", "Bœuf", "Nørre", "Żuk", "Hill"]
-# Of each type: widths in cm, a price to begin with, what it may be made of.
+# By type: width range in cm, base price, possible materials.
 TYPES = {
     "sofa": ((140, 280), 600, ["leather", "cotton", "felt"]),
     "armchair": ((60, 95), 250, ["leather", "cotton", "cane"]),
@@ -84,7 +84,7 @@ values = {json.dumps(list(ROOMS))}
 
 
 def articles(chance, count):
-    """Series of one maker and one wood, with some of the types each."""
+    """Makes series of one maker and one wood, each with some of the types."""
     made = []
     while len(made) < count:
         series = f"{chance.choice('BDFGKLMRSTV')}{chance.choice('aeiouäöü')}{chance.choice('lmnrst')}{chance.choice('aeo')}-{len(made)}"
@@ -117,12 +117,12 @@ def customer(chance, number):
         others.append("children")
     features.update({"likes": likes, "avoids": avoids, "lives_with": others})
     features["floor_area"] = max(6.0, features["floor_area"])
-    told = {name: value for name, value in features.items() if chance.random() > 0.05}
-    return {"id": f"käufer-{number:05}", "features": told}, features
+    known = {name: value for name, value in features.items() if chance.random() > 0.05}
+    return {"id": f"käufer-{number:05}", "features": known}, features
 
 
 def furnish(chance, by_type, who, room):
-    """The pieces of one room, or none where too few fit."""
+    """The pieces of one room, or None if too few fit."""
     area, likes = who["floor_area"], who["likes"]
     matching = {0: 0.25, 1: 0.75, 2: 0.4}[len(likes)]
     never = set(who["avoids"]) | ({"leather", "cane"} if "cat" in who["lives_with"] else set())
@@ -159,37 +159,37 @@ def main():
     parser.add_argument("--customers", type=int, default=3000)
     parser.add_argument("--rooms", type=int, default=20000)
     parser.add_argument("--validation", type=int, default=1000)
-    given = parser.parse_args()
-    chance = random.Random(given.seed)
-    catalogue = articles(chance, given.articles)
+    options = parser.parse_args()
+    chance = random.Random(options.seed)
+    catalogue = articles(chance, options.articles)
     by_type = {kind: [a for a in catalogue if a["type"] == kind] for kind in TYPES}
-    people = [customer(chance, number) for number in range(1, given.customers + 1)]
-    # The last tenth are new customers: they have rooms in the validation split only.
+    people = [customer(chance, number) for number in range(1, options.customers + 1)]
+    # The last tenth are new customers, with rooms in the validation split only.
     known = len(people) * 9 // 10
     rooms = []
-    while len(rooms) < given.rooms + given.validation:
-        validation = len(rooms) >= given.rooms
+    while len(rooms) < options.rooms + options.validation:
+        validation = len(rooms) >= options.rooms
         new = validation and chance.random() < 0.3
-        told, who = people[chance.randrange(known, len(people)) if new else chance.randrange(known)]
+        row, who = people[chance.randrange(known, len(people)) if new else chance.randrange(known)]
         room = chance.choice(list(ROOMS))
         pieces = furnish(chance, by_type, who, room)
         if pieces:
             ids = [piece["id"] for piece in chance.sample(pieces, len(pieces))]
-            rooms.append([told["id"], "|".join(ids), "validation" if validation else "train", room])
+            rooms.append([row["id"], "|".join(ids), "validation" if validation else "train", room])
 
-    given.out.mkdir(parents=True, exist_ok=True)
+    options.out.mkdir(parents=True, exist_ok=True)
     columns = [name for name in catalogue[0] if name != "sought"]
-    with open(given.out / "articles.csv", "w", encoding="utf-8", newline="") as file:
+    with open(options.out / "articles.csv", "w", encoding="utf-8", newline="") as file:
         table = csv.DictWriter(file, columns, extrasaction="ignore")
         table.writeheader()
         table.writerows(catalogue)
-    with open(given.out / "customers.jsonl", "w", encoding="utf-8") as file:
-        file.writelines(json.dumps(told, ensure_ascii=False) + "\n" for told, _ in people)
-    with open(given.out / "outfits.csv", "w", encoding="utf-8", newline="") as file:
+    with open(options.out / "customers.jsonl", "w", encoding="utf-8") as file:
+        file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row, _ in people)
+    with open(options.out / "outfits.csv", "w", encoding="utf-8", newline="") as file:
         table = csv.writer(file)
         table.writerow(["customer", "articles", "split", "room"])
         table.writerows(rooms)
-    (given.out / "schema.toml").write_text(SCHEMA, encoding="utf-8")
+    (options.out / "schema.toml").write_text(SCHEMA, encoding="utf-8")
 
 
 if __name__ == "__main__":

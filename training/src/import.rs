@@ -1,8 +1,7 @@
-//! A shop's own files as a data folder: the three tables checked row by row, written in canonical form
-//! beside their schema, with a validation split where the shop names none.
+//! Imports a shop's own files as a data folder: checks the three tables row by row, writes them in
+//! canonical form beside their schema, and draws a validation split if the shop names none.
 //!
-//! Files come in through [`exchange`], which judges every row; a folder goes out, whole or not at all.
-//! No database is touched.
+//! [`atelier::files`] reads the files and checks every row. The folder is written completely or not at all.
 
 use std::{
     fs,
@@ -20,43 +19,40 @@ use crate::{
     random::{Table as Randomness, choose},
 };
 
-/// What is brought in, and how.
+/// The files to import, and how.
 #[derive(Debug)]
 pub struct Import<'a> {
     pub files: &'a Files,
     pub schema: &'a Schema,
-    /// Take the good rows though others are bad.
+    /// Import the good rows even if others are bad.
     pub skip_bad: bool,
-    /// The share of the outfits that becomes the validation split where no row names a split.
+    /// The share of the outfits that becomes the validation split if no row names a split.
     pub validation: f64,
 }
 
-/// What came of it.
+/// The result of an import.
 #[derive(Debug)]
 pub struct Imported {
-    /// What was found; with bad rows and without `skip_bad`, nothing was written.
+    /// What was found. With bad rows and without `skip_bad`, nothing was written.
     pub report: Report,
-    /// Outfits that were drawn for validation.
+    /// The number of outfits drawn for validation.
     pub drawn: usize,
 }
 
-/// Which outfits become validation is the same each time.
+/// Fixed, so that each import draws the same outfits for validation.
 const SEED: u64 = 1;
 
 impl Import<'_> {
-    /// Hears the table and how much of it is read, of how much.
-    ///
-    /// # Errors
-    /// If a table is missing, a file cannot be read to its end, or the place is taken.
+    /// Writes the data folder. Calls `tell` with the table, how much of its file is read, and its size.
     pub fn write(&self, out: &Path, tell: &mut dyn FnMut(&'static str, u64, u64)) -> Result<Imported> {
-        let folder = NewFolder::begin(out)?;
+        let folder = NewFolder::new(out)?;
         let mut checker = Checker::new([], []);
         let schema_file = folder.path().join(SCHEMA);
         fs::write(&schema_file, self.schema.source())
             .with_context(|| format!("cannot write {}", schema_file.display()))?;
         let target = folder.path();
-        self.table::<Article>(self.files.articles.as_ref(), target, &mut checker, tell, |_, _| {})?;
-        self.table::<Customer>(self.files.customers.as_ref(), target, &mut checker, tell, |_, _| {})?;
+        self.write_table::<Article>(self.files.articles.as_ref(), target, &mut checker, tell, |_, _| {})?;
+        self.write_table::<Customer>(self.files.customers.as_ref(), target, &mut checker, tell, |_, _| {})?;
         let drawn = self.draw_validation()?;
         let mark = |number: u32, outfit: &mut Outfit| {
             if let Some(drawn) = &drawn {
@@ -64,7 +60,7 @@ impl Import<'_> {
                 outfit.split = Some(if chosen { Split::Validation } else { Split::Train });
             }
         };
-        self.table(self.files.outfits.as_ref(), target, &mut checker, tell, mark)?;
+        self.write_table(self.files.outfits.as_ref(), target, &mut checker, tell, mark)?;
         let report = checker.report().clone();
         if report.bad == 0 || self.skip_bad {
             folder.finish()?;
@@ -72,10 +68,10 @@ impl Import<'_> {
         Ok(Imported { report, drawn: drawn.map_or(0, |drawn| drawn.len()) })
     }
 
-    /// The outfits for validation, by their number among the rows that can be read; none where the shop
-    /// has chosen itself.
+    /// Draws the outfits for validation, by their number among the rows that can be read; `None` if a row
+    /// names a split.
     fn draw_validation(&self) -> Result<Option<Vec<u32>>> {
-        let path = given::<Outfit>(self.files.outfits.as_ref())?;
+        let path = require::<Outfit>(self.files.outfits.as_ref())?;
         let mut count = 0;
         for row in files::read::<Outfit>(path, self.schema)? {
             let Ok(row) = row else { continue };
@@ -94,7 +90,7 @@ impl Import<'_> {
         Ok(Some(choose(SEED, Randomness::Split, &numbers, wanted)))
     }
 
-    fn table<T: Table>(
+    fn write_table<T: Table>(
         &self,
         path: Option<&PathBuf>,
         folder: &Path,
@@ -102,7 +98,7 @@ impl Import<'_> {
         tell: &mut dyn FnMut(&'static str, u64, u64),
         change: impl Fn(u32, &mut T),
     ) -> Result<()> {
-        let path = given::<T>(path)?;
+        let path = require::<T>(path)?;
         let target = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
         let mut writer = Writer::create(&target, Format::JsonLines, &Shape::<T>::new(self.schema))?;
         let mut rows = checker.check(files::read::<T>(path, self.schema)?);
@@ -121,10 +117,10 @@ impl Import<'_> {
     }
 }
 
-fn given<T: Table>(path: Option<&PathBuf>) -> Result<&PathBuf> {
+fn require<T: Table>(path: Option<&PathBuf>) -> Result<&PathBuf> {
     path.with_context(|| {
         format!(
-            "there are no {table}: a data folder needs all three tables; put {table}.jsonl, .csv or \
+            "there is no {table} file: a data folder needs all three tables; put {table}.jsonl, .csv or \
              .parquet beside the others, or name the file with --{table}",
             table = T::NAME
         )

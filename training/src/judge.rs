@@ -1,80 +1,79 @@
-//! One row of logits against the article that was there: rank, probability, and what was put first.
+//! Compares one row of logits with the true article: rank, probability, and the top articles.
 //!
-//! Training judges the development split by it and evaluation the exported files, so both say the same
-//! of the same numbers. It knows one row; averages are [`crate::metrics`]'.
+//! Training judges the development split by it and evaluation the exported files, so both give the same figures for
+//! the same numbers. It knows one row; [`crate::metrics`] averages.
 
 use crate::engine::{exp, vectorised};
 
-/// Articles put first that are told by name.
+/// Number of top articles in a verdict.
 pub(crate) const FIRST: usize = 5;
 
-/// What one answer was worth.
+/// How good one answer is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Verdict {
     /// In nats.
     pub(crate) cross_entropy: f64,
-    /// From 1 up, over the whole catalogue; articles of equal logits share their mean rank.
+    /// From 1, over the whole catalogue; articles with equal logits share their mean rank.
     pub(crate) rank: f64,
-    /// The articles with the highest logits, the highest first; `u32::MAX` past the end of a catalogue
-    /// that has fewer.
+    /// The articles with the highest logits, best first, filled up with `u32::MAX` if the catalogue has fewer.
     pub(crate) first: [u32; FIRST],
     /// The probability of the first of them.
     pub(crate) confidence: f64,
 }
 
 impl Verdict {
-    /// Of the article that was there.
+    /// The probability of the true article.
     pub(crate) fn probability(&self) -> f64 {
         (-self.cross_entropy).exp()
     }
 }
 
-/// Logits that are looked at together. Most blocks hold none of the highest few, and their maximum says so.
+/// Logits per block. By its maximum, most blocks are skipped in the search for the top articles.
 const BLOCK: usize = 64;
 
-/// Judges a row: one pass for what stands above the target and for each block's highest, one for the sum.
+/// Judges a row in two passes: one for the target's rank and each block's maximum, one for the sum of exponentials.
 pub(crate) fn judge(logits: &[f32], target: u32) -> Verdict {
     let own = logits[target as usize];
-    let mut tops = vec![f32::NEG_INFINITY; logits.len().div_ceil(BLOCK)];
-    let (above, equal) = compared(logits, own, &mut tops);
-    let first = first(logits, &tops);
+    let mut maxima = vec![f32::NEG_INFINITY; logits.len().div_ceil(BLOCK)];
+    let (above, equal) = count_above_and_equal(logits, own, &mut maxima);
+    let first = top_articles(logits, &maxima);
     let highest = logits[first[0] as usize];
-    let total = f64::from(total(logits, highest));
+    let total = f64::from(sum_exp(logits, highest));
     let rank = 1.0 + f64::from(above) + f64::from(equal.saturating_sub(1)) / 2.0;
     let cross_entropy = total.ln() + f64::from(highest) - f64::from(own);
     Verdict { cross_entropy, rank, first, confidence: total.recip() }
 }
 
 vectorised! {
-    /// How many are above, how many equal, and the highest of each block.
+    /// Counts logits above and equal to `own`, and finds each block's maximum.
     #[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
-    fn compared<'a>(logits: &'a [f32], own: f32, tops: &'a mut [f32]) -> (u32, u32) {
-        // Lanes, because floats are not compared in another order unless told to.
+    fn count_above_and_equal<'a>(logits: &'a [f32], own: f32, maxima: &'a mut [f32]) -> (u32, u32) {
+        // Lanes, because the compiler does not reorder operations on floats.
         let (mut above, mut equal) = ([0_u32; 16], [0_u32; 16]);
-        for (block, top) in logits.chunks(BLOCK).zip(tops) {
-            let mut most = [f32::NEG_INFINITY; 16];
+        for (block, top) in logits.chunks(BLOCK).zip(maxima) {
+            let mut lanes = [f32::NEG_INFINITY; 16];
             let chunks = block.chunks_exact(16);
             for &logit in chunks.remainder() {
                 above[0] += u32::from(logit > own);
                 equal[0] += u32::from(logit == own);
-                most[0] = most[0].max(logit);
+                lanes[0] = lanes[0].max(logit);
             }
             for chunk in chunks {
                 for lane in 0..16 {
                     above[lane] += u32::from(chunk[lane] > own);
                     equal[lane] += u32::from(chunk[lane] == own);
-                    most[lane] = if chunk[lane] > most[lane] { chunk[lane] } else { most[lane] };
+                    lanes[lane] = if chunk[lane] > lanes[lane] { chunk[lane] } else { lanes[lane] };
                 }
             }
-            *top = most.into_iter().fold(f32::NEG_INFINITY, f32::max);
+            *top = lanes.into_iter().fold(f32::NEG_INFINITY, f32::max);
         }
         (above.iter().sum(), equal.iter().sum())
     }
 }
 
 vectorised! {
-    /// The sum of the exponentials, each as a share of the highest one.
-    fn total<'a>(logits: &'a [f32], highest: f32) -> f32 {
+    /// Σ exp(logit − highest).
+    fn sum_exp<'a>(logits: &'a [f32], highest: f32) -> f32 {
         let mut lanes = [0.0_f32; 16];
         let chunks = logits.chunks_exact(16);
         let rest: f32 = chunks.remainder().iter().map(|logit| exp(*logit - highest)).sum();
@@ -87,11 +86,11 @@ vectorised! {
     }
 }
 
-/// The highest few; of equals the one that comes first.
-fn first(logits: &[f32], tops: &[f32]) -> [u32; FIRST] {
+/// The articles with the highest logits; of equals the lower index comes first.
+fn top_articles(logits: &[f32], maxima: &[f32]) -> [u32; FIRST] {
     let mut places = [u32::MAX; FIRST];
     let mut values = [f32::NEG_INFINITY; FIRST];
-    for (place, (block, top)) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK).zip(tops)) {
+    for (place, (block, top)) in (0..).step_by(BLOCK).zip(logits.chunks(BLOCK).zip(maxima)) {
         if *top <= values[FIRST - 1] {
             continue;
         }
@@ -114,7 +113,7 @@ mod tests {
     use crate::metrics;
 
     #[test]
-    fn a_row_is_judged_as_the_metrics_say() {
+    fn verdicts_match_the_metrics() {
         let logits = [0.5, 2.0, -1.0, 2.0, 0.5, 0.5, 3.0];
         let total: f64 = logits.iter().map(|logit| f64::from(*logit).exp()).sum();
         let scores = logits.map(f64::from);
@@ -129,15 +128,15 @@ mod tests {
     }
 
     #[test]
-    fn a_catalogue_may_be_smaller_than_the_list() {
+    fn a_catalogue_may_have_fewer_articles_than_a_verdict() {
         let verdict = judge(&[1.0, 2.0], 0);
         assert_eq!(verdict.first, [1, 0, u32::MAX, u32::MAX, u32::MAX]);
         assert!((verdict.rank - 2.0).abs() < 1e-12);
     }
 
     #[test]
-    fn a_whole_catalogue_is_judged_as_one_article_after_the_other() {
-        // Twenty different logits, so that ties stand everywhere and at every block's border.
+    fn blocks_do_not_change_a_verdict() {
+        // Only twenty different logits, so there are ties everywhere and across blocks.
         let logits: Vec<f32> = (0..1013_u16).map(|place| f32::from(place * 37 % 20) / 4.0).collect();
         let scores: Vec<f64> = logits.iter().copied().map(f64::from).collect();
         let total: f64 = scores.iter().map(|score| score.exp()).sum();

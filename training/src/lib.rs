@@ -1,6 +1,6 @@
-//! Trains, evaluates and exports every method, and makes the synthetic world to try them on.
+//! Trains, evaluates and exports every method, and makes a synthetic world to try them on.
 //!
-//! ARCHITECTURE.md says how a training run flows through these modules.
+//! ARCHITECTURE.md describes how a training run flows through these modules.
 
 pub mod baselines;
 pub mod cli;
@@ -24,4 +24,4 @@ pub mod synthesise;
 pub mod table;
 pub mod world;
 
-pub use engine::{AdamWConfig, DeviceError};
+pub use engine::AdamWConfig;

@@ -1,4 +1,4 @@
-//! The training tool's binary; everything it does is in the library beside it.
+//! The training tool's binary; its code is in the library.
 
 use std::process::ExitCode;
 

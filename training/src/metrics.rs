@@ -1,14 +1,13 @@
-//! How good an answer to a blank is: the one place where ranks and their averages are taken.
+//! Metrics of answers to blanks: ranks and averages.
 //!
-//! Ranks are over the whole catalogue, never sampled, and nothing is left out of it: an article that
-//! stands in the outfit already keeps its rank, for every method alike. Articles of equal score share
-//! their mean rank.
+//! Ranks are over the whole catalogue, never sampled. Articles already in the outfit are ranked, too, for every
+//! method. Articles with equal scores share their mean rank.
 
 use serde::{Deserialize, Serialize};
 
 use crate::engine::vectorised;
 
-/// The answers to many blanks, one outfit after the other.
+/// Sums over the answers to many blanks.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     slots: u64,
@@ -21,8 +20,7 @@ pub struct Tally {
     gain_at_10: Moments,
 }
 
-/// A mean over slots, and its standard error if the outfits were drawn independently: the slots of one
-/// outfit have much in common, and are drawn together.
+/// A mean over slots, with its standard error. Outfits count as independent, slots of one outfit do not.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     pub mean: f64,
@@ -30,8 +28,8 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Of values drawn independently.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+    /// The mean of independent values.
+    pub fn from_values(values: impl IntoIterator<Item = f64>) -> Self {
         let mut moments = Moments::default();
         let mut sizes = Sizes::default();
         for value in values {
@@ -56,13 +54,12 @@ pub struct Summary {
 }
 
 impl Tally {
-    /// One blank, as if it were an outfit's only one: the probability that the true article was given,
-    /// and its rank from 1 up.
+    /// Adds an outfit with one blank: the true article's probability, and its rank from 1.
     pub fn add(&mut self, probability: f64, rank: f64) {
         self.add_outfit([(probability, rank)]);
     }
 
-    /// The blanks of one outfit.
+    /// Adds the blanks of one outfit: for each, the true article's probability and rank.
     pub fn add_outfit(&mut self, answers: impl IntoIterator<Item = (f64, f64)>) {
         let hit = |rank: f64, k: f64| f64::from(u8::from(rank <= k));
         let mut sums = [0.0; 6];
@@ -99,7 +96,7 @@ impl Tally {
         ]
     }
 
-    /// Both tallies together.
+    /// The sums of both.
     #[must_use]
     pub fn merge(mut self, other: &Tally) -> Self {
         self.slots += other.slots;
@@ -127,16 +124,16 @@ impl Tally {
     }
 }
 
-/// The rank of one article among all scores, from 1 up; equals share their mean rank.
+/// The rank of an article among all scores, from 1; equal scores share their mean rank.
 pub fn rank(scores: &[f64], target: usize) -> f64 {
-    let (above, equal) = compared(scores, scores[target]);
+    let (above, equal) = count_above_and_equal(scores, scores[target]);
     1.0 + real(above) + real(equal - 1) / 2.0
 }
 
 vectorised! {
-    /// How many are above, and how many equal.
+    /// Counts scores above and equal to `own`.
     #[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
-    fn compared<'a>(scores: &'a [f64], own: f64) -> (u64, u64) {
+    fn count_above_and_equal<'a>(scores: &'a [f64], own: f64) -> (u64, u64) {
         let (mut above, mut equal) = ([0; 8], [0; 8]);
         let chunks = scores.chunks_exact(8);
         for score in chunks.remainder() {
@@ -153,7 +150,7 @@ vectorised! {
     }
 }
 
-/// How many slots the outfits have.
+/// Sums over the outfits' numbers of slots.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sizes {
     outfits: f64,
@@ -173,7 +170,7 @@ impl Sizes {
     }
 }
 
-/// Over the outfits' sums of one score.
+/// Sums over the outfits' sums of one score.
 #[derive(Debug, Clone, Copy, Default)]
 struct Moments {
     sum: f64,
@@ -222,15 +219,15 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_error_is_the_means() {
-        let estimate = Estimate::of([1.0, 2.0, 3.0, 6.0]);
+    fn the_standard_error_of_independent_values() {
+        let estimate = Estimate::from_values([1.0, 2.0, 3.0, 6.0]);
         assert!((estimate.mean - 3.0).abs() < 1e-12);
         // Squared distances 4 + 1 + 0 + 9 = 14: variance 14/3, over four values.
         assert!((estimate.standard_error - (14.0_f64 / 3.0 / 4.0).sqrt()).abs() < 1e-12);
     }
 
     #[test]
-    fn averages_by_hand() {
+    fn averages_match_values_by_hand() {
         let mut first = Tally::default();
         first.add(0.5, 1.0);
         let mut second = Tally::default();
@@ -251,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn slots_of_one_outfit_are_drawn_together() {
+    fn slots_of_one_outfit_are_not_independent() {
         let near = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} is not {b}");
-        // Two outfits whose slots all agree: as good as two slots.
+        // Two outfits whose slots all agree count as two slots.
         let mut tally = Tally::default();
         tally.add_outfit([(0.5, 1.0); 4]);
         tally.add_outfit([(0.25, 9.0); 4]);
@@ -263,7 +260,7 @@ mod tests {
         near(summary.cross_entropy.mean, 1.5 * ln2);
         near(summary.cross_entropy.standard_error, 0.5 * ln2);
         near(summary.recall_at_1.mean, 0.5);
-        // Outfits of one slot and of three, all alike: nothing is uncertain.
+        // All slots are equal, so nothing is uncertain.
         let mut tally = Tally::default();
         tally.add_outfit([(0.5, 2.0)]);
         tally.add_outfit([(0.5, 2.0); 3]);

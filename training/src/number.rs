@@ -1,7 +1,7 @@
-//! Counts as real numbers.
+//! Counts as floats.
 
 /// # Panics
-/// Past four billion, which nothing here counts to.
+/// If the count exceeds 32 bits, which no count here does.
 pub(crate) fn real(count: usize) -> f64 {
-    f64::from(u32::try_from(count).expect("counts here stay under four billion; this is a bug"))
+    f64::from(u32::try_from(count).expect("a count fits 32 bits; this is a bug"))
 }

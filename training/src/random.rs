@@ -1,8 +1,8 @@
-//! Randomness by place: every row of the world, and every outfit of every epoch, has a stream of its own, drawn from the seed, the
-//! table and the row's number, so that a world is the same on one thread and on sixteen.
+//! Random streams: every row of the world, and every outfit of every epoch, has its own stream, derived
+//! from the seed, the table and the row's number, so that results do not depend on the number of threads.
 //!
-//! The few distributions are written out here rather than taken from a library: a library's next
-//! release may draw them otherwise, and a world must not change without a new version.
+//! The distributions are implemented here because a library's next release may draw them differently,
+//! and a world must not change without a new version.
 
 use rand_pcg::{
     Pcg64,
@@ -11,7 +11,7 @@ use rand_pcg::{
 
 use crate::number::real;
 
-/// What a stream is for. The numbers are part of the world's version, and of every run's figures.
+/// The use of a stream. The numbers determine the world's version and every run's figures.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Table {
     Article = 1,
@@ -21,17 +21,17 @@ pub(crate) enum Table {
     Slots = 5,
     Contexts = 6,
     Development = 7,
-    /// A model's first weights, tensor by tensor.
+    /// A model's initial weights, by tensor.
     Weights = 8,
     /// The order of an epoch's outfits, by epoch.
     Order = 9,
-    /// Which slots are blank, by epoch and outfit.
+    /// The slots to mask, by epoch and outfit.
     Masks = 10,
-    /// Outfits drawn again, by draw.
+    /// Bootstrap samples of outfits, by sample.
     Bootstrap = 11,
     /// Customers that a release shows, by customer.
     Shown = 12,
-    /// How outfits are taken apart, by epoch and outfit.
+    /// How outfits are split into halves, by epoch and outfit.
     Pairs = 13,
 }
 
@@ -57,33 +57,33 @@ impl Stream {
         const STEP: f64 = f64::EPSILON / 2.0;
         let bits = self.0.next_u64() >> 11;
         #[expect(clippy::cast_precision_loss, reason = "53 bits are what an f64 holds")]
-        let whole = bits as f64;
-        whole * STEP
+        let steps = bits as f64;
+        steps * STEP
     }
 
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
         self.uniform() < probability
     }
 
-    /// A whole number below `n`.
+    /// A uniform integer below `n`.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "a product of [0, 1) and n is a whole number below n"
+            reason = "the product is at least 0 and below n"
         )]
         let drawn = (self.uniform() * real(n)) as usize;
         drawn.min(n - 1)
     }
 
-    /// From the normal distribution (Box and Muller).
+    /// A draw from the normal distribution (Box–Muller).
     pub(crate) fn normal(&mut self, mean: f64, deviation: f64) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         let angle = std::f64::consts::TAU * self.uniform();
         mean + deviation * radius * angle.cos()
     }
 
-    /// An index, each as likely as its weight. Weights are not negative and not all zero.
+    /// An index, drawn in proportion to the weights, which are not negative and not all zero.
     pub(crate) fn weighted(&mut self, weights: &[f64]) -> usize {
         let total: f64 = weights.iter().sum();
         let mut left = self.uniform() * total;
@@ -93,11 +93,11 @@ impl Stream {
                 return index;
             }
         }
-        // Rounding can leave a crumb: it belongs to the last index that can be drawn at all.
+        // Rounding can leave a remainder, which belongs to the last index with a weight.
         weights.iter().rposition(|weight| *weight > 0.0).expect("weights are not all zero; this is a bug")
     }
 
-    /// Up to `count` different indices, drawn one after the other by weight.
+    /// Up to `count` distinct indices, drawn one after the other in proportion to the weights.
     pub(crate) fn weighted_without_replacement(&mut self, mut weights: Vec<f64>, count: usize) -> Vec<usize> {
         let mut drawn = Vec::with_capacity(count);
         while drawn.len() < count && weights.iter().any(|weight| *weight > 0.0) {
@@ -115,7 +115,8 @@ impl Stream {
     }
 }
 
-/// So many of these numbers, rising: each number draws for itself, so that nothing depends on an order.
+/// Chooses `count` of these numbers and returns them in ascending order. Each number has its own stream, so
+/// the order of `from` does not matter.
 pub(crate) fn choose(seed: u64, table: Table, from: &[u32], count: usize) -> Vec<u32> {
     let mut drawn = from.to_vec();
     drawn.sort_by_cached_key(|number| {
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_told_apart_by_seed_table_and_row() {
+    fn streams_differ_by_seed_table_and_row() {
         let first = |seed, table, index| Stream::new(seed, table, index).uniform().to_bits();
         let same = first(1, Table::Article, 0);
         assert_eq!(same, first(1, Table::Article, 0));

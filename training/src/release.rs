@@ -1,10 +1,7 @@
-//! Making a release: what is served together, measured as it is stored, in a folder that appears whole.
+//! Makes a release: the models of chosen runs, measured as they are stored, in one folder.
 //!
-//! Runs and their data come in; a folder goes out that [`atelier::models::release::Release`] opens. The figures
-//! in it are those of the very files in it.
-
-mod commands;
-mod figures;
+//! Runs and their data come in; a folder that [`atelier::models::release::Release`] opens goes out. Its figures are
+//! measured on the files in it.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -21,46 +18,43 @@ use atelier::{
         onnx_runtime::OnnxRuntime,
         release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
     },
-    service::evaluation::{FIGURES, RANKS},
+    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS},
     util::{calendar::rfc3339, digest},
 };
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Number, Value, json};
 
-use self::commands::{fit_command, world_command};
-use self::figures::Figures;
 use crate::{
     baselines::Baseline,
     data::{Data, Folder},
-    evaluate::{Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
+    evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
-    fit::{RunConfig, RunFolder},
+    fit::{FitConfig, Overrides, RunConfig, RunFolder},
     random::{Table as Randomness, choose},
 };
 
-/// What a release is made of.
+/// The contents of a release.
 #[derive(Debug)]
 pub struct Plan<'a> {
     pub name: &'a str,
     pub data: &'a Data,
-    /// Where the data was read, for the rows that go into the release.
+    /// The data's folder, for the rows that go into the release.
     pub folder: &'a Path,
-    /// Of several runs of one method, the one that did best on the development split is taken.
+    /// Of several runs of one method, the best on the development split is released.
     pub runs: &'a [RunFolder],
     pub baselines: Vec<Baseline>,
     pub storage: Storage,
-    /// The method that answers where none is named; the best on the development split if not given.
+    /// The method that answers if a request names none; by default the best on the development split.
     pub default_method: Option<Method>,
-    /// Customers of the validation split that are put beside the models, so that a service that knows
-    /// nobody yet has somebody to show.
+    /// The number of customers of the validation split to include, as examples for an empty database.
     pub customers: usize,
-    /// The command that makes it.
+    /// The command that makes the release, for the manifest.
     pub command: String,
     pub created: SystemTime,
 }
 
-/// A run that was chosen.
+/// The best run of a method.
 struct Chosen<'a> {
     run: &'a RunFolder,
     config: RunConfig,
@@ -69,34 +63,31 @@ struct Chosen<'a> {
 }
 
 impl Plan<'_> {
-    /// Makes the release in a folder of its name under `out`. `tell` hears the method that is measured
-    /// and how many cases are done.
-    ///
-    /// # Errors
-    /// If the name is taken, a run is of other data, or the made folder cannot be opened as a release.
+    /// Makes the release in a folder of its name under `out`. Calls `tell` with the method being measured
+    /// and the number of cases done.
     pub fn make(
         &self,
         runtime: &OnnxRuntime,
         out: &Path,
         tell: &(dyn Fn(Method, usize) + Sync),
     ) -> Result<PathBuf> {
-        let chosen = self.choose()?;
+        let chosen = self.choose_runs()?;
         let place = out.join(self.name);
-        let folder = NewFolder::begin(&place)?;
+        let folder = NewFolder::new(&place)?;
         let cases = Cases::of_validation(self.data);
-        // Counted only where a run learned from pairs.
+        // Made only if a run learned from pairs.
         let mut pairs: Option<Option<PairCases>> = None;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for Chosen { run, config, .. } in &chosen {
             let method = config.model.method;
-            let path = folder.path().join(file_of(method));
+            let path = folder.path().join(model_file(method));
             let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
             let model = run.best()?;
             export(&model, &metadata, &path)?;
             let answers = ask(runtime, &path, self.data, &cases, &|done| tell(method, done))?;
             let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
             evaluation.attributes = config.fit.attributes;
-            let path = folder.path().join(pair_file_of(method));
+            let path = folder.path().join(pair_file(method));
             if export_pair(&model, &metadata, &path)?.is_some()
                 && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
             {
@@ -105,31 +96,33 @@ impl Plan<'_> {
             results.push((evaluation, answers));
         }
         let mut comparison = compare(self.data, &cases, &results, self.baselines.clone());
-        // A release has one run a method, and who reads it knows methods alone.
+        // A release has one run per method, so its figures name methods only.
         comparison.name_methods_alone();
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
         let configurations = chosen.iter().map(|chosen| &chosen.config).collect();
-        let figures = Figures { comparison: &comparison, evaluations, configurations }.brief()?;
-        files::put(&folder.path().join(FIGURES), figures.as_bytes())?;
-        let named: Vec<(String, &Answers)> =
-            results.iter().map(|(of, answers)| (of.about.method.to_string(), answers)).collect();
+        let figures = Figures { comparison: &comparison, evaluations, configurations }.to_rounded_json()?;
+        files::write(&folder.path().join(FIGURES), figures.as_bytes())?;
+        let named: Vec<(String, &Answers)> = results
+            .iter()
+            .map(|(evaluation, answers)| (evaluation.about.method.to_string(), answers))
+            .collect();
         write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;
         self.write_tables(folder.path())?;
         let manifest = self.manifest(folder.path(), &chosen, &results)?;
         put_json(&folder.path().join(MANIFEST), &manifest)?;
-        Release::open(folder.path()).context("the release that was made does not open; this is a bug")?;
+        Release::open(folder.path()).context("the new release cannot be opened; this is a bug")?;
         folder.finish()?;
         Ok(place)
     }
 
-    /// One run a method, in the methods' own order.
-    fn choose(&self) -> Result<Vec<Chosen<'_>>> {
+    /// The best run of each method, in the methods' order.
+    fn choose_runs(&self) -> Result<Vec<Chosen<'_>>> {
         let mut best: BTreeMap<Method, Chosen<'_>> = BTreeMap::new();
         for run in self.runs {
             let config = run.config()?;
             if config.data.fingerprint != self.data.fingerprint() {
                 bail!(
-                    "{} was fitted to data with fingerprint {}, {} has {}: a release is of one data",
+                    "{} was fitted to data with fingerprint {}, but {} has {}: all runs of a release need the same data",
                     run.path().display(),
                     config.data.fingerprint,
                     self.data.name(),
@@ -138,7 +131,7 @@ impl Plan<'_> {
             }
             let epochs = run.epochs()?;
             let Some(record) = epochs.iter().rfind(|epoch| epoch.best) else {
-                bail!("{} has not finished an epoch; go on with `fit --resume`", run.path().display());
+                bail!("{} has not finished an epoch; continue it with `fit --resume`", run.path().display());
             };
             let chosen =
                 Chosen { run, epoch: record.epoch, development: record.development.cross_entropy, config };
@@ -153,13 +146,13 @@ impl Plan<'_> {
         Ok(best.into_values().collect())
     }
 
-    /// The schema, the articles in the vocabulary's order, and some customers with their outfits.
+    /// Writes the schema, the articles in the vocabulary's order, and some customers with their outfits.
     fn write_tables(&self, target: &Path) -> Result<()> {
         fs::write(target.join(SCHEMA), self.data.schema().source()).context("cannot write the schema")?;
         let data = self.data;
-        let theirs: HashSet<u32> = data.validation().iter().map(|&o| data.outfits().customer(o)).collect();
-        let theirs: Vec<u32> = theirs.into_iter().collect();
-        let shown = choose(1, Randomness::Shown, &theirs, self.customers);
+        let customers: HashSet<u32> = data.validation().iter().map(|&o| data.outfits().customer(o)).collect();
+        let customers: Vec<u32> = customers.into_iter().collect();
+        let shown = choose(1, Randomness::Shown, &customers, self.customers);
         let ids: HashSet<&str> = shown.iter().map(|&c| data.customers()[c as usize].as_str()).collect();
         let mut folder = Folder::open(self.folder)?;
         let schema = self.data.schema();
@@ -197,8 +190,8 @@ impl Plan<'_> {
             .expect("there is a run; this is a bug");
         let methods = chosen.iter().zip(results).map(|(chosen, (evaluation, _))| MethodEntry {
             method: evaluation.about.method,
-            file: file_of(evaluation.about.method),
-            pair: chosen.config.model.pair.then(|| pair_file_of(evaluation.about.method)),
+            file: model_file(evaluation.about.method),
+            pair: chosen.config.model.pair.then(|| pair_file(evaluation.about.method)),
             parameters: evaluation.about.parameters,
             metrics: metrics(chosen, evaluation),
         });
@@ -225,11 +218,11 @@ impl Plan<'_> {
     }
 }
 
-fn file_of(method: Method) -> String {
+fn model_file(method: Method) -> String {
     format!("{method}.onnx")
 }
 
-fn pair_file_of(method: Method) -> String {
+fn pair_file(method: Method) -> String {
     format!("{method}.pair.onnx")
 }
 
@@ -241,7 +234,7 @@ fn table_file<T: Table>() -> String {
     format!("{}.{}", T::NAME, Format::JsonLines)
 }
 
-/// What a list of methods shows of each; `evaluation.json` has everything.
+/// A method's figures for the manifest; `evaluation.json` has all of them.
 fn metrics(chosen: &Chosen<'_>, evaluation: &Evaluation) -> Map<String, Value> {
     let summary = &evaluation.summary;
     let mut metrics = json!({
@@ -288,5 +281,83 @@ fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {
 
 fn put_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).context("the figures")? + "\n";
-    files::put(path, text.as_bytes())
+    files::write(path, text.as_bytes())
+}
+
+/// The content of `evaluation.json`.
+#[derive(Debug, Serialize)]
+struct Figures<'a> {
+    comparison: &'a Comparison,
+    evaluations: Vec<&'a Evaluation>,
+    /// All settings of the chosen runs.
+    configurations: Vec<&'a RunConfig>,
+}
+
+impl Figures<'_> {
+    /// JSON on one line, with numbers of four digits: pages show fewer, and a release should be small.
+    fn to_rounded_json(&self) -> Result<String> {
+        fn round(value: &mut Value) {
+            match value {
+                Value::Number(number) if number.is_f64() => {
+                    let rounded = number.as_f64().and_then(|number| format!("{number:.3e}").parse().ok());
+                    *value = rounded.and_then(Number::from_f64).map_or(Value::Null, Value::Number);
+                }
+                Value::Array(values) => values.iter_mut().for_each(round),
+                Value::Object(fields) => fields.values_mut().for_each(round),
+                _ => {}
+            }
+        }
+        let mut value = serde_json::to_value(self).context("the figures")?;
+        // Segments of fewer slots say too little to choose a method by.
+        let evaluations = value["evaluations"].as_array_mut().into_iter().flatten();
+        for segments in evaluations.filter_map(|evaluation| evaluation["segments"].as_array_mut()) {
+            segments.retain(|segment| segment["summary"]["slots"].as_u64() >= Some(LEAST_SLOTS));
+        }
+        round(&mut value);
+        Ok(format!("{value}\n"))
+    }
+}
+
+/// The command that made the data, if it is a synthetic world.
+fn world_command(folder: &Path) -> Option<String> {
+    let text = fs::read_to_string(folder.join("world.json")).ok()?;
+    let world: Value = serde_json::from_str(&text).ok()?;
+    Some(format!("{} --out {}", world["command"].as_str()?, folder.display()))
+}
+
+/// The command that makes a run.
+fn fit_command(config: &RunConfig, run: &Path, data: &Data) -> Result<String> {
+    let RunConfig { fit, model, .. } = config;
+    let folder = &config.data.folder;
+    let by_flags = |settings: &mut FitConfig| {
+        *settings = FitConfig { second_blank: settings.second_blank, ..fit.clone() };
+    };
+    let plain = RunConfig::new(model.method, data, folder, Overrides::default(), by_flags)?;
+    let settings = config.differences(&plain).into_iter().filter_map(|difference| {
+        let value = difference.ours?;
+        Some(format!(" --set {}", quote(&format!("{}={value}", difference.key))))
+    });
+    Ok(format!(
+        "atelier-training fit --method {} --seed {} --data {} --epochs {} --batch {} --learning-rate {} \
+         --warm-up {} --patience {}{} --run {}{}",
+        model.method,
+        fit.seed,
+        folder.display(),
+        fit.epochs,
+        fit.batch,
+        fit.learning_rate,
+        fit.warm_up,
+        fit.patience,
+        if fit.attributes { " --attributes" } else { "" },
+        run.display(),
+        settings.collect::<String>(),
+    ))
+}
+
+/// Quotes an argument for a shell.
+fn quote(text: &str) -> String {
+    if text.chars().all(|c| c.is_ascii_alphanumeric() || "._=-".contains(c)) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,5 +1,4 @@
-//! A data folder for a person's eye: how its values are spread, and outfits in words. It reads any
-//! folder and knows nothing of how it was made.
+//! Describes any data folder for people: the distribution of its values, and outfits in words.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -19,7 +18,7 @@ use crate::{
     random::{Stream, Table},
 };
 
-/// The rows of a data folder, as their owner wrote them.
+/// The rows of a data folder.
 #[derive(Debug)]
 pub struct Rows {
     schema: Schema,
@@ -54,12 +53,12 @@ impl Rows {
         Ok(Self { schema, articles, customers, outfits, article_places, customer_places })
     }
 
-    fn articles_of(&self, outfit: &Outfit) -> impl Iterator<Item = &Article> {
+    fn articles_in(&self, outfit: &Outfit) -> impl Iterator<Item = &Article> {
         outfit.articles().iter().map(|id| &self.articles[self.article_places[id]])
     }
 }
 
-/// Shares of everything that can be counted.
+/// The shares and percentiles of all values, as text.
 pub fn marginals(data: &Rows) -> String {
     let mut text = String::new();
     let _ = writeln!(
@@ -71,22 +70,17 @@ pub fn marginals(data: &Rows) -> String {
     );
     let lengths = data.outfits.iter().map(|outfit| outfit.articles().len());
     let mean = real(lengths.clone().sum()) / real(data.outfits.len().max(1));
-    spread(&mut text, &format!("articles an outfit (mean {mean:.3})"), lengths.map(|n| n.to_string()));
+    spread(&mut text, &format!("articles per outfit (mean {mean:.3})"), lengths.map(|n| n.to_string()));
     for feature in data.schema.features() {
-        let of_outfits: Vec<&Features> = data
-            .outfits
-            .iter()
-            .map(|outfit| &outfit.features)
-            .filter(|f| f.get(&feature.name).is_some())
-            .collect();
-        let (whose, features): (&str, Vec<&Features>) = if of_outfits.is_empty() {
-            ("customers", data.customers.iter().map(|customer| &customer.features).collect())
-        } else {
+        let in_outfits = data.outfits.iter().any(|outfit| outfit.features.get(&feature.name).is_some());
+        let (owners, features): (&str, Vec<&Features>) = if in_outfits {
             ("outfits", data.outfits.iter().map(|outfit| &outfit.features).collect())
+        } else {
+            ("customers", data.customers.iter().map(|customer| &customer.features).collect())
         };
         let missing = features.iter().filter(|f| f.get(&feature.name).is_none()).count();
         let title = format!(
-            "{} of {whose} (not given {:.1} %)",
+            "{} of {owners} (not given {:.1} %)",
             feature.label,
             100.0 * real(missing) / real(features.len().max(1))
         );
@@ -97,10 +91,10 @@ pub fn marginals(data: &Rows) -> String {
         }
     }
     for name in word_attributes(data) {
-        let in_catalogue = data.articles.iter().flat_map(|article| owned(article, name));
+        let in_catalogue = data.articles.iter().flat_map(|article| attribute_words(article, name));
         spread(&mut text, &format!("{name} in the catalogue"), in_catalogue);
-        let chosen = data.outfits.iter().flat_map(|outfit| data.articles_of(outfit));
-        let in_outfits = chosen.flat_map(|article| owned(article, name));
+        let chosen = data.outfits.iter().flat_map(|outfit| data.articles_in(outfit));
+        let in_outfits = chosen.flat_map(|article| attribute_words(article, name));
         spread(&mut text, &format!("{name} in outfits"), in_outfits);
     }
     prices(&mut text, data);
@@ -109,12 +103,12 @@ pub fn marginals(data: &Rows) -> String {
     text
 }
 
-/// An attribute with more words than this is a name, a link, or a code.
-const MANY: usize = 60;
-/// An attribute that is a range.
+/// An attribute with more distinct words than this is a name, a link, or a code.
+const MOST_WORDS: usize = 60;
+/// The attribute whose words are a range.
 const SIZES: &str = "sizes";
 
-/// Outfits drawn at random.
+/// Draws outfits at random.
 pub fn sample(data: &Rows, count: usize, seed: u64) -> Vec<&Outfit> {
     let mut all: Vec<&Outfit> = data.outfits.iter().collect();
     Stream::new(seed, Table::Slots, 1).shuffle(&mut all);
@@ -122,31 +116,31 @@ pub fn sample(data: &Rows, count: usize, seed: u64) -> Vec<&Outfit> {
     all
 }
 
-/// An outfit and its customer, one article a line.
+/// Describes an outfit and its customer, one article per line.
 pub fn in_words(data: &Rows, outfit: &Outfit) -> String {
     let customer = &data.customers[data.customer_places[&outfit.customer]];
-    let mut text = format!("\n{}: {}\n", customer.id, features(&customer.features));
-    let about = features(&outfit.features);
+    let mut text = format!("\n{}: {}\n", customer.id, describe(&customer.features));
+    let about = describe(&outfit.features);
     let _ = writeln!(text, "  {}", if about.is_empty() { "(no occasion)" } else { &about });
-    for article in data.articles_of(outfit) {
+    for article in data.articles_in(outfit) {
         let usual = ["name", "colour", "style", "fit", "gender"];
-        let mut said: Vec<String> = usual.iter().flat_map(|name| owned(article, name)).collect();
-        if said.is_empty() {
+        let mut words: Vec<String> = usual.iter().flat_map(|name| attribute_words(article, name)).collect();
+        if words.is_empty() {
             let names = article.attributes().keys().filter(|name| *name != SIZES);
-            said = names.flat_map(|name| owned(article, name)).collect();
+            words = names.flat_map(|name| attribute_words(article, name)).collect();
         }
         let sizes: Vec<&str> = article.words(SIZES).collect();
         if let (Some(first), Some(last)) = (sizes.first(), sizes.last()) {
-            said.push(format!("{first}–{last}"));
+            words.push(format!("{first}–{last}"));
         }
-        said.extend(article.price().map(|price| format!("{price:.2}")));
-        let _ = writeln!(text, "    {:<14} {}", article.kind(), said.join(", "));
+        words.extend(article.price().map(|price| format!("{price:.2}")));
+        let _ = writeln!(text, "    {:<14} {}", article.kind(), words.join(", "));
     }
     text
 }
 
-fn features(features: &Features) -> String {
-    let said: Vec<String> = features
+fn describe(features: &Features) -> String {
+    let texts: Vec<String> = features
         .iter()
         .map(|(name, value)| match value {
             FeatureValue::Text(word) => format!("{name} {word}"),
@@ -154,7 +148,7 @@ fn features(features: &Features) -> String {
             FeatureValue::Many(words) => format!("{name} {}", words.join("/")),
         })
         .collect();
-    said.join(", ")
+    texts.join(", ")
 }
 
 fn words(value: &FeatureValue) -> Vec<String> {
@@ -165,7 +159,7 @@ fn words(value: &FeatureValue) -> Vec<String> {
     }
 }
 
-/// The attributes whose words are few enough to be counted, after the type.
+/// The type, and the attributes with few enough distinct words to count.
 fn word_attributes(data: &Rows) -> Vec<&str> {
     let mut words = BTreeMap::<&str, HashSet<&str>>::new();
     for article in &data.articles {
@@ -173,15 +167,15 @@ fn word_attributes(data: &Rows) -> Vec<&str> {
             words.entry(name).or_default().extend(article.words(name));
         }
     }
-    let counted = words.into_iter().filter(|(_, words)| (1..=MANY).contains(&words.len()));
+    let counted = words.into_iter().filter(|(_, words)| (1..=MOST_WORDS).contains(&words.len()));
     std::iter::once("type").chain(counted.map(|(name, _)| name)).collect()
 }
 
-fn owned(article: &Article, name: &str) -> Vec<String> {
+fn attribute_words(article: &Article, name: &str) -> Vec<String> {
     article.words(name).map(str::to_owned).collect()
 }
 
-/// Each value's share, the most frequent first.
+/// Writes each value's share, the most frequent first.
 fn spread(text: &mut String, title: &str, values: impl Iterator<Item = String>) {
     let mut counts = BTreeMap::<String, usize>::new();
     values.for_each(|value| *counts.entry(value).or_default() += 1);
@@ -229,18 +223,18 @@ fn prices(text: &mut String, data: &Rows) {
 }
 
 fn stock(text: &mut String, data: &Rows) {
-    let said: Vec<bool> = data
+    let in_stock: Vec<bool> = data
         .articles
         .iter()
         .filter_map(|article| article.attribute("in_stock").and_then(Value::as_bool))
         .collect();
-    if !said.is_empty() {
-        let share = 100.0 * real(said.iter().filter(|there| **there).count()) / real(said.len());
+    if !in_stock.is_empty() {
+        let share = 100.0 * real(in_stock.iter().filter(|flag| **flag).count()) / real(in_stock.len());
         let _ = writeln!(text, "in stock: {share:.1} %");
     }
 }
 
-/// How much of all picks the most picked articles have.
+/// Writes how the picks are spread over the articles.
 fn popularity(text: &mut String, data: &Rows) {
     let mut counts = vec![0_usize; data.articles.len()];
     for id in data.outfits.iter().flat_map(Outfit::articles) {

@@ -1,8 +1,7 @@
-//! A world as a data folder: the three tables, the schema, and `world.json`, from which the oracle
+//! Writes a world as a data folder: the three tables, the schema, and `world.json`, from which the oracle
 //! makes the same world again.
 //!
-//! The folder is written beside its place under another name and renamed, so that nobody reads half
-//! a world.
+//! The folder is written under a temporary name and then renamed, so that it is never seen incomplete.
 
 use std::{
     collections::BTreeMap,
@@ -20,36 +19,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::world::{Plan, VERSION, World};
 
-/// What stands in `world.json`.
+/// The content of `world.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorldFile {
-    /// Of the generator.
+    /// The generator's version.
     pub version: String,
     pub plan: Plan,
     /// The schema's name.
     pub schema: String,
-    /// What makes the same folder again.
+    /// The command that makes the same folder again.
     pub command: String,
-    /// SHA-256 of every other file.
+    /// The SHA-256 of every other file.
     pub files: BTreeMap<String, String>,
 }
 
 const WORLD_FILE: &str = "world.json";
-/// Outfits laid at once: enough for all threads, few enough to stay small in memory.
+/// Outfits made at once: enough for all threads, few enough to fit in memory.
 const SLICE: usize = 16_384;
 
-/// Hears what is being made: the table, how many rows are done, and of how many.
+/// Receives progress: the table, the number of rows done, and their total.
 pub type Tell<'a> = &'a mut dyn FnMut(&'static str, usize, usize);
 
-/// Makes a world and writes it to a folder, which must not be there yet unless `force` is given.
+/// Makes a world and writes it to a folder. With `force` it replaces a world that is there.
 pub fn synthesise(plan: Plan, format: Format, out: &Path, force: bool, tell: Tell<'_>) -> Result<WorldFile> {
     refuse_to_replace(out, force)?;
     let world = World::new(plan)?;
     let schema = Schema::default_schema();
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    let name = out.file_name().with_context(|| format!("{} names no folder", out.display()))?;
+    let name = out.file_name().with_context(|| format!("{} is not the name of a folder", out.display()))?;
     let prefix = format!(".{}.", name.to_string_lossy());
     let partial = tempfile::Builder::new()
         .prefix(&prefix)
@@ -58,10 +57,8 @@ pub fn synthesise(plan: Plan, format: Format, out: &Path, force: bool, tell: Tel
         .with_context(|| format!("cannot write to {}", parent.display()))?;
     let folder = partial.path();
 
-    let articles: Vec<Article> = world.articles().collect();
-    write(folder, format, &schema, articles.len(), || articles.iter().cloned(), tell)?;
-    let count = plan.customers;
-    write(folder, format, &schema, count, || world.customers(), tell)?;
+    write(folder, format, &schema, plan.articles, || world.articles(), tell)?;
+    write(folder, format, &schema, plan.customers, || world.customers(), tell)?;
     let slices = || (0..world.outfit_count()).step_by(SLICE);
     let outfits =
         || slices().flat_map(|start| world.outfits(start..(start + SLICE).min(world.outfit_count())));
@@ -72,25 +69,25 @@ pub fn synthesise(plan: Plan, format: Format, out: &Path, force: bool, tell: Tel
         version: VERSION.to_owned(),
         plan,
         schema: schema.name().to_owned(),
-        command: command(plan, format),
+        command: command_line(plan, format),
         files: digests(folder)?,
     };
     let text = serde_json::to_string_pretty(&file).context("world.json")? + "\n";
     fs::write(folder.join(WORLD_FILE), text).context("cannot write world.json")?;
-    put_in_place(partial, out)?;
+    move_into_place(partial, out)?;
     Ok(file)
 }
 
-/// Makes again the world that a folder holds, if its files are still that world's.
+/// Makes a folder's world again, after checking that its files are unchanged.
 pub fn rebuild(folder: &Path) -> Result<World> {
     let path = folder.join(WORLD_FILE);
     let text = fs::read_to_string(&path).with_context(|| {
-        format!("cannot read {}: the oracle needs a folder that `synthesise` made", path.display())
+        format!("cannot read {}: the oracle needs a folder made by `synthesise`", path.display())
     })?;
     let file: WorldFile = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
     if file.version != VERSION {
         bail!(
-            "{} is of world version {}, this program makes version {VERSION}: make the folder again, or use \
+            "{} is of world version {}, but this program makes version {VERSION}; make the folder again, or use \
              the program that made it",
             path.display(),
             file.version
@@ -101,8 +98,8 @@ pub fn rebuild(folder: &Path) -> Result<World> {
             .with_context(|| format!("cannot read {}", folder.join(name).display()))?;
         if found != *expected {
             bail!(
-                "{} has SHA-256 {found}, world.json says {expected}: it is no longer what the world wrote; \
-                 make it again with `{} --out DIR`",
+                "{} has SHA-256 {found}, but world.json has {expected}: the file has changed; make the world \
+                 again with `{} --out DIR`",
                 folder.join(name).display(),
                 file.command
             );
@@ -111,7 +108,7 @@ pub fn rebuild(folder: &Path) -> Result<World> {
     Ok(World::new(file.plan)?)
 }
 
-/// Writes one table. `rows` is called twice where the format needs its columns known beforehand.
+/// Writes one table. Calls `rows` twice if the format needs all columns up front.
 fn write<T: Table, I: Iterator<Item = T>>(
     folder: &Path,
     format: Format,
@@ -137,7 +134,7 @@ fn write<T: Table, I: Iterator<Item = T>>(
     Ok(())
 }
 
-fn command(plan: Plan, format: Format) -> String {
+fn command_line(plan: Plan, format: Format) -> String {
     let Plan { seed, articles, customers, outfits, validation } = plan;
     format!(
         "atelier-training synthesise --seed {seed} --articles {articles} --customers {customers} --outfits \
@@ -145,7 +142,7 @@ fn command(plan: Plan, format: Format) -> String {
     )
 }
 
-fn names(folder: &Path) -> Result<Vec<String>> {
+fn file_names(folder: &Path) -> Result<Vec<String>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut names = Vec::new();
     for entry in entries {
@@ -157,7 +154,7 @@ fn names(folder: &Path) -> Result<Vec<String>> {
 }
 
 fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
-    names(folder)?
+    file_names(folder)?
         .into_iter()
         .map(|name| {
             let digest = digest::of_file(&folder.join(&name)).with_context(|| name.clone())?;
@@ -166,36 +163,36 @@ fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
         .collect()
 }
 
-/// Only an empty folder, or with `force` one that holds a world and nothing else, is replaced.
+/// Fails unless `out` is missing or empty, or `force` is given and it holds a world and nothing else.
 fn refuse_to_replace(out: &Path, force: bool) -> Result<()> {
     if !out.exists() {
         return Ok(());
     }
-    let names = names(out)?;
+    let names = file_names(out)?;
     if names.is_empty() {
         return Ok(());
     }
     if !force {
-        bail!("{} is not empty: choose another --out, or replace it with --force", out.display());
+        bail!("{} is not empty; choose another --out, or replace it with --force", out.display());
     }
-    let ours = |name: &str| {
+    let is_ours = |name: &str| {
         let table = [Article::NAME, Customer::NAME, Outfit::NAME].iter().any(|table| {
             Path::new(name).file_stem().is_some_and(|stem| stem == *table)
                 && Format::of(Path::new(name)).is_ok()
         });
         table || name == WORLD_FILE || name == SCHEMA
     };
-    match names.iter().find(|name| !ours(name)) {
-        Some(stranger) => bail!(
-            "{} holds {stranger}, which no world has: --force only replaces a world; choose another --out",
+    match names.iter().find(|name| !is_ours(name)) {
+        Some(other) => bail!(
+            "{} holds {other}, which is not part of a world; --force only replaces a world, choose another --out",
             out.display()
         ),
         None => Ok(()),
     }
 }
 
-fn put_in_place(partial: tempfile::TempDir, out: &Path) -> Result<()> {
-    let place = || -> std::io::Result<()> {
+fn move_into_place(partial: tempfile::TempDir, out: &Path) -> Result<()> {
+    let move_folder = || -> std::io::Result<()> {
         let made: PathBuf = partial.keep();
         #[cfg(unix)]
         fs::set_permissions(&made, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
@@ -204,7 +201,7 @@ fn put_in_place(partial: tempfile::TempDir, out: &Path) -> Result<()> {
         }
         fs::rename(made, out)
     };
-    place().with_context(|| format!("cannot put the world at {}", out.display()))
+    move_folder().with_context(|| format!("cannot move the world to {}", out.display()))
 }
 
 #[cfg(test)]
@@ -219,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_is_one_folder_on_any_number_of_threads_and_another_seed_is_another() {
+    fn a_seed_makes_the_same_folder_on_any_number_of_threads() {
         let home = tempfile::tempdir().unwrap();
         let on = |threads: usize, name: &str| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -255,27 +252,27 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_replaced_only_by_force_and_only_if_it_holds_a_world() {
+    fn only_force_replaces_a_folder_and_only_if_it_holds_a_world() {
         let home = tempfile::tempdir().unwrap();
         let out = home.path().join("world");
         make(&out, PLAN, Format::JsonLines, false).unwrap();
         let refused = make(&out, PLAN, Format::JsonLines, false).unwrap_err().to_string();
-        assert!(refused.ends_with("is not empty: choose another --out, or replace it with --force"));
+        assert!(refused.ends_with("is not empty; choose another --out, or replace it with --force"));
         make(&out, PLAN, Format::Csv, true).unwrap();
         assert_eq!(
-            names(&out).unwrap(),
+            file_names(&out).unwrap(),
             ["articles.csv", "customers.csv", "outfits.csv", "schema.toml", "world.json"]
         );
         fs::write(out.join("thesis.txt"), "years of work").unwrap();
         let refused = make(&out, PLAN, Format::JsonLines, true).unwrap_err().to_string();
-        assert!(refused.contains("holds thesis.txt, which no world has"), "{refused}");
+        assert!(refused.contains("holds thesis.txt, which is not part of a world"), "{refused}");
         assert_eq!(fs::read_to_string(out.join("thesis.txt")).unwrap(), "years of work");
-        let left: Vec<String> = names(home.path()).unwrap();
-        assert_eq!(left, ["world"], "nothing half-made is left");
+        let left: Vec<String> = file_names(home.path()).unwrap();
+        assert_eq!(left, ["world"], "no partial folder is left");
     }
 
     #[test]
-    fn the_oracle_gets_the_same_world_or_none() {
+    fn rebuild_makes_the_same_world_or_fails() {
         let home = tempfile::tempdir().unwrap();
         let out = home.path().join("world");
         make(&out, PLAN, Format::JsonLines, false).unwrap();
@@ -284,6 +281,6 @@ mod tests {
         let text = fs::read_to_string(&outfits).unwrap();
         fs::write(&outfits, text.replace("train", "validation")).unwrap();
         let refused = rebuild(&out).unwrap_err().to_string();
-        assert!(refused.contains("it is no longer what the world wrote"), "{refused}");
+        assert!(refused.contains("the file has changed"), "{refused}");
     }
 }

@@ -1,13 +1,13 @@
-//! From numbers to places, and where an axis says how large they are.
+//! Places numbers along an axis and chooses its ticks.
 
-/// How numbers are laid out along an axis.
+/// The range of an axis, and how numbers are spaced along it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
     Linear {
         from: f64,
         to: f64,
     },
-    /// Equal factors are equal lengths; both ends above 0.
+    /// Equal factors have equal lengths; both ends are above 0.
     Log {
         from: f64,
         to: f64,
@@ -15,7 +15,7 @@ pub enum Scale {
 }
 
 impl Scale {
-    /// Round ends around the numbers, with a little air.
+    /// A linear scale with round ends around the numbers.
     pub fn around(numbers: impl Iterator<Item = f64>) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         for number in numbers {
@@ -28,7 +28,7 @@ impl Scale {
         Self::Linear { from: (low / step).floor() * step, to: (high / step).ceil() * step }
     }
 
-    /// From 0 at the beginning of the axis to 1 at its end; what lies beyond is put at the end.
+    /// The place of a number, from 0 at the start of the axis to 1 at its end. Numbers beyond an end lie at that end.
     pub(super) fn place(self, number: f64) -> f64 {
         let share = match self {
             Self::Linear { from, to } => (number - from) / (to - from),
@@ -37,14 +37,14 @@ impl Scale {
         if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 }
     }
 
-    /// Round numbers from one end to the other.
+    /// Round numbers between the ends.
     pub(super) fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear { from, to } => {
                 let step = step(to - from, 5.0);
                 let mut ticks = Vec::new();
                 let mut tick = (from / step).ceil();
-                // By counting steps, so that no error adds up.
+                // Counts steps: adding the step would add up rounding errors.
                 while tick * step <= to + step * 1e-9 {
                     ticks.push(tick * step);
                     tick += 1.0;
@@ -59,7 +59,7 @@ impl Scale {
                     decade *= 10.0;
                 }
                 ticks.retain(|tick| (from..=to).contains(tick));
-                // The end is what people look for; a tick right before it would touch it.
+                // Always labels the end; a tick just before it would touch its label.
                 ticks.retain(|tick| *tick * 1.4 < to || *tick >= to);
                 if ticks.last().is_none_or(|last| *last < to) {
                     ticks.push(to);
@@ -70,7 +70,7 @@ impl Scale {
     }
 }
 
-/// 1, 2 or 5 times a power of ten: the smallest with which so many steps are enough.
+/// The smallest step of 1, 2 or 5 times a power of ten that covers `length` in at most `steps` steps.
 fn step(length: f64, steps: f64) -> f64 {
     if length <= 0.0 || !length.is_finite() {
         return 1.0;

@@ -1,16 +1,16 @@
-//! Shares of a whole, held against what each would be if all were even.
+//! Shares of a whole as bars from the even share.
 
 use super::svg::{Anchor, Svg};
 
-/// A few bars from the even share to one side or the other.
+/// Bars that start at the even share and go left or right.
 #[derive(Debug)]
 pub struct Bars<'a> {
     pub title: &'a str,
     pub about: &'a str,
     pub bars: Vec<Bar>,
-    /// Where bars begin: the share that each would have.
+    /// The share of each bar if all were even.
     pub even: f64,
-    /// How far from that the axis reaches, to both sides.
+    /// The length of the axis to each side of it.
     pub reach: f64,
 }
 
@@ -19,7 +19,7 @@ pub struct Bars<'a> {
 pub struct Bar {
     pub name: String,
     pub share: f64,
-    /// How it is written.
+    /// The label of the share.
     pub written: String,
 }
 

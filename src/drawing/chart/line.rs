@@ -1,16 +1,15 @@
-//! Lines over one axis, each with its name at its end.
+//! Lines over a common axis, each labelled at its end.
 
 use super::{
     Scale, Written,
-    mark::{classes, outline},
     svg::{Anchor, Svg},
 };
 
-/// Several lines in one picture.
+/// A chart of several lines.
 #[derive(Debug)]
 pub struct LineChart<'a> {
     pub title: &'a str,
-    /// What is to be seen, in a sentence.
+    /// A description in a sentence.
     pub about: &'a str,
     pub x: (&'a str, Scale, Written),
     pub y: (&'a str, Scale, Written),
@@ -21,11 +20,11 @@ pub struct LineChart<'a> {
 #[derive(Debug)]
 pub struct Series<'a> {
     pub name: &'a str,
-    /// Which colour and mark it has, from 0 up: the same in every chart of a page.
+    /// The number of its colour and mark, from 0; the same in every chart of a page.
     pub kind: usize,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
-    /// Those of the points, by their place, that get a mark.
+    /// The indices of the points that have a mark.
     pub marked: Vec<usize>,
 }
 
@@ -35,7 +34,7 @@ const LEFT: f64 = 56.0;
 const RIGHT: f64 = 640.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 344.0;
-/// Between two names at the lines' ends.
+/// The least distance between two labels.
 const LABEL: f64 = 18.0;
 
 pub fn line_chart(chart: &LineChart<'_>) -> String {
@@ -65,27 +64,22 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
         .map(|series| series.points.last().map_or(BOTTOM, |point| place(*point).1))
         .collect();
     for (series, label) in chart.series.iter().zip(spread(&ends, TOP + 4.0, BOTTOM, LABEL)) {
-        svg.put(format_args!("<g class=\"{}\">", classes(series.kind)));
+        svg.start_series(series.kind);
         svg.polyline(series.points.iter().map(|&point| place(point)));
-        let marks: String = series
-            .marked
-            .iter()
-            .filter_map(|&number| series.points.get(number))
-            .map(|&point| outline(series.kind, place(point), 3.6))
-            .collect();
-        svg.path("point", &marks);
+        let marked = series.marked.iter().filter_map(|&index| series.points.get(index));
+        svg.marks(series.kind, marked.map(|&point| place(point)), 3.6);
         if let Some(&end) = series.points.last() {
             svg.line("leader", (RIGHT + 4.0, place(end).1), (RIGHT + 18.0, label));
-            svg.path("point", &outline(series.kind, (RIGHT + 26.0, label), 3.6));
+            svg.marks(series.kind, [(RIGHT + 26.0, label)].into_iter(), 3.6);
         }
-        svg.put("</g>");
+        svg.end_series();
         svg.text("label", (RIGHT + 36.0, label + 4.0), Anchor::Start, series.name);
     }
     svg.finish()
 }
 
-/// Moves places apart until no two are closer than `least`, in their order and within the ends as long as
-/// there is room.
+/// Moves places apart until no two are closer than `least`. They keep their order, and stay between `from` and `to`
+/// if there is room.
 pub(super) fn spread(places: &[f64], from: f64, to: f64, least: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|&one, &other| places[one].total_cmp(&places[other]));

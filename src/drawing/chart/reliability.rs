@@ -1,20 +1,17 @@
-//! How sure a method was against how often it was right.
+//! A reliability diagram: how sure a method was against how often it was right.
 
-use super::{
-    mark::{classes, outline},
-    svg::{Anchor, Svg},
-};
+use super::svg::{Anchor, Svg};
 
 /// One method's bins.
 #[derive(Debug)]
 pub struct Reliability<'a> {
     pub title: &'a str,
     pub about: &'a str,
-    /// Which colour and mark it has, from 0 up.
+    /// The number of its colour and mark, from 0.
     pub kind: usize,
     /// Confidence and accuracy of each bin, from 0 to 1.
     pub bins: Vec<(f64, f64)>,
-    /// The largest share on both axes.
+    /// The end of both axes.
     pub most: f64,
 }
 
@@ -41,10 +38,9 @@ pub fn reliability(chart: &Reliability<'_>) -> String {
     svg.line("even", place((0.0, 0.0)), place((chart.most, chart.most)));
     svg.text("name", (f64::midpoint(LEFT, RIGHT), SIZE - 4.0), Anchor::Middle, "how sure, %");
     svg.text("name", (LEFT + 6.0, TOP + 14.0), Anchor::Start, "how often right, %");
-    svg.put(format_args!("<g class=\"{}\">", classes(chart.kind)));
+    svg.start_series(chart.kind);
     svg.polyline(chart.bins.iter().map(|&bin| place(bin)));
-    let marks: String = chart.bins.iter().map(|&bin| outline(chart.kind, place(bin), 3.4)).collect();
-    svg.path("point", &marks);
-    svg.put("</g>");
+    svg.marks(chart.kind, chart.bins.iter().map(|&bin| place(bin)), 3.4);
+    svg.end_series();
     svg.finish()
 }

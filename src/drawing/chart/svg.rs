@@ -1,14 +1,14 @@
-//! The text of an SVG, put together.
+//! Writes the text of an SVG: lines, texts, and the marks of series.
 
 use std::fmt::{self, Display, Write};
 
-/// A picture in the making: numbers with one digit behind the point, texts escaped.
+/// An unfinished chart. Numbers are written with one decimal, texts are escaped.
 #[derive(Debug)]
 pub(super) struct Svg {
     text: String,
 }
 
-/// Where a text stands in regard to its point.
+/// The part of a text that lies at its point.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Anchor {
     Start,
@@ -17,7 +17,7 @@ pub(super) enum Anchor {
 }
 
 impl Svg {
-    /// `title` names the picture, `about` says in a sentence what is to be seen.
+    /// `title` names the chart, `about` describes it in a sentence.
     pub(super) fn new(class: &str, width: f64, height: f64, title: &str, about: &str) -> Self {
         let mut svg = Self { text: String::new() };
         svg.put(format_args!(
@@ -36,10 +36,6 @@ impl Svg {
         self.text
     }
 
-    pub(super) fn put(&mut self, text: impl Display) {
-        write!(self.text, "{text}").expect("writing to a String never fails; this is a bug");
-    }
-
     pub(super) fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
         self.put(format_args!(
             "<path class=\"{class}\" d=\"M{} {}L{} {}\"/>",
@@ -54,7 +50,7 @@ impl Svg {
         self.put(format_args!("<path class=\"{class}\" d=\"{d}\"/>"));
     }
 
-    /// A line from point to point.
+    /// A line through all points.
     pub(super) fn polyline(&mut self, points: impl Iterator<Item = (f64, f64)>) {
         self.text.push_str("<path class=\"line\" d=\"");
         for (number, (x, y)) in points.enumerate() {
@@ -87,16 +83,81 @@ impl Svg {
             Escaped(text)
         ));
     }
+
+    /// Starts the group of a series: what follows has its colour.
+    pub(super) fn start_series(&mut self, series: usize) {
+        self.put(format_args!("<g class=\"{}\">", classes(series)));
+    }
+
+    pub(super) fn end_series(&mut self) {
+        self.text.push_str("</g>");
+    }
+
+    /// The marks of a series around its points.
+    pub(super) fn marks(&mut self, series: usize, points: impl Iterator<Item = (f64, f64)>, size: f64) {
+        let outlines: String = points.map(|point| outline(series, point, size)).collect();
+        self.path("point", &outlines);
+    }
+
+    fn put(&mut self, text: impl Display) {
+        write!(self.text, "{text}").expect("writing to a String never fails; this is a bug");
+    }
 }
 
-/// A number as short as a picture needs it.
+/// The mark alone, for a legend or a table.
+pub fn mark(series: usize) -> String {
+    format!(
+        "<svg class=\"mark\" viewBox=\"0 0 16 16\" aria-hidden=\"true\"><g class=\"{}\"><path class=\"point\" \
+         d=\"{}\"/></g></svg>",
+        classes(series),
+        outline(series, (8.0, 8.0), 4.5)
+    )
+}
+
+/// The number of series with their own colour and mark.
+const KINDS: usize = 10;
+
+/// The classes of a series: its colour, and whether its marks are hollow.
+fn classes(series: usize) -> String {
+    let hollow = if series % KINDS >= KINDS / 2 { " hollow" } else { "" };
+    format!("series s{}{hollow}", series % KINDS + 1)
+}
+
+/// The outline of a mark around a point: five shapes, first filled, then hollow.
+fn outline(series: usize, (x, y): (f64, f64), size: f64) -> String {
+    let r = size;
+    let at = |dx: f64, dy: f64| format!("{} {}", Short(x + dx), Short(y + dy));
+    match series % (KINDS / 2) {
+        0 => format!(
+            "M{}a{r} {r} 0 1 0 {d} 0a{r} {r} 0 1 0 -{d} 0z",
+            at(-r, 0.0),
+            r = Short(r),
+            d = Short(2.0 * r)
+        ),
+        1 => {
+            let edge = 1.8 * r;
+            format!("M{}h{s}v{s}h-{s}z", at(-edge / 2.0, -edge / 2.0), s = Short(edge))
+        }
+        2 => format!("M{}L{}L{}z", at(0.0, -1.2 * r), at(1.2 * r, 0.9 * r), at(-1.2 * r, 0.9 * r)),
+        3 => format!(
+            "M{}L{}L{}L{}z",
+            at(0.0, -1.35 * r),
+            at(1.35 * r, 0.0),
+            at(0.0, 1.35 * r),
+            at(-1.35 * r, 0.0)
+        ),
+        _ => format!("M{}L{}L{}z", at(0.0, 1.2 * r), at(1.2 * r, -0.9 * r), at(-1.2 * r, -0.9 * r)),
+    }
+}
+
+/// A number with at most one decimal.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Short(pub(super) f64);
 
 impl Display for Short {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = (self.0 * 10.0).round() / 10.0;
-        // A nought without a sign.
+        // Writes -0 as 0.
         write!(f, "{}", if tenths == 0.0 { 0.0 } else { tenths })
     }
 }

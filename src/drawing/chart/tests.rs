@@ -17,33 +17,35 @@ fn ticks_are_round() {
 }
 
 #[test]
-fn places_lie_between_the_ends() {
+fn numbers_are_placed_between_the_ends() {
     let log = Scale::Log { from: 1.0, to: 100.0 };
     assert!((log.place(10.0) - 0.5).abs() < 1e-12);
     let linear = Scale::Linear { from: 2.0, to: 4.0 };
     assert_eq!((linear.place(1.0), linear.place(3.0), linear.place(9.0)), (0.0, 0.5, 1.0));
-    assert!(Scale::Linear { from: 1.0, to: 1.0 }.place(1.0).abs() < 1e-12, "an axis without length");
+    assert!(Scale::Linear { from: 1.0, to: 1.0 }.place(1.0).abs() < 1e-12, "an axis of length 0");
 }
 
 #[test]
-fn names_do_not_touch() {
+fn labels_do_not_touch() {
     let apart = spread(&[100.0, 101.0, 20.0, 102.0], 0.0, 110.0, 18.0);
     assert_eq!(apart, [74.0, 92.0, 20.0, 110.0]);
     assert_eq!(spread(&[], 0.0, 1.0, 1.0), [0.0; 0]);
 }
 
 #[test]
-fn lines_have_names_marks_and_escaped_texts() {
+fn lines_have_labels_marks_and_escaped_texts() {
     let series = |name, kind| Series { name, kind, points: vec![(1.0, 0.2), (10.0, 0.9)], marked: vec![1] };
     let chart = LineChart {
-        title: "Cache <of> \"two\" & more",
+        title: "Recall <of> \"two\" & more",
         about: "It rises.",
         x: ("k", Scale::Log { from: 1.0, to: 10.0 }, written),
         y: ("recall", Scale::Linear { from: 0.0, to: 1.0 }, written),
         series: vec![series("none", 0), series("gsx-latent", 9)],
     };
     let svg = line_chart(&chart);
-    assert!(svg.contains("<title>Cache &lt;of&gt; &quot;two&quot; &amp; more</title><desc>It rises.</desc>"));
+    assert!(
+        svg.contains("<title>Recall &lt;of&gt; &quot;two&quot; &amp; more</title><desc>It rises.</desc>")
+    );
     assert!(svg.contains("role=\"img\"") && !svg.contains("style"));
     assert!(svg.contains("class=\"series s1\"") && svg.contains("class=\"series s10 hollow\""), "{svg}");
     assert!(svg.contains("d=\"M56 278.4L640 48.8\""), "{svg}");
@@ -52,7 +54,7 @@ fn lines_have_names_marks_and_escaped_texts() {
 }
 
 #[test]
-fn whiskers_share_a_path_a_series() {
+fn all_whiskers_of_a_series_share_a_path() {
     let dot = |at: f64| Some(Whisker { at, low: at - 1.0, high: at + 1.0 });
     let row = |name: &str, dots| WhiskerRow { name: name.into(), note: "9 slots".into(), dots };
     let chart = Whiskers {
@@ -67,11 +69,11 @@ fn whiskers_share_a_path_a_series() {
     assert_eq!(svg.matches("class=\"line\"").count(), 2);
     let second = svg.split("series s2").nth(1).unwrap();
     assert_eq!(second.matches('H').count(), 2, "{second}");
-    assert!(second.contains("H744"), "an interval ends at the axis' end: {second}");
+    assert!(second.contains("H744"), "an interval ends where the axis ends: {second}");
 }
 
 #[test]
-fn bars_begin_at_the_even_share() {
+fn bars_start_at_the_even_share() {
     let bar = |share: f64| Bar { name: "one".into(), share, written: "x".into() };
     let chart = Bars { title: "t", about: "a", bars: vec![bar(0.135), bar(0.115)], even: 0.125, reach: 0.02 };
     let svg = bars(&chart);

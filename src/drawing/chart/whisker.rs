@@ -1,20 +1,19 @@
-//! Figures with how far chance may have moved them, a row a group.
+//! Figures with their intervals, one row for each group.
 
 use std::fmt::Write;
 
 use super::{
     Scale, Written,
-    mark::{classes, outline},
     svg::{Anchor, Short, Svg},
 };
 
-/// Rows of dots, one dot a series.
+/// Rows of dots, with one dot for each series.
 #[derive(Debug)]
 pub struct Whiskers<'a> {
     pub title: &'a str,
     pub about: &'a str,
     pub x: (&'a str, Scale, Written),
-    /// Which colour and mark each series has, from 0 up.
+    /// The number of the colour and mark of each series, from 0.
     pub kinds: Vec<usize>,
     pub rows: Vec<WhiskerRow>,
 }
@@ -23,13 +22,13 @@ pub struct Whiskers<'a> {
 #[derive(Debug)]
 pub struct WhiskerRow {
     pub name: String,
-    /// What stands small beside the name.
+    /// A note in small type below the name.
     pub note: String,
-    /// One entry a series; none where it has no figure.
+    /// One entry for each series; `None` if it has no figure.
     pub dots: Vec<Option<Whisker>>,
 }
 
-/// A figure and the interval around it.
+/// A figure and its interval.
 #[derive(Debug, Clone, Copy)]
 pub struct Whisker {
     pub at: f64,
@@ -41,10 +40,10 @@ const WIDTH: f64 = 760.0;
 const LEFT: f64 = 208.0;
 const RIGHT: f64 = 744.0;
 const TOP: f64 = 34.0;
-/// Between two dots of a row, and besides between two rows.
+/// The distance between two dots of a row, and the gap between two rows.
 const DOT: f64 = 9.0;
 const GAP: f64 = 12.0;
-/// A row holds a name and a note, however few dots it has.
+/// The least height of a row: it holds a name and a note.
 const LEAST: f64 = 38.0;
 
 pub fn whiskers(chart: &Whiskers<'_>) -> String {
@@ -60,8 +59,8 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
         svg.line("grid", (place(tick), TOP - 8.0), (place(tick), bottom));
         svg.text("", (place(tick), 16.0), Anchor::Middle, &written(tick));
     }
-    // One path a series, however many rows there are: the page stays small.
-    let mut paths = vec![(String::new(), String::new()); chart.kinds.len()];
+    // One path for all rows of a series keeps the page small.
+    let mut series = vec![(String::new(), Vec::new()); chart.kinds.len()];
     let mut top = TOP;
     for row in &chart.rows {
         svg.line("rule", (0.0, top), (RIGHT, top));
@@ -76,22 +75,22 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
             svg.text("", (0.0, middle + 12.0), Anchor::Start, &row.note);
         }
         let mut y = middle - (dots - DOT) / 2.0;
-        for ((dot, kind), (lines, marks)) in row.dots.iter().zip(&chart.kinds).zip(&mut paths) {
+        for (dot, (lines, points)) in row.dots.iter().zip(&mut series) {
             if let Some(Whisker { at, low, high }) = *dot {
                 let (from, to) = (place(low), place(high));
-                let drawn = write!(lines, "M{} {}H{}", Short(from), Short(y), Short(to));
-                drawn.expect("writing to a String never fails; this is a bug");
-                *marks += &outline(*kind, (place(at), y), 3.2);
+                write!(lines, "M{} {}H{}", Short(from), Short(y), Short(to))
+                    .expect("writing to a String never fails; this is a bug");
+                points.push((place(at), y));
             }
             y += DOT;
         }
         top += row_height;
     }
-    for (kind, (lines, marks)) in chart.kinds.iter().zip(&paths) {
-        svg.put(format_args!("<g class=\"{}\">", classes(*kind)));
-        svg.path("line", lines);
-        svg.path("point", marks);
-        svg.put("</g>");
+    for (&kind, (lines, points)) in chart.kinds.iter().zip(series) {
+        svg.start_series(kind);
+        svg.path("line", &lines);
+        svg.marks(kind, points.into_iter(), 3.2);
+        svg.end_series();
     }
     svg.finish()
 }

@@ -1,35 +1,22 @@
-//! Drawn garments: what stands in a page for an article whose shop gave no photograph.
+//! Drawn garments, for articles whose shop sends no photo.
 //!
-//! Comes in: a few words ([`Look`]). Goes out: an SVG, complete in itself, on a canvas of 200 by 240. Words that
-//! nobody drew for still give a picture: undyed cloth, or a hanger. Knows nothing of HTTP, of articles and their
-//! ids, or of models.
+//! A few words come in ([`Look`]), a complete SVG on a canvas of 200 by 240 goes out. Unknown words still give a
+//! picture: undyed cloth, or a hanger. Must not know HTTP, articles and their ids, or models.
 //!
-//! A garment is a table of parts (`drawing`), most of them left halves that are folded open (`path`), painted
-//! in tones that follow from one colour (`palette`) and filled with its pattern and material (`weave`).
+//! The drawings are SVG files in `svg/`, with one `<path class="…" d="…"/>` a line from back to front. A
+//! path's class says how to `paint` it, in tones of one colour (`palette`); cloth gets the pattern and the
+//! texture of the material (`weave`). The class of the file's `<svg>` is the direction of the stripes, `across` or
+//! `upright`. In a browser the files show undyed cloth, as `svg/preview.css` paints it.
 
-mod accessories;
-mod bags;
-mod bottoms;
-mod coats;
-mod drawing;
-mod dresses;
-mod jackets;
-mod knitwear;
+#[expect(clippy::unreadable_literal, reason = "colours are written as 0xrrggbb")]
+mod paint;
+#[expect(clippy::unreadable_literal, reason = "colours are written as 0xrrggbb")]
 mod palette;
-mod path;
-mod shoes;
 #[cfg(test)]
 mod tests;
-mod tops;
 mod weave;
 
-use self::drawing::{
-    Garment,
-    Paint::{Cord, Strap},
-    one,
-};
-
-/// A garment in words; an empty word says nothing.
+/// A garment in words; an empty word means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Look<'a> {
     /// The type, such as `trench-coat`.
@@ -41,32 +28,82 @@ pub struct Look<'a> {
     pub gender: &'a str,
 }
 
-/// The picture as SVG.
+/// Draws the garment as SVG.
 pub fn garment(look: &Look<'_>) -> String {
     let [kind, colour, pattern, material, gender] =
         [look.kind, look.colour, look.pattern, look.material, look.gender].map(str::to_ascii_lowercase);
     let look = Look { kind: &kind, colour: &colour, pattern: &pattern, material: &material, gender: &gender };
-    drawn(look.kind, look.gender).unwrap_or(&HANGER).draw(&look)
+    paint::paint(find_drawing(look.kind, look.gender), &look)
 }
 
-/// The garment of this type, or of the type that it is a kind of: `rain-boot` is a boot.
-fn drawn(kind: &str, gender: &str) -> Option<&'static Garment> {
-    let exactly = |kind: &str| {
-        tops::of(kind, gender)
-            .or_else(|| knitwear::of(kind))
-            .or_else(|| jackets::of(kind))
-            .or_else(|| coats::of(kind))
-            .or_else(|| dresses::of(kind))
-            .or_else(|| bottoms::of(kind))
-            .or_else(|| shoes::of(kind, gender))
-            .or_else(|| bags::of(kind))
-            .or_else(|| accessories::of(kind, gender))
+macro_rules! svg {
+    ($name:literal) => {
+        include_str!(concat!("svg/", $name, ".svg"))
     };
-    exactly(kind).or_else(|| exactly(kind.rsplit(['-', ' ', '_']).next()?))
 }
 
-/// An empty hanger, for types that nobody drew.
-const HANGER: Garment = Garment::woven(&[
-    one(Strap, "M28 152L100 102L172 152C178 158 176 164 168 164L32 164C24 164 22 158 28 152Z"),
-    one(Cord, "M100 99C100 88 116 86 116 73C116 63 108 58 100 58C92 58 86 63 85 71"),
-]);
+/// The drawing of this type, else of the type in its last word (`rain-boot` is a boot), else a hanger.
+fn find_drawing(kind: &str, gender: &str) -> &'static str {
+    let last_word = kind.rsplit(['-', ' ', '_']).next().unwrap_or_default();
+    drawing(kind, gender).or_else(|| drawing(last_word, gender)).unwrap_or(svg!("hanger"))
+}
+
+fn drawing(kind: &str, gender: &str) -> Option<&'static str> {
+    Some(match (kind, gender) {
+        ("t-shirt", "women") => svg!("t-shirt-fitted"),
+        ("t-shirt", _) => svg!("t-shirt"),
+        ("top", _) => svg!("top"),
+        ("shirt", _) => svg!("shirt"),
+        ("blouse", _) => svg!("blouse"),
+        ("polo", _) => svg!("polo"),
+
+        ("sweater", _) => svg!("sweater"),
+        ("cardigan", _) => svg!("cardigan"),
+        ("hoodie", _) => svg!("hoodie"),
+        ("waistcoat", _) => svg!("waistcoat"),
+
+        ("blazer", _) => svg!("blazer"),
+        ("bomber-jacket" | "jacket", _) => svg!("bomber-jacket"),
+        ("denim-jacket", _) => svg!("denim-jacket"),
+        ("leather-jacket", _) => svg!("leather-jacket"),
+
+        ("coat", _) => svg!("coat"),
+        ("trench-coat", _) => svg!("trench-coat"),
+        ("parka", _) => svg!("parka"),
+        ("rain-jacket" | "raincoat", _) => svg!("rain-jacket"),
+
+        ("dress", _) => svg!("dress"),
+        ("jumpsuit", _) => svg!("jumpsuit"),
+
+        ("jeans", _) => svg!("jeans"),
+        ("trousers", _) => svg!("trousers"),
+        ("chinos", _) => svg!("chinos"),
+        ("shorts", _) => svg!("shorts"),
+        ("leggings", _) => svg!("leggings"),
+        ("tights", _) => svg!("tights"),
+        ("skirt", _) => svg!("skirt"),
+
+        ("sneaker" | "shoe", _) => svg!("sneaker"),
+        ("boot", "women") => svg!("boot-heeled"),
+        ("boot", _) => svg!("boot-laced"),
+        ("loafer", _) => svg!("loafer"),
+        ("lace-up", _) => svg!("lace-up"),
+        ("heel", _) => svg!("heel"),
+        ("ballerina", _) => svg!("ballerina"),
+        ("sandal", _) => svg!("sandal"),
+
+        ("bag" | "handbag", _) => svg!("bag"),
+        ("backpack", _) => svg!("backpack"),
+        ("belt", _) => svg!("belt"),
+
+        ("scarf", _) => svg!("scarf"),
+        ("hat", _) => svg!("hat"),
+        ("cap", _) => svg!("cap"),
+        ("beanie", _) => svg!("beanie"),
+        ("sunglasses", _) => svg!("sunglasses"),
+        ("watch", _) => svg!("watch"),
+        ("jewellery", "men") => svg!("jewellery-mens"),
+        ("jewellery", _) => svg!("jewellery"),
+        _ => return None,
+    })
+}

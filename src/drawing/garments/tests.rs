@@ -1,4 +1,4 @@
-//! Every garment in every colour, pattern and material that the default schema and the demo world have.
+//! Draws every garment in every colour, pattern and material of the default schema and the demo world.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::domain::Schema;
 const PATTERNS: [&str; 6] = ["plain", "striped", "checked", "dotted", "floral", "printed"];
 const GENDERS: [&str; 3] = ["women", "men", "unisex"];
 
-fn words(feature: &str) -> Vec<String> {
+fn values(feature: &str) -> Vec<String> {
     Schema::default_schema().feature(feature).unwrap().values.clone()
 }
 
@@ -18,7 +18,7 @@ fn plain(kind: &str) -> String {
 
 #[test]
 fn every_type_has_a_drawing_of_its_own() {
-    let kinds = words("nogo_types");
+    let kinds = values("nogo_types");
     assert_eq!(kinds.len(), 43);
     let drawings: HashSet<String> =
         kinds.iter().map(|kind| plain(kind)).chain([plain("spaceship")]).collect();
@@ -28,9 +28,9 @@ fn every_type_has_a_drawing_of_its_own() {
 }
 
 #[test]
-fn every_picture_is_small_and_stands_alone() {
-    let (colours, materials) = (words("preferred_colours"), words("nogo_materials"));
-    for kind in words("nogo_types") {
+fn every_picture_is_small_and_self_contained() {
+    let (colours, materials) = (values("preferred_colours"), values("nogo_materials"));
+    for kind in values("nogo_types") {
         for (place, colour) in colours.iter().enumerate() {
             for pattern in PATTERNS {
                 let (material, gender) = (&materials[place % materials.len()], GENDERS[place % 3]);
@@ -42,12 +42,12 @@ fn every_picture_is_small_and_stands_alone() {
                     assert!(!svg.contains(never), "{case}: {never} in {svg}");
                 }
                 assert_eq!(svg.matches('<').count(), svg.matches('>').count(), "{case}");
-                // What is filled with a pattern has it, and by a name that says all of it.
-                let named = svg.split("url(#").nth(1).and_then(|rest| rest.split(')').next());
-                if let Some(name) = named {
+                // The picture defines the pattern that it uses, and no other.
+                let used = svg.split("url(#").nth(1).and_then(|rest| rest.split(')').next());
+                if let Some(name) = used {
                     assert!(svg.contains(&format!("<pattern id=\"{name}\"")), "{case}: {name}");
                 } else {
-                    assert!(!svg.contains("<pattern"), "{case}: a definition that nothing uses");
+                    assert!(!svg.contains("<pattern"), "{case}: an unused definition");
                 }
             }
         }
@@ -55,7 +55,7 @@ fn every_picture_is_small_and_stands_alone() {
 }
 
 #[test]
-fn colour_pattern_and_material_are_seen() {
+fn colour_pattern_and_material_change_the_picture() {
     let coat =
         Look { kind: "coat", colour: "navy", pattern: "plain", material: "polyester", gender: "women" };
     let others = [
@@ -70,10 +70,34 @@ fn colour_pattern_and_material_are_seen() {
     let watch = |material| garment(&Look { kind: "watch", colour: "grey", material, ..Look::default() });
     assert!(
         watch("metal").contains("#c6c8ca") && !watch("leather").contains("#c6c8ca"),
-        "silver is no grey leather"
+        "silver is not grey leather"
     );
     let jewellery = |gender| garment(&Look { kind: "jewellery", gender, ..Look::default() });
     assert_ne!(jewellery("women"), jewellery("men"));
     let down = |material| garment(&Look { kind: "parka", material, ..Look::default() });
     assert!(down("down").len() > down("nylon").len(), "down is quilted");
+}
+
+#[test]
+fn every_part_of_every_drawing_is_painted() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/drawing/garments/svg");
+    let drawings: Vec<String> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "svg"))
+        .map(|path| std::fs::read_to_string(path).unwrap())
+        .collect();
+    assert_eq!(drawings.len(), 47);
+    for drawing in drawings {
+        assert!(
+            drawing.contains(" class=\"across\">") || drawing.contains(" class=\"upright\">"),
+            "{drawing}"
+        );
+        assert_eq!(
+            paint::parts(&drawing).count(),
+            drawing.matches("<path").count(),
+            "one part a line: {drawing}"
+        );
+        paint::paint(&drawing, &Look::default());
+    }
 }

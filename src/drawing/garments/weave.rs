@@ -1,31 +1,31 @@
-//! Cloth: a pattern in the second tone, and what a material adds to it.
+//! The surface of cloth: a pattern in the second tone, or else the texture of the material.
 //!
-//! Tiles inherit the round ends of lines, and that nothing is filled, from the drawing around them. They are named
-//! after what they hold, so two pictures inlined in one page share them or differ.
+//! Tiles inherit round line ends and `fill="none"` from the drawing. A tile's id has the name of the pattern and
+//! the colour, so two pictures inlined in one page can share an id only if the tile is the same.
 
 use super::{Look, palette::Palette};
 
 /// How a garment's cloth is filled.
 #[derive(Debug)]
 pub(super) struct Weave {
-    /// A `<pattern>`, where the cloth is more than its colour.
+    /// A `<pattern>`; empty for cloth of one colour.
     pub(super) definition: String,
     pub(super) fill: String,
 }
 
-/// Which way a garment's stripes run.
+/// The direction of a garment's stripes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grain {
     Across,
     Upright,
 }
 
-/// What repeats: its name, its width and height, and what is on it.
+/// A tile that repeats: its name, its width and height, its drawing.
 struct Tile(&'static str, u8, u8, String);
 
 impl Weave {
-    /// A pattern covers what a material would show.
-    pub(super) fn of(look: &Look<'_>, palette: &Palette, grain: Grain) -> Self {
+    /// Chooses the pattern or, for plain cloth, the texture of the material.
+    pub(super) fn new(look: &Look<'_>, palette: &Palette, grain: Grain) -> Self {
         let cloth = palette.cloth.to_string();
         let Some(tile) =
             pattern(look.pattern, palette, grain).or_else(|| texture(look.material, palette, grain))
@@ -68,7 +68,7 @@ fn pattern(word: &str, palette: &Palette, grain: Grain) -> Option<Tile> {
     })
 }
 
-/// A flower in bloom, a small one, buds, and leaves between them.
+/// A large flower, a small one, buds, and leaves between them.
 fn flowers(palette: &Palette) -> String {
     let Palette { second, seam, gloss, .. } = palette;
     format!(
@@ -81,7 +81,7 @@ fn flowers(palette: &Palette) -> String {
     )
 }
 
-/// Chips of three tones, strewn as in terrazzo.
+/// Chips of four tones, scattered as in terrazzo.
 fn chips(palette: &Palette) -> String {
     let Palette { second, shade, deep, gloss, .. } = palette;
     format!(
@@ -92,7 +92,7 @@ fn chips(palette: &Palette) -> String {
     )
 }
 
-/// What a material's surface shows.
+/// The texture of a material.
 fn texture(material: &str, palette: &Palette, grain: Grain) -> Option<Tile> {
     let seam = palette.seam;
     let lines = |opacity: &str, d: &str| {

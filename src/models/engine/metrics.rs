@@ -8,33 +8,36 @@ use std::time::Duration;
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{counter::Counter, family::Family},
     registry::{Registry, Unit},
 };
 
 use super::{AskError, Device};
-use crate::domain::Method;
+use crate::{
+    domain::Method,
+    util::histogram::{Distribution, Histogram, Histograms},
+};
 
 /// From a run of one question on a small release to the default deadline.
-const SECONDS: [f64; 15] =
-    [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
-const QUESTIONS: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
+const SECONDS: &[f64] =
+    &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
+const QUESTIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
 /// Clones count together.
 #[derive(Debug, Clone)]
 pub struct EngineMetrics {
-    queued: Family<OfMethod, Histogram>,
-    ran: Family<OfModel, Histogram>,
-    batch: Family<OfMethod, Histogram>,
+    queued: Histograms<OfMethod>,
+    ran: Histograms<OfModel>,
+    batch: Histograms<OfMethod>,
     rejected: Family<Rejection, Counter>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct OfMethod {
     method: &'static str,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct OfModel {
     method: &'static str,
     release: String,
@@ -51,15 +54,14 @@ const FULL: &str = "queue-full";
 const LATE: &str = "deadline";
 const FAILED: &str = "model-failed";
 const UNREACHABLE: &str = "model-unreachable";
+const REASONS: [&str; 4] = [FULL, LATE, FAILED, UNREACHABLE];
 
 impl Default for EngineMetrics {
     fn default() -> Self {
-        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
-        let questions: fn() -> Histogram = || Histogram::new(QUESTIONS);
         Self {
-            queued: Family::new_with_constructor(seconds),
-            ran: Family::new_with_constructor(seconds),
-            batch: Family::new_with_constructor(questions),
+            queued: Histograms::new(SECONDS),
+            ran: Histograms::new(SECONDS),
+            batch: Histograms::new(QUESTIONS),
             rejected: Family::default(),
         }
     }
@@ -88,19 +90,43 @@ impl EngineMetrics {
         );
     }
 
+    /// Seconds that outfits waited for a free model of the method.
+    pub fn queued(&self, method: Method) -> Distribution {
+        self.queued.total(|labels| labels.method == method.as_str())
+    }
+
+    /// Seconds that runs of the release's model took.
+    pub fn ran(&self, method: Method, release: &str) -> Distribution {
+        self.ran.total(|labels| labels.method == method.as_str() && labels.release == release)
+    }
+
+    /// How many questions shared a run.
+    pub fn batches(&self, method: Method) -> Distribution {
+        self.batch.total(|labels| labels.method == method.as_str())
+    }
+
+    /// Questions without an answer, by reason.
+    pub fn rejections(&self, method: Method) -> Vec<(&'static str, u64)> {
+        let count = |reason| {
+            let counter = self.rejected.get(&Rejection { method: method.as_str(), reason });
+            (reason, counter.map_or(0, |counter| counter.get()))
+        };
+        REASONS.map(count).into()
+    }
+
     /// Those of one method of a release, found once instead of at every run.
     pub(super) fn of(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
         let of_method = OfMethod { method: method.as_str() };
         // From nought, so that the first one is seen as an increase.
-        for reason in [FULL, LATE, FAILED, UNREACHABLE] {
+        for reason in REASONS {
             drop(self.rejected.get_or_create(&Rejection { method: method.as_str(), reason }));
         }
         let of_model =
             OfModel { method: method.as_str(), release: release.to_owned(), device: device.as_str() };
         MethodMetrics {
-            queued: self.queued.get_or_create_owned(&of_method),
-            ran: self.ran.get_or_create_owned(&of_model),
-            batch: self.batch.get_or_create_owned(&of_method),
+            queued: self.queued.get_or_create(&of_method),
+            ran: self.ran.get_or_create(&of_model),
+            batch: self.batch.get_or_create(&of_method),
         }
     }
 

@@ -1,8 +1,11 @@
-//! Sums of exponentials over a row of logits, in a form that the compiler turns into vector code.
+//! The largest logit of a row, and sums of exponentials over it.
 
+use pulp::{Arch, Simd, WithSimd};
+
+use super::head::exp;
 use crate::domain::Mask;
 
-/// How many partial sums are kept: as many as the widest registers hold.
+/// Lanes of the widest register.
 const LANES: usize = 16;
 
 /// The largest of a row, and NaN if one is in it.
@@ -22,60 +25,55 @@ pub(super) fn largest(logits: &[f32]) -> f32 {
     lanes.into_iter().fold(tail, f32::max) + tainted
 }
 
-/// Σ exp(logit − shift) of a row, where no logit is above the shift.
+/// Σ exp(logit − shift) of a row whose logits are at most the shift.
 pub(super) fn sum_exp(logits: &[f32], shift: f32) -> f64 {
-    /// Single-precision sums stay exact enough over so many chunks.
-    const BLOCK: usize = 64 * LANES;
-    let block_sum = |block: &[f32]| {
-        let mut lanes = [0.0_f32; LANES];
-        let (chunks, rest) = block.as_chunks::<LANES>();
-        for chunk in chunks {
-            for lane in 0..LANES {
-                lanes[lane] += exp(chunk[lane] - shift);
-            }
-        }
-        let tail: f32 = rest.iter().map(|logit| exp(logit - shift)).sum();
-        f64::from(lanes.iter().sum::<f32>() + tail)
-    };
-    logits.chunks(BLOCK).map(block_sum).sum()
+    Arch::new().dispatch(SumExp { logits, shift })
 }
 
-/// The same sum over those in the mask alone.
+/// The same sum over the articles in the mask.
 pub(super) fn sum_exp_of(logits: &[f32], mask: &Mask, shift: f32) -> f64 {
-    let of_word = |(word, block): (&u64, &[f32])| match *word {
-        0 => 0.0,
-        u64::MAX => sum_exp(block, shift),
-        bits => {
-            let kept = |(place, logit): (usize, &f32)| {
-                if bits >> place & 1 == 1 { exp(logit - shift) } else { 0.0 }
-            };
-            f64::from(block.iter().enumerate().map(kept).sum::<f32>())
+    let mut kept = Vec::with_capacity(logits.len());
+    for (&word, block) in mask.words().iter().zip(logits.chunks(u64::BITS as usize)) {
+        match word {
+            0 => {}
+            u64::MAX => kept.extend_from_slice(block),
+            bits => kept.extend(
+                (0..).zip(block).filter(|(place, _)| bits >> place & 1 == 1).map(|(_, &logit)| logit),
+            ),
         }
-    };
-    mask.words().iter().zip(logits.chunks(u64::BITS as usize)).map(of_word).sum()
+    }
+    sum_exp(&kept, shift)
 }
 
-/// e^x for x up to 0, within two units in the last place: 2^n · p(r), without a branch. Below the
-/// smallest normal number it is nought.
-#[inline]
-#[expect(clippy::excessive_precision, reason = "the coefficients of a known polynomial (Cephes)")]
-fn exp(x: f32) -> f32 {
-    const LOWEST: f32 = -87.0;
-    /// Rounds to the nearest whole number when added and taken away: it shifts the fraction out.
-    const SHIFT: f32 = 12_582_912.0;
-    let clamped = if x < LOWEST { LOWEST } else { x };
-    let n = (clamped * std::f32::consts::LOG2_E + SHIFT) - SHIFT;
-    let r = clamped - n * 0.693_359_375 + n * 2.121_944_4e-4;
-    let mut p = 1.987_569_1e-4;
-    for coefficient in [1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 5.000_000_1e-1] {
-        p = p * r + coefficient;
+struct SumExp<'a> {
+    logits: &'a [f32],
+    shift: f32,
+}
+
+impl WithSimd for SumExp<'_> {
+    type Output = f64;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> f64 {
+        /// Sums in single precision are exact enough over this many logits.
+        const BLOCK: usize = 64 * LANES;
+        let shift = simd.splat_f32s(self.shift);
+        let mut total = 0.0;
+        for block in self.logits.chunks(BLOCK) {
+            let (vectors, rest) = S::as_simd_f32s(block);
+            let mut sum = simd.splat_f32s(0.0);
+            for &logits in vectors {
+                sum = simd.add_f32s(sum, exp(simd, simd.sub_f32s(logits, shift)));
+            }
+            let mut last = [f32::NEG_INFINITY; LANES];
+            last[..rest.len()].copy_from_slice(rest);
+            for logits in S::as_mut_simd_f32s(&mut last).0 {
+                *logits = exp(simd, simd.sub_f32s(*logits, shift));
+            }
+            total += f64::from(simd.reduce_sum_f32s(sum) + last[..rest.len()].iter().sum::<f32>());
+        }
+        total
     }
-    let value = p * r * r + r + 1.0;
-    // n is a whole number from −126 to 0, so the exponent's bits can be made from it.
-    #[expect(clippy::cast_possible_truncation, reason = "a whole number from -126 to 0")]
-    let exponent = ((n as i32 + 127) << 23).cast_unsigned();
-    let scaled = value * f32::from_bits(exponent);
-    if x < LOWEST { 0.0 } else { scaled }
 }
 
 #[cfg(test)]
@@ -84,9 +82,10 @@ mod tests {
 
     #[test]
     fn exp_is_exp() {
+        let exp = |x: f32| sum_exp(&[x], 0.0);
         for step in 0..86_000_u32 {
             let x = -1e-3 * f32::from(u16::try_from(step / 2).unwrap()) * 2.0;
-            let (found, expected) = (f64::from(exp(x)), f64::from(x).exp());
+            let (found, expected) = (exp(x), f64::from(x).exp());
             assert!((found / expected - 1.0).abs() < 3e-7, "{x}: {found} {expected}");
         }
         assert!(exp(-200.0).abs() < 1e-30);

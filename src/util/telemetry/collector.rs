@@ -14,6 +14,7 @@ use std::{
 
 use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use opentelemetry_otlp::{Protocol, RetryPolicy, SpanExporter, WithExportConfig, WithHttpConfig};
+use ureq::http::header::{CONTENT_LENGTH, HOST};
 
 use crate::util::http_client::{Client, Origin};
 
@@ -47,22 +48,19 @@ impl Collector {
     }
 
     fn send(&self, request: &Request<Bytes>) -> Result<Response<Bytes>, String> {
-        let headers = request.headers().iter().filter_map(|(name, value)| {
-            // Those two are the client's own.
-            let own = name == "host" || name == "content-length";
-            (!own).then_some((name.as_str(), value.to_str().ok()?))
-        });
-        let headers: Vec<_> = headers.collect();
+        let mut headers = request.headers().clone();
+        // The client sets these itself.
+        headers.remove(HOST);
+        headers.remove(CONTENT_LENGTH);
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = client
-            .send("POST", PATH, &headers, request.body(), Instant::now() + PATIENCE)
+            .post(PATH, headers, request.body(), Instant::now() + PATIENCE)
             .map_err(|error| error.to_string())?;
-        if !(200..300).contains(&answer.status) {
-            return Err(format!("{}{PATH} answered with {}, expected 200", client.origin(), answer.status));
+        if !answer.status().is_success() {
+            let status = answer.status().as_u16();
+            return Err(format!("{}{PATH} answered with {status}, expected 200", client.origin()));
         }
-        let mut response = Response::new(answer.body.into());
-        *response.status_mut() = answer.status.try_into().map_err(|_| "no status".to_owned())?;
-        Ok(response)
+        Ok(answer.map(Bytes::from))
     }
 
     fn note(&self, failed: Option<&str>) {

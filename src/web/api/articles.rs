@@ -15,22 +15,22 @@ use utoipa::{
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, Brought, BulkQuery},
+    bulk::{self, BulkQuery, ImportBody},
     customers::check_id,
-};
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, Query},
-    keys::Caller,
-    paging::{self, Page, SearchQuery},
 };
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
     models::catalogue::Listed,
+    service::access::Scope,
     store::Put,
     util::json_pointer::step,
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, Query},
+        keys::Caller,
+        paging::{self, Page, SearchQuery},
+        routes::Routes,
+    },
 };
 
 pub(crate) fn router() -> Routes {
@@ -40,7 +40,7 @@ pub(crate) fn router() -> Routes {
         .unlimited(Scope::Catalogue, routes!(bring_in))
 }
 
-/// An article, as programs get it.
+/// An article in an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct ArticleBody(Arc<Listed>);
 
@@ -50,9 +50,9 @@ impl Serialize for ArticleBody {
     }
 }
 
-/// An article: its id, its type, and whatever else the shop says of it.
+/// An article: its id, its type, and the shop's other attributes.
 #[derive(ToSchema)]
-#[expect(dead_code, reason = "it only describes what an article writes of itself")]
+#[expect(dead_code, reason = "only the schema of an article, which serializes itself")]
 struct ArticleFields {
     #[schema(examples("a-12"))]
     id: String,
@@ -88,9 +88,9 @@ impl From<Article> for ArticleBody {
 
 /// Articles
 ///
-/// In the order of their ids' bytes.
+/// Sorted by the bytes of their ids.
 #[utoipa::path(get, path = "/articles", tag = "articles", params(SearchQuery), responses(
-    (status = 200, description = "A page of them", body = Page<ArticleBody>),
+    (status = 200, description = "A page of articles", body = Page<ArticleBody>),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -106,8 +106,8 @@ async fn list(
 #[utoipa::path(get, path = "/articles/{id}", tag = "articles",
     params(("id" = String, Path, description = "The article's id", example = "a-12")),
     responses(
-        (status = 200, description = "What the catalogue says of it", body = ArticleBody),
-        (status = 404, description = "The catalogue does not have it"),
+        (status = 200, description = "The article", body = ArticleBody),
+        (status = 404, description = "The catalogue has no such article"),
     ),
 )]
 async fn get(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Result<Json<ArticleBody>, Problem> {
@@ -115,10 +115,10 @@ async fn get(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Result
     Ok(Json(article.into()))
 }
 
-/// What is to be said of an article: its type, and any attributes.
+/// An article to store: its type, and any attributes.
 #[derive(ToSchema)]
 #[schema(as = ArticlePut, example = json!({"type": "coat", "colour": "red", "price": 79.9, "in_stock": true}))]
-#[expect(dead_code, reason = "it only describes the body, which is read as a free object")]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
 struct ArticlePut {
     r#type: String,
     #[schema(additional_properties)]
@@ -126,15 +126,15 @@ struct ArticlePut {
     attributes: Map<String, Value>,
 }
 
-/// Add an article, or make one like this
+/// Add or replace an article
 ///
-/// Attributes that are not given are forgotten.
+/// Attributes that the body leaves out are deleted.
 #[utoipa::path(put, path = "/articles/{id}", tag = "articles",
     params(("id" = String, Path, description = "The article's id", example = "a-12")),
     request_body = ArticlePut,
     responses(
-        (status = 200, description = "It was there; this is what is stored now", body = ArticleBody),
-        (status = 201, description = "It is new", body = ArticleBody),
+        (status = 200, description = "The article existed; this is the stored one now", body = ArticleBody),
+        (status = 201, description = "The article is new", body = ArticleBody),
     ),
 )]
 async fn put(
@@ -148,20 +148,20 @@ async fn put(
     if put != Put::Unchanged {
         state.note(actor, "article.put", article.id.as_str(), json!({"new": put == Put::Added})).await?;
     }
-    // Whoever changes the catalogue sees it changed in the next completion.
+    // The caller's next completion must see the change.
     state.releases.refresh().await?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(article.into())))
 }
 
-/// Take an article out of the catalogue
+/// Delete an article
 ///
-/// Outfits that it was part of stay as they were.
+/// Stored outfits keep the article.
 #[utoipa::path(delete, path = "/articles/{id}", tag = "articles",
     params(("id" = String, Path, description = "The article's id", example = "a-12")),
     responses(
-        (status = 204, description = "It is gone"),
-        (status = 404, description = "The catalogue does not have it"),
+        (status = 204, description = "The article is deleted"),
+        (status = 404, description = "The catalogue has no such article"),
     ),
 )]
 async fn delete(
@@ -178,36 +178,36 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Bring articles in
+/// Import articles
 ///
-/// One article a line, `{"id": …, "type": …, …}`, as `atelier export` writes them. All of them arrive
-/// together or none does. An article called `bulk` is at `/articles/%62ulk`.
+/// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
+/// or none. An article with the id `bulk` is at `/articles/%62ulk`.
 #[utoipa::path(post, path = "/articles/bulk", tag = "articles", params(BulkQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 200, description = "They are stored", body = Brought)),
+    responses((status = 200, description = "The articles are stored", body = ImportBody)),
 )]
 async fn bring_in(
     State(state): State<AppState>,
     Caller(actor): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
-) -> Result<Json<Brought>, Problem> {
-    let brought = bulk::bring_in::<Article>(&state, actor, &query, request).await?;
+) -> Result<Json<ImportBody>, Problem> {
+    let imported = bulk::import::<Article>(&state, actor, &query, request).await?;
     state.releases.refresh().await?;
-    Ok(Json(brought))
+    Ok(Json(imported))
 }
 
 fn unknown(id: &ArticleId) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue"))
 }
 
-/// As a file's row is read: a null is "not given", a number has one form.
+/// Reads an article in the same way as a row of a file: an attribute that is null is left out, numbers are normalized.
 fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem> {
     let wrong = |place: &str, detail: String| Problem::invalid(vec![Finding::at(place, detail)]);
     match body.remove("id") {
         None => {}
-        Some(Value::String(given)) => check_id(Some(&given), id.as_str())?,
-        Some(_) => return Err(wrong("/id", "an id is a text; leave it out, it is the path's".into())),
+        Some(Value::String(in_body)) => check_id(Some(&in_body), id.as_str())?,
+        Some(_) => return Err(wrong("/id", "an id is a text; leave it out, the path has it".into())),
     }
     let kind = match body.remove("type") {
         Some(Value::String(kind)) => kind,
@@ -229,7 +229,7 @@ fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem>
     })
 }
 
-/// Numbers in their one form; false if a text or name holds NUL.
+/// Normalizes numbers; false if a text or name contains NUL.
 fn normalise(value: &mut Value) -> bool {
     match value {
         Value::Null | Value::Bool(_) => true,

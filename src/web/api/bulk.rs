@@ -1,7 +1,7 @@
-//! Whole tables over HTTP, as streams of JSON Lines.
+//! Imports of tables over HTTP, as streams of JSON Lines.
 //!
-//! The stream goes to a temporary file first, and from there into the database in one transaction: a caller
-//! that sends slowly, or breaks off, holds up nobody else's writes, and no table is ever whole in memory.
+//! The stream first goes to a temporary file, and from there into the database in one transaction. A caller that sends
+//! slowly or stops does not block other writes, and the table is never in memory.
 
 use std::io;
 
@@ -12,17 +12,17 @@ use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Incoming, media_type},
-};
 use crate::{
     files::{self, BadRow, Checker, ExchangeError, Noted, Report},
     service::intake::{self, Intake, IntakeError},
     store::{Actor, Counts, Import},
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Incoming, check_media_type},
+    },
 };
 
-/// What JSON Lines is called: nobody ever registered a name.
+/// The media types in use for JSON Lines; none is registered.
 const MEDIA_TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
@@ -30,41 +30,37 @@ const MEDIA_TYPES: [&str; 4] =
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct BulkQuery {
-    /// Store the good lines though others are bad.
+    /// Store the good lines even if others are bad.
     #[serde(default)]
     skip_bad: bool,
 }
 
-/// What became of a stream.
+/// The result of an import.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Brought {
-    /// Lines that are new.
+#[schema(as = Brought)]
+pub(crate) struct ImportBody {
+    /// Number of new lines.
     added: u64,
-    /// Lines that changed what was there.
+    /// Number of lines that changed stored data.
     changed: u64,
-    /// Lines that were there already, exactly so.
+    /// Number of lines that were already stored.
     unchanged: u64,
-    /// Lines that were left out.
+    /// Number of bad lines, which were not stored.
     bad: u64,
-    /// The first of those.
+    /// The first bad lines.
     errors: Vec<Finding>,
-    /// What is odd about lines that are stored all the same.
+    /// Warnings about lines that were stored.
     warnings: Vec<Finding>,
 }
 
-/// Reads the body into the table.
-pub(crate) async fn bring_in<T: Intake>(
+/// Imports the body into the table.
+pub(crate) async fn import<T: Intake>(
     state: &AppState,
     actor: Actor,
     query: &BulkQuery,
     request: Request,
-) -> Result<Brought, Problem> {
-    let named = media_type(request.headers());
-    if !named.as_deref().is_some_and(|named| MEDIA_TYPES.contains(&named)) {
-        let found = named.map_or("none".into(), |found| format!("{found:?}"));
-        let detail = format!("the Content-Type must be {}, found {found}", MEDIA_TYPES[0]);
-        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
-    }
+) -> Result<ImportBody, Problem> {
+    check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes)).await?;
     let mut import = state.store.import(state.now()).await?;
     let (counts, report) = read::<T>(state, &mut import, &file).await?;
@@ -79,13 +75,13 @@ pub(crate) async fn bring_in<T: Intake>(
         let details = json!({"added": added, "changed": changed, "bad": report.bad});
         state.note(actor, &format!("{}.bulk", T::NAME), T::NAME, details).await?;
     }
-    Ok(Brought::new(counts, &report))
+    Ok(ImportBody::new(counts, &report))
 }
 
-/// The body as a file, which goes when it is dropped.
+/// Writes the body to a file, which is deleted when it is dropped.
 async fn spool(mut body: Incoming) -> Result<NamedTempFile, Problem> {
     let full = |error: io::Error| {
-        Problem::inside(Kind::Unavailable, format_args!("a stream cannot be kept for reading: {error}"))
+        Problem::inside(Kind::Unavailable, format_args!("the body cannot be written to a file: {error}"))
     };
     let file = tempfile::Builder::new().suffix(".jsonl").tempfile().map_err(full)?;
     let mut out = tokio::fs::File::from_std(file.reopen().map_err(full)?);
@@ -101,7 +97,7 @@ async fn read<T: Intake>(
     import: &mut Import,
     file: &NamedTempFile,
 ) -> Result<(Counts, Report), Problem> {
-    // Asked inside the transaction: what is referred to cannot go meanwhile.
+    // Read inside the transaction, so that referenced articles and customers cannot be deleted meanwhile.
     let mut checker = if T::REFERS {
         Checker::new(import.article_ids().await?, import.customer_ids().await?)
     } else {
@@ -121,12 +117,12 @@ fn unreadable(error: ExchangeError) -> Problem {
 
 fn refusal(report: &Report) -> Problem {
     let Report { good, bad, .. } = report;
-    let way = if *good > 0 {
+    let alternative = if *good > 0 {
         format!(", or store the {good} good ones with ?skip_bad=true")
     } else {
         String::new()
     };
-    let detail = format!("nothing was stored: {bad} of {} lines are bad; mend them{way}", good + bad);
+    let detail = format!("nothing was stored: {bad} of {} lines are bad; fix them{alternative}", good + bad);
     Problem::new(Kind::Invalid, detail).with_findings(errors(report))
 }
 
@@ -135,7 +131,7 @@ fn errors(report: &Report) -> Vec<Finding> {
     report.errors.iter().map(finding).collect()
 }
 
-impl Brought {
+impl ImportBody {
     fn new(counts: Counts, report: &Report) -> Self {
         let warning = |noted: &Noted| {
             let others =

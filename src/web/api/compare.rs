@@ -1,4 +1,4 @@
-//! `/compare`: the same question to several methods, or about several customers, side by side.
+//! `/compare`: suggestions for the same blank from several methods, or for several customers, side by side.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::{ArticleId, CustomerId, Method},
     service::{
+        access::Scope,
         comparison::{self, Column, Comparison, Pair, Subjects},
         completion::Request,
         fault::{Field, ServiceError},
@@ -20,12 +19,14 @@ use crate::{
     },
     web::{
         api::complete::{
-            DEFAULT_K, FiltersBody, PlacementBody, SuggestionBody, WarningBody, article_id, customer_id,
-            given_features, method, outfit, suggestions,
+            DEFAULT_K, FiltersBody, PlacementBody, SuggestionBody, WarningBody, read_features, read_outfit,
+            suggestion_bodies,
         },
         http::{
             AppState, Finding, Problem,
-            extract::{Json, object, whole_option},
+            extract::{Json, read_object, read_optional_integer},
+            problem::value_or_finding,
+            routes::Routes,
             schema::{free_object, method_name},
             timing::TimingBody,
         },
@@ -36,7 +37,7 @@ pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(compare))
 }
 
-/// A question for several columns.
+/// A comparison of methods or customers.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Compare, example = json!({
@@ -44,32 +45,32 @@ pub(crate) fn router() -> Routes {
     "methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-01243",
 }))]
 struct CompareBody {
-    /// The customer's id, where methods are compared.
+    /// The customer's id, to compare methods.
     customer: Option<String>,
-    /// The customers' ids, where customers are compared: a column each.
+    /// The customers' ids, to compare customers: one column for each.
     #[serde(default)]
     customers: Vec<String>,
-    /// What is known of the customer or the occasion, by name; it wins over the profile, in every column.
+    /// Features of the customer or the occasion, by name. They override the profile in every column.
     #[serde(default)]
     #[schema(schema_with = free_object)]
     features: Map<String, Value>,
-    /// Article ids, and null for the one blank; without a blank one more article is asked for.
+    /// Article ids, and null for the one blank. Without a blank, one more article is suggested.
     #[schema(max_items = 8)]
     outfit: Vec<Option<String>>,
-    /// A column each; all of the release if neither these nor customers are given. With customers, the one that
-    /// answers.
+    /// The methods to compare: one column for each. If neither methods nor customers are given, all methods of the
+    /// release. With customers, the one method that answers.
     #[serde(default)]
     methods: Vec<String>,
-    /// Suggestions in each column; 5 if not given.
+    /// Number of suggestions in each column; 5 by default.
     #[schema(minimum = 1, maximum = 250)]
-    #[serde(default, deserialize_with = "whole_option")]
+    #[serde(default, deserialize_with = "read_optional_integer")]
     k: Option<usize>,
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default, deserialize_with = "read_object")]
     filters: FiltersBody,
-    /// Say of each suggestion what moved it most.
+    /// Return the features and articles that changed each suggestion's probability most.
     #[serde(default)]
     explain: bool,
-    /// The article that a stylist put there: its rank is told in each column.
+    /// The article that a stylist chose. Each column returns its rank.
     true_article: Option<String>,
 }
 
@@ -81,7 +82,7 @@ struct ComparisonBody {
     /// The blank's place in the outfit.
     slot: usize,
     columns: Vec<ColumnBody>,
-    /// Each two columns, by their places.
+    /// Every pair of columns, by their places.
     pairs: Vec<PairBody>,
     timing: TimingBody,
 }
@@ -93,10 +94,10 @@ struct ColumnBody {
     method: Method,
     #[serde(skip_serializing_if = "Option::is_none")]
     customer: Option<String>,
-    /// How many articles the filters let through.
+    /// Number of articles that the filters admit.
     admissible: usize,
     suggestions: Vec<SuggestionBody>,
-    /// Where the true article stands, if the release knows it.
+    /// The rank of the true article, if the release has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     true_article: Option<PlacementBody>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -110,51 +111,57 @@ struct ColumnBody {
 #[schema(as = Pair)]
 struct PairBody {
     columns: [usize; 2],
-    /// The share of the k suggestions that both have.
+    /// Share of the k suggestions that both columns have.
     overlap: f64,
-    /// Rank-biased overlap (p = 0.9): 1 for the same order, 0 for nothing in common.
+    /// Rank-biased overlap (p = 0.9): 1 for the same order, 0 for no common suggestion.
     rank_biased_overlap: f64,
 }
 
 /// Compare methods or customers
 ///
-/// Columns of suggestions for one blank: one a method for one customer, or one a customer for one method, with
-/// how alike each two columns are.
+/// Returns columns of suggestions for one blank: a column for each method and one customer, or for each customer and
+/// one method. Also returns how similar each pair of columns is.
 #[utoipa::path(post, path = "/compare", tag = "completion", request_body = CompareBody, responses(
-    (status = 200, description = "A column a method or customer", body = ComparisonBody,
+    (status = 200, description = "A column for each method or customer", body = ComparisonBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
-    (status = 429, description = "A method's queue is full, or an answer would come too late"),
+    (status = 429, description = "A method's queue is full, or an answer would be too late"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn compare(
     State(state): State<AppState>,
     Json(body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let live = state.live_release()?;
-    let names_one_customer = body.customer.is_some();
+    let one_customer = body.customer.is_some();
     let (subjects, request) = body.read(&live, state.limits.columns as usize)?;
-    let times = (begun, begun + state.limits.deadline());
-    let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times);
-    let comparison = comparison.await.map_err(|error| match error {
-        ServiceError::Faults(mut faults) if names_one_customer => {
+    let times = (started, started + state.limits.deadline());
+    let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times)
+        .await
+        .map_err(|error| locate_customer(error, one_customer))?;
+    let comparison = ComparisonBody::new(&live, &request, comparison, started.elapsed());
+    Ok((comparison.timing, Json(comparison)))
+}
+
+/// A body with one `customer` has no list, so the fault belongs to `/customer`.
+fn locate_customer(error: ServiceError, one_customer: bool) -> Problem {
+    match error {
+        ServiceError::Faults(mut faults) if one_customer => {
             let customers = faults.iter_mut().filter(|fault| fault.field == Field::CustomerAt(0));
             customers.for_each(|fault| fault.field = Field::Customer);
-            Problem::from(faults)
+            faults.into()
         }
         error => error.into(),
-    })?;
-    let comparison = ComparisonBody::new(&live, &request, comparison, begun.elapsed());
-    Ok((comparison.timing, Json(comparison)))
+    }
 }
 
 impl CompareBody {
     fn read(self, live: &LiveRelease, limit: usize) -> Result<(Subjects, Request), Problem> {
         let mut findings = Vec::new();
-        let request = self.request(live, &mut findings);
-        let methods = self.methods(&mut findings);
-        let customers = self.customers(&mut findings);
-        // Places of methods mean those of the request only while each name was understood.
+        let request = self.read_request(live, &mut findings);
+        let methods = self.read_methods(&mut findings);
+        let customers = self.read_customers(&mut findings);
+        // Faults give places in `methods`, which are those of the request only if no name was left out.
         if methods.len() < self.methods.len() {
             return Err(Problem::invalid(findings));
         }
@@ -167,16 +174,16 @@ impl CompareBody {
         Err(Problem::invalid(findings))
     }
 
-    /// What all columns share.
-    fn request(&self, live: &LiveRelease, findings: &mut Vec<Finding>) -> Request {
-        let outfit = outfit(&self.outfit, findings);
+    /// The request of all columns.
+    fn read_request(&self, live: &LiveRelease, findings: &mut Vec<Finding>) -> Request {
+        let outfit = read_outfit(&self.outfit, findings);
         if self.outfit.iter().filter(|slot| slot.is_none()).count() > 1 {
             findings.push(Finding::at("/outfit", "one blank is compared at a time; this outfit has several"));
         }
-        let true_article =
-            self.true_article.as_deref().and_then(|id| article_id(id, || "/true_article".into(), findings));
+        let true_article = self.true_article.as_deref().map(ArticleId::new).transpose();
+        let true_article = value_or_finding(true_article, || "/true_article".into(), findings).flatten();
         Request {
-            given: given_features(self.features.clone(), live, findings),
+            given: read_features(self.features.clone(), live, findings),
             k: self.k.unwrap_or(DEFAULT_K),
             filters: self.filters.clone().read(findings),
             explain: self.explain,
@@ -185,19 +192,24 @@ impl CompareBody {
         }
     }
 
-    fn methods(&self, findings: &mut Vec<Finding>) -> Vec<Method> {
-        let named = self.methods.iter().enumerate();
-        named.filter_map(|(place, name)| method(name, &format!("/methods/{place}"), findings)).collect()
+    fn read_methods(&self, findings: &mut Vec<Finding>) -> Vec<Method> {
+        let method = |(place, name): (usize, &String)| {
+            value_or_finding(name.parse::<Method>(), || format!("/methods/{place}"), findings)
+        };
+        self.methods.iter().enumerate().filter_map(method).collect()
     }
 
-    fn customers(&self, findings: &mut Vec<Finding>) -> Vec<CustomerId> {
+    fn read_customers(&self, findings: &mut Vec<Finding>) -> Vec<CustomerId> {
         if self.customer.is_some() && !self.customers.is_empty() {
             findings.push(Finding::at("/customers", "give either `customer` or `customers`"));
         }
-        let one = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", findings));
-        let mut customers: Vec<CustomerId> = one.into_iter().collect();
+        let mut customers = Vec::new();
+        if let Some(id) = &self.customer {
+            customers.extend(value_or_finding(CustomerId::new(id), || "/customer".into(), findings));
+        }
         for (place, id) in self.customers.iter().enumerate() {
-            customers.extend(customer_id(id, &format!("/customers/{place}"), findings));
+            let pointer = || format!("/customers/{place}");
+            customers.extend(value_or_finding(CustomerId::new(id), pointer, findings));
         }
         customers
     }
@@ -224,7 +236,7 @@ impl ColumnBody {
             customer: column.customer.as_ref().map(ToString::to_string),
             admissible: column.blank.admissible,
             true_article: column.blank.placements.first().copied().flatten().map(PlacementBody::from),
-            suggestions: suggestions(column.blank.suggestions, outfit),
+            suggestions: suggestion_bodies(column.blank.suggestions, outfit),
             personas: column.personas,
             steps: column.steps,
             warnings: column.warnings.into_iter().map(WarningBody::from).collect(),

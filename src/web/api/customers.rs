@@ -1,4 +1,4 @@
-//! `/customers`: whom outfits are completed for, and what is known about them.
+//! `/customers`: the customers and their features.
 
 use axum::{
     extract::{Request, State},
@@ -10,23 +10,23 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, Brought, BulkQuery},
+    bulk::{self, BulkQuery, ImportBody},
     features,
     feedback::FeedbackStored,
     outfits::OutfitBody,
 };
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
-use crate::web::http::schema::free_object;
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, Query},
-    keys::Caller,
-    paging::{self, Page, PageQuery, SearchQuery},
-};
 use crate::{
     domain::{Customer, CustomerId, Schema},
+    service::access::Scope,
     store::Put,
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, Query},
+        keys::Caller,
+        paging::{self, Page, PageQuery, SearchQuery},
+        routes::Routes,
+        schema::free_object,
+    },
 };
 
 pub(crate) fn router() -> Routes {
@@ -38,13 +38,13 @@ pub(crate) fn router() -> Routes {
         .unlimited(Scope::Catalogue, routes!(bring_in))
 }
 
-/// A customer and what is known about them.
+/// A customer and their features.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Customer)]
 pub(crate) struct CustomerBody {
     #[schema(examples("c-17"))]
     id: String,
-    /// By name: a text, a number, or a list of texts.
+    /// Features by name: a text, a number, or a list of texts.
     #[schema(schema_with = free_object, example = json!({"age": 28, "preferred_colours": ["grey", "red"]}))]
     features: Map<String, Value>,
 }
@@ -57,9 +57,9 @@ impl From<Customer> for CustomerBody {
 
 /// Customers
 ///
-/// In the order of their ids' bytes.
+/// Sorted by the bytes of their ids.
 #[utoipa::path(get, path = "/customers", tag = "customers", params(SearchQuery), responses(
-    (status = 200, description = "A page of them", body = Page<CustomerBody>),
+    (status = 200, description = "A page of customers", body = Page<CustomerBody>),
 ))]
 async fn list(
     State(state): State<AppState>,
@@ -75,7 +75,7 @@ async fn list(
 #[utoipa::path(get, path = "/customers/{id}", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     responses(
-        (status = 200, description = "What is known about them", body = CustomerBody),
+        (status = 200, description = "The customer", body = CustomerBody),
         (status = 404, description = "There is no such customer"),
     ),
 )]
@@ -87,36 +87,36 @@ async fn get(
     Ok(Json(customer.into()))
 }
 
-/// What is to be known about a customer.
+/// A customer to store.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = CustomerPut)]
 struct CustomerPut {
-    /// May stand here, as the answer to a GET has it; it is the path's.
+    /// Optional; must be the id in the path.
     id: Option<String>,
-    /// By name: a text, a number, or a list of texts, as the schema says. A null is "not given".
+    /// Features by name: a text, a number, or a list of texts, as the schema requires. A null is left out.
     #[schema(schema_with = free_object, example = json!({"age": 28, "preferred_colours": ["grey", "red"]}))]
     features: Map<String, Value>,
 }
 
-/// A customer as they are stored now.
+/// A stored customer, and warnings about them.
 #[derive(Debug, Serialize, ToSchema)]
 struct CustomerStored {
     #[serde(flatten)]
     customer: CustomerBody,
-    /// What the schema does not know: it is kept, and models do not see it.
+    /// Features that the schema does not have. They are stored, but models do not see them.
     warnings: Vec<Finding>,
 }
 
-/// Add a customer, or make one like this
+/// Add or replace a customer
 ///
-/// Features that are not given are forgotten.
+/// Features that the body leaves out are deleted.
 #[utoipa::path(put, path = "/customers/{id}", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     request_body = CustomerPut,
     responses(
-        (status = 200, description = "They were there; this is what is stored now", body = CustomerStored),
-        (status = 201, description = "They are new", body = CustomerStored),
+        (status = 200, description = "The customer existed; this is the stored one now", body = CustomerStored),
+        (status = 201, description = "The customer is new", body = CustomerStored),
     ),
 )]
 async fn put(
@@ -127,12 +127,12 @@ async fn put(
 ) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
     let (customer, warnings) = body.read(id, &state.schema())?;
     let put = state.store.customers().put(&customer, state.now()).await;
-    // Also where it failed: it may be stored all the same.
+    // Also after an error: the customer may have been stored.
     state.profiles.forget(&customer.id);
     let put = put?;
     if put != Put::Unchanged {
         let details = json!({"new": put == Put::Added});
-        state.note_of(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
+        state.note_about(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
     }
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))
@@ -146,12 +146,12 @@ impl CustomerPut {
     }
 }
 
-/// An id in the body must be the path's.
+/// Checks that an id in the body is the one in the path.
 pub(crate) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Problem> {
     match in_body {
         Some(id) if id != in_path => {
             let detail =
-                format!("the body's id is {id:?}, the path's {in_path:?}: leave it out, or make them one");
+                format!("the body's id is {id:?}, the path's {in_path:?}: leave it out or make them equal");
             Err(Problem::invalid(vec![Finding::at("/id", detail)]))
         }
         _ => Ok(()),
@@ -160,11 +160,11 @@ pub(crate) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Probl
 
 /// Erase a customer
 ///
-/// The profile and the outfits go for good; feedback and completions forget whom they were about.
+/// Deletes the profile and the outfits permanently, and removes the customer from feedback and completions.
 #[utoipa::path(delete, path = "/customers/{id}", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     responses(
-        (status = 204, description = "They are gone"),
+        (status = 204, description = "The customer is erased"),
         (status = 404, description = "There is no such customer"),
     ),
 )]
@@ -178,12 +178,12 @@ async fn erase(
     if !erased? {
         return Err(unknown(&id));
     }
-    // That somebody was erased, and not who.
+    // The audit log must not say which customer was erased.
     state.note(actor, "customer.erase", "erased customer", json!({})).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// All that is stored about a customer.
+/// All data about a customer.
 #[derive(Debug, Serialize, ToSchema)]
 struct CustomerExport {
     customer: CustomerBody,
@@ -191,13 +191,13 @@ struct CustomerExport {
     feedback: Vec<FeedbackStored>,
 }
 
-/// All that is stored about a customer
+/// Export a customer's data
 ///
-/// Profile, outfits and feedback: what somebody is owed who asks what the shop knows about them.
+/// The profile, outfits and feedback: what a shop must give a customer who asks for their data.
 #[utoipa::path(get, path = "/customers/{id}/export", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     responses(
-        (status = 200, description = "All of it", body = CustomerExport),
+        (status = 200, description = "All data about the customer", body = CustomerExport),
         (status = 404, description = "There is no such customer"),
     ),
 )]
@@ -221,11 +221,11 @@ async fn export(
 
 /// A customer's outfits
 ///
-/// In the order in which they came.
+/// In the order in which they were stored.
 #[utoipa::path(get, path = "/customers/{id}/outfits", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17"), PageQuery),
     responses(
-        (status = 200, description = "A page of them", body = Page<OutfitBody>),
+        (status = 200, description = "A page of outfits", body = Page<OutfitBody>),
         (status = 404, description = "There is no such customer"),
     ),
 )]
@@ -243,21 +243,21 @@ async fn outfits(
     Ok(Json(Page::new(found, n, |record| record.seq.to_string(), OutfitBody::from)))
 }
 
-/// Bring customers in
+/// Import customers
 ///
-/// One customer a line, `{"id": …, "features": {…}}`, as `atelier export` writes them. All of them arrive
-/// together or none does. A customer called `bulk` is at `/customers/%62ulk`.
+/// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
+/// stored or none. A customer with the id `bulk` is at `/customers/%62ulk`.
 #[utoipa::path(post, path = "/customers/bulk", tag = "customers", params(BulkQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 200, description = "They are stored", body = Brought)),
+    responses((status = 200, description = "The customers are stored", body = ImportBody)),
 )]
 async fn bring_in(
     State(state): State<AppState>,
     Caller(actor): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
-) -> Result<Json<Brought>, Problem> {
-    bulk::bring_in::<Customer>(&state, actor, &query, request).await.map(Json)
+) -> Result<Json<ImportBody>, Problem> {
+    bulk::import::<Customer>(&state, actor, &query, request).await.map(Json)
 }
 
 pub(crate) fn unknown(id: &CustomerId) -> Problem {

@@ -1,48 +1,51 @@
-//! Features in JSON: how a request's become those of the domain, and back.
+//! Converts features between JSON and the domain.
 //!
-//! The schema judges them, as it does in a file: a wrong type is an error at its place, what the schema does
-//! not know is kept and warned of.
+//! The schema checks them, as it does in a file: a wrong type is an error at its place, an unknown feature is kept with
+//! a warning.
 
 use serde_json::{Map, Value};
 
-use crate::domain::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, whole_word};
-use crate::util::json_pointer::step;
-use crate::web::http::Finding;
+use crate::{
+    domain::{Feature, FeatureValue, FeatureWarning, Features, Schema, json_number, whole_word},
+    util::json_pointer::step,
+    web::http::Finding,
+};
 
-/// Features with what is odd about them.
+/// Valid features, and warnings about them.
 #[derive(Debug)]
-pub(crate) struct Read {
+pub(crate) struct ReadFeatures {
     pub(crate) features: Features,
     pub(crate) warnings: Vec<Finding>,
 }
 
-/// `pointer` is where the features stand in the body, such as `/features`. A null is "not given".
-pub(crate) fn read(given: Map<String, Value>, schema: &Schema, pointer: &str) -> Result<Read, Vec<Finding>> {
+/// Reads features. `pointer` is their place in the body, such as `/features`. A feature that is null is left out.
+pub(crate) fn read(
+    json: Map<String, Value>,
+    schema: &Schema,
+    pointer: &str,
+) -> Result<ReadFeatures, Vec<Finding>> {
     let at = |name: &str| format!("{pointer}{}", step(name));
     let mut features = Features::default();
     let mut errors = Vec::new();
-    for (name, value) in given {
-        match feature(&name, value, schema) {
+    for (name, value) in json {
+        match read_value(&name, value, schema) {
             Ok(Some(value)) => features.insert(name, value),
             Ok(None) => {}
             Err(reason) => errors.push(Finding::at(at(&name), reason)),
         }
     }
-    let encoding = schema.encode(&features).map_err(|wrong| {
-        wrong.iter().map(|error| Finding::at(at(&error.feature), error.to_string())).collect::<Vec<_>>()
-    });
-    match encoding {
+    match schema.encode(&features) {
         Ok(encoding) if errors.is_empty() => {
             let warning = |warning: FeatureWarning| {
                 let (FeatureWarning::UnknownFeature { feature }
                 | FeatureWarning::UnknownValue { feature, .. }) = &warning;
                 Finding::at(at(feature), warning.to_string())
             };
-            Ok(Read { features, warnings: encoding.warnings.into_iter().map(warning).collect() })
+            Ok(ReadFeatures { features, warnings: encoding.warnings.into_iter().map(warning).collect() })
         }
         Ok(_) => Err(errors),
-        Err(wrong) => {
-            errors.extend(wrong);
+        Err(invalid) => {
+            errors.extend(invalid.iter().map(|error| Finding::at(at(&error.feature), error.to_string())));
             Err(errors)
         }
     }
@@ -54,28 +57,28 @@ pub(crate) fn write(features: &Features) -> Map<String, Value> {
         FeatureValue::Number(number) => json_number(*number).map(Value::Number),
         FeatureValue::Many(words) => Some(Value::from(words.as_slice())),
     };
-    features.iter().filter_map(|(name, given)| Some((name.to_owned(), value(given)?))).collect()
+    features.iter().filter_map(|(name, feature)| Some((name.to_owned(), value(feature)?))).collect()
 }
 
-fn feature(name: &str, value: Value, schema: &Schema) -> Result<Option<FeatureValue>, String> {
+fn read_value(name: &str, value: Value, schema: &Schema) -> Result<Option<FeatureValue>, String> {
     if name.is_empty() {
         return Err("a feature needs a name, found an empty one".into());
     }
     if name.contains('\0') {
         return Err("a feature's name cannot hold the character NUL".into());
     }
-    let known = schema.feature(name);
-    let expected = known.map_or("a text, a number or a list of texts", |feature| feature.expected());
+    let feature = schema.feature(name);
+    let expected = feature.map_or("a text, a number or a list of texts", |feature| feature.expected());
     let refuse = |found: &str| format!("feature {name:?} takes {expected}, found {found}");
-    let kept = |value| match known {
+    let kept = |value| match feature {
         Some(feature) => feature.kept(value),
         None => value,
     };
     let value = match value {
         Value::Null => return Ok(None),
         Value::String(text) => kept(FeatureValue::Text(text)),
-        // By its digits, which a float would round where there are many.
-        Value::Number(number) if !number.is_f64() && known.is_some_and(Feature::takes_words) => {
+        // Keep the digits: a float would round large integers.
+        Value::Number(number) if !number.is_f64() && feature.is_some_and(Feature::takes_words) => {
             kept(FeatureValue::Text(number.to_string()))
         }
         Value::Number(number) => {
@@ -110,16 +113,16 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn read_json(given: Value) -> Result<Read, Vec<Finding>> {
-        let Value::Object(given) = given else { panic!("features are an object") };
-        read(given, &Schema::default_schema(), "/features")
+    fn read_json(json: Value) -> Result<ReadFeatures, Vec<Finding>> {
+        let Value::Object(json) = json else { panic!("features are an object") };
+        read(json, &Schema::default_schema(), "/features")
     }
 
     #[test]
-    fn what_comes_in_goes_out() {
-        let given =
+    fn features_that_are_read_are_written() {
+        let json =
             json!({"age": 28, "preferred_colours": "red", "gender": null, "x/y": ["a"], "shoe_size": 38});
-        let Read { features, warnings } = read_json(given).unwrap();
+        let ReadFeatures { features, warnings } = read_json(json).unwrap();
         let out = write(&features);
         assert_eq!(
             Value::Object(out),
@@ -131,10 +134,10 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_type_is_found_at_its_place() {
-        let given =
+    fn every_wrong_type_is_located() {
+        let json =
             json!({"age": "old", "gender": {"a": 1}, "fit": true, "preferred_colours": [true], "x": "\0"});
-        let found: Vec<(String, String)> = read_json(given)
+        let found: Vec<(String, String)> = read_json(json)
             .unwrap_err()
             .into_iter()
             .map(|finding| (finding.pointer.unwrap(), finding.detail))

@@ -1,15 +1,15 @@
-//! For balancers and operators: is the process alive, and is it ready for work?
-
-use std::time::Instant;
+//! Health checks for load balancers and operators.
 
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::web::http::routes::Routes;
-use crate::web::http::{AppState, Problem, extract::Json};
-use crate::{models::engine::AskError, service::completion::CompletionError};
+use crate::{
+    models::engine::AskError,
+    service::completion::CompletionError,
+    web::http::{AppState, Problem, extract::Json, routes::Routes},
+};
 
 pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(livez)).open(routes!(readyz))
@@ -21,11 +21,11 @@ struct Alive {
     status: &'static str,
 }
 
-/// Whether the process is alive
+/// Liveness
 ///
-/// It answers; nothing else is asked.
+/// Answers if the process is alive; checks nothing else.
 #[utoipa::path(get, path = "/livez", tag = "service", responses(
-    (status = 200, description = "It is", body = Alive),
+    (status = 200, description = "The process is alive", body = Alive),
 ))]
 async fn livez() -> Json<Alive> {
     Json(Alive { status: "alive" })
@@ -36,27 +36,26 @@ struct Ready {
     #[schema(examples("ready"))]
     status: &'static str,
     database: &'static str,
-    /// `none` where models are at a server.
+    /// The version of ONNX Runtime; `none` if a server runs the models.
     onnx_runtime: &'static str,
     release: String,
-    /// What models compute on.
+    /// The device that the models run on.
     device: &'static str,
 }
 
-/// Whether the service is ready for work
+/// Readiness
 ///
-/// Asks the database something and the default method about an empty outfit: a service that cannot read its
-/// profiles, or whose models do not answer, is not ready.
+/// Queries the database, and lets the default method complete an empty outfit. The service is not ready if the database
+/// or the model does not answer.
 #[utoipa::path(get, path = "/readyz", tag = "service", responses(
-    (status = 200, description = "It is", body = Ready),
+    (status = 200, description = "The service is ready", body = Ready),
     (status = 504, description = "A model did not answer within the deadline"),
 ))]
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
     let live = state.live_release()?;
-    let deadline = Instant::now() + state.limits.deadline();
-    match live.serving.try_out(live.choose(None).method, deadline).await {
-        // Models that have all hands full do answer: a balancer must not take away whoever is busy.
+    match live.serving.try_out(live.choose(None).method, state.deadline()).await {
+        // A full queue means that the model answers: a load balancer must not remove a busy service.
         Ok(()) | Err(AskError::Full { .. }) => {}
         Err(error) => return Err(CompletionError::from(error).into()),
     }

@@ -1,8 +1,7 @@
-//! `/openapi.json`: what every route takes and answers, in the words that stand at its handler.
+//! `/openapi.json`: the parameters, bodies and answers of every route.
 //!
-//! Handlers describe what is their own: parameters, bodies, the answers when all is well, and problems that
-//! nobody would expect. The problems that follow from an operation's shape (it has a body, so the body can
-//! be malformed) are added here, for all of them alike.
+//! Handlers describe their parameters, bodies and successful answers, and problems of their own. This module adds the
+//! problems that follow from an operation's shape: an operation with a body can fail because the body is malformed.
 
 use std::sync::Arc;
 
@@ -15,13 +14,16 @@ use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, openapi};
 use utoipa_axum::routes;
 
-use crate::web::http::routes::{Guards, Routes};
 use crate::{
     config::Limits,
-    web::http::{KINDS, Kind, ProblemBody, keys, schema::id_text},
+    web::http::{
+        KINDS, Kind, ProblemBody, keys,
+        routes::{Guards, Routes},
+        schema::id_text,
+    },
 };
 
-/// The document as text, made once.
+/// The document as text, serialized once.
 #[derive(Clone)]
 pub(crate) struct Document(Arc<str>);
 
@@ -31,15 +33,15 @@ impl Document {
     }
 }
 
-/// The document that is published, from what stands at the handlers.
+/// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
 pub(crate) fn finish(
-    described: openapi::OpenApi,
+    document: openapi::OpenApi,
     guards: &Guards,
     limits: Limits,
     requires_key: bool,
 ) -> Value {
-    let mut document = serde_json::to_value(described).expect("a description is plain JSON; this is a bug");
-    publish(&mut document, limits);
+    let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
+    add_limits(&mut document, limits);
     keys::describe(&mut document, guards, requires_key);
     for operation in operations(&mut document) {
         add_problems(operation);
@@ -53,27 +55,27 @@ pub(crate) fn finish(
         title = "Atelier",
         description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
                        9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
-                       in an id is %2F. X-Request-ID and traceparent come back with every answer. A HEAD is \
-                       answered wherever a GET is.\n\nWhere keys are needed (on any address but this \
-                       machine's own), each operation names the scope that its key must have."
+                       in an id is %2F. Every answer returns X-Request-ID and traceparent. HEAD works \
+                       wherever GET does.\n\nIf keys are required (on every address except this machine's \
+                       own), each operation names the scope that its key must have."
     ),
     components(schemas(ProblemBody)),
     tags(
         (name = "completion", description = "Which articles belong in an outfit"),
-        (name = "releases", description = "What answers"),
-        (name = "customers", description = "Whom outfits are completed for, and what is known about them"),
+        (name = "releases", description = "Releases, their methods, and routing"),
+        (name = "customers", description = "Customers and their features"),
         (name = "articles", description = "The catalogue"),
-        (name = "outfits", description = "Whole outfits that are kept"),
-        (name = "feedback", description = "What became of suggestions"),
-        (name = "service", description = "For balancers and operators"),
-        (name = "documents", description = "For people"),
+        (name = "outfits", description = "Stored outfits"),
+        (name = "feedback", description = "What happened to suggestions"),
+        (name = "service", description = "Health and measurements, for load balancers and operators"),
+        (name = "documents", description = "Documentation"),
     )
 )]
 struct Atelier;
 
-/// The document's title and tags, without a route yet.
-pub(crate) fn described() -> Routes {
-    Routes::described(Atelier::openapi())
+/// The document's title and tags, without routes.
+pub(crate) fn empty_document() -> Routes {
+    Routes::with_document(Atelier::openapi())
 }
 
 pub(crate) fn router() -> Routes {
@@ -88,8 +90,8 @@ async fn document(Extension(Document(json)): Extension<Document>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], json.to_string()).into_response()
 }
 
-/// Says the limits, where programs and people find them.
-fn publish(document: &mut Value, limits: Limits) {
+/// Adds the limits, as `x-limits` and in the schemas.
+fn add_limits(document: &mut Value, limits: Limits) {
     document["x-limits"] = serde_json::to_value(limits).expect("numbers are JSON; this is a bug");
     for (list, most) in [
         ("BatchBody/properties/items", limits.batch_items),
@@ -98,13 +100,12 @@ fn publish(document: &mut Value, limits: Limits) {
         ("Feedback/oneOf/1", limits.feedback_events),
     ] {
         let list = document.pointer_mut(&format!("/components/schemas/{list}"));
-        list.expect("the document describes every list that is limited; this is a bug")["maxItems"] =
-            most.into();
+        list.expect("every limited list is in the document; this is a bug")["maxItems"] = most.into();
     }
     for operation in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
-            // Everything that is named by text is named by an id.
+            // Every text in a path that is called `id` is one of the shop's ids.
             if parameter["in"] == "path"
                 && parameter["name"] == "id"
                 && parameter["schema"]["type"] == "string"
@@ -147,14 +148,14 @@ fn add_problems(operation: &mut Map<String, Value>) {
         kinds.extend([Kind::Malformed, Kind::TooLarge, Kind::UnsupportedMediaType, Kind::Invalid]);
     }
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
-    let responses = responses.expect("every operation says what it answers; this is a bug");
+    let responses = responses.expect("every operation has responses; this is a bug");
     for kind in kinds {
         responses.entry(kind.status().to_string()).or_insert_with(|| response(kind));
     }
-    // Problems that a handler named by status alone get the rest of their description, too.
-    for (status, said) in responses {
+    // Handlers describe a problem only by its status and text; its body is added here.
+    for (status, described) in responses {
         if let Some(kind) = KINDS.iter().find(|kind| kind.status().to_string() == *status) {
-            said["content"] = response(*kind)["content"].take();
+            described["content"] = response(*kind)["content"].take();
         }
     }
 }
@@ -171,9 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_operation_says_which_problems_it_answers_with() {
-        let (_, described, guards) = crate::web::routes().into_parts();
-        let mut document = finish(described, &guards, Limits::default(), true);
+    fn every_operation_lists_its_problems() {
+        let (_, document, guards) = crate::web::routes().into_parts();
+        let mut document = finish(document, &guards, Limits::default(), true);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];

@@ -1,4 +1,4 @@
-//! `/outfits`: whole outfits that are kept.
+//! `/outfits`: the stored outfits.
 
 use axum::{
     extract::{Request, State},
@@ -10,22 +10,22 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, Brought, BulkQuery},
+    bulk::{self, BulkQuery, ImportBody},
     features,
-};
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
-use crate::web::http::schema::{article_ids, free_object, id_text};
-use crate::web::http::{
-    AppState, Finding, Kind, Problem,
-    extract::{Json, Path, PathParameter, Query},
-    keys::Caller,
 };
 use crate::{
     domain::{ArticleId, CustomerId, Outfit, OutfitError, Schema, Split},
-    service::outfits,
+    service::{access::Scope, outfits},
     store::{OutfitRecord, Put},
     util::calendar,
+    web::http::{
+        AppState, Finding, Kind, Problem,
+        extract::{Json, Path, PathParameter, Query},
+        keys::Caller,
+        problem::value_or_finding,
+        routes::Routes,
+        schema::{article_ids, free_object, id_text},
+    },
 };
 
 pub(crate) fn router() -> Routes {
@@ -35,7 +35,7 @@ pub(crate) fn router() -> Routes {
         .unlimited(Scope::Catalogue, routes!(bring_in))
 }
 
-/// An outfit that is kept.
+/// A stored outfit.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Outfit)]
 pub(crate) struct OutfitBody {
@@ -49,7 +49,7 @@ pub(crate) struct OutfitBody {
     #[schema(examples("train"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<&'static str>,
-    /// What belongs to this outfit rather than to the customer, such as the occasion.
+    /// Features of this outfit, such as the occasion, in contrast to the customer's.
     #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
     features: Map<String, Value>,
     /// `imported`, `saved`, or `accepted` from a suggestion.
@@ -74,7 +74,7 @@ impl From<OutfitRecord> for OutfitBody {
     }
 }
 
-/// An outfit to be kept.
+/// An outfit to store.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = OutfitSave)]
@@ -84,28 +84,27 @@ struct OutfitSave {
     /// Four to eight articles of the catalogue, each once.
     #[schema(schema_with = article_ids)]
     articles: Vec<String>,
-    /// What belongs to this outfit rather than to the customer, such as the occasion.
+    /// Features of this outfit, such as the occasion, in contrast to the customer's.
     #[serde(default)]
     #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
     features: Map<String, Value>,
 }
 
-/// An outfit as it is stored now.
+/// A stored outfit, and warnings about it.
 #[derive(Debug, Serialize, ToSchema)]
 struct OutfitStored {
     #[serde(flatten)]
     outfit: OutfitBody,
-    /// What the schema does not know: it is kept, and models do not see it.
+    /// Features that the schema does not have. They are stored, but models do not see them.
     warnings: Vec<Finding>,
 }
 
-/// Keep an outfit of a customer
+/// Save a customer's outfit
 ///
-/// The same articles for the same customer with the same features are the same outfit, however often it is
-/// sent.
+/// Outfits with the same customer, articles and features are the same outfit; it is stored once.
 #[utoipa::path(post, path = "/outfits", tag = "outfits", request_body = OutfitSave, responses(
-    (status = 200, description = "It was there already", body = OutfitStored),
-    (status = 201, description = "It is new; Location says where", body = OutfitStored,
+    (status = 200, description = "The outfit already exists", body = OutfitStored),
+    (status = 201, description = "The outfit is new; Location has its path", body = OutfitStored,
         headers(("location" = String, description = "The outfit's path"))),
 ))]
 async fn save(
@@ -124,17 +123,13 @@ async fn save(
 impl OutfitSave {
     fn read(self, schema: &Schema) -> Result<(Outfit, Vec<Finding>), Problem> {
         let mut errors = Vec::new();
-        let customer = CustomerId::new(&self.customer)
-            .map_err(|error| errors.push(Finding::at("/customer", error.to_string())));
-        let mut articles = Vec::with_capacity(self.articles.len());
-        for (place, id) in self.articles.iter().enumerate() {
-            match ArticleId::new(id) {
-                Ok(id) => articles.push(id),
-                Err(error) => errors.push(Finding::at(format!("/articles/{place}"), error.to_string())),
-            }
-        }
+        let customer = value_or_finding(CustomerId::new(&self.customer), || "/customer".into(), &mut errors);
+        let article = |(place, id): (usize, &String)| {
+            value_or_finding(ArticleId::new(id), || format!("/articles/{place}"), &mut errors)
+        };
+        let articles = self.articles.iter().enumerate().filter_map(article).collect();
         let read = features::read(self.features, schema, "/features").map_err(|wrong| errors.extend(wrong));
-        let (Ok(customer), Ok(read), true) = (customer, read, errors.is_empty()) else {
+        let (Some(customer), Ok(read), true) = (customer, read, errors.is_empty()) else {
             return Err(Problem::invalid(errors));
         };
         let outfit = Outfit::new(customer, articles, None, read.features).map_err(|error| {
@@ -151,7 +146,7 @@ impl OutfitSave {
     }
 }
 
-/// An outfit's id: the service numbers them.
+/// An outfit's id, a number that the service assigns.
 #[derive(Debug, Clone, Copy)]
 struct OutfitId(i64);
 
@@ -175,11 +170,11 @@ async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<
     Ok(Json(record.into()))
 }
 
-/// Forget an outfit
+/// Delete an outfit
 #[utoipa::path(delete, path = "/outfits/{id}", tag = "outfits",
     params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
     responses(
-        (status = 204, description = "It is gone"),
+        (status = 204, description = "The outfit is deleted"),
         (status = 404, description = "There is no such outfit"),
     ),
 )]
@@ -195,21 +190,21 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Bring outfits in
+/// Import outfits
 ///
-/// One outfit a line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, as `atelier export`
-/// writes them, of customers and articles that are there. All of them arrive together or none does.
+/// One outfit per line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, in the format of
+/// `atelier export`. The customers and articles must exist. Either all outfits are stored or none.
 #[utoipa::path(post, path = "/outfits/bulk", tag = "outfits", params(BulkQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 200, description = "They are stored", body = Brought)),
+    responses((status = 200, description = "The outfits are stored", body = ImportBody)),
 )]
 async fn bring_in(
     State(state): State<AppState>,
     Caller(actor): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
-) -> Result<Json<Brought>, Problem> {
-    bulk::bring_in::<Outfit>(&state, actor, &query, request).await.map(Json)
+) -> Result<Json<ImportBody>, Problem> {
+    bulk::import::<Outfit>(&state, actor, &query, request).await.map(Json)
 }
 
 fn unknown(id: OutfitId) -> Problem {

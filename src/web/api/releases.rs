@@ -1,4 +1,4 @@
-//! `/releases` and `/methods`: what is served, and what could be.
+//! `/releases` and `/methods`: the releases in the models folder, and the methods of the live one.
 
 use axum::extract::State;
 use serde::Serialize;
@@ -6,8 +6,6 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     models::{
@@ -15,6 +13,7 @@ use crate::{
         release::{Manifest, MethodEntry, ReleaseError},
     },
     service::{
+        access::Scope,
         administration::{self, list_releases},
         live_release::LiveRelease,
     },
@@ -22,6 +21,7 @@ use crate::{
         AppState, Kind, Problem,
         extract::{Json, Path, ReleaseName},
         keys::Caller,
+        routes::Routes,
         schema::{free_object, method_name},
     },
 };
@@ -37,12 +37,12 @@ pub(crate) fn router() -> Routes {
 #[schema(as = Methods)]
 struct MethodsBody {
     release: String,
-    /// What models compute on.
+    /// The device that the models run on.
     device: &'static str,
-    /// Why it is not a better one, where that was tried.
+    /// Why a faster device could not be used, if one was tried.
     #[serde(skip_serializing_if = "Option::is_none")]
     device_note: Option<String>,
-    /// The method that answers where none is named and no experiment decides.
+    /// The method that answers if the request names none and no experiment applies.
     #[schema(schema_with = method_name)]
     default_method: Method,
     methods: Vec<MethodBody>,
@@ -53,23 +53,24 @@ struct MethodsBody {
 struct MethodBody {
     #[schema(schema_with = method_name)]
     method: Method,
-    /// Without the embeddings of articles and features, and without the last dense layer.
+    /// Number of parameters, without the embeddings of articles and features and the last dense layer.
     parameters: u64,
-    /// What was measured of it on the validation split.
+    /// Measurements on the validation split.
     #[schema(schema_with = free_object)]
     metrics: Map<String, Value>,
-    /// Whether it sees the customer.
+    /// Whether the method uses the customer's features.
     personal: bool,
-    /// Outfits that wait for it, and most that may.
+    /// Number of jobs in the queue.
     waiting: usize,
+    /// Maximum number of jobs in the queue.
     queue: usize,
 }
 
 /// Methods
 ///
-/// What the served release can answer with.
+/// The methods of the live release.
 #[utoipa::path(get, path = "/methods", tag = "releases", responses(
-    (status = 200, description = "The served release's methods", body = MethodsBody),
+    (status = 200, description = "The live release's methods", body = MethodsBody),
 ))]
 async fn methods(State(state): State<AppState>) -> Result<Json<MethodsBody>, Problem> {
     Ok(Json(MethodsBody::new(&*state.live_release()?)))
@@ -102,7 +103,7 @@ impl MethodsBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Releases)]
 struct ReleasesBody {
-    /// The one that is served.
+    /// The live release.
     active: Option<String>,
     releases: Vec<ReleaseBody>,
 }
@@ -113,21 +114,21 @@ struct ReleaseBody {
     name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     created: Option<String>,
-    /// The data that it was trained on.
+    /// The data that the release was trained on.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<String>,
     #[schema(value_type = Vec<String>)]
     methods: Vec<Method>,
-    /// Why it cannot be served.
+    /// Why the release cannot be served.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
 /// Releases
 ///
-/// All in the models folder, by their manifests; what stands in their files is looked at when one is activated.
+/// All releases in the models folder. This reads only their manifests; activating a release checks its other files.
 #[utoipa::path(get, path = "/releases", tag = "releases", responses(
-    (status = 200, description = "What is there", body = ReleasesBody),
+    (status = 200, description = "The releases", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
     let listed =
@@ -160,14 +161,14 @@ impl ReleaseBody {
 
 /// Activate a release
 ///
-/// It is loaded and tried out beside the one that answers, then takes its place at once, on every replica; requests
-/// in progress finish with the old one. Activating the one that is served loads it anew.
+/// Loads the release beside the live one, tests it, and makes it live on every replica. Requests in progress finish
+/// with the old one. Activating the live release reloads it.
 #[utoipa::path(post, path = "/releases/{name}/activate", tag = "releases",
     params(("name" = String, Path, description = "The release's name", example = "demo")),
     responses(
-        (status = 200, description = "It answers from now on", body = MethodsBody),
+        (status = 200, description = "The release is live", body = MethodsBody),
         (status = 404, description = "There is no such release"),
-        (status = 409, description = "It cannot be served; the one before goes on answering"),
+        (status = 409, description = "The release cannot be served; the old one stays live"),
     ),
 )]
 async fn activate(

@@ -1,22 +1,22 @@
-//! `/routing`: which method answers where none is named.
+//! `/routing`: which method answers a request that names none.
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     service::{
+        access::Scope,
         administration::{check_routing, set_routing},
         routing::{Arm, Experiment, Routing},
     },
     web::http::{
         AppState, Problem,
-        extract::{Json, object_option, objects, whole},
+        extract::{Json, read_integer, read_objects, read_optional_object},
         keys::Caller,
+        routes::Routes,
         schema::method_name,
     },
 };
@@ -25,17 +25,17 @@ pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(routing)).scoped(Scope::Admin, routes!(route))
 }
 
-/// Which method answers where none is named.
+/// Which method answers a request that names none.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Routing)]
 struct RoutingBody {
-    /// Instead of the release's own default; null is that.
+    /// Overrides the release's default method; null keeps it.
     #[serde(default)]
     #[schema(value_type = Option<String>, examples("gsu"))]
     default_method: Option<Method>,
-    /// Traffic of known customers split between methods; null is none.
-    #[serde(default, deserialize_with = "object_option")]
+    /// Splits known customers between methods; null for no experiment.
+    #[serde(default, deserialize_with = "read_optional_object")]
     experiment: Option<ExperimentBody>,
 }
 
@@ -43,11 +43,11 @@ struct RoutingBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = Experiment)]
 struct ExperimentBody {
-    /// Feedback is counted by it; another name splits the customers anew.
+    /// Feedback is counted by this name. A new name assigns the customers to arms again.
     #[schema(examples("autumn"), max_length = 64)]
     name: String,
     #[schema(min_items = 2, max_items = 10)]
-    #[serde(deserialize_with = "objects")]
+    #[serde(deserialize_with = "read_objects")]
     arms: Vec<ArmBody>,
 }
 
@@ -57,9 +57,9 @@ struct ExperimentBody {
 struct ArmBody {
     #[schema(schema_with = method_name)]
     method: Method,
-    /// Of the customers, beside the other arms' shares.
+    /// Share of the customers, relative to the other arms' shares.
     #[schema(minimum = 1)]
-    #[serde(deserialize_with = "whole")]
+    #[serde(deserialize_with = "read_integer")]
     share: u32,
 }
 
@@ -83,7 +83,7 @@ impl From<RoutingBody> for Routing {
 
 /// Routing
 #[utoipa::path(get, path = "/routing", tag = "releases", responses(
-    (status = 200, description = "Which method answers where none is named", body = RoutingBody),
+    (status = 200, description = "Which method answers a request that names none", body = RoutingBody),
 ))]
 async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Problem> {
     Ok(Json(Routing::clone(&state.live_release()?.routing).into()))
@@ -91,10 +91,10 @@ async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Pro
 
 /// Set the routing
 ///
-/// The method that answers where a request names none, and an experiment that splits known customers between
-/// methods: each customer stays with one for as long as the experiment keeps its name and arms.
+/// Sets the method that answers requests that name none, and an experiment that splits known customers between methods.
+/// Each customer stays with one method while the experiment keeps its name and arms.
 #[utoipa::path(put, path = "/routing", tag = "releases", request_body = RoutingBody, responses(
-    (status = 200, description = "It holds from now on, on every replica within seconds", body = RoutingBody),
+    (status = 200, description = "The routing is set, on every replica within seconds", body = RoutingBody),
 ))]
 async fn route(
     State(state): State<AppState>,

@@ -1,4 +1,4 @@
-//! `/score`: how well an outfit hangs together for a customer.
+//! `/score`: how well an outfit's articles fit together for a customer.
 
 use std::time::{Duration, Instant};
 
@@ -8,11 +8,10 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
     domain::Method,
     service::{
+        access::Scope,
         asking::judge,
         completion::{ArticleScore, OutfitScore},
         live_release::LiveRelease,
@@ -22,7 +21,7 @@ use crate::{
             articles::ArticleBody,
             complete::{CompleteBody, FiltersBody, WarningBody},
         },
-        http::{AppState, Problem, extract::Json, schema::free_object, timing::TimingBody},
+        http::{AppState, Problem, extract::Json, routes::Routes, schema::free_object, timing::TimingBody},
     },
 };
 
@@ -30,7 +29,7 @@ pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(score))
 }
 
-/// A whole outfit.
+/// A complete outfit.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Score, example = json!({
@@ -39,14 +38,14 @@ pub(crate) fn router() -> Routes {
 struct ScoreBody {
     /// The customer's id; their profile must be stored.
     customer: Option<String>,
-    /// What is known of the customer or the occasion, by name; it wins over the profile.
+    /// Features of the customer or the occasion, by name. They override the profile.
     #[serde(default)]
     #[schema(schema_with = free_object)]
     features: Map<String, Value>,
     /// Article ids, without a blank.
     #[schema(min_items = 2, max_items = 8)]
     outfit: Vec<String>,
-    /// The method that judges; the service's default, or an experiment's arm, if not given.
+    /// The method that scores; by default, the service's default method or an experiment's arm.
     method: Option<String>,
 }
 
@@ -56,10 +55,10 @@ struct ScoredBody {
     release: String,
     method: String,
     device: &'static str,
-    /// Mean natural logarithm of each article's probability given the others.
+    /// Mean natural logarithm of the articles' probabilities, each given the others.
     mean_log_probability: f64,
     articles: Vec<ArticleScoreBody>,
-    /// The slot of the article that fits least, measured against others of its type.
+    /// The slot of the article that fits least, compared with others of its type.
     weakest: usize,
     warnings: Vec<WarningBody>,
     timing: TimingBody,
@@ -75,32 +74,32 @@ struct ArticleScoreBody {
     log_probability: f64,
     /// Among all articles of its type, from 1.
     rank: usize,
-    /// How many articles there are of its type.
+    /// Number of articles of its type.
     of_type: usize,
-    /// Of the probability of all articles of its type.
+    /// Share of the probability of all articles of its type.
     share: f64,
 }
 
 /// Score an outfit
 ///
-/// Takes each article away in turn and asks how likely it is to be put back: how well the outfit hangs together
-/// for this customer, and which article fits least.
+/// Removes each article in turn and computes how likely the model is to suggest it again. The answer shows how well the
+/// articles fit together for this customer, and which one fits least.
 #[utoipa::path(post, path = "/score", tag = "completion", request_body = ScoreBody, responses(
-    (status = 200, description = "Each article's likelihood given the others", body = ScoredBody,
+    (status = 200, description = "Each article's probability given the others", body = ScoredBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
-    (status = 429, description = "The method's queue is full, or an answer would come too late"),
+    (status = 429, description = "The method's queue is full, or the answer would be too late"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn score(
     State(state): State<AppState>,
     Json(body): Json<ScoreBody>,
 ) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let live = state.live_release()?;
     let question = body.into_completion().read(&live)?;
-    let times = (begun, begun + state.limits.deadline());
-    let (asked, score) = judge(&live, &state.profiles, question, times).await?;
-    let scored = ScoredBody::new(&live, asked.request.method, score, begun.elapsed());
+    let times = (started, started + state.limits.deadline());
+    let (resolved, score) = judge(&live, &state.profiles, question, times).await?;
+    let scored = ScoredBody::new(&live, resolved.request.method, score, started.elapsed());
     Ok((scored.timing, Json(scored)))
 }
 

@@ -1,15 +1,15 @@
-//! Changes made over HTTP, as the audit log has them.
+//! Writing changes made over HTTP to the audit log.
 
 use serde_json::Value;
 
-use crate::web::http::AppState;
 use crate::{
     domain::CustomerId,
     store::{Actor, StoreError},
+    web::http::AppState,
 };
 
 impl AppState {
-    /// Writes down a change that was made: by whom, what, to what, and its details, an object.
+    /// Records that `actor` did `action` to `subject`. The details are a JSON object.
     pub(crate) async fn note(
         &self,
         actor: Actor,
@@ -20,8 +20,8 @@ impl AppState {
         self.append(actor, action, subject, None, details).await
     }
 
-    /// The same for a change that is about a customer: erasing them blanks the entry.
-    pub(crate) async fn note_of(
+    /// Records a change that concerns a customer: erasing the customer blanks the entry.
+    pub(crate) async fn note_about(
         &self,
         customer: &CustomerId,
         actor: Actor,

@@ -1,4 +1,4 @@
-//! No request takes forever, whatever it waits for.
+//! The deadline of a request.
 
 use std::future::Future;
 
@@ -12,11 +12,11 @@ use tokio::time::timeout;
 use super::{AppState, Kind, Problem};
 use crate::config::Limits;
 
-/// The answer, or a problem if it takes longer than `limits.request_ms`.
+/// Awaits the answer; a problem if it takes longer than `limits.request_ms`.
 pub(crate) async fn limit(limits: Limits, answer: impl Future<Output = Response>) -> Response {
-    let most = limits.request();
-    timeout(most, answer).await.unwrap_or_else(|_| {
-        let detail = format!("the request was not done within {} ms; try again", most.as_millis());
+    let deadline = limits.request();
+    timeout(deadline, answer).await.unwrap_or_else(|_| {
+        let detail = format!("the request did not finish within {} ms; try again", deadline.as_millis());
         Problem::new(Kind::Deadline, detail).into_response()
     })
 }

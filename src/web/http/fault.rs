@@ -1,4 +1,4 @@
-//! A use case's faults as HTTP says them: each field is a JSON pointer into the request's body.
+//! Maps the use cases' errors to problems. A fault's field becomes a JSON pointer into the request's body.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use crate::{
     util::json_pointer::step,
 };
 
-/// When to try a model server again that cannot be reached.
+/// `Retry-After` if a model server cannot be reached.
 const UNREACHABLE: Duration = Duration::from_secs(1);
 
-pub(crate) fn pointer(field: &Field) -> String {
+fn pointer(field: &Field) -> String {
     match field {
         Field::Customer => "/customer".into(),
         Field::CustomerAt(place) => format!("/customers/{place}"),

@@ -1,6 +1,6 @@
-//! The gate before every operation for programs: which API key it takes, on whose behalf it acts, how long it may run.
+//! The layer in front of every API operation: it checks the API key, identifies the caller and applies the deadline.
 //!
-//! Each route declares its scope and its pace (`routes`). Whether a key is right is for `access` to say. A wrong key
+//! Each route declares its scope and its pace (`routes`); `access` decides whether a key is valid. An invalid key
 //! appears in no answer and in no log.
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
     util::clock::Clock,
 };
 
-/// What the layer before every operation knows.
+/// The state of the layer.
 #[derive(Debug)]
 pub(crate) struct Gate {
     access: Access,
@@ -44,39 +44,39 @@ impl Gate {
 
     fn guard(&self, request: &Request) -> Guard {
         let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str).unwrap_or_default();
-        // A HEAD is answered by the route for GET.
+        // The route for GET also answers HEAD.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let guard = self.guards.get(&(path.to_owned(), method.as_str().to_ascii_lowercase()));
         guard.copied().unwrap_or(Guard { scope: None, pace: Pace::Limited })
     }
 
-    /// The key that a request came with, if any, or why it goes no further.
+    /// The request's key, if it has one, or the answer that refuses the request.
     async fn admit(
         &self,
         scope: Scope,
-        sent: Option<String>,
+        key: Option<String>,
         source: Source,
     ) -> Result<Option<ApiKey>, Response> {
-        let Some(sent) = sent else {
+        let Some(key) = key else {
             return match source {
                 Source::OwnMachine if !self.access.requires_key() => Ok(None),
-                source => Err(missing(scope, source)),
+                source => Err(refuse_missing_key(scope, source)),
             };
         };
         let now = self.clock.now().into();
-        let found = match Key::parse(&sent) {
+        let found = match Key::parse(&key) {
             Some(key) => {
                 self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?
             }
             None => None,
         };
-        let Some(key) = found else { return Err(wrong()) };
+        let Some(key) = found else { return Err(refuse_invalid_key()) };
         if !key.scopes.iter().any(|held| held == scope.as_str()) {
-            return Err(beyond(&key, scope));
+            return Err(refuse_scope(&key, scope));
         }
         match self.access.pace(key.id, self.limits.key_rate, Instant::now()) {
             Ok(()) => Ok(Some(key)),
-            Err(wait) => Err(too_fast(self.limits.key_rate, wait)),
+            Err(wait) => Err(refuse_rate(self.limits.key_rate, wait)),
         }
     }
 
@@ -84,9 +84,9 @@ impl Gate {
         let key = match scope {
             None => Ok(None),
             Some(scope) => {
-                let sent = sent(request.headers()).map(ToOwned::to_owned);
-                let source = Source::find(&request);
-                self.admit(scope, sent, source).await
+                let key = find_key(request.headers()).map(ToOwned::to_owned);
+                let source = Source::from_request(&request);
+                self.admit(scope, key, source).await
             }
         };
         match key {
@@ -100,8 +100,8 @@ impl Gate {
     }
 }
 
-/// The layer before every operation: the key, then the deadline. A key that is sent is checked even where none is
-/// needed, so that a caller learns about a wrong key before the service moves to where keys are required.
+/// The layer. A key that is sent is checked even where none is required, so that a caller learns about an invalid key
+/// before the service moves to an address where keys are required.
 pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let Guard { scope, pace } = gate.guard(&request);
     let answer = gate.pass(scope, request, next);
@@ -111,21 +111,21 @@ pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next:
     }
 }
 
-/// Where a request without a key comes from. Only the machine's own programs are let in without one; a browser that
-/// some site sends here, and a proxy that lets others in, reach the same port.
+/// Where a request without a key comes from. Only programs on this machine need no key, but browsers that follow
+/// another site's links and proxies that serve other machines reach the same port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     OwnMachine,
-    /// A proxy passed it on.
+    /// It has a proxy's header.
     Proxy,
-    /// It was addressed to a name that anybody can point at this machine.
+    /// Its host is a name that anyone's DNS could point at this machine.
     OtherName,
-    /// A page of another site sent it, and it would change something.
+    /// A page of another site sent it, and its method makes changes.
     OtherSite,
 }
 
 impl Source {
-    fn find(request: &Request) -> Self {
+    fn from_request(request: &Request) -> Self {
         let headers = request.headers();
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         if ["forwarded", "x-forwarded-for", "x-forwarded-host"].iter().any(|name| headers.contains_key(*name))
@@ -141,24 +141,25 @@ impl Source {
         if changes && site != "none" && site != "same-origin" { Self::OtherSite } else { Self::OwnMachine }
     }
 
-    fn words(self) -> &'static str {
+    /// Why the request needs a key, to follow the detail of the problem.
+    fn explanation(self) -> &'static str {
         match self {
             Self::OwnMachine => "",
             Self::Proxy => {
-                " Only the machine's own programs need none, and this request came through a proxy."
+                " Only programs on this machine need no key, and this request came through a proxy."
             }
             Self::OtherName => {
-                " Only the machine's own programs need none, and this request was sent to another name than localhost \
-                 or an address."
+                " Only programs on this machine need no key, and this request's host is neither localhost nor an IP \
+                 address."
             }
             Self::OtherSite => {
-                " Only the machine's own programs need none, and a page of another site sent this."
+                " Only programs on this machine need no key, and a page of another site sent this request."
             }
         }
     }
 }
 
-/// `localhost:8080`, `127.0.0.1`, `[::1]:8080`: no name that a stranger's name server could answer for.
+/// Whether a host such as `localhost:8080`, `127.0.0.1` or `[::1]:8080` cannot be redirected by DNS.
 fn is_own_name(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
@@ -167,7 +168,7 @@ fn is_own_name(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
 
-/// On whose behalf a program's request acts, for the audit log.
+/// The caller of an API operation, for the audit log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller(pub(crate) Actor);
 
@@ -175,11 +176,11 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = std::convert::Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Self::Rejection> {
-        Ok(*parts.extensions.get().expect("the layer is before every operation; this is a bug"))
+        Ok(*parts.extensions.get().expect("the layer runs before every operation; this is a bug"))
     }
 }
 
-/// Says in the document what each operation takes. Where keys are not needed, nothing is one way in.
+/// Adds each operation's security requirements to the document. If keys are not required, no key is one of them.
 pub(crate) fn describe(document: &mut Value, guards: &Guards, required: bool) {
     document["components"]["securitySchemes"] = json!({
         "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, `Authorization: Bearer atl_…`"},
@@ -190,49 +191,48 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards, required: bool) {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let guard = guards.get(&(path.clone(), method.clone()));
             let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
-            let open = (!required).then(|| json!({}));
-            let ways = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
-            operation["security"] = open.into_iter().chain(ways).collect();
+            let no_key = (!required).then(|| json!({}));
+            let key = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
+            operation["security"] = no_key.into_iter().chain(key).collect();
         }
     }
 }
 
-fn sent(headers: &HeaderMap) -> Option<&str> {
+fn find_key(headers: &HeaderMap) -> Option<&str> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| {
         let text = value.to_str().ok()?;
         let (scheme, key) = text.split_once(' ').unwrap_or((text, ""));
         scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
     });
-    // What is no text is a wrong key.
+    // A header that is not text is an invalid key.
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
 }
 
-fn missing(scope: Scope, source: Source) -> Response {
+fn refuse_missing_key(scope: Scope, source: Source) -> Response {
     let detail = format!(
-        "this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; an \
-         admin makes one at /access/keys.{}",
-        source.words()
+        "an API key with the scope {scope} is required: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; \
+         an admin creates keys at /access/keys.{}",
+        source.explanation()
     );
     refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
 }
 
-fn wrong() -> Response {
-    let detail = "the API key that was sent is none of this service's, has expired or was revoked; ask an admin for \
-                  another";
+fn refuse_invalid_key() -> Response {
+    let detail = "the API key is unknown, has expired or was revoked; ask an admin for another";
     refuse(Kind::Key, detail.to_owned(), "Bearer realm=\"atelier\", error=\"invalid_token\"".to_owned())
 }
 
-fn beyond(key: &ApiKey, scope: Scope) -> Response {
+fn refuse_scope(key: &ApiKey, scope: Scope) -> Response {
     let held = if key.scopes.is_empty() { "none".to_owned() } else { key.scopes.join(", ") };
     let detail = format!(
-        "this takes a key of the scope {scope}, the one that was sent has {held}; ask an admin for another"
+        "an API key with the scope {scope} is required, this one has {held}; ask an admin for another"
     );
     let challenge = format!("Bearer realm=\"atelier\", error=\"insufficient_scope\", scope=\"{scope}\"");
     refuse(Kind::Scope, detail, challenge)
 }
 
-fn too_fast(rate: u32, wait: Duration) -> Response {
-    let detail = format!("a key may ask {rate} times a second, and this one asked faster");
+fn refuse_rate(rate: u32, wait: Duration) -> Response {
+    let detail = format!("this API key sent more than {rate} requests in a second");
     Problem::new(Kind::TooFast, detail).retry_after(wait).into_response()
 }
 
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_names_that_nobody_else_answers_for_are_the_machines_own() {
+    fn only_localhost_and_addresses_are_the_machines_own_names() {
         for own in ["localhost", "LocalHost:8080", "127.0.0.1:8080", "[::1]:8080", "10.0.0.7", "[::1]"] {
             assert!(is_own_name(own), "{own}");
         }

@@ -1,4 +1,4 @@
-//! What every route shares: the state, problems, extractors, keys, metrics, and serving connections.
+//! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
 pub(crate) mod audit;
 pub(crate) mod deadline;
@@ -16,7 +16,6 @@ pub(crate) mod serve;
 pub(crate) mod state;
 pub(crate) mod timing;
 pub(crate) mod trace;
-pub(crate) mod trace_parent;
 
 pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};

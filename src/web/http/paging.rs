@@ -1,35 +1,37 @@
-//! Lists a page at a time.
+//! Lists in pages.
 
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::config::Limits;
-use crate::web::http::{Finding, Problem, schema::id_text};
+use crate::{
+    config::Limits,
+    web::http::{Finding, Problem, schema::id_text},
+};
 
-/// Which page is asked for.
+/// The query for a page.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// `next_cursor` of the page before; without it, the first page.
+    /// `next_cursor` of the previous page; without it, the first page.
     #[param(pattern = "^[0-9]{1,18}$")]
     pub(crate) cursor: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items.
     pub(crate) n: Option<u32>,
 }
 
-/// Which page of what is found.
+/// The query for a page of search results.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchQuery {
-    /// Words that must all stand in an item's id or texts, in whatever case; without it, every item.
+    /// Words that an item's id or texts must all contain, ignoring case; without it, every item.
     #[serde(default)]
     pub(crate) search: String,
-    /// `next_cursor` of the page before; without it, the first page.
+    /// `next_cursor` of the previous page; without it, the first page.
     #[param(schema_with = id_text)]
     pub(crate) cursor: Option<String>,
-    /// How many items at most.
+    /// Maximum number of items.
     pub(crate) n: Option<u32>,
 }
 
@@ -37,13 +39,13 @@ pub(crate) struct SearchQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
-    /// The cursor of the page after this one; null on the last.
+    /// The cursor of the next page; null on the last page.
     #[schema(examples("c-17"))]
     next_cursor: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// From one item more than the page holds, if there is one: that is how the last page is known.
+    /// Takes up to `n + 1` rows. The last one only tells that there is another page.
     pub(crate) fn new<Row>(
         mut rows: Vec<Row>,
         n: u32,
@@ -57,7 +59,7 @@ impl<T> Page<T> {
     }
 }
 
-/// How many items the page has at most.
+/// Checks the page size, or takes the default.
 pub(crate) fn size(n: Option<u32>, limits: Limits) -> Result<u32, Problem> {
     let n = n.unwrap_or(limits.page_default);
     if (1..=limits.page).contains(&n) {
@@ -67,12 +69,12 @@ pub(crate) fn size(n: Option<u32>, limits: Limits) -> Result<u32, Problem> {
     Err(Problem::invalid(vec![Finding::parameter("n", detail)]))
 }
 
-/// A cursor as what it stands for.
+/// Parses the cursor, if there is one.
 pub(crate) fn cursor<T>(
     text: Option<&str>,
     parse: impl FnOnce(&str) -> Option<T>,
 ) -> Result<Option<T>, Problem> {
     let Some(text) = text else { return Ok(None) };
-    let detail = "this is no cursor; take next_cursor of the page before as it is";
+    let detail = "this is not a cursor; send the previous page's next_cursor unchanged";
     parse(text).map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("cursor", detail)]))
 }

@@ -1,5 +1,5 @@
-//! Every request has an id: the caller's own where it sent a usable one, else a new one. It is echoed,
-//! stands in every log line of the request, and in every problem.
+//! Every request has an id: the caller's if it sent a usable one, otherwise a new one. It is returned with the answer
+//! and appears in every log line and problem of the request.
 
 use std::convert::Infallible;
 
@@ -11,10 +11,10 @@ use axum::{
 use tracing::Span;
 use uuid::Uuid;
 
-use super::trace_parent::TraceParent;
+use super::trace::TraceParent;
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
-/// Room for anybody's ids; a longer one would only fill the log.
+/// Long enough for common id formats; longer ones would bloat the log.
 const MAX_BYTES: usize = 128;
 
 /// A request's id, in the request's extensions.
@@ -23,7 +23,7 @@ pub struct RequestId(HeaderValue);
 
 impl RequestId {
     pub fn as_str(&self) -> &str {
-        self.0.to_str().expect("checked when it was taken; this is a bug")
+        self.0.to_str().expect("checked when it was assigned; this is a bug")
     }
 
     pub(crate) fn put_on(self, response: &mut Response) {
@@ -33,15 +33,15 @@ impl RequestId {
 
 /// Gives the request its id.
 pub(crate) fn assign(request: &mut Request) -> RequestId {
-    let given = request.headers().get(&HEADER).filter(|value| usable(value)).cloned();
-    let id = RequestId(given.unwrap_or_else(|| {
+    let sent = request.headers().get(&HEADER).filter(|value| is_usable(value)).cloned();
+    let id = RequestId(sent.unwrap_or_else(|| {
         HeaderValue::try_from(Uuid::new_v4().to_string()).expect("a UUID is a header value; this is a bug")
     }));
     request.extensions_mut().insert(id.clone());
     id
 }
 
-fn usable(value: &HeaderValue) -> bool {
+fn is_usable(value: &HeaderValue) -> bool {
     (1..=MAX_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn span<B>(request: &axum::http::Request<B>) -> Span {
         id,
         trace_id = tracing::field::Empty,
         method = %request.method(),
-        path = shown(request.uri().path())
+        path = redact(request.uri().path())
     );
     if let Some(parent) = request.extensions().get::<TraceParent>() {
         span.record("trace_id", parent.trace_id());
@@ -61,8 +61,8 @@ pub(crate) fn span<B>(request: &axum::http::Request<B>) -> Span {
     span
 }
 
-/// A sign-in link's path is a secret for as long as nobody has used it.
-fn shown(path: &str) -> &str {
+/// A sign-in link's path is a secret until the link is used.
+fn redact(path: &str) -> &str {
     const LINKS: &str = "/sign-in/";
     if path.starts_with(LINKS) { LINKS } else { path }
 }

@@ -1,4 +1,4 @@
-//! Routes for programs, each declared with the key that it takes and how long it may run.
+//! API routes. Each is declared with the scope that it requires and its deadline.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,10 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use super::AppState;
 use crate::service::access::Scope;
 
-/// What a request must bring, and how long it may take.
+/// The key that an operation requires, and its deadline.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
-    /// The scope of the key that the operation takes; none if it is open to everyone.
+    /// The scope that the key must have; `None` if no key is required.
     pub(crate) scope: Option<Scope>,
     pub(crate) pace: Pace,
 }
@@ -23,11 +23,11 @@ pub(crate) struct Guard {
 pub(crate) enum Pace {
     /// `limits.request_ms`.
     Limited,
-    /// None: a whole table or release takes as long as it takes. What it waits for has limits of its own.
+    /// None, for work on a complete table or release. The steps that it waits for have their own limits.
     Unlimited,
 }
 
-/// The guard of each operation, by its path and its method in lower case.
+/// The guard of each operation, by path and lower-case method.
 pub(crate) type Guards = HashMap<(String, String), Guard>;
 
 /// A router whose routes all have a description and a guard.
@@ -38,30 +38,30 @@ pub(crate) struct Routes {
 
 impl Routes {
     pub(crate) fn new() -> Self {
-        Self::described(OpenApi::default())
+        Self::with_document(OpenApi::default())
     }
 
-    /// Without routes yet; `document` has the title, the tags and the like.
-    pub(crate) fn described(document: OpenApi) -> Self {
+    /// No routes yet; `document` has the title and the tags.
+    pub(crate) fn with_document(document: OpenApi) -> Self {
         Self { router: OpenApiRouter::with_openapi(document), guards: Guards::new() }
     }
 
-    /// A route that takes no key.
+    /// Adds a route that requires no key.
     pub(crate) fn open(self, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.guarded(Guard { scope: None, pace: Pace::Limited }, route)
+        self.add(Guard { scope: None, pace: Pace::Limited }, route)
     }
 
-    /// A route that takes a key of this scope.
+    /// Adds a route that requires a key with this scope.
     pub(crate) fn scoped(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.guarded(Guard { scope: Some(scope), pace: Pace::Limited }, route)
+        self.add(Guard { scope: Some(scope), pace: Pace::Limited }, route)
     }
 
-    /// A route that takes a key of this scope and works on a whole table or release.
+    /// Adds a route that requires a key with this scope and works on a complete table or release.
     pub(crate) fn unlimited(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.guarded(Guard { scope: Some(scope), pace: Pace::Unlimited }, route)
+        self.add(Guard { scope: Some(scope), pace: Pace::Unlimited }, route)
     }
 
-    fn guarded(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {
+    fn add(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {
         let paths = serde_json::to_value(&route.1).expect("paths are plain JSON; this is a bug");
         for (path, item) in paths.as_object().into_iter().flatten() {
             for method in item.as_object().into_iter().flat_map(serde_json::Map::<String, Value>::keys) {

@@ -1,4 +1,4 @@
-//! Schemas that several bodies of `/openapi.json` share.
+//! Schemas that several bodies in `/openapi.json` share.
 
 use serde_json::json;
 use utoipa::openapi::{
@@ -8,11 +8,11 @@ use utoipa::openapi::{
 
 use crate::domain::{MAX_SLOTS, MIN_ARTICLES, Method};
 
-/// What `domain` takes for an id, for programs: 1 to 128 characters, none of them a control character or a
-/// bar, and no space at either end.
+/// The ids that `domain` accepts: 1 to 128 characters, none of them a control character or a vertical bar, and no
+/// space at either end.
 const ID: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F|]([^\\u0000-\\u001F\\u007F-\\u009F|]*[^\\s\\u0000-\\u001F\\u007F-\\u009F|])?$";
 
-/// The shop's own id of an article or customer, in a schema.
+/// The schema of the shop's id of an article or customer.
 pub(crate) fn id_text() -> ObjectBuilder {
     ObjectBuilder::new()
         .schema_type(Type::String)
@@ -22,7 +22,7 @@ pub(crate) fn id_text() -> ObjectBuilder {
         .examples(["c-17"])
 }
 
-/// The articles of a whole outfit, in a schema.
+/// The schema of a complete outfit's articles.
 pub(crate) fn article_ids() -> Schema {
     openapi::ArrayBuilder::new()
         .items(id_text())
@@ -33,13 +33,13 @@ pub(crate) fn article_ids() -> Schema {
         .into()
 }
 
-/// An object with fields of any name and kind, in a schema.
+/// The schema of an object with any fields.
 pub(crate) fn free_object() -> Schema {
     let any = openapi::schema::AdditionalProperties::FreeForm(true);
     ObjectBuilder::new().additional_properties(Some(any)).into()
 }
 
-/// The name of a method, in a schema.
+/// The schema of a method's name.
 pub(crate) fn method_name() -> Schema {
     let names = Method::ALL.map(Method::as_str);
     openapi::ObjectBuilder::new().schema_type(openapi::schema::Type::String).enum_values(Some(names)).into()

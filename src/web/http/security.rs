@@ -1,11 +1,11 @@
-//! What browsers are told not to do with anything that comes from here.
+//! Security headers for browsers.
 
 use axum::{
     http::{HeaderName, HeaderValue, header},
     response::Response,
 };
 
-/// Nothing but our own files, no inline script or style, no frame around it. Articles' photos may be a shop's.
+/// Only the service's own files, no inline scripts or styles, no framing. Photos of articles may come from the shop.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; \
                       img-src 'self' https: data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
@@ -14,7 +14,7 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    // A sign-in link must not travel on in the address of the page that somebody came from.
+    // The Referer header must not reveal a sign-in link to another site.
     (header::REFERRER_POLICY, "same-origin"),
 ];
 

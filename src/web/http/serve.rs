@@ -1,9 +1,9 @@
-//! Connections: accepted, held to their time limits, and brought to an end so that no request is lost.
+//! Accepts connections, enforces their time limits, and shuts down without losing a request.
 //!
-//! Told to stop, the service goes on accepting for a moment and says in every answer that the connection closes,
-//! so that callers leave by themselves. Then it takes what the kernel has accepted in its name, closes the
-//! listener, and leaves newcomers a moment to send what they came for. What is left then is either busy, and is
-//! waited for, or it is idle or not all of its request has arrived, and it is cut.
+//! Shutdown has three steps. First the service keeps accepting for a moment, and every answer says
+//! `Connection: close`, so that callers leave by themselves. Then it takes the connections that the kernel has already
+//! accepted, closes the listener, and gives the last callers a moment to send their requests. Finally it waits for the
+//! requests that have arrived completely, and cuts all other connections.
 
 use std::{
     convert::Infallible,
@@ -39,16 +39,17 @@ use tokio::{
 };
 use tower_service::Service;
 
-/// How long answers ask callers to leave before nobody is accepted any more, and how long those that came last may
-/// take to send what they came for.
+/// How long the service keeps accepting after it was told to stop.
 const FAREWELL: Duration = Duration::from_millis(400);
+/// How long the last callers have to send their requests.
 const LAST_CALL: Duration = Duration::from_millis(400);
-/// How long an answer may take to leave a connection that is to be cut.
+/// How long an answer may take to be written before its connection is cut.
 const FLUSH: Duration = Duration::from_secs(1);
-/// How long to wait where the machine gives no more sockets.
+/// How long to wait after the system ran out of sockets.
 const NO_SOCKETS: Duration = Duration::from_millis(100);
 
-/// Serves until `shutdown` is done, then lets the requests in progress finish. A connection may be `idle` for so long.
+/// Serves until `shutdown` completes, then lets the requests in progress finish. A connection may stay idle for
+/// `idle`.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -56,12 +57,12 @@ pub(crate) async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
-    let connections = Connections { http: http(idle), router, stages };
+    let connections = Connections { http: http_builder(idle), router, stages };
     let mut open = JoinSet::new();
     let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
-            accepted = listener.accept() => connections.take(accepted, &mut open).await,
+            accepted = listener.accept() => connections.accept(accepted, &mut open).await,
             () = &mut shutdown => break,
             Some(_) = open.join_next() => {}
         }
@@ -70,14 +71,14 @@ pub(crate) async fn serve(
     let farewell = Instant::now() + FAREWELL;
     while !open.is_empty() {
         tokio::select! {
-            accepted = listener.accept() => connections.take(accepted, &mut open).await,
+            accepted = listener.accept() => connections.accept(accepted, &mut open).await,
             () = sleep_until(farewell) => break,
             Some(_) = open.join_next() => {}
         }
     }
-    // What the kernel has accepted meanwhile was accepted.
+    // Connections that the kernel has already accepted must not be lost.
     while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
-        connections.take(accepted, &mut open).await;
+        connections.accept(accepted, &mut open).await;
     }
     drop(listener);
     let last_call = Instant::now() + LAST_CALL;
@@ -92,23 +93,23 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-/// How far the end has come.
+/// The stage of the shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Answers say that their connection closes.
+    /// Every answer says `Connection: close`.
     Farewell,
-    /// Connections that no request is in progress on are cut.
+    /// Connections without a request in progress are cut.
     End,
 }
 
-fn http(idle: Duration) -> http1::Builder {
+fn http_builder(idle: Duration) -> http1::Builder {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(idle);
     http
 }
 
-/// What every connection needs.
+/// Shared by all connections.
 #[derive(Clone)]
 struct Connections {
     http: http1::Builder,
@@ -117,26 +118,26 @@ struct Connections {
 }
 
 impl Connections {
-    async fn take(&self, accepted: io::Result<(TcpStream, std::net::SocketAddr)>, open: &mut JoinSet<()>) {
+    async fn accept(&self, accepted: io::Result<(TcpStream, std::net::SocketAddr)>, open: &mut JoinSet<()>) {
         match accepted {
             Ok((stream, _)) => {
-                open.spawn(self.clone().hold(stream));
+                open.spawn(self.clone().serve(stream));
             }
-            // The caller left before it was accepted.
+            // The caller left before the connection was accepted.
             Err(error)
                 if matches!(
                     error.kind(),
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset
                 ) => {}
             Err(error) => {
-                tracing::error!(%error, "no connection can be accepted; raise the limit of open files");
+                tracing::error!(%error, "cannot accept connections; raise the limit of open files");
                 tokio::time::sleep(NO_SOCKETS).await;
             }
         }
     }
 
-    async fn hold(mut self, stream: TcpStream) {
-        // Answers are written whole: nothing is gained by waiting for more.
+    async fn serve(mut self, stream: TcpStream) {
+        // Each answer is written at once, so waiting for more data would gain nothing.
         let _ = stream.set_nodelay(true);
         let busy = Arc::new(AtomicUsize::new(0));
         let service = service_fn({
@@ -149,7 +150,7 @@ impl Connections {
         });
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
         tokio::select! {
-            // What breaks a connection is the caller's matter.
+            // A broken connection is the caller's concern.
             _ = &mut connection => return,
             // The stage's sender lives as long as the server does.
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => {}
@@ -172,17 +173,17 @@ async fn answer(
     if request.body().is_end_stream() {
         progress.arrive();
     }
-    let request = request.map(|body| Body::new(Passing { body, progress: Arc::clone(&progress) }));
+    let request = request.map(|body| Body::new(TrackedBody { body, progress: Arc::clone(&progress) }));
     let mut response = router.call(request).await?;
     if *stages.borrow() != Stage::Open {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| Body::new(Passing { body, progress })))
+    Ok(response.map(|body| Body::new(TrackedBody { body, progress })))
 }
 
-/// One request: in progress from when all of it has arrived until its answer is on its way.
+/// One request. It is in progress from when it has arrived completely until its answer is sent.
 struct Progress {
-    /// Those of its connection.
+    /// How many requests are in progress on the connection.
     busy: Arc<AtomicUsize>,
     arrived: AtomicBool,
 }
@@ -203,13 +204,13 @@ impl Drop for Progress {
     }
 }
 
-/// A request's body that arrives, or an answer's that leaves.
-struct Passing {
+/// The body of a request or an answer, which reports when it ends.
+struct TrackedBody {
     body: Body,
     progress: Arc<Progress>,
 }
 
-impl HttpBody for Passing {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -1,4 +1,4 @@
-//! What every handler may use.
+//! The state that all handlers share.
 
 use std::{ops::Deref, sync::Arc, time::Instant};
 
@@ -18,19 +18,19 @@ use crate::{
     util::{clock::Clock, telemetry::Traces},
 };
 
-/// What every handler may use. Every request clones it more than once, so it is one pointer.
+/// The state that all handlers share. Every request clones it more than once, so it is one pointer.
 #[derive(Clone)]
-#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct AppState(Arc<Parts>);
 
-/// What is shared.
-#[expect(missing_debug_implementations, reason = "it holds a secret, which must reach no log")]
+/// The fields of the state.
+#[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
 pub struct Parts {
     pub store: Store,
     pub profiles: Profiles,
     pub releases: Arc<Releases>,
     pub limits: Limits,
-    /// Signs the ids of completions.
+    /// Signs completion ids.
     pub tickets: Secret,
     pub metrics: Metrics,
     pub access: Access,
@@ -51,17 +51,15 @@ impl AppState {
         Self(Arc::new(parts))
     }
 
-    /// What completions are made from, for as long as one request takes.
+    /// The live release, for one request to keep while it runs.
     pub(crate) fn live_release(&self) -> Result<Arc<LiveRelease>, Problem> {
         self.releases.current().ok_or_else(|| {
-            let detail = "no release is being served; make one with atelier-training, put it into the models \
-                          folder and activate it";
+            let detail = "no release is live; make one with atelier-training, put it into the models folder and \
+                          activate it";
             Problem::new(Kind::NoRelease, detail)
         })
     }
-}
 
-impl AppState {
     pub(crate) fn schema(&self) -> ServedSchema {
         self.releases.schema()
     }
@@ -70,7 +68,7 @@ impl AppState {
         self.clock.now().into()
     }
 
-    /// When a model's answer that is asked for now comes too late.
+    /// The deadline of a model's answer to a request that arrives now.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.limits.deadline()
     }

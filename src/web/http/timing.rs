@@ -1,4 +1,4 @@
-//! Where the time of an answer went: in its body, and as `Server-Timing` for browsers and proxies.
+//! The timing of an answer, in its body and as a `Server-Timing` header for browsers and proxies.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use crate::service::completion::Cost;
 
 static HEADER: HeaderName = HeaderName::from_static("server-timing");
 
-/// Where the time went, in milliseconds.
+/// How the time was spent, in milliseconds.
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = Timing)]
 pub(crate) struct TimingBody {
-    /// Waiting for a free model, over all passes.
+    /// Waiting for a free model, summed over all passes.
     queue_ms: f64,
-    /// In the model, over all passes.
+    /// Running the model, summed over all passes.
     inference_ms: f64,
     /// From reading the request to this answer.
     total_ms: f64,
-    /// Questions that models were asked for this answer.
+    /// Number of inference jobs for this answer.
     questions: usize,
-    /// The largest run that any of them shared.
+    /// Size of the largest batch that one of them ran in.
     batch: usize,
 }
 
@@ -42,7 +42,6 @@ impl TimingBody {
     }
 }
 
-/// The same as a header.
 impl IntoResponseParts for TimingBody {
     type Error = std::convert::Infallible;
 

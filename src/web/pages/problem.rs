@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::web::http::routes::Routes;
 use crate::web::http::{
     Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
-    problem::{Told, status},
+    problem::{PublicProblem, status},
 };
 use crate::web::pages::shell::{Frame, Shell};
 
@@ -48,7 +48,7 @@ impl Reader {
 
     /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response) -> Response {
-        let Some(told) = response.extensions_mut().remove::<Told>() else { return response };
+        let Some(told) = response.extensions_mut().remove::<PublicProblem>() else { return response };
         let Self { wants_page, frame, id } = self;
         let (kind, retry_after) = (told.kind, told.retry_after);
         let mut rendered = if wants_page {

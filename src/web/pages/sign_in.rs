@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{
     form::{Form, OpenForm, PageQuery},
-    visitor::{Guest, Visitor, cookie},
+    visitor::{Guest, Visitor, cookie, signed_out},
 };
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
@@ -175,10 +175,6 @@ fn destination(next: &str) -> &str {
 
 fn parse_link(link: &str) -> Result<Token, Problem> {
     Token::parse(link).ok_or_else(|| SignInError::Link.into())
-}
-
-fn signed_out() -> Problem {
-    Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and try again")
 }
 
 impl From<SignInError> for Problem {

@@ -89,11 +89,13 @@ async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Vis
             }
             Err(Redirect::to(&sign_in).into_response())
         }
-        None => {
-            let detail = "nothing was changed; sign in at /sign-in and try again";
-            Err(Problem::new(Kind::SignIn, detail).into_response())
-        }
+        None => Err(signed_out().into_response()),
     }
+}
+
+/// The problem of a form that was sent after the session ended.
+pub(super) fn signed_out() -> Problem {
+    Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and try again")
 }
 
 /// Any visitor, signed in or not.

@@ -1,4 +1,4 @@
-//! An admin activates a release, and lets a colleague and a program in.
+//! An admin activates a release, and adds a person and an API key.
 
 use atelier::{config::Limits, domain::Role};
 
@@ -14,17 +14,17 @@ use crate::{
 
 contracts!(
     activates_a_release needs chromium,
-    activates_it_without_scripts needs chromium,
-    lets_a_colleague_and_a_program_in needs chromium,
-    lets_them_in_without_scripts needs chromium,
-    sees_figures_go_on_by_themselves needs chromium,
+    activates_a_release_without_scripts needs chromium,
+    adds_a_person_and_an_api_key needs chromium,
+    adds_a_person_and_an_api_key_without_scripts needs chromium,
+    sees_figures_refresh_by_themselves needs chromium,
 );
 
 async fn activates_a_release(db: TestDatabase) {
     activating(db, Eyes::default()).await;
 }
 
-async fn activates_it_without_scripts(db: TestDatabase) {
+async fn activates_a_release_without_scripts(db: TestDatabase) {
     activating(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
 
@@ -35,26 +35,26 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     service.releases.serve("demo").await.unwrap();
     let window = signed_in(&service, Role::Admin, eyes).await;
     window.goto(&format!("{}/operations", service.url)).await;
-    window.until_words("The release demo answers").await;
+    window.until_words("Release demo is live").await;
     window.click_words("Releases").await;
     window.click("a[href$='/releases/less']").await;
     window.until_words("Lost: c, np.").await;
     assert_eq!(service.releases.current().unwrap().name(), "demo", "looking changes nothing");
     window.click_words("Activate less").await;
-    window.until_words("less answers").await;
+    window.until_words("less live").await;
     assert_eq!(service.releases.current().unwrap().name(), "less");
 
-    // Who did it stands in the log.
+    // The log names the admin.
     window.goto(&format!("{}/access/audit", service.url)).await;
     assert_eq!(window.text("tbody th").await, "release.activate");
     assert_eq!(window.text("tbody .details").await, "demo → less");
 }
 
-async fn lets_a_colleague_and_a_program_in(db: TestDatabase) {
+async fn adds_a_person_and_an_api_key(db: TestDatabase) {
     letting_in(db, Eyes::default()).await;
 }
 
-async fn lets_them_in_without_scripts(db: TestDatabase) {
+async fn adds_a_person_and_an_api_key_without_scripts(db: TestDatabase) {
     letting_in(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
 
@@ -63,23 +63,23 @@ async fn letting_in(db: TestDatabase, eyes: Eyes) {
     let window = signed_in(&service, Role::Admin, eyes).await;
     window.goto(&format!("{}/access", service.url)).await;
     window.fill("#name", "Mara").await;
-    window.click_words("Add, and make a link").await;
-    window.until_words("A link for Mara").await;
+    window.click_words("Add and create link").await;
+    window.until_words("Sign-in link for Mara").await;
     let link = window.text(".secret").await;
     let colleague = Window::open(eyes).await;
     colleague.goto(&link).await;
     colleague.click_words("Go to the studio").await;
-    colleague.until_words("Whom is the outfit for?").await;
+    colleague.until_words("Who are you styling?").await;
 
     window.click_words("API keys").await;
     window.fill("#label", "Web shop").await;
     window.click("#scope-catalogue").await;
-    window.click_words("Make the key").await;
-    window.until_words("The key Web shop").await;
+    window.click_words("Create key").await;
+    window.until_words("API key Web shop").await;
     let key = window.text(".secret").await;
     let asked = service.http.get(format!("{}/articles", service.url)).bearer_auth(&key);
     assert_eq!(asked.send().await.unwrap().status(), 200);
-    window.click_words("Done: all keys").await;
+    window.click_words("Back to all keys").await;
     window.click_words("Revoke …").await;
     window.until_words("Revoke the key Web shop?").await;
     window.click("main button").await;
@@ -88,7 +88,7 @@ async fn letting_in(db: TestDatabase, eyes: Eyes) {
     assert_eq!(asked.send().await.unwrap().status(), 401);
 }
 
-async fn sees_figures_go_on_by_themselves(db: TestDatabase) {
+async fn sees_figures_refresh_by_themselves(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Admin, Eyes::default()).await;
     window.goto(&format!("{}/operations", service.url)).await;

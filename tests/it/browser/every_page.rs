@@ -1,5 +1,5 @@
-//! Every page, for everybody: axe-core finds nothing, in light and dark, nothing hangs over the edge of a phone, and
-//! no page is heavy. `ATELIER_PICTURES=FOLDER` keeps a picture of each.
+//! Every page is accessible: axe-core finds no fault in light and dark mode, nothing overflows on a phone, and no page
+//! is large. `ATELIER_PICTURES=FOLDER` saves a picture of each.
 
 use std::{env, fs, path::PathBuf, time::Duration};
 
@@ -20,18 +20,18 @@ use crate::{
 };
 
 contracts!(
-    a_stylists_pages_in_the_light needs chromium_with_axe,
-    a_stylists_pages_in_the_dark needs chromium_with_axe,
-    a_stylists_pages_on_a_phone needs chromium_with_axe,
-    an_analysts_pages_in_the_light needs chromium_with_axe,
-    an_analysts_pages_in_the_dark needs chromium_with_axe,
-    an_analysts_pages_on_a_phone needs chromium_with_axe,
-    an_admins_pages_in_the_light needs chromium_with_axe,
-    an_admins_pages_in_the_dark needs chromium_with_axe,
-    an_admins_pages_on_a_phone needs chromium_with_axe,
+    stylist_pages_are_accessible_in_light_mode needs chromium_with_axe,
+    stylist_pages_are_accessible_in_dark_mode needs chromium_with_axe,
+    stylist_pages_are_accessible_on_a_phone needs chromium_with_axe,
+    analyst_pages_are_accessible_in_light_mode needs chromium_with_axe,
+    analyst_pages_are_accessible_in_dark_mode needs chromium_with_axe,
+    analyst_pages_are_accessible_on_a_phone needs chromium_with_axe,
+    admin_pages_are_accessible_in_light_mode needs chromium_with_axe,
+    admin_pages_are_accessible_in_dark_mode needs chromium_with_axe,
+    admin_pages_are_accessible_on_a_phone needs chromium_with_axe,
 );
 
-/// A name for each page, and its address.
+/// A name and the address of each page.
 type Pages = &'static [(&'static str, &'static str)];
 
 const STYLIST: Pages = &[
@@ -82,42 +82,42 @@ const ADMIN: Pages = &[
 
 const PHONE: u32 = 390;
 
-/// A page that weighs more takes its time on a phone.
+/// A larger page loads slowly on a phone.
 const HEAVY: u64 = 150_000;
 
-async fn a_stylists_pages_in_the_light(db: TestDatabase) {
+async fn stylist_pages_are_accessible_in_light_mode(db: TestDatabase) {
     walk(db, STYLIST, Eyes::default()).await;
 }
 
-async fn a_stylists_pages_in_the_dark(db: TestDatabase) {
+async fn stylist_pages_are_accessible_in_dark_mode(db: TestDatabase) {
     walk(db, STYLIST, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
-async fn a_stylists_pages_on_a_phone(db: TestDatabase) {
+async fn stylist_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, STYLIST, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
-async fn an_analysts_pages_in_the_light(db: TestDatabase) {
+async fn analyst_pages_are_accessible_in_light_mode(db: TestDatabase) {
     walk(db, ANALYST, Eyes::default()).await;
 }
 
-async fn an_analysts_pages_in_the_dark(db: TestDatabase) {
+async fn analyst_pages_are_accessible_in_dark_mode(db: TestDatabase) {
     walk(db, ANALYST, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
-async fn an_analysts_pages_on_a_phone(db: TestDatabase) {
+async fn analyst_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, ANALYST, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
-async fn an_admins_pages_in_the_light(db: TestDatabase) {
+async fn admin_pages_are_accessible_in_light_mode(db: TestDatabase) {
     walk(db, ADMIN, Eyes::default()).await;
 }
 
-async fn an_admins_pages_in_the_dark(db: TestDatabase) {
+async fn admin_pages_are_accessible_in_dark_mode(db: TestDatabase) {
     walk(db, ADMIN, Eyes { dark: true, ..Eyes::default() }).await;
 }
 
-async fn an_admins_pages_on_a_phone(db: TestDatabase) {
+async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, ADMIN, Eyes { width: PHONE, ..Eyes::default() }).await;
 }
 
@@ -127,7 +127,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         personas(&service).await;
     }
     let mut wrong = Vec::new();
-    // On a phone the dark is the same but for a picture of it.
+    // Dark mode on a phone needs only its picture: it was checked above.
     let phone_in_the_dark =
         (eyes.width == PHONE && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
     for eyes in [Some(eyes), phone_in_the_dark].into_iter().flatten() {
@@ -141,7 +141,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Waits until they are computed: a page that loads itself again cannot be looked at.
+/// Waits until they are computed: a page that reloads itself cannot be checked.
 async fn personas(service: &Service) {
     let offer = service.releases.current().unwrap();
     while !matches!(
@@ -152,7 +152,7 @@ async fn personas(service: &Service) {
     }
 }
 
-/// Where pictures are kept, if they are asked for.
+/// The folder for pictures, if one was named.
 fn pictures() -> Option<PathBuf> {
     env::var_os("ATELIER_PICTURES").map(PathBuf::from)
 }
@@ -181,7 +181,7 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
     }
 }
 
-/// What axe-core finds on the page.
+/// The faults that axe-core finds on the page.
 async fn violations(window: &Window) -> Vec<String> {
     let axe = fs::read_to_string(tools::axe().unwrap()).unwrap();
     let script = format!(

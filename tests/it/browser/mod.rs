@@ -1,4 +1,4 @@
-//! Whole stories in a real browser, as people live them.
+//! What people do, from beginning to end, in a real browser.
 
 pub mod admin;
 pub mod analyst;
@@ -13,7 +13,7 @@ use crate::{
     web::Service,
 };
 
-/// A window in which somebody with that role is signed in, at no page yet.
+/// A window with a signed-in person of that role, before the first page.
 async fn signed_in(service: &Service, role: Role, eyes: Eyes) -> Window {
     let window = Window::open(eyes).await;
     let session = service.signed_in(role).await.session;

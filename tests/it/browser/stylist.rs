@@ -1,4 +1,4 @@
-//! A stylist completes an outfit for a customer and keeps it, with scripts and without.
+//! A stylist completes an outfit for a customer and saves it, with and without scripts.
 
 use atelier::{
     domain::{CustomerId, Role},
@@ -17,15 +17,15 @@ use crate::{
 
 contracts!(
     completes_and_saves_an_outfit needs chromium,
-    does_the_same_without_scripts needs chromium,
-    sees_what_moves needs chromium,
+    completes_and_saves_an_outfit_without_scripts needs chromium,
+    sees_how_a_changed_feature_moves_suggestions needs chromium,
 );
 
 async fn completes_and_saves_an_outfit(db: TestDatabase) {
     story(db, Eyes::default()).await;
 }
 
-async fn does_the_same_without_scripts(db: TestDatabase) {
+async fn completes_and_saves_an_outfit_without_scripts(db: TestDatabase) {
     story(db, Eyes { scripts: false, ..Eyes::default() }).await;
 }
 
@@ -35,7 +35,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let before = service.store.outfits().of_customer(&customer, 0, 100).await.unwrap();
     let window = signed_in(&service, Role::Stylist, eyes).await;
 
-    // Whom it is for: with scripts, looking goes by itself.
+    // The customer: with scripts, the search starts by itself.
     window.goto(&format!("{}/studio", service.url)).await;
     window.fill("#find", "sweden 0148").await;
     if !eyes.scripts {
@@ -45,7 +45,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.click_words("c-014871").await;
     window.until_words("no leather").await;
 
-    // An outfit that is there; its first article makes room for another of its type.
+    // A stored outfit; its first article is replaced by another of its type.
     window.click(".outfits a").await;
     window.until_words("the weakest").await;
     let was = window.text("#slot-0 .name").await;
@@ -53,16 +53,16 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     window.until_words("Which bag?").await;
     let suggested = window.text(".suggestions .name").await;
 
-    // Not the first: it goes, and the next one moves up. That one is taken.
-    window.click_words("Not this").await;
+    // Reject the first suggestion, so that the next one moves up, and accept that.
+    window.click_words("Not this one").await;
     let first = "document.querySelector('.suggestions .name').innerText";
     window.until(&format!("{first} !== {suggested:?}")).await;
     if window.text(".suggestions .name").await == was {
-        window.click_words("Not this").await;
+        window.click_words("Not this one").await;
         window.until(&format!("{first} !== {was:?}")).await;
     }
     let taken = window.text(".suggestions .name").await;
-    window.click_words("Take").await;
+    window.click_words("Use this").await;
     window.until(&format!("document.querySelector('#slot-0 .name')?.innerText === {taken:?}")).await;
 
     window.click("#save").await;
@@ -85,14 +85,14 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     assert_eq!(events.last().unwrap().article, kept.articles()[0]);
 }
 
-async fn sees_what_moves(db: TestDatabase) {
+async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
     window.goto(&format!("{}/studio?customer=c-014871&{outfit}&type=1:coat", service.url)).await;
     window.choose("#changing", "gender").await;
     window.choose("#control", "male").await;
-    window.click_words("Show what moves").await;
+    window.click_words("Show changes").await;
     window.until_words("gender: male").await;
     window.until_words("instead of female").await;
     let moved = window.text(".suggestions").await;

@@ -16,7 +16,7 @@ use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{atelier, path, run, said};
+use super::{atelier, path, run, stderr};
 use crate::{
     harness::{TestDatabase, contracts},
     web::{Service, models, rows},
@@ -24,13 +24,13 @@ use crate::{
 
 contracts!(
     answers_as_the_service_does,
-    bad_rows_are_told_and_may_be_left_out,
-    what_was_killed_goes_on,
-    files_take_the_databases_place,
-    mistakes_are_told_before_anything_is_done,
+    bad_rows_are_reported_and_can_be_skipped,
+    a_killed_run_resumes,
+    files_replace_the_database,
+    mistakes_are_reported_before_any_work,
 );
 
-/// Folders of parts, and the program on them.
+/// Folders of parts, and the program that completes them.
 struct Parts {
     input: TempDir,
     output: TempDir,
@@ -62,11 +62,11 @@ impl Parts {
 
     async fn done(&self, db: &TestDatabase, flags: &[&str]) -> String {
         let output = self.run(db, flags).await;
-        assert!(output.status.success(), "{}", said(&output));
-        said(&output)
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
     }
 
-    /// The names of the parts that are there, in order.
+    /// The names of the parts in the folder, in order.
     fn written(&self) -> Vec<String> {
         let names = fs::read_dir(self.output.path()).unwrap();
         let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -134,9 +134,9 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         json!({"customer": "someone", "articles": "a-00315|a-01317|a-00587", "features": {"age": 30}});
     parts.put("part-00001.jsonl", &[two, described]);
     let flags = ["--k", "4", "--method", "np", "--max-price", "200"];
-    let said = parts.done(&db, &flags).await;
-    assert!(said.contains("np of demo on cpu, "), "{said}");
-    assert!(said.contains("part-00000.parquet: 40 outfits, 160 suggestions, in "), "{said}");
+    let stderr = parts.done(&db, &flags).await;
+    assert!(stderr.contains("np of demo on cpu, "), "{stderr}");
+    assert!(stderr.contains("part-00000.parquet: 40 outfits, 160 suggestions, in "), "{stderr}");
 
     let filters = json!({"price": {"max": 200}});
     let first = parts.read("part-00000.parquet");
@@ -151,7 +151,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         });
         let asked = json!({"customer": outfit.customer.as_str(), "outfit": slots, "features": features,
             "method": "np", "k": 4, "filters": filters});
-        let answer = service.asked("/complete", &asked).await;
+        let answer = service.ask_ok("/complete", &asked).await;
         for (rank, suggestion) in (1..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
             let (customer, article, probability) = &first[&(row, 1, rank)];
             assert_eq!(customer, outfit.customer.as_str());
@@ -166,7 +166,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         [[(1, 0); 4], [(1, 2); 4]].concat()
     );
     let answer = service
-        .asked(
+        .ask_ok(
             "/complete",
             &json!({"features": {"age": 30},
         "outfit": ["a-00315", "a-01317", "a-00587"], "method": "np", "k": 4, "filters": filters}),
@@ -174,12 +174,15 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         .await;
     assert_eq!(answer["blanks"][0]["suggestions"][0]["article"]["id"], second[&(2, 3, 1)].1);
 
-    // Nothing is done twice.
-    let said = parts.done(&db, &flags).await;
-    assert!(said.contains("part-00000.parquet: is there already") && !said.contains("np of demo"), "{said}");
+    // Finished parts are not done again.
+    let stderr = parts.done(&db, &flags).await;
+    assert!(
+        stderr.contains("part-00000.parquet: is there already") && !stderr.contains("np of demo"),
+        "{stderr}"
+    );
 }
 
-async fn bad_rows_are_told_and_may_be_left_out(db: TestDatabase) {
+async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let parts = Parts::new();
     let good = json!({"customer": "c-014871", "articles": ["a-01317", null]});
@@ -194,12 +197,12 @@ async fn bad_rows_are_told_and_may_be_left_out(db: TestDatabase) {
     parts.put("part-1.jsonl", &[good]);
     let output = parts.run(&db, &["--k", "2"]).await;
     assert_eq!(output.status.code(), Some(1));
-    let told = said(&output);
+    let told = stderr(&output);
     for line in [
         "part-0.jsonl, row 2: customer nobody is not known, and the row has no features",
-        "part-0.jsonl, row 3: /outfit/0: there is no article a-1",
+        "part-0.jsonl, row 3: slot 0: there is no article a-1",
         "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
-        "part-0.jsonl, row 5: /outfit: an outfit has at most 8 slots; all are filled",
+        "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
         "part-0.jsonl: not written. Mend the 4 bad rows, or leave them out with --skip-bad",
         "part-1.jsonl: 1 outfits, 2 suggestions, in ",
         "note: ",
@@ -213,7 +216,7 @@ async fn bad_rows_are_told_and_may_be_left_out(db: TestDatabase) {
     service.stop().await;
 }
 
-async fn what_was_killed_goes_on(db: TestDatabase) {
+async fn a_killed_run_resumes(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (whole, killed) = (Parts::new(), Parts::new());
     let outfits: Vec<Value> = rows::<Outfit>()
@@ -237,7 +240,7 @@ async fn what_was_killed_goes_on(db: TestDatabase) {
     let mut command = killed.command(&db, &[]);
     let before = tokio::task::spawn_blocking(move || {
         let mut child = command.stderr(Stdio::null()).spawn().unwrap();
-        // As the power goes: with no chance to tidy up.
+        // SIGKILL: no chance to clean up.
         while killed.written().len() < 2 {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it was killed");
             std::thread::sleep(Duration::from_millis(1));
@@ -269,7 +272,7 @@ async fn what_was_killed_goes_on(db: TestDatabase) {
 }
 
 /// A job on a cluster needs no database.
-async fn files_take_the_databases_place(db: TestDatabase) {
+async fn files_replace_the_database(db: TestDatabase) {
     let parts = Parts::new();
     let demo = models().join("demo");
     parts.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": ["a-01317", null, "a-00315"]})]);
@@ -279,7 +282,7 @@ async fn files_take_the_databases_place(db: TestDatabase) {
     let all = parts.read("part-0.jsonl");
     assert_eq!(all.len(), 10);
 
-    // A catalogue of three: one is in the outfit, two are left.
+    // A catalogue of three articles: one is in the outfit, two are left.
     let few = Parts::new();
     let lines = fs::read_to_string(demo.join("articles.jsonl")).unwrap();
     let three: Vec<&str> = lines.lines().skip(314).take(3).collect();
@@ -293,12 +296,12 @@ async fn files_take_the_databases_place(db: TestDatabase) {
     assert_eq!(few.read("part-0.jsonl").len(), 2);
 }
 
-async fn mistakes_are_told_before_anything_is_done(db: TestDatabase) {
+async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     let parts = Parts::new();
     let refused = async |flags: &[&str]| {
         let output = parts.run(&db, flags).await;
         assert!(!output.status.success());
-        said(&output)
+        stderr(&output)
     };
     let empty = refused(&[]).await;
     assert!(empty.contains("holds no parts: files that end in .parquet, .jsonl or .ndjson"), "{empty}");

@@ -1,26 +1,26 @@
 use std::{fs, io::Write, process::Stdio};
 
-use super::{atelier, path, run, said, write_tables};
+use super::{atelier, path, run, stderr, write_tables};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    bad_rows_keep_everything_out,
-    good_rows_come_in_when_bad_ones_may_be_skipped,
+    one_bad_row_rejects_the_import,
+    good_rows_are_imported_when_bad_ones_are_skipped,
     a_killed_import_leaves_nothing_and_can_be_repeated,
     a_second_import_changes_nothing,
-    an_unknown_value_is_a_note,
-    a_file_that_is_not_there_is_said_so,
-    nothing_to_import_is_said_so,
-    a_folder_without_tables_says_what_it_holds,
+    an_unknown_value_is_noted,
+    a_missing_file_is_named,
+    an_empty_import_is_refused,
+    a_folder_without_tables_is_refused_with_its_contents,
     a_table_in_two_files_is_refused,
-    a_folder_that_lacks_a_table_says_so,
-    bad_rows_are_told_before_the_error_that_ends_the_reading,
-    a_wrong_header_of_the_last_file_is_told_before_anything_is_read,
-    without_a_good_row_there_is_none_to_import,
-    a_repeated_outfit_is_a_note,
+    a_missing_table_is_named,
+    bad_rows_are_reported_before_the_error_that_ends_reading,
+    a_wrong_header_in_any_file_is_reported_before_reading,
+    without_a_good_row_nothing_is_imported,
+    a_repeated_outfit_is_noted,
 );
 
-/// 10,000 customers, every 300th or so broken in a way of its own: 30 in all.
+/// 10,000 customers, about every 300th broken in its own way: 30 in all.
 fn ten_thousand_with_thirty_bad(folder: &std::path::Path) -> std::path::PathBuf {
     write_tables(folder, 10_000);
     let file = folder.join("customers.jsonl");
@@ -40,14 +40,14 @@ fn ten_thousand_with_thirty_bad(folder: &std::path::Path) -> std::path::PathBuf 
     file
 }
 
-async fn bad_rows_keep_everything_out(db: TestDatabase) {
+async fn one_bad_row_rejects_the_import(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = ten_thousand_with_thirty_bad(folder.path());
     let output = run(atelier(&db, &["import", "--customers", path(&file)])).await;
-    let said = said(&output);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    let listed: Vec<&str> = said.lines().filter(|line| line.contains("customers.jsonl, line ")).collect();
-    assert_eq!(listed.len(), 20, "{said}");
+    let stderr = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let listed: Vec<&str> = stderr.lines().filter(|line| line.contains("customers.jsonl, line ")).collect();
+    assert_eq!(listed.len(), 20, "{stderr}");
     assert!(
         listed[0].ends_with(
             "line 18: not JSON: it ends too early, after character 20; a row is one object, whole on one line"
@@ -61,33 +61,33 @@ async fn bad_rows_keep_everything_out(db: TestDatabase) {
         listed[1]
     );
     assert!(listed[2].ends_with("line 618: customer \"c-00001\" stands in line 2 already"), "{}", listed[2]);
-    assert!(said.contains("… and 10 more bad rows"), "{said}");
-    assert!(said.contains("customers.jsonl: 10,000 rows read, 30 bad, in "), "{said}");
+    assert!(stderr.contains("… and 10 more bad rows"), "{stderr}");
+    assert!(stderr.contains("customers.jsonl: 10,000 rows read, 30 bad, in "), "{stderr}");
     assert!(
-        said.ends_with(
+        stderr.ends_with(
             "nothing was imported. Mend the 30 bad rows, or import the 9,970 good rows with --skip-bad\n"
         ),
-        "{said}"
+        "{stderr}"
     );
-    assert!(!said.contains("new"), "nothing is new before it is in the database: {said}");
+    assert!(!stderr.contains("new"), "nothing is new before it is in the database: {stderr}");
     assert_eq!(db.open().await.customers().count().await, Ok(0));
 }
 
-async fn good_rows_come_in_when_bad_ones_may_be_skipped(db: TestDatabase) {
+async fn good_rows_are_imported_when_bad_ones_are_skipped(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = ten_thousand_with_thirty_bad(folder.path());
     let output = run(atelier(&db, &["import", "--skip-bad", "--customers", path(&file)])).await;
-    let said = said(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("imported into "), "{said}");
+    let stderr = stderr(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("imported into "), "{stderr}");
     assert!(
-        said.ends_with("  customers: 9,970 new, 0 changed, 0 as they were\nleft out: 30 bad rows\n"),
-        "{said}"
+        stderr.ends_with("  customers: 9,970 new, 0 changed, 0 as they were\nleft out: 30 bad rows\n"),
+        "{stderr}"
     );
     assert_eq!(db.open().await.customers().count().await, Ok(9970));
 }
 
-/// Half of the file goes through a pipe, so that the import is surely half way when it is killed.
+/// Half of the file goes through a pipe, so that the import is half done when it is killed.
 async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 20_000);
@@ -99,7 +99,7 @@ async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
     let mut child = import.stderr(Stdio::null()).spawn().unwrap();
     tokio::task::spawn_blocking(move || {
         let mut writer = fs::OpenOptions::new().write(true).open(pipe).unwrap();
-        // A pipe holds 64 KiB: that this returns means that the rest was read, and most of it stored.
+        // A pipe holds 64 KiB: when this returns, the rest was read, and most of it stored.
         writer.write_all(&whole.as_bytes()[..whole.len() / 2]).unwrap();
         assert_eq!(child.try_wait().unwrap(), None, "it waits for more");
         child.kill().unwrap();
@@ -110,7 +110,7 @@ async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
 
     assert_eq!(db.open().await.customers().count().await, Ok(0));
     let again = run(atelier(&db, &["import", path(folder.path())])).await;
-    assert!(again.status.success(), "{}", said(&again));
+    assert!(again.status.success(), "{}", stderr(&again));
     let store = db.open().await;
     assert_eq!(store.articles().count().await, Ok(20));
     assert_eq!(store.customers().count().await, Ok(20_000));
@@ -122,47 +122,47 @@ async fn a_second_import_changes_nothing(db: TestDatabase) {
     write_tables(folder.path(), 50);
     for expected in [" 50 new, 0 changed, 0 as they were", " 0 new, 0 changed, 50 as they were"] {
         let output = run(atelier(&db, &["import", path(folder.path())])).await;
-        assert!(output.status.success(), "{}", said(&output));
-        assert_eq!(said(&output).matches(expected).count(), 1, "{}", said(&output));
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches(expected).count(), 1, "{}", stderr(&output));
     }
     assert_eq!(db.open().await.outfits().count().await, Ok(51));
 }
 
-async fn an_unknown_value_is_a_note(db: TestDatabase) {
+async fn an_unknown_value_is_noted(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.csv");
     fs::write(&file, "id,gender,mood\nc-1,female,\nc-2,divers,good\nc-3,divers,\n").unwrap();
     let output = run(atelier(&db, &["import", "--customers", path(&file)])).await;
-    let said = said(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("line 3: feature \"gender\" has no value \"divers\""), "{said}");
-    assert!(said.contains("(2 rows in all)"), "{said}");
-    assert!(said.contains("the schema has no feature \"mood\""), "{said}");
+    let stderr = stderr(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("line 3: feature \"gender\" has no value \"divers\""), "{stderr}");
+    assert!(stderr.contains("(2 rows in all)"), "{stderr}");
+    assert!(stderr.contains("the schema has no feature \"mood\""), "{stderr}");
     assert_eq!(db.open().await.customers().count().await, Ok(3));
 }
 
-async fn a_file_that_is_not_there_is_said_so(db: TestDatabase) {
+async fn a_missing_file_is_named(db: TestDatabase) {
     let output = run(atelier(&db, &["import", "--articles", "/nowhere/articles.csv"])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).starts_with("atelier: cannot read /nowhere/articles.csv: No such file"));
+    assert!(stderr(&output).starts_with("atelier: cannot read /nowhere/articles.csv: No such file"));
 }
 
-async fn nothing_to_import_is_said_so(db: TestDatabase) {
+async fn an_empty_import_is_refused(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let output = run(atelier(&db, &["import", path(empty.path())])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).starts_with("atelier: there is nothing to import"), "{}", said(&output));
+    assert!(stderr(&output).starts_with("atelier: there is nothing to import"), "{}", stderr(&output));
 }
 
-async fn a_folder_without_tables_says_what_it_holds(db: TestDatabase) {
+async fn a_folder_without_tables_is_refused_with_its_contents(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let import = || run(atelier(&db, &["import", path(folder.path())]));
     let looked_for = "files called articles, customers and outfits are looked for, each ending in .jsonl, \
                       .ndjson, .csv or .parquet";
-    let said_of = |holds: &str| {
+    let refusal = |holds: &str| {
         format!("atelier: there is nothing to import in {}: {looked_for}; {holds}\n", path(folder.path()))
     };
-    assert_eq!(said(&import().await), said_of("it is empty"));
+    assert_eq!(stderr(&import().await), refusal("it is empty"));
     for name in ["Articles.csv", "outfits.xlsx", ".hidden", "schema.toml"] {
         fs::write(
             folder.path().join(name),
@@ -170,17 +170,17 @@ async fn a_folder_without_tables_says_what_it_holds(db: TestDatabase) {
         )
         .unwrap();
     }
-    assert_eq!(said(&import().await), said_of("it holds Articles.csv, outfits.xlsx"));
+    assert_eq!(stderr(&import().await), refusal("it holds Articles.csv, outfits.xlsx"));
     for number in 0..9 {
         fs::write(folder.path().join(format!("{number}.txt")), "").unwrap();
     }
     assert!(
-        said(&import().await)
+        stderr(&import().await)
             .ends_with("it holds 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, 5.txt, 6.txt, 7.txt and 3 more\n")
     );
     let file = folder.path().join("outfits.xlsx");
     assert_eq!(
-        said(&run(atelier(&db, &["import", path(&file)])).await),
+        stderr(&run(atelier(&db, &["import", path(&file)])).await),
         format!(
             "atelier: {} is a file, not a folder; say what is in it with --articles, --customers or --outfits\n",
             path(&file)
@@ -194,7 +194,7 @@ async fn a_table_in_two_files_is_refused(db: TestDatabase) {
     fs::write(folder.path().join("articles.csv"), "id,type\n").unwrap();
     let output = run(atelier(&db, &["import", path(folder.path())])).await;
     assert_eq!(
-        said(&output),
+        stderr(&output),
         format!(
             "atelier: {} holds articles more than once: articles.csv, articles.jsonl; leave one there\n",
             path(folder.path())
@@ -202,17 +202,17 @@ async fn a_table_in_two_files_is_refused(db: TestDatabase) {
     );
 }
 
-async fn a_folder_that_lacks_a_table_says_so(db: TestDatabase) {
+async fn a_missing_table_is_named(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
     fs::rename(folder.path().join("outfits.jsonl"), folder.path().join("outfit.jsonl")).unwrap();
     let output = run(atelier(&db, &["import", path(folder.path())])).await;
-    assert!(output.status.success(), "{}", said(&output));
+    assert!(output.status.success(), "{}", stderr(&output));
     let note = "holds no outfits, ending in .jsonl, .ndjson, .csv or .parquet; not read: outfit.jsonl\n";
-    assert!(said(&output).contains(note), "{}", said(&output));
+    assert!(stderr(&output).contains(note), "{}", stderr(&output));
 }
 
-async fn bad_rows_are_told_before_the_error_that_ends_the_reading(db: TestDatabase) {
+async fn bad_rows_are_reported_before_the_error_that_ends_reading(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.csv");
     fs::write(&file, "id,age\nc-1,old\nc-2,28\nc-3,\"29\nc-4,30\n").unwrap();
@@ -221,7 +221,7 @@ async fn bad_rows_are_told_before_the_error_that_ends_the_reading(db: TestDataba
         assert_eq!(output.status.code(), Some(1));
         let name = path(&file);
         assert_eq!(
-            said(&output),
+            stderr(&output),
             format!(
                 "{name}, line 2: feature \"age\" takes a finite number, found the text \"old\"\n\
                  atelier: nothing was imported: {name}: reading stopped at line 4: a quote is opened in this \
@@ -232,18 +232,18 @@ async fn bad_rows_are_told_before_the_error_that_ends_the_reading(db: TestDataba
     assert_eq!(db.open().await.customers().count().await, Ok(0));
 }
 
-async fn a_wrong_header_of_the_last_file_is_told_before_anything_is_read(db: TestDatabase) {
+async fn a_wrong_header_in_any_file_is_reported_before_reading(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
     fs::remove_file(folder.path().join("outfits.jsonl")).unwrap();
     fs::write(folder.path().join("outfits.csv"), "customer;articles\n").unwrap();
     let output = run(atelier(&db, &["import", path(folder.path())])).await;
-    let said = said(&output);
-    assert!(said.starts_with("atelier: "), "{said}");
-    assert!(said.contains("outfits need a column \"customer\", found \"customer;articles\""), "{said}");
+    let stderr = stderr(&output);
+    assert!(stderr.starts_with("atelier: "), "{stderr}");
+    assert!(stderr.contains("outfits need a column \"customer\", found \"customer;articles\""), "{stderr}");
 }
 
-async fn without_a_good_row_there_is_none_to_import(db: TestDatabase) {
+async fn without_a_good_row_nothing_is_imported(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("customers.csv");
     fs::write(&file, "id,age\nc-1,old\n").unwrap();
@@ -251,24 +251,30 @@ async fn without_a_good_row_there_is_none_to_import(db: TestDatabase) {
         let output = run(atelier(&db, &[&["import", "--customers", path(&file)], flags].concat())).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(
-            said(&output).ends_with("nothing was imported. Mend the bad row: there is no good one\n"),
+            stderr(&output).ends_with("nothing was imported. Mend the bad row: there is no good one\n"),
             "{}",
-            said(&output)
+            stderr(&output)
         );
     }
 }
 
-async fn a_repeated_outfit_is_a_note(db: TestDatabase) {
+async fn a_repeated_outfit_is_noted(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 3);
     let file = folder.path().join("outfits.jsonl");
     let rows = fs::read_to_string(&file).unwrap();
     fs::write(&file, rows.repeat(2)).unwrap();
     let output = run(atelier(&db, &["import", path(folder.path())])).await;
-    let said = said(&output);
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("outfits.jsonl: 8 rows read, in "), "{said}");
-    assert!(said.contains("line 4: the same outfit stands in line 1 already, in another split"), "{said}");
-    assert!(said.contains("line 5: the same outfit stands in line 1 already (3 rows in all)\n"), "{said}");
-    assert!(said.ends_with("  outfits: 8 new, 0 changed, 0 as they were\n"), "{said}");
+    let stderr = stderr(&output);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.contains("outfits.jsonl: 8 rows read, in "), "{stderr}");
+    assert!(
+        stderr.contains("line 4: the same outfit stands in line 1 already, in another split"),
+        "{stderr}"
+    );
+    assert!(
+        stderr.contains("line 5: the same outfit stands in line 1 already (3 rows in all)\n"),
+        "{stderr}"
+    );
+    assert!(stderr.ends_with("  outfits: 8 new, 0 changed, 0 as they were\n"), "{stderr}");
 }

@@ -1,4 +1,4 @@
-//! The verbs of the built program, as somebody at a shell runs them.
+//! The verbs of the built program, run as from a shell.
 
 pub mod complete;
 pub mod export;
@@ -27,7 +27,7 @@ pub async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-pub fn said(output: &Output) -> String {
+pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
@@ -35,7 +35,7 @@ pub fn path(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// Three small tables in canonical form, in a folder; one outfit more than customers.
+/// Writes three small tables in canonical form, with one more outfit than customers.
 pub fn write_tables(folder: &Path, customers: usize) {
     let mut articles = String::new();
     for number in 0..20 {
@@ -65,7 +65,7 @@ pub fn write_tables(folder: &Path, customers: usize) {
         )
         .unwrap();
     }
-    // A stylist may lay the same outfit twice.
+    // A stylist may save the same outfit twice.
     let again = outfits.lines().next().unwrap_or_default().replace("validation", "train");
     writeln!(outfits, "{again}").unwrap();
     fs::write(folder.join("articles.jsonl"), articles).unwrap();

@@ -9,25 +9,29 @@ use std::{
     time::Duration,
 };
 
-use super::{atelier, path, run, said, write_tables};
-use crate::harness::{Kind, TestDatabase, contracts, tools};
+use super::{atelier, path, run, stderr, write_tables};
+use crate::{
+    harness::{Kind, TestDatabase, contracts, model_server::ModelServer, tls::Tls, tools},
+    web::{ONNX_RUNTIME, models},
+};
 
 contracts!(
-    prints_a_link_that_answers_and_stops_when_told,
+    prints_a_working_link_and_stops_on_sigterm,
     fills_an_empty_database_once,
-    a_taken_port_is_said_so,
+    a_taken_port_is_reported,
     a_release_that_does_not_fit_is_refused,
     a_named_release_must_be_there,
-    a_caller_that_never_finishes_does_not_keep_it_alive,
-    a_variable_that_is_no_text_is_no_matter,
-    programs_need_a_key_on_any_other_address,
-    programs_need_a_key_where_the_settings_say_so,
-    a_terminal_is_told_in_text needs tools::script,
-    models_at_a_server_need_no_library_here,
-    what_nobody_reads_of_a_url_reaches_no_log,
+    an_unfinished_request_does_not_prevent_a_stop,
+    only_variables_of_atelier_must_be_utf8,
+    api_keys_are_required_on_other_addresses,
+    api_keys_can_be_required_by_a_setting,
+    a_terminal_gets_text_logs needs tools::script,
+    a_model_server_needs_no_local_library,
+    a_model_server_behind_tls_gets_the_credentials needs tools::openssl,
+    unused_url_parameters_are_not_logged,
 );
 
-/// A served `atelier`, with its address and the link that signs the first admin in.
+/// A running `atelier serve`, with its address and the link that signs the first admin in.
 pub(super) struct Served {
     child: Child,
     pub(super) url: String,
@@ -35,12 +39,12 @@ pub(super) struct Served {
 }
 
 impl Served {
-    /// In a working folder of the test's own, whose `models` it serves.
+    /// In a folder of the test, whose `models` it serves.
     async fn start(db: &TestDatabase, folder: &Path) -> Self {
-        Self::of(atelier(db, &["serve", "--address", "127.0.0.1:0"]), folder).await
+        Self::launch(atelier(db, &["serve", "--address", "127.0.0.1:0"]), folder).await
     }
 
-    pub(super) async fn of(mut command: Command, folder: &Path) -> Self {
+    pub(super) async fn launch(mut command: Command, folder: &Path) -> Self {
         command.current_dir(folder);
         tokio::task::spawn_blocking(move || {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -61,22 +65,22 @@ impl Served {
         answer.text().await.unwrap()
     }
 
-    /// SIGTERM, and what it said until it was gone.
+    /// Sends SIGTERM and returns the log.
     pub(super) async fn stop(mut self) -> String {
         tokio::task::spawn_blocking(move || {
             let id = self.child.id().to_string();
             assert!(Command::new("kill").arg(&id).status().unwrap().success());
             assert_eq!(self.child.wait().unwrap().code(), Some(0));
-            let mut said = String::new();
-            self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
-            said
+            let mut log = String::new();
+            self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+            log
         })
         .await
         .unwrap()
     }
 }
 
-async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
+async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
     assert!(served.get("livez").await.contains("alive"));
@@ -84,7 +88,7 @@ async fn prints_a_link_that_answers_and_stops_when_told(db: TestDatabase) {
     assert!(welcome.contains("Welcome, admin"), "{welcome}");
     let log = served.stop().await;
     assert!(log.contains("in models, so no outfit can be completed"), "{log}");
-    assert!(log.contains("\"message\":\"stopped\""), "JSON where there is no terminal: {log}");
+    assert!(log.contains("\"message\":\"stopped\""), "JSON without a terminal: {log}");
 }
 
 async fn fills_an_empty_database_once(db: TestDatabase) {
@@ -105,12 +109,12 @@ async fn fills_an_empty_database_once(db: TestDatabase) {
     assert_eq!(db.open().await.customers().count().await, Ok(29), "what was erased stays erased");
 }
 
-async fn a_taken_port_is_said_so(db: TestDatabase) {
+async fn a_taken_port_is_reported(db: TestDatabase) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let output = run(atelier(&db, &["serve", "--address", &address])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains(&format!("atelier: cannot listen on {address}")), "{}", said(&output));
+    assert!(stderr(&output).contains(&format!("atelier: cannot listen on {address}")), "{}", stderr(&output));
 }
 
 async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
@@ -120,21 +124,21 @@ async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
     let output =
         run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(models.path())])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(said(&output).contains("demo/release.json: format 7, expected 1"), "{}", said(&output));
+    assert!(stderr(&output).contains("demo/release.json: format 7, expected 1"), "{}", stderr(&output));
 }
 
 async fn a_named_release_must_be_there(db: TestDatabase) {
     let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        said(&output).contains("there is no release \"sprng\" in models: it lacks release.json"),
+        stderr(&output).contains("there is no release \"sprng\" in models: it lacks release.json"),
         "{}",
-        said(&output)
+        stderr(&output)
     );
 }
 
-/// Half a request holds a graceful stop up; being told a second time ends it.
-async fn a_caller_that_never_finishes_does_not_keep_it_alive(db: TestDatabase) {
+/// Half a request delays a graceful stop; a second signal ends it.
+async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;
     let address = served.url.trim_start_matches("http://").trim_end_matches('/').to_owned();
@@ -148,26 +152,26 @@ async fn a_caller_that_never_finishes_does_not_keep_it_alive(db: TestDatabase) {
     assert!(log.contains("told to stop again: requests in progress are cut"), "{log}");
 }
 
-async fn a_variable_that_is_no_text_is_no_matter(db: TestDatabase) {
+async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["import", path(folder.path())]);
     command.env("ODD", OsStr::from_bytes(b"\xff"));
-    assert!(said(&run(command).await).contains("nothing to import"));
+    assert!(stderr(&run(command).await).contains("nothing to import"));
     let mut command = atelier(&db, &["import", path(folder.path())]);
     command.env("ATELIER__SERVER__ADDRESS", OsStr::from_bytes(b"\xff"));
     assert_eq!(
-        said(&run(command).await),
+        stderr(&run(command).await),
         "atelier: the variable ATELIER__SERVER__ADDRESS is not valid UTF-8\n"
     );
 }
 
-async fn programs_need_a_key_on_any_other_address(db: TestDatabase) {
+async fn api_keys_are_required_on_other_addresses(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::of(atelier(&db, &["serve", "--address", "0.0.0.0:0"]), folder.path()).await;
+    let served = Served::launch(atelier(&db, &["serve", "--address", "0.0.0.0:0"]), folder.path()).await;
     assert!(served.url.starts_with("http://localhost:"), "a browser can open it: {}", served.url);
     assert_eq!(reqwest::get(format!("{}articles", served.url)).await.unwrap().status(), 401);
     assert!(served.get("livez").await.contains("alive"));
-    // What opens a door must not be read in a log.
+    // Secrets must not be in the log.
     let wrong = format!("atl_{}", "5ec3e7".repeat(11));
     for header in ["authorization", "x-api-key"] {
         let request = reqwest::Client::new().get(format!("{}articles", served.url));
@@ -182,11 +186,11 @@ async fn programs_need_a_key_on_any_other_address(db: TestDatabase) {
     assert!(!log.contains("5ec3e7") && !log.contains(&link), "{log}");
 }
 
-async fn programs_need_a_key_where_the_settings_say_so(db: TestDatabase) {
+async fn api_keys_can_be_required_by_a_setting(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
     command.env("ATELIER__ACCESS__REQUIRE_KEY", "true");
-    let served = Served::of(command, folder.path()).await;
+    let served = Served::launch(command, folder.path()).await;
     assert_eq!(reqwest::get(format!("{}articles", served.url)).await.unwrap().status(), 401);
     served.stop().await;
     let served = Served::start(&db, folder.path()).await;
@@ -194,8 +198,8 @@ async fn programs_need_a_key_where_the_settings_say_so(db: TestDatabase) {
     served.stop().await;
 }
 
-/// As somebody at a terminal starts it: `script` is one.
-async fn a_terminal_is_told_in_text(db: TestDatabase) {
+/// `script` gives it a terminal.
+async fn a_terminal_gets_text_logs(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -211,11 +215,11 @@ async fn a_terminal_is_told_in_text(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stdout).unwrap();
     assert!(told.contains("WARN") && told.contains("in models, so no outfit can be completed"), "{told}");
-    assert!(!told.contains("\"message\""), "text where there is a terminal: {told}");
+    assert!(!told.contains("\"message\""), "text on a terminal: {told}");
     assert!(told.contains(&format!("atelier: cannot listen on {address}")), "{told}");
 }
 
-async fn models_at_a_server_need_no_library_here(db: TestDatabase) {
+async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     let models = Path::new(env!("CARGO_MANIFEST_DIR")).join("models");
     let remote = "engine.remote=http://127.0.0.1:9";
     let address = ["--address", "127.0.0.1:0", "--models", path(&models)];
@@ -223,16 +227,44 @@ async fn models_at_a_server_need_no_library_here(db: TestDatabase) {
     command.env("ORT_DYLIB_PATH", "/nowhere/libonnxruntime.so");
     let output = run(command).await;
     assert_eq!(output.status.code(), Some(1));
-    let said = said(&output);
+    let stderr = stderr(&output);
     assert!(
-        said.contains("demo-none: http://127.0.0.1:9 cannot be reached") && !said.contains("nowhere"),
-        "{said}"
+        stderr.contains("demo-none: http://127.0.0.1:9 cannot be reached") && !stderr.contains("nowhere"),
+        "{stderr}"
     );
 }
 
-async fn what_nobody_reads_of_a_url_reaches_no_log(db: TestDatabase) {
+async fn a_model_server_behind_tls_gets_the_credentials(db: TestDatabase) {
+    let runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
+    let models = models();
+    let server = ModelServer::start(&runtime, models.clone(), "127.0.0.1:0").await;
+    let tls = Tls::start(server.origin.to_string().replace("http://", "")).await;
+    let remote = format!("engine.remote=https://me:hunter2@localhost:{}", tls.port);
+    let serve = || {
+        let address = ["--address", "127.0.0.1:0", "--models", path(&models)];
+        atelier(&db, &[&["--set", &remote, "serve"], &address[..]].concat())
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = serve();
+    command.env("SSL_CERT_FILE", tls.certificate());
+    let service = Served::launch(command, folder.path()).await;
+    assert!(service.get("readyz").await.contains("\"device\":\"remote\""));
+    assert_eq!(server.authorization().as_deref(), Some("Basic bWU6aHVudGVyMg=="));
+    let log = service.stop().await;
+    assert!(!log.contains("hunter2") && !log.contains("bWU6"), "{log}");
+
+    // Without SSL_CERT_FILE the certificate is not trusted.
+    let output = run(serve()).await;
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = stderr(&output);
+    let expected = format!("TLS with https://localhost:{} failed: ", tls.port);
+    assert!(stderr.contains(&expected) && stderr.contains("SSL_CERT_FILE"), "{stderr}");
+    assert!(!stderr.contains("hunter2"), "{stderr}");
+}
+
+async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
     if db.kind == Kind::Sqlite {
-        // Its URLs have no parameters.
+        // SQLite URLs have no parameters.
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -6,10 +6,14 @@ use atelier::{
     store::Name,
 };
 
-use super::{atelier, run, said};
+use super::{atelier, run, stderr};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(signs_in_whom_it_names, without_a_name_it_is_the_first_admins, nobody_to_sign_in_is_said_so);
+contracts!(
+    the_link_signs_in_the_named_person,
+    without_a_name_the_link_is_for_the_first_admin,
+    an_unknown_person_is_reported
+);
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
     let store = db.open().await;
@@ -17,10 +21,10 @@ async fn add(db: &TestDatabase, name: &str, role: Role) {
     store.close().await;
 }
 
-/// Whom the printed link signs in.
+/// The person whom the printed link signs in.
 async fn holder(db: &TestDatabase, arguments: &[&str]) -> String {
     let output = run(atelier(db, arguments)).await;
-    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let line = String::from_utf8(output.stdout).unwrap();
     let rest = line.strip_prefix("Atelier is at http://127.0.0.1:8080/sign-in/").expect(&line);
     let (token, rest) = rest.split_once(' ').unwrap();
@@ -30,26 +34,26 @@ async fn holder(db: &TestDatabase, arguments: &[&str]) -> String {
     person.name.to_string()
 }
 
-async fn signs_in_whom_it_names(db: TestDatabase) {
+async fn the_link_signs_in_the_named_person(db: TestDatabase) {
     add(&db, "Root", Role::Admin).await;
     add(&db, "Zoë", Role::Stylist).await;
     assert_eq!(holder(&db, &["sign-in-link", "Zoë"]).await, "Zoë");
     assert_eq!(holder(&db, &["sign-in-link", "ROOT"]).await, "Root");
 }
 
-async fn without_a_name_it_is_the_first_admins(db: TestDatabase) {
+async fn without_a_name_the_link_is_for_the_first_admin(db: TestDatabase) {
     add(&db, "Ada", Role::Stylist).await;
     add(&db, "Root", Role::Admin).await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
 
-async fn nobody_to_sign_in_is_said_so(db: TestDatabase) {
+async fn an_unknown_person_is_reported(db: TestDatabase) {
     db.open().await.close().await;
     let output = run(atelier(&db, &["sign-in-link"])).await;
     assert_eq!(output.status.code(), Some(1));
     let expected =
         "atelier: there is no admin who may sign in; there is nobody yet: start the service once\n";
-    assert_eq!(said(&output), expected);
+    assert_eq!(stderr(&output), expected);
     add(&db, "Bo", Role::Admin).await;
     add(&db, "Ada", Role::Analyst).await;
     let store = db.open().await;
@@ -57,5 +61,5 @@ async fn nobody_to_sign_in_is_said_so(db: TestDatabase) {
     store.people().set_disabled(ada.id, Some(SystemTime::now().into())).await.unwrap();
     store.close().await;
     let output = run(atelier(&db, &["sign-in-link", "Ada"])).await;
-    assert_eq!(said(&output), "atelier: there is no Ada who may sign in; there is Bo\n");
+    assert_eq!(stderr(&output), "atelier: there is no Ada who may sign in; there is Bo\n");
 }

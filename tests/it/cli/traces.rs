@@ -1,32 +1,36 @@
-//! Traces: what a collector of OpenTelemetry's is told, and what happens where it is away or nobody can tell it.
+//! Traces: what an OpenTelemetry collector gets, and what happens if it is away, or the build has no traces.
+
+#[cfg(feature = "otlp")]
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+#[cfg(feature = "otlp")]
+use serde_json::json;
 
 #[cfg(feature = "otlp")]
 use super::{path, serve::Served};
-#[cfg(feature = "otlp")]
-use crate::harness::collector;
 use crate::harness::{TestDatabase, contracts};
+#[cfg(feature = "otlp")]
+use crate::harness::{collector, tls::Tls, tools};
 
 #[cfg(feature = "otlp")]
 contracts!(
-    a_collector_is_told_of_a_completion_in_the_callers_trace,
-    a_collector_that_is_away_is_one_warning_and_no_failed_request,
+    a_completion_is_sent_in_the_callers_trace,
+    an_unreachable_collector_is_one_warning_and_no_failed_request,
+    a_collector_behind_tls_takes_traces needs tools::openssl,
 );
 #[cfg(not(feature = "otlp"))]
-contracts!(a_collector_is_refused_by_a_program_without_traces);
+contracts!(a_build_without_traces_refuses_a_collector);
 
 #[cfg(not(feature = "otlp"))]
-async fn a_collector_is_refused_by_a_program_without_traces(db: TestDatabase) {
+async fn a_build_without_traces_refuses_a_collector(db: TestDatabase) {
     let command = super::atelier(&db, &["serve", "--set", "telemetry.collector=http://127.0.0.1:4318"]);
-    let said = super::said(&super::run(command).await);
-    assert!(said.contains("built without traces: build it with `--features otlp`"), "{said}");
+    let stderr = super::stderr(&super::run(command).await);
+    assert!(stderr.contains("built without traces: build it with `--features otlp`"), "{stderr}");
 }
 
 #[cfg(feature = "otlp")]
-async fn a_collector_is_told_of_a_completion_in_the_callers_trace(db: TestDatabase) {
+async fn a_completion_is_sent_in_the_callers_trace(db: TestDatabase) {
     const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
     const CALLER: &str = "00f067aa0ba902b7";
-    /// `SpanKind` in OTLP.
-    const SERVER: u64 = 2;
     let (url, spans) = collector::start().await;
     let served = serve(&db, &url, &[]).await;
     let complete = |headers: [(&'static str, String); 2]| {
@@ -50,10 +54,10 @@ async fn a_collector_is_told_of_a_completion_in_the_callers_trace(db: TestDataba
         spans.iter().filter(|span| span.trace == trace && span.name == name).cloned().collect()
     };
     let [request] = &named(TRACE, "POST /complete")[..] else { panic!("one request: {spans:?}") };
-    assert_eq!((request.parent.as_str(), request.kind), (CALLER, SERVER));
-    assert_eq!(request.attributes["http.response.status_code"].number(), 200);
-    assert_eq!(request.attributes["http.route"].text(), "/complete");
-    assert_eq!(request.attributes["atelier.request_id"].text(), "mine");
+    assert_eq!((request.parent.as_str(), request.kind), (CALLER, SpanKind::Server));
+    assert_eq!(request.attributes["http.response.status_code"], 200);
+    assert_eq!(request.attributes["http.route"], "/complete");
+    assert_eq!(request.attributes["atelier.request_id"], "mine");
     for (name, counts) in [("database: customer", None), ("queue gsu", Some(4)), ("model gsu", Some(4))] {
         let [part] = &named(TRACE, name)[..] else { panic!("one {name}: {spans:?}") };
         assert_eq!(part.parent, request.id, "{name}");
@@ -61,20 +65,20 @@ async fn a_collector_is_told_of_a_completion_in_the_callers_trace(db: TestDataba
             request.began <= part.began && part.began <= part.ended && part.ended <= request.ended,
             "{name}"
         );
-        assert_eq!(part.attributes.get("questions").map(collector::Value::number), counts, "{name}");
+        assert_eq!(part.attributes.get("questions").map(|count| count.as_i64().unwrap()), counts, "{name}");
     }
 
-    // Without a caller's trace it is one of its own, and the log names it.
+    // Without the caller's trace it starts a new one, and the log names it.
     let own = spans.iter().find(|span| span.trace != TRACE && span.name == "POST /complete").unwrap();
-    assert_eq!((own.parent.as_str(), own.attributes["atelier.request_id"].text()), ("", "no-trace".into()));
+    assert_eq!((own.parent.as_str(), &own.attributes["atelier.request_id"]), ("", &json!("no-trace")));
     let line = log.lines().find(|line| line.contains("\"id\":\"no-trace\"")).unwrap();
     assert!(line.contains(&format!("\"trace_id\":\"{}\"", own.trace)), "{line}");
     assert!(!log.contains("traces are dropped"), "{log}");
 }
 
 #[cfg(feature = "otlp")]
-async fn a_collector_that_is_away_is_one_warning_and_no_failed_request(db: TestDatabase) {
-    // A port that nobody listens on any more.
+async fn an_unreachable_collector_is_one_warning_and_no_failed_request(db: TestDatabase) {
+    // A port without a listener.
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let served = serve(&db, &format!("http://{gone}"), &[("OTEL_BSP_SCHEDULE_DELAY", "20")]).await;
     for _ in 0..10 {
@@ -86,6 +90,19 @@ async fn a_collector_that_is_away_is_one_warning_and_no_failed_request(db: TestD
     assert!(log.contains(&format!("http://{gone} cannot be reached")), "{log}");
 }
 
+#[cfg(feature = "otlp")]
+async fn a_collector_behind_tls_takes_traces(db: TestDatabase) {
+    let (url, spans) = collector::start().await;
+    let tls = Tls::start(url.replace("http://", "")).await;
+    let certificate = tls.certificate();
+    let collector = format!("https://me:hunter2@localhost:{}", tls.port);
+    let served = serve(&db, &collector, &[("SSL_CERT_FILE", path(&certificate))]).await;
+    assert!(served.get("articles").await.contains("items"));
+    let log = served.stop().await;
+    assert!(spans.lock().unwrap().iter().any(|span| span.name == "GET /articles"), "{log}");
+    assert!(!log.contains("hunter2"), "{log}");
+}
+
 /// With the demo release and a collector.
 #[cfg(feature = "otlp")]
 async fn serve(db: &TestDatabase, collector: &str, variables: &[(&str, &str)]) -> Served {
@@ -95,5 +112,5 @@ async fn serve(db: &TestDatabase, collector: &str, variables: &[(&str, &str)]) -
     let address = ["--address", "127.0.0.1:0", "--models", path(&models)];
     let mut command = super::atelier(db, &[&["serve", "--set", &setting], &address[..]].concat());
     command.envs(variables.iter().copied());
-    Served::of(command, folder.path()).await
+    Served::launch(command, folder.path()).await
 }

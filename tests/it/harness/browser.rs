@@ -1,7 +1,6 @@
-//! A real browser: Chromium without a window, driven over `WebDriver` by the machine's chromedriver.
+//! Headless Chromium, driven over `WebDriver` by the installed chromedriver.
 //!
-//! Eight of the protocol's commands are all that stories need, so this speaks them itself; a client crate would
-//! bring 26 more.
+//! The tests need only eight commands of the protocol; a client crate would bring 26 more crates.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -18,11 +17,11 @@ use tempfile::TempDir;
 
 use super::tools;
 
-/// What a test waits for on a page comes within this time, or does not come.
+/// How long a test waits for something on a page.
 const PATIENCE: Duration = Duration::from_secs(15);
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Without these, Chromium looks for hosts of its maker's at every start, or needs a screen and a sandbox of its own.
+/// Without these, Chromium contacts its vendor's hosts at every start, or needs a screen and its own sandbox.
 const FLAGS: [&str; 9] = [
     "--headless",
     "--no-sandbox",
@@ -35,19 +34,19 @@ const FLAGS: [&str; 9] = [
     "--hide-scrollbars",
 ];
 
-/// Chromium and its driver are here.
+/// Chromium and its driver are installed.
 pub fn chromium() -> Result<(), String> {
     tools::there("chromedriver")
         .and_then(|()| tools::there("chromium"))
         .map_err(|reason| format!("{reason} (apt-get install chromium chromium-driver)"))
 }
 
-/// The same, and axe-core, which says what a page keeps from whom.
+/// The same, and axe-core, which checks the accessibility of pages.
 pub fn chromium_with_axe() -> Result<(), String> {
     chromium().and_then(|()| tools::axe().map(drop))
 }
 
-/// How the browser looks at pages.
+/// The browser's view.
 #[derive(Clone, Copy)]
 pub struct Eyes {
     pub width: u32,
@@ -103,18 +102,18 @@ impl Window {
         self.command("url", &json!({"url": url})).await.unwrap();
     }
 
-    /// Where it is.
+    /// The address of the page.
     pub async fn address(&self) -> String {
         self.run("return location.href").await.as_str().unwrap().to_owned()
     }
 
-    /// Clicks what the selector finds, once it is there.
+    /// Waits for the element and clicks it.
     pub async fn click(&self, selector: &str) {
         let element = self.find("css selector", selector).await;
         self.click_on(&element, selector).await;
     }
 
-    /// Clicks the link or button with these words, the first of several.
+    /// Clicks the first link or button with these words.
     pub async fn click_words(&self, words: &str) {
         let path = format!(
             "//*[self::a or self::button or self::summary][contains(normalize-space(.), \"{words}\")]"
@@ -123,27 +122,27 @@ impl Window {
         self.click_on(&element, words).await;
     }
 
-    /// Types it in the place of what stood there.
+    /// Replaces the content of a field.
     pub async fn fill(&self, selector: &str, text: &str) {
         let element = self.find("css selector", selector).await;
         self.command(&format!("element/{element}/clear"), &json!({})).await.unwrap();
         self.command(&format!("element/{element}/value"), &json!({"text": text})).await.unwrap();
     }
 
-    /// Chooses an option of a `select` by its value, as a person's hand would.
+    /// Chooses an option of a `select` by its value, with a click.
     pub async fn choose(&self, selector: &str, value: &str) {
         let element = self.find("css selector", &format!("{selector} option[value=\"{value}\"]")).await;
         self.click_on(&element, selector).await;
     }
 
-    /// The text of the first that the selector finds, once it is there.
+    /// Waits for the element and returns its text.
     pub async fn text(&self, selector: &str) -> String {
         let element = self.find("css selector", selector).await;
         let text = self.get(&format!("element/{element}/text")).await.unwrap();
         text.as_str().unwrap().to_owned()
     }
 
-    /// Waits until the page's words hold these, in whatever case.
+    /// Waits until the page contains these words, in any case.
     pub async fn until_words(&self, words: &str) {
         let words = Value::from(words.to_lowercase());
         self.until(&format!("document.body.innerText.toLowerCase().includes({words})")).await;
@@ -152,37 +151,37 @@ impl Window {
     /// Waits until this expression is true of the page.
     pub async fn until(&self, holds: &str) {
         let began = Instant::now();
-        // A page that is just being left answers with an error.
+        // While another page loads, scripts fail.
         let script = json!({"script": format!("return {holds}"), "args": []});
         while self.command("execute/sync", &script).await != Ok(Value::Bool(true)) {
-            assert!(began.elapsed() < PATIENCE, "it did not come to {holds}; {}", self.shown().await);
+            assert!(began.elapsed() < PATIENCE, "{holds} did not become true; {}", self.page_text().await);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// The file of that name, once the browser has it whole.
+    /// Waits for a downloaded file and returns its text.
     pub async fn download(&self, name: &str) -> String {
         let (file, began) = (self.downloads.join(name), Instant::now());
         while !file.is_file() {
-            assert!(began.elapsed() < PATIENCE, "{name} was not downloaded; {}", self.shown().await);
+            assert!(began.elapsed() < PATIENCE, "{name} was not downloaded; {}", self.page_text().await);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
         std::fs::read_to_string(file).unwrap()
     }
 
-    /// What a script returns.
+    /// Runs a script and returns its result.
     pub async fn run(&self, script: &str) -> Value {
         self.command("execute/sync", &json!({"script": script, "args": []})).await.unwrap()
     }
 
-    /// What a script hands to its last argument, some time.
+    /// Runs a script that passes its result to its last argument.
     pub async fn run_later(&self, script: &str) -> Value {
         self.command("execute/async", &json!({"script": script, "args": []})).await.unwrap()
     }
 
     /// The whole page as WebP.
     pub async fn picture(&self) -> Vec<u8> {
-        // What is loaded late is loaded now.
+        // Load lazy images now.
         let all = "const done = arguments[0], all = [...document.images]; all.forEach(one => one.loading = 'eager'); \
                    Promise.all(all.map(one => one.decode().catch(() => 0))).then(() => done(0))";
         self.run_later(all).await;
@@ -194,7 +193,7 @@ impl Window {
         STANDARD.decode(picture["data"].as_str().unwrap()).unwrap()
     }
 
-    /// A command of Chromium's own.
+    /// Sends a command of the Chrome `DevTools` protocol.
     pub async fn chromium(&self, command: &str, parameters: &Value) -> Value {
         let body = json!({"cmd": command, "params": parameters});
         self.command("goog/cdp/execute", &body).await.unwrap()
@@ -203,7 +202,7 @@ impl Window {
     async fn click_on(&self, element: &str, what: &str) {
         let clicked = self.command(&format!("element/{element}/click"), &json!({})).await;
         if let Err(error) = clicked {
-            panic!("{what} cannot be clicked: {error}; {}", self.shown().await);
+            panic!("{what} cannot be clicked: {error}; {}", self.page_text().await);
         }
     }
 
@@ -214,13 +213,13 @@ impl Window {
             if let Ok(found) = found {
                 return found[ELEMENT].as_str().unwrap().to_owned();
             }
-            assert!(began.elapsed() < PATIENCE, "{what} is not on the page; {}", self.shown().await);
+            assert!(began.elapsed() < PATIENCE, "{what} is not on the page; {}", self.page_text().await);
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
 
-    /// For whoever reads why a test failed.
-    async fn shown(&self) -> String {
+    /// For the message of a failed test.
+    async fn page_text(&self) -> String {
         let script = "return location.href + ': ' + document.body.innerText.slice(0, 2000)";
         let shown = self.command("execute/sync", &json!({"script": script, "args": []})).await;
         shown.map_or_else(|error| error, |shown| shown.as_str().unwrap_or_default().to_owned())
@@ -259,8 +258,8 @@ fn value(mut answer: Value) -> Result<Value, String> {
     }
 }
 
-/// A driver of its own on a port of its own. One that finds its port taken, by another that started with it, gives
-/// up; then another is tried.
+/// Starts a driver on a free port. One that finds its port taken by another driver gives up; then the next one is
+/// tried.
 fn start_driver() -> (Child, u16) {
     (0..5).find_map(|_| try_driver()).expect("chromedriver starts")
 }

@@ -1,17 +1,16 @@
-//! Runs each contract test on both databases, each in a database of its own, and says what it could not
-//! run.
+//! Runs each contract test on both databases, each time in a fresh database, and reports tests that it could not run.
 //!
 //! A contract is an `async fn(db: TestDatabase)`. It runs twice, as `store::customers::put_then_get
 //! [sqlite]` and `[postgres]`. Postgres is the server that `DATABASE_URL` names (its user must be able to
 //! create databases), or else a private one (`tests/shared/postgres.rs`), started when the first test needs it.
 //!
-//! A server of your own keeps one empty database for each set of migrations that it was tested with,
-//! `atelier_test_template_…`: later runs, and other processes of the same run, copy it. No process knows
-//! whether another one is about to, so none removes it; drop it when you like, while no test runs.
+//! Your own server keeps an empty database `atelier_test_template_…` for each set of migrations: later runs, and other
+//! processes of the same run, copy it. No process removes it, because another may be about to copy it; drop it
+//! whenever no test runs.
 //!
-//! Where Postgres, or a tool that a test names, cannot be had, its tests are shown as ignored, each with a line `NOT RUN: …`, and the
-//! last line of the run counts them. `ATELIER_TESTS_MUST_RUN=1` makes them fail instead: continuous
-//! integration sets it. So does nextest, which would take an ignored test for a passed one.
+//! If Postgres or a tool that a test names is missing, its tests are shown as ignored, each with a line `NOT RUN: …`,
+//! and the last line of the run counts them. With `ATELIER_TESTS_MUST_RUN=1` (set by continuous integration), and under
+//! nextest, which takes an ignored test for a passed one, they fail instead.
 
 pub mod browser;
 #[cfg(feature = "otlp")]
@@ -23,6 +22,7 @@ pub mod model_server;
 mod postgres;
 #[path = "../../shared/private_server.rs"]
 mod private_server;
+pub mod tls;
 pub mod tools;
 
 use std::{
@@ -40,19 +40,19 @@ pub use self::{
     postgres::{is_watchdog, watch},
 };
 
-/// No single test waits longer than this, whatever it waits for.
+/// No test runs longer than this.
 const DEADLINE: Duration = Duration::from_mins(2);
 
-/// A test that holds on both databases.
+/// A test that runs on both databases.
 #[derive(Clone, Copy)]
 pub struct Contract {
     pub name: &'static str,
-    /// Whether what it needs beside a database is there, or what is missing.
+    /// What is missing for the test, besides a database.
     pub needs: fn() -> Result<(), String>,
     pub run: fn(TestDatabase) -> Pin<Box<dyn Future<Output = ()> + Send>>,
 }
 
-/// Lists a file's tests: `contracts!(put_then_get, …);`. Those that need a tool of the machine's say so:
+/// Lists a file's tests: `contracts!(put_then_get, …);`. A test can need an installed tool:
 /// `contracts!(put_then_get needs tools::curl, …);`
 macro_rules! contracts {
     ($($test:ident $(needs $need:path)?),* $(,)?) => {
@@ -105,7 +105,7 @@ fn execute(contract: Contract, server: database::Server) -> Result<Completion, F
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     runtime.block_on(async {
         let database = server.fresh().await?;
-        // In a task, so that the database is removed after a panic too.
+        // In a task, so that the database is removed after a panic, too.
         let test = tokio::spawn(tokio::time::timeout(DEADLINE, (contract.run)(database.clone())));
         let outcome = test.await;
         database.remove().await?;
@@ -125,7 +125,7 @@ fn must_run() -> bool {
         || env::var_os("NEXTEST").is_some()
 }
 
-/// The tests that lacked what they need, with what they lacked.
+/// Tests that could not run, and what they lacked.
 #[derive(Clone, Default)]
 struct NotRun(Arc<Mutex<Vec<(String, String)>>>);
 
@@ -134,7 +134,7 @@ impl NotRun {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push((test, reason));
     }
 
-    /// One line a test, and the closing line that `.ci/run` and people look for.
+    /// One line for each test, and the closing line that `.ci/run` looks for.
     fn print(&self) {
         let mut tests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         tests.sort();

@@ -1,5 +1,5 @@
-//! A small server of models over the Open Inference Protocol v2: the demo release's files in ONNX Runtime, as Triton or
-//! `KServe` would have them, with and without the binary extension, and as unwell as a test wants it.
+//! A small model server that speaks the Open Inference Protocol v2: the demo release's files in ONNX Runtime, as in
+//! Triton or `KServe`, with and without the binary extension. It fails in the way that a test chooses.
 
 use std::{
     collections::HashMap,
@@ -13,7 +13,7 @@ use axum::{
     Json, Router,
     body::Bytes,
     extract::{Path, State},
-    http::{HeaderName, StatusCode},
+    http::{HeaderMap, HeaderName, StatusCode, header::AUTHORIZATION},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -24,13 +24,13 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 /// How it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Manner {
-    /// Outputs as bytes, where they are asked for so.
+    /// Outputs as bytes where the request wants them.
     Bytes,
-    /// As a server that knows no extension: numbers in lists.
+    /// Lists of numbers, as a server without the extension.
     Numbers,
-    /// 500, whatever is asked.
+    /// 500 to every request.
     Failing,
-    /// Nothing, for longer than anybody waits.
+    /// No answer for a minute.
     Silent,
 }
 
@@ -45,14 +45,21 @@ struct Models {
     folder: PathBuf,
     runtime: OnnxRuntime,
     manner: Mutex<Manner>,
+    /// The credentials of the last caller.
+    authorization: Mutex<Option<String>>,
     sessions: Mutex<HashMap<String, Session>>,
 }
 
 impl ModelServer {
-    /// Has the models of `<folder>/<release>/<method>.onnx` as `<release>-<method>`.
+    /// Serves `<folder>/<release>/<method>.onnx` as the model `<release>-<method>`.
     pub async fn start(runtime: &OnnxRuntime, folder: PathBuf, address: &str) -> Self {
-        let (manner, sessions) = (Mutex::new(Manner::Bytes), Mutex::default());
-        let models = Arc::new(Models { folder, runtime: runtime.clone(), manner, sessions });
+        let models = Arc::new(Models {
+            folder,
+            runtime: runtime.clone(),
+            manner: Mutex::new(Manner::Bytes),
+            authorization: Mutex::default(),
+            sessions: Mutex::default(),
+        });
         let router = Router::new()
             .route("/v2/models/{model}", get(metadata))
             .route("/v2/models/{model}/infer", post(infer))
@@ -74,7 +81,12 @@ impl ModelServer {
         *self.models.manner.lock().unwrap() = manner;
     }
 
-    /// Nobody listens afterwards.
+    /// The `Authorization` header of the last request for a model's metadata.
+    pub fn authorization(&self) -> Option<String> {
+        self.models.authorization.lock().unwrap().clone()
+    }
+
+    /// Closes the port, too.
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
         self.served.await.unwrap().unwrap();
@@ -82,7 +94,7 @@ impl ModelServer {
 }
 
 impl Models {
-    /// With the model's session, opened when it is first asked for.
+    /// Opens the model's session on its first use.
     fn with<V>(&self, model: &str, work: impl FnOnce(&mut Session) -> V) -> Option<V> {
         let (release, method) = model.split_once('-')?;
         let path = self.folder.join(release).join(format!("{method}.onnx"));
@@ -97,7 +109,13 @@ impl Models {
     }
 }
 
-async fn metadata(State(models): State<Arc<Models>>, Path(model): Path<String>) -> Response {
+async fn metadata(
+    State(models): State<Arc<Models>>,
+    Path(model): Path<String>,
+    headers: HeaderMap,
+) -> Response {
+    *models.authorization.lock().unwrap() =
+        headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap().to_owned());
     let described = models.with(&model, |session| {
         let ports = |outlets: &[ort::value::Outlet]| -> Vec<Value> {
             let port = |outlet: &ort::value::Outlet| {
@@ -136,7 +154,7 @@ async fn infer(State(models): State<Arc<Models>>, Path(model): Path<String>, bod
     for (name, shape, values) in outputs {
         let mut output = json!({"name": name, "datatype": "FP32", "shape": shape});
         if manner == Manner::Numbers {
-            // Lists within lists where there are two axes.
+            // Nested lists for two axes.
             let row = shape.get(1).map_or(values.len(), |&length| usize::try_from(length).unwrap());
             let rows: Vec<&[f32]> = values.chunks(row).collect();
             output["data"] = if shape.len() == 2 { json!(rows) } else { json!(values) };

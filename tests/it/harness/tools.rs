@@ -1,4 +1,4 @@
-//! Programs of the machine's that some tests need: whether they are there, fetched where they can be.
+//! Programs that some tests need: whether they are installed, or fetched where possible.
 
 use std::{
     fs,
@@ -9,14 +9,14 @@ use std::{
 
 use tempfile::TempDir;
 
-/// What the example exporter is tested with.
+/// Versions that the example exporter is tested with.
 const PACKAGES: [&str; 2] = ["numpy==2.4.6", "onnx==1.23.2"];
 
 pub fn curl() -> Result<(), String> {
     there("curl")
 }
 
-/// A terminal for a program that looks for one.
+/// Gives a program a terminal.
 pub fn script() -> Result<(), String> {
     there("script")
 }
@@ -25,8 +25,17 @@ pub fn python() -> Result<(), String> {
     there("python3")
 }
 
+/// Makes certificates.
+pub fn openssl() -> Result<(), String> {
+    answers("openssl", "version")
+}
+
 pub fn there(program: &str) -> Result<(), String> {
-    let output = Command::new(program).arg("--version").output();
+    answers(program, "--version")
+}
+
+fn answers(program: &str, argument: &str) -> Result<(), String> {
+    let output = Command::new(program).arg(argument).output();
     match output {
         Ok(output) if output.status.success() => Ok(()),
         Ok(output) => Err(format!("{program}: {}", last_line(&output))),
@@ -34,15 +43,15 @@ pub fn there(program: &str) -> Result<(), String> {
     }
 }
 
-/// numpy and onnx for the machine's Python, installed once under the target folder.
+/// numpy and onnx for the installed Python, installed once under the target folder.
 pub fn onnx() -> Result<(), String> {
     onnx_packages().map(drop)
 }
 
-/// Python with numpy and onnx in its path.
+/// Python that finds numpy and onnx.
 pub fn python_with_onnx() -> Command {
     let mut command = Command::new("python3");
-    command.env("PYTHONPATH", onnx_packages().expect("the test said that it needs onnx"));
+    command.env("PYTHONPATH", onnx_packages().expect("the test declares that it needs onnx"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command
 }
@@ -92,7 +101,7 @@ fn install() -> Result<PathBuf, String> {
         return Ok(folder);
     }
     let failed = |error: std::io::Error| error.to_string();
-    // Other processes of this suite may be at it too: the first that is done names the folder.
+    // Other test processes may do the same: the first to finish names the folder.
     let work = TempDir::new_in(env!("CARGO_TARGET_TMPDIR")).map_err(failed)?;
     let flags = [
         "-m",

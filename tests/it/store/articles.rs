@@ -7,17 +7,17 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     put_then_get,
-    many_are_got_at_once,
-    put_says_what_it_did,
-    deleted_is_gone,
+    many_can_be_read_at_once,
+    put_returns_created_or_updated,
+    a_deleted_article_is_gone,
     ids_order_by_bytes,
-    a_list_goes_on_where_it_ended,
-    all_crosses_pages,
+    a_list_continues_at_its_cursor,
+    all_reads_every_page,
     search_ignores_case,
     search_takes_words_in_any_order,
     search_is_literal,
     the_revision_grows_with_every_change,
-    changes_at_once_wait_for_each_other,
+    concurrent_changes_are_serialised,
 );
 
 async fn put_then_get(db: TestDatabase) {
@@ -34,7 +34,7 @@ async fn put_then_get(db: TestDatabase) {
     assert_eq!(store.articles().count().await, Ok(1));
 }
 
-async fn many_are_got_at_once(db: TestDatabase) {
+async fn many_can_be_read_at_once(db: TestDatabase) {
     let store = db.open().await;
     let articles: Vec<_> = (0..1201).map(|n| coat(&format!("a-{n:04}"))).collect();
     let mut import = store.import(NOW).await.unwrap();
@@ -44,12 +44,12 @@ async fn many_are_got_at_once(db: TestDatabase) {
     let found = store.articles().get_many(&asked).await.unwrap();
     assert_eq!(found, [articles[7].clone(), articles[3].clone()]);
     assert_eq!(store.articles().get_many(&[]).await, Ok(vec![]));
-    // More than a statement takes.
+    // More than fit into one statement.
     let all: Vec<_> = articles.iter().rev().map(|article| article.id.clone()).collect();
     assert!(store.articles().get_many(&all).await.unwrap().iter().eq(articles.iter().rev()));
 }
 
-async fn put_says_what_it_did(db: TestDatabase) {
+async fn put_returns_created_or_updated(db: TestDatabase) {
     let store = db.open().await;
     let articles = store.articles();
     assert_eq!(articles.put(&coat("a"), NOW).await, Ok(Put::Added));
@@ -61,7 +61,7 @@ async fn put_says_what_it_did(db: TestDatabase) {
     assert_eq!(articles.count().await, Ok(1));
 }
 
-async fn deleted_is_gone(db: TestDatabase) {
+async fn a_deleted_article_is_gone(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
     assert_eq!(store.articles().delete(&article_id("b")).await, Ok(false));
@@ -83,7 +83,7 @@ async fn ids_order_by_bytes(db: TestDatabase) {
     assert_eq!(streamed, ODD_IDS.map(article_id));
 }
 
-async fn a_list_goes_on_where_it_ended(db: TestDatabase) {
+async fn a_list_continues_at_its_cursor(db: TestDatabase) {
     let store = db.open().await;
     for id in ODD_IDS {
         store.articles().put(&coat(id), NOW).await.unwrap();
@@ -99,7 +99,7 @@ async fn a_list_goes_on_where_it_ended(db: TestDatabase) {
     assert_eq!(ids(&seen), ODD_IDS);
 }
 
-async fn all_crosses_pages(db: TestDatabase) {
+async fn all_reads_every_page(db: TestDatabase) {
     let store = db.open().await;
     let articles: Vec<_> = (0..2000).map(|n| coat(&format!("a-{n:05}"))).collect();
     let mut import = store.import(NOW).await.unwrap();
@@ -191,8 +191,8 @@ async fn the_revision_grows_with_every_change(db: TestDatabase) {
     changed(false).await;
 }
 
-/// Every writer counts the change last, so none waits for another one's rows while it holds the count.
-async fn changes_at_once_wait_for_each_other(db: TestDatabase) {
+/// Every writer increments the revision last, so none waits for the rows of another while it holds the revision.
+async fn concurrent_changes_are_serialised(db: TestDatabase) {
     let store = db.open().await;
     let before = store.articles().revision().await.unwrap();
     let put = |n: u32| {

@@ -8,13 +8,13 @@ use super::{LATER, NOW, customer_id, name};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    appended_then_listed,
-    backwards_from_a_cursor,
-    what_a_filter_lets_through,
-    the_database_keeps_entries
+    appended_entries_are_listed,
+    lists_backwards_from_a_cursor,
+    filters_select_entries,
+    the_database_refuses_changes_to_entries
 );
 
-async fn appended_then_listed(db: TestDatabase) {
+async fn appended_entries_are_listed(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
@@ -36,7 +36,7 @@ async fn appended_then_listed(db: TestDatabase) {
     assert_eq!(customers, [None, Some(customer_id("c")), None], "whether or not there is one");
 }
 
-async fn backwards_from_a_cursor(db: TestDatabase) {
+async fn lists_backwards_from_a_cursor(db: TestDatabase) {
     let store = db.open().await;
     for subject in ["1", "2", "3", "4", "5"] {
         store.audit().append(Actor::Service, "x", subject, None, &Map::new(), NOW).await.unwrap();
@@ -47,7 +47,7 @@ async fn backwards_from_a_cursor(db: TestDatabase) {
     assert_eq!(subjects, ["5", "4", "3", "2", "1"]);
 }
 
-async fn what_a_filter_lets_through(db: TestDatabase) {
+async fn filters_select_entries(db: TestDatabase) {
     let store = db.open().await;
     let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap().id);
     let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
@@ -71,12 +71,12 @@ async fn what_a_filter_lets_through(db: TestDatabase) {
     assert_eq!(subjects("", Some(Actor::Service)).await, "3");
     assert_eq!(subjects("article.", None).await, "32");
     assert_eq!(subjects("article", Some(ada)).await, "4");
-    assert_eq!(subjects("%", None).await, "", "it is no pattern");
+    assert_eq!(subjects("%", None).await, "", "it is not a pattern");
     let odd = AuditFilter { action: "\0".into(), actor: None };
     assert!(matches!(store.audit().list_of(&odd, None, 1).await, Err(StoreError::Unfit { .. })));
 }
 
-async fn the_database_keeps_entries(db: TestDatabase) {
+async fn the_database_refuses_changes_to_entries(db: TestDatabase) {
     let store = db.open().await;
     store.audit().append(Actor::Service, "start", "x", None, &Map::new(), NOW).await.unwrap();
     let before = store.audit().list(None, 10).await.unwrap();

@@ -9,11 +9,11 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     put_then_get,
-    put_says_what_it_did,
+    put_returns_created_or_updated,
     ids_order_by_bytes,
-    those_that_are_known_are_told_apart,
-    search_sees_features,
-    nonsense_is_refused,
+    existing_ids_are_found,
+    search_looks_at_features,
+    invalid_features_are_refused,
     a_damaged_row_is_named
 );
 
@@ -24,7 +24,7 @@ async fn put_then_get(db: TestDatabase) {
     assert_eq!(store.customers().get(&customer_id("c")).await, Ok(Some(customer("c"))));
 }
 
-async fn put_says_what_it_did(db: TestDatabase) {
+async fn put_returns_created_or_updated(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.customers().put(&customer("c"), NOW).await, Ok(Put::Added));
     assert_eq!(store.customers().put(&customer("c"), LATER).await, Ok(Put::Unchanged));
@@ -34,8 +34,8 @@ async fn put_says_what_it_did(db: TestDatabase) {
     assert_eq!(store.customers().count().await, Ok(1));
 }
 
-/// More of them than one statement takes.
-async fn those_that_are_known_are_told_apart(db: TestDatabase) {
+/// More than fit into one statement.
+async fn existing_ids_are_found(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &ODD_IDS).await;
     assert!(store.customers().known(&[]).await.unwrap().is_empty());
@@ -58,7 +58,7 @@ async fn ids_order_by_bytes(db: TestDatabase) {
     assert_eq!(rest, ["ß", "😀"].map(customer));
 }
 
-async fn search_sees_features(db: TestDatabase) {
+async fn search_looks_at_features(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c-1"]).await;
     let plain = Customer { id: customer_id("C-2"), features: Features::default() };
@@ -75,7 +75,7 @@ async fn search_sees_features(db: TestDatabase) {
     }
 }
 
-async fn nonsense_is_refused(db: TestDatabase) {
+async fn invalid_features_are_refused(db: TestDatabase) {
     let store = db.open().await;
     let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
     let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;

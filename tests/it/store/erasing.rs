@@ -9,13 +9,13 @@ use crate::harness::{Kind, TestDatabase, contracts};
 
 contracts!(
     leaves_no_byte_of_the_id,
-    keeps_what_is_about_others,
-    goes_by_whom_an_entry_is_about,
-    of_nobody_is_false,
-    feedback_may_be_repeated
+    keeps_entries_about_others,
+    keeps_entries_whose_subject_has_the_same_name,
+    erasing_an_unknown_customer_returns_false,
+    feedback_may_be_sent_again
 );
 
-/// Told apart from anything else by its text; awkward for JSON.
+/// Occurs nowhere else; awkward for JSON.
 const ERASED: &str = "Erna \"100%\"\\_Müller";
 const OTHER: &str = "Erna";
 
@@ -31,14 +31,14 @@ async fn leaves_no_byte_of_the_id(db: TestDatabase) {
     }
     sqlx::Connection::close(raw).await.unwrap();
     store.close().await;
-    // On SQLite not in the file either, deleted or not.
+    // On SQLite the file has no trace either.
     for file in db.folder().into_iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let bytes = fs::read(file.unwrap().path()).unwrap();
         assert!(!bytes.windows("Müller".len()).any(|window| window == "Müller".as_bytes()));
     }
 }
 
-async fn keeps_what_is_about_others(db: TestDatabase) {
+async fn keeps_entries_about_others(db: TestDatabase) {
     let store = fill(&db).await;
     store.customers().erase(&customer_id(ERASED)).await.unwrap();
     assert_eq!(store.customers().count().await, Ok(1));
@@ -61,8 +61,8 @@ async fn keeps_what_is_about_others(db: TestDatabase) {
     assert!(entries.iter().all(|entry| entry.action == "customer.put" && entry.at == NOW));
 }
 
-/// Ids are any text; what merely reads like one stays.
-async fn goes_by_whom_an_entry_is_about(db: TestDatabase) {
+/// Ids are any text; other texts that look like the id stay.
+async fn keeps_entries_whose_subject_has_the_same_name(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["demo", "1", "%"]).await;
     let details = Map::from_iter([("blanks".into(), json!(1)), ("from".into(), json!("demo"))]);
@@ -74,12 +74,12 @@ async fn goes_by_whom_an_entry_is_about(db: TestDatabase) {
     assert_eq!(store.audit().list(None, 10).await, Ok(before));
 }
 
-async fn of_nobody_is_false(db: TestDatabase) {
+async fn erasing_an_unknown_customer_returns_false(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.customers().erase(&customer_id("nobody")).await, Ok(false));
 }
 
-async fn feedback_may_be_repeated(db: TestDatabase) {
+async fn feedback_may_be_sent_again(db: TestDatabase) {
     let store = fill(&db).await;
     store.customers().erase(&customer_id(ERASED)).await.unwrap();
     let again = FeedbackEvent { at: LATER, ..event(ERASED) };
@@ -101,7 +101,7 @@ fn event(customer: &str) -> FeedbackEvent {
     }
 }
 
-/// Both customers with an outfit and feedback, and audit entries about one, the other and nobody.
+/// Two customers with an outfit and feedback each, and audit entries about one, the other and neither.
 async fn fill(db: &TestDatabase) -> Store {
     let store = db.open().await;
     with_customers(&store, &[ERASED, OTHER]).await;

@@ -4,12 +4,12 @@ use super::{LATER, NOW, article_id, customer_id, with_customers};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    recorded_then_read,
+    recorded_feedback_is_read_back,
     the_same_key_counts_once,
     the_same_key_for_another_event_is_a_conflict,
     counts_are_by_release_method_and_arm,
     an_unknown_customer_is_a_conflict,
-    texts_that_a_database_would_refuse_are_refused,
+    texts_that_the_database_cannot_store_are_refused,
 );
 
 fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
@@ -27,7 +27,7 @@ fn event(kind: FeedbackKind, method: &str, arm: Option<&str>) -> FeedbackEvent {
     }
 }
 
-async fn recorded_then_read(db: TestDatabase) {
+async fn recorded_feedback_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let shown = FeedbackEvent { customer: Some(customer_id("c")), ..event(FeedbackKind::Shown, "gsu", None) };
@@ -43,7 +43,7 @@ async fn the_same_key_counts_once(db: TestDatabase) {
     let store = db.open().await;
     let first = event(FeedbackKind::Accepted, "gsu", None);
     let again = FeedbackEvent { at: LATER, ..first.clone() };
-    // Two requests at once, as an impatient client sends them.
+    // Two concurrent requests, as of an impatient client.
     let feedback = store.feedback();
     let (one, other) = tokio::join!(feedback.record("key", &first), feedback.record("key", &first));
     assert!(matches!(
@@ -117,14 +117,14 @@ async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
-async fn texts_that_a_database_would_refuse_are_refused(db: TestDatabase) {
+async fn texts_that_the_database_cannot_store_are_refused(db: TestDatabase) {
     let store = db.open().await;
     for completion_id in ["a\0b".to_owned(), "x".repeat(10_000)] {
         let event = FeedbackEvent { completion_id, ..event(FeedbackKind::Shown, "gs", None) };
         let refused = store.feedback().record("1", &event).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
     }
-    // A key may be any text: it is stored as a digest.
+    // A key may be any text, because its digest is stored.
     let fine = event(FeedbackKind::Shown, "gs", None);
     assert_eq!(store.feedback().record(&"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
 }

@@ -9,18 +9,18 @@ use super::{LATER, NOW, ODD_IDS, article, article_id, coat, customer, customer_i
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    brings_everything_in,
-    dropped_leaves_nothing,
-    twice_doubles_nothing,
-    an_outfit_that_stands_there_twice_comes_back_twice,
+    imports_all_tables,
+    a_dropped_import_leaves_nothing,
+    a_second_import_doubles_nothing,
+    a_repeated_outfit_is_kept_twice,
     counts_what_changed,
-    the_later_of_two_rows_stays,
+    the_later_of_two_rows_wins,
     is_invisible_until_committed,
-    sees_what_is_there_and_what_it_brought,
-    two_that_fill_an_empty_database_follow_each_other,
+    sees_existing_and_imported_rows,
+    two_first_imports_run_one_after_the_other,
 );
 
-/// More than one statement's worth, and not a multiple of it.
+/// More than fit into one statement, and not a multiple of that.
 const MANY: u32 = 1201;
 
 fn world() -> (Vec<Article>, Vec<Customer>, Vec<Outfit>) {
@@ -40,7 +40,7 @@ fn counts(added: u32, changed: u32, unchanged: u32) -> Counts {
     Counts { added: added.into(), changed: changed.into(), unchanged: unchanged.into() }
 }
 
-async fn brings_everything_in(db: TestDatabase) {
+async fn imports_all_tables(db: TestDatabase) {
     let store = db.open().await;
     let (articles, customers, outfits) = world();
     let mut import = store.import(NOW).await.unwrap();
@@ -55,7 +55,7 @@ async fn brings_everything_in(db: TestDatabase) {
     assert_eq!(kept, outfits);
 }
 
-async fn dropped_leaves_nothing(db: TestDatabase) {
+async fn a_dropped_import_leaves_nothing(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("before"), NOW).await.unwrap();
     let (articles, customers, outfits) = world();
@@ -68,11 +68,11 @@ async fn dropped_leaves_nothing(db: TestDatabase) {
     assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), [coat("before")]);
     assert_eq!(store.customers().count().await, Ok(0));
     assert_eq!(store.outfits().count().await, Ok(0));
-    // And the connection is fit for the next write.
+    // The connection can be used for the next write.
     assert_eq!(store.articles().put(&coat("after"), NOW).await, Ok(Put::Added));
 }
 
-async fn twice_doubles_nothing(db: TestDatabase) {
+async fn a_second_import_doubles_nothing(db: TestDatabase) {
     let store = db.open().await;
     let (articles, customers, outfits) = world();
     for expected in [counts(MANY, 0, 0), counts(0, 0, MANY)] {
@@ -89,7 +89,7 @@ async fn twice_doubles_nothing(db: TestDatabase) {
     }
 }
 
-async fn an_outfit_that_stands_there_twice_comes_back_twice(db: TestDatabase) {
+async fn a_repeated_outfit_is_kept_twice(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let laid = |split| outfit("c", ["a", "b", "d", "e"], Some(split));
@@ -123,7 +123,7 @@ async fn counts_what_changed(db: TestDatabase) {
     assert_eq!(store.articles().get(&articles[0].id).await, Ok(Some(articles[0].clone())));
 }
 
-async fn the_later_of_two_rows_stays(db: TestDatabase) {
+async fn the_later_of_two_rows_wins(db: TestDatabase) {
     let store = db.open().await;
     let rows = [coat("a"), coat("b"), article("a", "hat", json!({})), article("a", "hat", json!({}))];
     let mut import = store.import(NOW).await.unwrap();
@@ -141,7 +141,7 @@ async fn is_invisible_until_committed(db: TestDatabase) {
     assert_eq!(store.articles().count().await, Ok(1));
 }
 
-async fn sees_what_is_there_and_what_it_brought(db: TestDatabase) {
+async fn sees_existing_and_imported_rows(db: TestDatabase) {
     let store = db.open().await;
     let mut import = store.import(NOW).await.unwrap();
     assert_eq!(import.is_empty().await, Ok(true));
@@ -161,8 +161,8 @@ async fn sees_what_is_there_and_what_it_brought(db: TestDatabase) {
     assert_eq!(store.import(NOW).await.unwrap().is_empty().await, Ok(false), "an article is something");
 }
 
-/// As two services that start together on a new database.
-async fn two_that_fill_an_empty_database_follow_each_other(db: TestDatabase) {
+/// Two services start together on a new database.
+async fn two_first_imports_run_one_after_the_other(db: TestDatabase) {
     let fill = async |store: Store| {
         let mut import = store.import(NOW).await.unwrap();
         let first = import.is_empty().await.unwrap();

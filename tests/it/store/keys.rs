@@ -3,9 +3,9 @@ use atelier::store::{KeyId, StoreError, TokenHash};
 use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(valid_until_it_expires, revoked_is_revoked, lists_the_newest_first);
+contracts!(a_key_is_valid_until_it_expires, a_key_is_revoked_once, lists_newest_first);
 
-async fn valid_until_it_expires(db: TestDatabase) {
+async fn a_key_is_valid_until_it_expires(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::of("secret");
     let scopes = ["complete".to_owned(), "customers:write".to_owned()];
@@ -16,7 +16,7 @@ async fn valid_until_it_expires(db: TestDatabase) {
     assert_eq!(store.api_keys().find_valid(&TokenHash::of("other"), NOW).await, Ok(None));
 }
 
-async fn revoked_is_revoked(db: TestDatabase) {
+async fn a_key_is_revoked_once(db: TestDatabase) {
     let store = db.open().await;
     let token = TokenHash::of("secret");
     let id = store.api_keys().create(&token, &name("Shop"), &[], NOW, None).await.unwrap().id;
@@ -28,7 +28,7 @@ async fn revoked_is_revoked(db: TestDatabase) {
     assert_eq!(store.api_keys().revoke(KeyId(id.0 + 1), NOW).await, Err(StoreError::NotFound("API key")));
 }
 
-async fn lists_the_newest_first(db: TestDatabase) {
+async fn lists_newest_first(db: TestDatabase) {
     let store = db.open().await;
     let old = store.api_keys().create(&TokenHash::of("1"), &name("Shop"), &[], NOW, None).await.unwrap();
     let new = store.api_keys().create(&TokenHash::of("2"), &name("Shop"), &[], NOW, None).await.unwrap();

@@ -1,4 +1,4 @@
-//! The contract of `atelier::store`, held on both databases.
+//! The contract of `atelier::store`, on both databases.
 
 pub mod articles;
 pub mod audit;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 const NOW: Timestamp = Timestamp::from_millis(1_790_000_000_000);
 const LATER: Timestamp = Timestamp::from_millis(1_790_000_060_000);
 
-/// Ids that tell a byte order from any language's, in byte order.
+/// Ids in byte order, which differs from the order in any language.
 const ODD_IDS: [&str; 9] = ["Z", "a", "a b", "a'\"b\\", "aB", "ab", "Ä", "ß", "😀"];
 
 fn article_id(id: &str) -> ArticleId {

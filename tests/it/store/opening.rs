@@ -10,17 +10,17 @@ use super::{NOW, coat};
 use crate::harness::{Kind, TestDatabase, contracts};
 
 contracts!(
-    again_finds_what_was_written,
-    a_new_database_by_many_at_once,
-    an_import_keeps_nobody_from_opening,
+    reopening_finds_the_data,
+    many_can_open_a_new_database_at_once,
+    a_database_opens_during_an_import,
     a_newer_database_is_refused,
     a_changed_migration_is_refused,
-    an_unreachable_server_is_said_so_without_the_password,
+    an_unreachable_server_is_reported_without_the_password,
     an_open_store_does_not_show_its_password,
-    a_ping_has_little_patience,
+    a_ping_times_out_early,
 );
 
-async fn again_finds_what_was_written(db: TestDatabase) {
+async fn reopening_finds_the_data(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
     store.close().await;
@@ -28,10 +28,10 @@ async fn again_finds_what_was_written(db: TestDatabase) {
     assert_eq!(store.articles().get(&coat("a").id).await, Ok(Some(coat("a"))));
 }
 
-/// As replicas do when they start together.
-async fn a_new_database_by_many_at_once(db: TestDatabase) {
+/// As replicas that start together.
+async fn many_can_open_a_new_database_at_once(db: TestDatabase) {
     if db.kind == Kind::Postgres {
-        // The harness gave a migrated one.
+        // The harness made a migrated database.
         let mut raw = db.raw().await;
         sqlx::raw_sql("drop schema public cascade; create schema public").execute(&mut raw).await.unwrap();
     }
@@ -83,8 +83,8 @@ async fn a_changed_migration_is_refused(db: TestDatabase) {
     assert!(matches!(&refused, OpenError::Other { error, .. } if *error == altered), "{refused}");
 }
 
-/// Nothing waits for the writer where there is nothing to write.
-async fn an_import_keeps_nobody_from_opening(db: TestDatabase) {
+/// Opening does not wait for a writer if there is nothing to migrate.
+async fn a_database_opens_during_an_import(db: TestDatabase) {
     let mut import = db.open().await.import(NOW).await.unwrap();
     import.articles(&[coat("a")]).await.unwrap();
     for _ in 0..3 {
@@ -95,9 +95,9 @@ async fn an_import_keeps_nobody_from_opening(db: TestDatabase) {
     import.commit().await.unwrap();
 }
 
-async fn an_unreachable_server_is_said_so_without_the_password(db: TestDatabase) {
+async fn an_unreachable_server_is_reported_without_the_password(db: TestDatabase) {
     if db.kind == Kind::Sqlite {
-        // What a file's errors say is held beside `src/store/sqlite.rs`.
+        // The tests of `src/store/sqlite.rs` check errors of files.
         return;
     }
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -119,16 +119,16 @@ async fn an_unreachable_server_is_said_so_without_the_password(db: TestDatabase)
 }
 
 async fn an_open_store_does_not_show_its_password(db: TestDatabase) {
-    // The private server asks for no password, so that any will do.
+    // The private server takes any password.
     let url = db.url.replace("atelier@", "atelier:hunter2@");
     let shown = format!("{0} {0:?}", Store::open(&url).await.unwrap());
     assert!(!shown.contains("hunter2"), "{shown}");
     assert!(shown.contains(db.url.split('?').next().unwrap()), "{shown}");
 }
 
-/// Answered, with all connections taken, and closed. Imports that wait for each other take one each, where
-/// readers and writers share them.
-async fn a_ping_has_little_patience(db: TestDatabase) {
+/// While the database answers, while all connections are taken, and after it is closed. Waiting imports take one
+/// connection each where readers and writers share them.
+async fn a_ping_times_out_early(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.ping().await, Ok(()));
     let first = store.import(NOW).await.unwrap();

@@ -8,19 +8,19 @@ use super::{LATER, NOW, article_id, coat, customer_id, name, outfit, with_custom
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    save_then_get,
+    a_saved_outfit_is_read_back,
     the_same_outfit_is_kept_once,
-    a_repetition_only_moves_the_split,
+    saving_again_changes_only_the_split,
     an_unknown_customer_is_a_conflict,
-    a_customers_outfits_come_in_order,
-    the_first_are_those_that_came_first,
+    outfits_of_a_customer_are_ordered,
+    first_returns_the_oldest,
     outfits_outlive_their_articles,
-    deleted_is_gone,
+    a_deleted_outfit_is_gone,
 );
 
 const ABCD: [&str; 4] = ["a", "b", "c", "d"];
 
-async fn save_then_get(db: TestDatabase) {
+async fn a_saved_outfit_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let person = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
@@ -53,7 +53,7 @@ async fn the_same_outfit_is_kept_once(db: TestDatabase) {
     assert_eq!(store.outfits().count().await, Ok(4));
 }
 
-async fn a_repetition_only_moves_the_split(db: TestDatabase) {
+async fn saving_again_changes_only_the_split(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let save = async |split, origin, now| {
@@ -78,7 +78,7 @@ async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     assert_eq!(store.outfits().count().await, Ok(0));
 }
 
-async fn a_customers_outfits_come_in_order(db: TestDatabase) {
+async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
     for n in 0..5 {
@@ -97,7 +97,7 @@ async fn a_customers_outfits_come_in_order(db: TestDatabase) {
     assert!(all.is_sorted_by(|a, b| a.seq < b.seq));
 }
 
-async fn the_first_are_those_that_came_first(db: TestDatabase) {
+async fn first_returns_the_oldest(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c", "d"]).await;
     let mut seqs = Vec::new();
@@ -122,7 +122,7 @@ async fn outfits_outlive_their_articles(db: TestDatabase) {
     assert_eq!(kept.outfit.articles(), ABCD.map(article_id));
 }
 
-async fn deleted_is_gone(db: TestDatabase) {
+async fn a_deleted_outfit_is_gone(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Accepted, None, NOW).await.unwrap();

@@ -7,15 +7,15 @@ use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    create_then_find,
-    a_name_is_taken_in_any_case,
-    what_is_set_is_read,
-    nobody_is_not_found,
-    the_last_admin_stays,
-    of_two_who_demote_each_other_one_stays,
+    a_created_person_is_found,
+    names_are_unique_whatever_their_case,
+    changes_are_read_back,
+    an_unknown_person_is_not_found,
+    the_last_admin_cannot_be_demoted_or_disabled,
+    two_admins_cannot_demote_each_other_at_once,
 );
 
-async fn create_then_find(db: TestDatabase) {
+async fn a_created_person_is_found(db: TestDatabase) {
     let store = db.open().await;
     let zoe = store.people().create(&name("Zoë"), Role::Stylist, NOW).await.unwrap();
     let ada = store.people().create(&name("Ada 'quote\" 😀"), Role::Admin, NOW).await.unwrap();
@@ -26,14 +26,14 @@ async fn create_then_find(db: TestDatabase) {
     assert_eq!(store.people().list().await, Ok(vec![ada, zoe]));
 }
 
-async fn a_name_is_taken_in_any_case(db: TestDatabase) {
+async fn names_are_unique_whatever_their_case(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
     people.create(&name("Änne"), Role::Stylist, NOW).await.unwrap();
     let refused = people.create(&name("äNNE"), Role::Admin, NOW).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::NameTaken)));
     assert_eq!(people.list().await.unwrap().len(), 1);
-    // Two at once: the database decides, not a look beforehand.
+    // Two at once: the database decides, not a query beforehand.
     let (one, other) = (name("Bo"), name("bo"));
     let (one, other) =
         tokio::join!(people.create(&one, Role::Stylist, NOW), people.create(&other, Role::Stylist, NOW));
@@ -41,7 +41,7 @@ async fn a_name_is_taken_in_any_case(db: TestDatabase) {
     assert_eq!(one.and(other), Err(StoreError::Conflict(Conflict::NameTaken)));
 }
 
-async fn what_is_set_is_read(db: TestDatabase) {
+async fn changes_are_read_back(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
     let id = people.create(&name("Ada"), Role::Stylist, NOW).await.unwrap().id;
@@ -56,7 +56,7 @@ async fn what_is_set_is_read(db: TestDatabase) {
     assert_eq!(people.get(id).await.unwrap().unwrap().disabled_at, None);
 }
 
-async fn nobody_is_not_found(db: TestDatabase) {
+async fn an_unknown_person_is_not_found(db: TestDatabase) {
     let store = db.open().await;
     let (people, nobody) = (store.people(), PersonId(17));
     assert_eq!(people.get(nobody).await, Ok(None));
@@ -66,13 +66,13 @@ async fn nobody_is_not_found(db: TestDatabase) {
     assert_eq!(people.set_disabled(nobody, None).await, Err(StoreError::NotFound("person")));
 }
 
-async fn the_last_admin_stays(db: TestDatabase) {
+async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
     let ada = people.create(&name("Ada"), Role::Admin, NOW).await.unwrap().id;
     let bo = people.create(&name("Bo"), Role::Admin, NOW).await.unwrap().id;
     let last = Err(StoreError::Conflict(Conflict::LastAdmin));
-    // An admin who cannot sign in is none.
+    // An admin who cannot sign in does not count.
     people.set_disabled(bo, Some(NOW)).await.unwrap();
     assert_eq!(people.set_disabled(ada, Some(NOW)).await, last);
     assert_eq!(people.set_role(ada, Role::Analyst).await, last);
@@ -81,13 +81,13 @@ async fn the_last_admin_stays(db: TestDatabase) {
     people.set_role(ada, Role::Admin).await.unwrap();
     people.set_role(bo, Role::Stylist).await.unwrap();
     people.set_disabled(bo, None).await.unwrap();
-    assert_eq!(people.set_role(ada, Role::Stylist).await, last, "a stylist is no admin");
+    assert_eq!(people.set_role(ada, Role::Stylist).await, last, "a stylist is not an admin");
     people.set_role(bo, Role::Admin).await.unwrap();
     people.set_role(ada, Role::Stylist).await.unwrap();
     assert_eq!(people.set_disabled(bo, Some(NOW)).await, last);
 }
 
-async fn of_two_who_demote_each_other_one_stays(db: TestDatabase) {
+async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
     let store = db.open().await;
     let people = store.people();
     for round in 0..10 {
@@ -96,7 +96,7 @@ async fn of_two_who_demote_each_other_one_stays(db: TestDatabase) {
         let both = tokio::join!(people.set_role(ada, Role::Stylist), people.set_disabled(bo, Some(NOW)));
         let last = Err(StoreError::Conflict(Conflict::LastAdmin));
         assert!(both == (Ok(()), last.clone()) || both == (last, Ok(())), "{both:?}");
-        // The next round begins without an admin.
+        // The next round starts without an admin.
         let mut raw = db.raw().await;
         sqlx::raw_sql("update people set role = 'stylist'").execute(&mut raw).await.unwrap();
     }

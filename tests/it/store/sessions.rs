@@ -9,15 +9,15 @@ use super::{LATER, NOW, name};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    valid_until_it_expires,
-    signing_out_ends_it,
-    a_disabled_person_has_none,
-    a_new_password_ends_them,
-    the_expired_are_swept,
-    nobody_has_none,
+    a_session_is_valid_until_it_expires,
+    signing_out_ends_a_session,
+    a_disabled_person_has_no_session,
+    a_new_password_ends_all_sessions,
+    expired_sessions_are_deleted,
+    an_unknown_person_gets_no_session,
 );
 
-async fn valid_until_it_expires(db: TestDatabase) {
+async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let token = TokenHash::of("secret");
@@ -32,7 +32,7 @@ async fn valid_until_it_expires(db: TestDatabase) {
     assert_eq!(store.sessions().find_valid(&TokenHash::of("secret2"), NOW).await, Ok(None));
 }
 
-async fn signing_out_ends_it(db: TestDatabase) {
+async fn signing_out_ends_a_session(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let (laptop, phone) = (TokenHash::of("laptop"), TokenHash::of("phone"));
@@ -45,7 +45,7 @@ async fn signing_out_ends_it(db: TestDatabase) {
     assert!(store.sessions().find_valid(&phone, NOW).await.unwrap().is_some());
 }
 
-async fn a_disabled_person_has_none(db: TestDatabase) {
+async fn a_disabled_person_has_no_session(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
     let token = TokenHash::of("secret");
@@ -54,7 +54,7 @@ async fn a_disabled_person_has_none(db: TestDatabase) {
     assert_eq!(store.sessions().find_valid(&token, NOW).await, Ok(None));
 }
 
-async fn a_new_password_ends_them(db: TestDatabase) {
+async fn a_new_password_ends_all_sessions(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let bo = store.people().create(&name("Bo"), Role::Admin, NOW).await.unwrap();
@@ -67,7 +67,7 @@ async fn a_new_password_ends_them(db: TestDatabase) {
     assert!(store.sessions().find_valid(&of_bo, NOW).await.unwrap().is_some());
 }
 
-async fn the_expired_are_swept(db: TestDatabase) {
+async fn expired_sessions_are_deleted(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     for (token, hours) in [("1", 1), ("2", 2), ("3", 3)] {
@@ -79,7 +79,7 @@ async fn the_expired_are_swept(db: TestDatabase) {
     assert_eq!(store.sessions().find_valid(&TokenHash::of("2"), NOW).await, Ok(None));
 }
 
-async fn nobody_has_none(db: TestDatabase) {
+async fn an_unknown_person_gets_no_session(db: TestDatabase) {
     let store = db.open().await;
     let refused = store.sessions().create(&TokenHash::of("x"), PersonId(17), NOW, LATER).await;
     assert_eq!(refused, Err(StoreError::NotFound("person")));

@@ -5,11 +5,11 @@ use futures_util::future::join_all;
 
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(set_then_get, those_who_start_together_agree);
+contracts!(a_setting_is_read_back, concurrent_starts_agree_on_a_value);
 
 const NOW: Timestamp = Timestamp::from_millis(1);
 
-async fn set_then_get(db: TestDatabase) {
+async fn a_setting_is_read_back(db: TestDatabase) {
     let store = db.open().await;
     let settings = store.settings();
     let before = settings.revision().await.unwrap();
@@ -17,12 +17,12 @@ async fn set_then_get(db: TestDatabase) {
     settings.set("routing", "{}", NOW).await.unwrap();
     settings.set("routing", "{\"a\": \"ä'\"}", NOW).await.unwrap();
     assert_eq!(settings.get("routing").await, Ok(Some("{\"a\": \"ä'\"}".into())));
-    assert_eq!(settings.revision().await, Ok(before + 2), "whoever keeps a copy sees that it is old");
+    assert_eq!(settings.revision().await, Ok(before + 2), "holders of a copy see that it is old");
     assert_eq!(settings.get_or_set("routing", "other", NOW).await, Ok("{\"a\": \"ä'\"}".into()));
     assert_eq!(settings.get("release").await, Ok(None));
 }
 
-async fn those_who_start_together_agree(db: TestDatabase) {
+async fn concurrent_starts_agree_on_a_value(db: TestDatabase) {
     let stores = [db.open().await, db.open().await];
     let secrets: Vec<String> = (0..8).map(|number| format!("secret {number}")).collect();
     let all = secrets.iter().enumerate().map(|(place, secret)| {

@@ -7,21 +7,21 @@ use tokio::task::JoinSet;
 use super::{NOW, article, coat};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(many_at_once_all_succeed, a_cancelled_write_holds_nothing_up, a_write_does_not_wait_for_ever);
+contracts!(concurrent_writes_all_succeed, a_cancelled_write_blocks_nothing, a_write_times_out);
 
 async fn write(store: Store, writer: usize) {
     for n in 0..50 {
         let mine = coat(&format!("{writer}-{n}"));
         assert_eq!(store.articles().put(&mine, NOW).await, Ok(Put::Added));
-        // And one that all of them want.
+        // And one that all of them write.
         let shared = article("shared", &format!("{writer}-{n}"), json!({}));
         store.articles().put(&shared, NOW).await.unwrap();
         assert_eq!(store.articles().get(&mine.id).await, Ok(Some(mine)));
     }
 }
 
-/// Four in each of two stores, as two processes have them.
-async fn many_at_once_all_succeed(db: TestDatabase) {
+/// Four in each of two stores, as in two processes.
+async fn concurrent_writes_all_succeed(db: TestDatabase) {
     let stores = [db.open().await, db.open().await];
     let mut writers = JoinSet::new();
     for writer in 0..8 {
@@ -31,7 +31,7 @@ async fn many_at_once_all_succeed(db: TestDatabase) {
     assert_eq!(stores[0].articles().count().await, Ok(8 * 50 + 1));
 }
 
-async fn a_cancelled_write_holds_nothing_up(db: TestDatabase) {
+async fn a_cancelled_write_blocks_nothing(db: TestDatabase) {
     let store = db.open().await;
     for n in 0..50_u64 {
         let patience = Duration::from_micros(n * 20);
@@ -41,9 +41,8 @@ async fn a_cancelled_write_holds_nothing_up(db: TestDatabase) {
     assert_eq!(store.articles().get(&coat("last").id).await, Ok(Some(coat("last"))));
 }
 
-/// Behind an import that does not end, from the same process and from another. Another import has more
-/// patience.
-async fn a_write_does_not_wait_for_ever(db: TestDatabase) {
+/// Behind an import that does not end, from the same process and from another. An import waits longer than a write.
+async fn a_write_times_out(db: TestDatabase) {
     let (here, elsewhere) = (db.open().await, db.open().await);
     let mut import = here.import(NOW).await.unwrap();
     import.articles(&[coat("a")]).await.unwrap();

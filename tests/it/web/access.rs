@@ -1,4 +1,4 @@
-//! `/access`: people, keys and the log, as an admin with a browser meets them.
+//! `/access`: people, keys and the log, as an admin sees them.
 
 use std::time::SystemTime;
 
@@ -13,21 +13,21 @@ use super::{Browser, Service, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    somebody_new_gets_in_by_a_link_that_is_shown_once,
-    who_cannot_be_added_is_told_why,
+    a_new_person_signs_in_by_a_link_shown_once,
+    adding_a_person_explains_errors,
     a_role_is_changed_and_an_account_disabled,
-    the_last_admin_cannot_lock_everybody_out,
-    a_key_is_shown_once_and_revoked_after_a_question,
-    the_log_has_everything_and_is_read_page_by_page,
+    the_last_admin_cannot_be_demoted_or_disabled,
+    a_key_is_shown_once_and_revoked_after_confirmation,
+    the_audit_log_is_complete_and_paged,
     only_admins_change_anything,
-    each_change_is_of_a_page_of_this_session,
+    changes_need_a_form_of_the_same_session,
 );
 
 fn now() -> Timestamp {
     SystemTime::now().into()
 }
 
-/// What stands between two pieces of a page.
+/// The text between two pieces of a page.
 fn between<'a>(html: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = html.split_once(before).unwrap_or_else(|| panic!("{before} in {html}"));
     rest.split_once(after).unwrap_or_else(|| panic!("{after} in {html}")).0
@@ -43,14 +43,14 @@ async fn id_of(service: &Service, name: &str) -> PersonId {
     service.store.people().by_name(&Name::new(name).unwrap()).await.unwrap().unwrap().id
 }
 
-async fn somebody_new_gets_in_by_a_link_that_is_shown_once(db: TestDatabase) {
+async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let added = admin.post("/access", &[("name", " Çiğdem <Ö> "), ("role", "analyst")]).await;
     assert_eq!((added.status().as_u16(), header(&added, "cache-control")), (200, "no-store"));
     let html = added.text().await.unwrap();
-    let link = between(&html, "aria-label=\"The link\">", "</pre>").to_owned();
+    let link = between(&html, "aria-label=\"Sign-in link\">", "</pre>").to_owned();
     let token = link.strip_prefix(&format!("{}/sign-in/", service.url)).expect("it leads here");
     let person = service.state.access.holder(&Token::parse(token).unwrap(), now()).await.unwrap();
     assert_eq!((person.name.as_str(), person.role), ("Çiğdem <Ö>", Role::Analyst));
@@ -62,21 +62,21 @@ async fn somebody_new_gets_in_by_a_link_that_is_shown_once(db: TestDatabase) {
     assert_eq!(log[1], (me, "person.create".into(), "Çiğdem <Ö>".into(), json!({"role": "analyst"})));
     assert_eq!(log[0], (me, "person.link".into(), "Çiğdem <Ö>".into(), json!({})));
 
-    // Another link replaces it.
+    // A new link replaces it.
     let page = format!("/access/people/{}", person.id.0);
     let html = admin.post(&page, &[("change", "link")]).await.text().await.unwrap();
     assert!(html.contains("signs them in once, within 24 hours"), "{html}");
     assert!(service.state.access.holder(&Token::parse(token).unwrap(), now()).await.is_err());
 }
 
-async fn who_cannot_be_added_is_told_why(db: TestDatabase) {
+async fn adding_a_person_explains_errors(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "stylist")]).await;
     assert_eq!(taken.status(), 409);
     let html = taken.text().await.unwrap();
     assert!(html.contains("role=\"alert\">another person has that name already"), "{html}");
-    assert!(html.contains("value=\"some ADMIN\""), "what was typed is still there: {html}");
+    assert!(html.contains("value=\"some ADMIN\""), "the input is still there: {html}");
     let nameless = admin.post("/access", &[("name", " "), ("role", "stylist")]).await;
     assert_eq!(nameless.status(), 422);
     assert!(nameless.text().await.unwrap().contains("a name has 1 to 128 characters"));
@@ -97,11 +97,14 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
 
     let changed = admin.post(&page, &[("change", "role"), ("role", "analyst")]).await;
     assert_eq!((changed.status().as_u16(), header(&changed, "location")), (303, page.as_str()));
-    assert!(bo.page("/studio").await.contains("<span class=\"chip\">analyst</span>"), "it holds at once");
+    assert!(
+        bo.page("/studio").await.contains("<span class=\"chip\">analyst</span>"),
+        "it takes effect at once"
+    );
 
     let asked = admin.page(&format!("{page}/disable")).await;
     assert!(asked.contains("<h1>Disable Some stylist?</h1>"), "{asked}");
-    assert_eq!(bo.get("/studio").await.status(), 200, "asking changes nothing");
+    assert_eq!(bo.get("/studio").await.status(), 200, "the confirmation page changes nothing");
     let disabled = admin.post(&format!("{page}/disable"), &[]).await;
     assert_eq!((disabled.status().as_u16(), header(&disabled, "location")), (303, "/access"));
     assert_eq!(bo.get("/studio").await.status(), 303);
@@ -129,7 +132,7 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
     assert_eq!(admin.get("/access/people/x").await.status(), 422);
 }
 
-async fn the_last_admin_cannot_lock_everybody_out(db: TestDatabase) {
+async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let page = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
@@ -140,12 +143,12 @@ async fn the_last_admin_cannot_lock_everybody_out(db: TestDatabase) {
     let disabled = admin.post(&format!("{page}/disable"), &[]).await;
     assert_eq!(disabled.status(), 409);
     let html = disabled.text().await.unwrap();
-    assert!(html.contains(&format!("It was not done: {said}")), "{html}");
-    assert!(admin.page("/access").await.contains("<td>may sign in</td>"));
+    assert!(html.contains(&format!("Not done: {said}")), "{html}");
+    assert!(admin.page("/access").await.contains("<td>active</td>"));
     assert_eq!(log(&service, 5).await, []);
 }
 
-async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
+async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     assert!(admin.page("/access/keys").await.contains("<strong>No keys yet</strong>"));
@@ -167,7 +170,7 @@ async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
     let made = admin.post("/access/keys", &fields).await;
     assert_eq!((made.status().as_u16(), header(&made, "cache-control")), (200, "no-store"));
     let html = made.text().await.unwrap();
-    let key = between(&html, "aria-label=\"The key\">", "</pre>").to_owned();
+    let key = between(&html, "aria-label=\"API key\">", "</pre>").to_owned();
     let ask = async |path: &str| {
         let request = service.http.get(format!("{}{path}", service.url)).bearer_auth(&key);
         request.send().await.unwrap().status().as_u16()
@@ -175,14 +178,14 @@ async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
     assert_eq!((ask("/articles").await, ask("/methods").await), (200, 403));
     let list = admin.page("/access/keys").await;
     assert!(list.contains("Shop &#38; Söhne") && list.contains("<td>catalogue, metrics</td>"), "{list}");
-    assert!(!list.contains(&key[4..]), "it is shown nowhere again");
+    assert!(!list.contains(&key[4..]), "the key is never shown again");
     let kept = &service.store.api_keys().list().await.unwrap()[0];
     let lifetime = kept.expires_at.unwrap().millis() - kept.created_at.millis();
     assert_eq!(lifetime, 30 * 86_400_000);
 
     let revoke = format!("/access/keys/{}/revoke", kept.id.0);
     assert!(admin.page(&revoke).await.contains("Revoke the key Shop &#38; Söhne?"));
-    assert_eq!(ask("/articles").await, 200, "asking changes nothing");
+    assert_eq!(ask("/articles").await, 200, "the confirmation page changes nothing");
     for _ in 0..2 {
         let revoked = admin.post(&revoke, &[]).await;
         assert_eq!((revoked.status().as_u16(), header(&revoked, "location")), (303, "/access/keys"));
@@ -194,14 +197,14 @@ async fn a_key_is_shown_once_and_revoked_after_a_question(db: TestDatabase) {
     let (subject, revoked) = ("Shop & Söhne".to_owned(), json!({"key": kept.id.0}));
     let expected =
         [(me, "key.revoke".into(), subject.clone(), revoked), (me, "key.create".into(), subject, details)];
-    assert_eq!(log(&service, 5).await, expected, "revoking it again is no change");
+    assert_eq!(log(&service, 5).await, expected, "revoking it again changes nothing");
     assert_eq!(admin.get("/access/keys/4242/revoke").await.status(), 404);
 }
 
-async fn the_log_has_everything_and_is_read_page_by_page(db: TestDatabase) {
+async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
-    assert!(admin.page("/access/audit").await.contains("Nothing was changed yet."));
+    assert!(admin.page("/access/audit").await.contains("Nothing has been changed yet."));
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let label = Name::new("Shop").unwrap();
     let (_, key) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
@@ -236,7 +239,7 @@ async fn the_log_has_everything_and_is_read_page_by_page(db: TestDatabase) {
     assert_eq!(only(&format!("actor=key-{key_id}&action=article.put")).await.0, 50);
     assert_eq!(only("actor=service").await.0, 1);
     let (found, html) = only("actor=service&action=article").await;
-    assert!(found == 0 && html.contains("No entry is like that."), "{html}");
+    assert!(found == 0 && html.contains("No entries match."), "{html}");
     assert!(html.contains("<option value=\"service\" selected>"), "{html}");
     for odd in ["actor=x", "actor=person-x", "action=%00", "before=x"] {
         assert_eq!(admin.get(&format!("/access/audit?{odd}")).await.status(), 422, "{odd}");
@@ -271,7 +274,7 @@ fn forms(person: i64) -> [String; 5] {
     ]
 }
 
-async fn each_change_is_of_a_page_of_this_session(db: TestDatabase) {
+async fn changes_need_a_form_of_the_same_session(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin: Browser = service.signed_in(Role::Admin).await;
     let id = id_of(&service, "Some admin").await.0;

@@ -1,4 +1,4 @@
-//! docs/api.md: its examples run as they stand there, and answer what it shows.
+//! docs/api.md: its examples run as printed, and give the printed answers.
 
 use std::process::{Command, Output};
 
@@ -8,18 +8,18 @@ use super::Service;
 use crate::harness::{TestDatabase, contracts, tools};
 
 contracts!(
-    the_shell_examples_answer_what_is_shown needs tools::curl,
-    the_python_examples_answer_what_is_shown needs tools::python,
+    shell_examples_give_the_shown_answers needs tools::curl,
+    python_examples_give_the_shown_answers needs tools::python,
     every_endpoint_has_its_examples,
 );
 
 const GUIDE: &str = include_str!("../../../docs/api.md");
-/// Where the guide says the service is.
+/// The service's address in the guide.
 const THERE: &str = "http://127.0.0.1:8080";
-/// Between what two examples print.
+/// Separates the output of two examples.
 const NEXT: &str = "-- next example --";
 
-/// One step of the guide: what is asked in each language, and the answer that is shown, if one is.
+/// One step of the guide: the request in each language, and the printed answer, if any.
 #[derive(Default)]
 struct Example {
     sh: String,
@@ -29,7 +29,7 @@ struct Example {
 
 fn examples() -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
-    // Every second part is a block, with its language in the first line. The shell begins an example.
+    // Every second part is a block, with its language in the first line. A shell block starts an example.
     for block in GUIDE.split("```").skip(1).step_by(2) {
         let (language, code) = block.split_once('\n').expect("a block has lines");
         if language == "sh" || examples.is_empty() {
@@ -47,7 +47,7 @@ fn examples() -> Vec<Example> {
     examples
 }
 
-/// Whether the answer has all that is shown of it: an ellipsis is anything, and ends a list early.
+/// Whether the answer contains all that is printed: an ellipsis stands for anything, and ends a list early.
 fn check(shown: &Value, found: &Value, place: &str) {
     match (shown, found) {
         (Value::String(text), found) if text == "…" => assert!(!found.is_null(), "{place} is missing"),
@@ -74,7 +74,7 @@ fn check(shown: &Value, found: &Value, place: &str) {
     }
 }
 
-/// The last line that each example prints is the answer that is shown.
+/// The last line of an example's output must be the printed answer.
 fn check_all(output: &Output, examples: &[Example]) {
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -93,12 +93,12 @@ async fn run(mut command: Command) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// All examples of a language as one program, for a service at another address.
+/// All examples of a language as one program, with the service's real address.
 fn program(code: impl Iterator<Item = String>, service: &Service) -> String {
     code.collect::<Vec<_>>().join("\n").replace(THERE, &service.url)
 }
 
-async fn the_shell_examples_answer_what_is_shown(db: TestDatabase) {
+async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let examples = examples();
     let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
@@ -107,7 +107,7 @@ async fn the_shell_examples_answer_what_is_shown(db: TestDatabase) {
     check_all(&run(command).await, &examples);
 }
 
-async fn the_python_examples_answer_what_is_shown(db: TestDatabase) {
+async fn python_examples_give_the_shown_answers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let examples = examples();
     let code = examples.iter().map(|example| format!("{}\nprint('{NEXT}')", example.python));
@@ -116,17 +116,17 @@ async fn the_python_examples_answer_what_is_shown(db: TestDatabase) {
     check_all(&run(command).await, &examples);
 }
 
-/// Whether a path as it is asked for is one of the document's.
+/// Whether a requested path matches one of the document.
 fn is_of(asked: &str, path: &str) -> bool {
     let asked = asked.split('?').next().unwrap_or_default();
     let (asked, path): (Vec<&str>, Vec<&str>) = (asked.split('/').collect(), path.split('/').collect());
-    // What is asked for by its own name is not an id of the same spelling.
+    // A literal path is not an id of the same spelling.
     let fits = |(asked, part): (&&str, &&str)| asked == part || (part.starts_with('{') && *asked != "bulk");
     asked.len() == path.len() && asked.iter().zip(&path).all(fits)
 }
 
-/// The requests of the shell's examples, by method and path.
-fn asked_by_curl() -> Vec<(String, String)> {
+/// The requests of the shell examples, by method and path.
+fn requests_by_curl() -> Vec<(String, String)> {
     let code: String = examples().iter().map(|example| example.sh.replace("\\\n", " ")).collect();
     let request = |command: &str| {
         let method = command.split_once("-X ").and_then(|(_, rest)| rest.split(' ').next());
@@ -138,8 +138,8 @@ fn asked_by_curl() -> Vec<(String, String)> {
     code.split("curl ").skip(1).map(|command| request(command).expect(command)).collect()
 }
 
-/// The same of Python's: the method is `call`'s first argument, the path its second.
-fn asked_by_python() -> Vec<(String, String)> {
+/// The same of the Python examples: method and path are the arguments of `call`.
+fn requests_by_python() -> Vec<(String, String)> {
     let code: String = examples().iter().map(|example| example.python.clone()).collect();
     let request = |call: &str| {
         let mut quoted = call.split('"');
@@ -153,7 +153,7 @@ fn asked_by_python() -> Vec<(String, String)> {
 async fn every_endpoint_has_its_examples(db: TestDatabase) {
     let service = Service::start(&db).await;
     let document = service.json("/openapi.json").await;
-    for (language, asked) in [("curl", asked_by_curl()), ("Python", asked_by_python())] {
+    for (language, asked) in [("curl", requests_by_curl()), ("Python", requests_by_python())] {
         for (path, item) in document["paths"].as_object().unwrap() {
             for method in item.as_object().unwrap().keys() {
                 let found = asked.iter().any(|(by, at)| by.eq_ignore_ascii_case(method) && is_of(at, path));

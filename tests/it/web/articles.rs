@@ -6,9 +6,9 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     put_get_and_delete,
-    what_cannot_be_an_article_is_said_where,
-    a_list_finds_words,
-    a_stream_counts_once
+    an_invalid_article_is_refused_with_pointers,
+    a_list_can_be_searched,
+    a_stream_is_one_change
 );
 
 async fn put_get_and_delete(db: TestDatabase) {
@@ -23,7 +23,7 @@ async fn put_get_and_delete(db: TestDatabase) {
     assert_eq!(answer.json::<Value>().await.unwrap(), stored);
     assert_eq!(service.json("/articles/a%2F1").await, stored);
     assert_eq!(service.put("/articles/a%2F1", &stored).await.status(), StatusCode::OK);
-    assert_eq!(service.store.articles().revision().await, Ok(before + 1), "the same again is no change");
+    assert_eq!(service.store.articles().revision().await, Ok(before + 1), "the same again changes nothing");
     assert_eq!(service.delete("/articles/a%2F1").await.status(), StatusCode::NO_CONTENT);
     assert_eq!(service.delete("/articles/a%2F1").await.status(), StatusCode::NOT_FOUND);
     let gone: Value = service.get("/articles/a%2F1").await.json().await.unwrap();
@@ -31,7 +31,7 @@ async fn put_get_and_delete(db: TestDatabase) {
     assert_eq!(service.store.articles().revision().await, Ok(before + 2));
 }
 
-async fn what_cannot_be_an_article_is_said_where(db: TestDatabase) {
+async fn an_invalid_article_is_refused_with_pointers(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (body, pointer) in [
         (json!({}), ""),
@@ -52,7 +52,7 @@ async fn what_cannot_be_an_article_is_said_where(db: TestDatabase) {
     assert_eq!(service.store.articles().count().await, Ok(0));
 }
 
-async fn a_list_finds_words(db: TestDatabase) {
+async fn a_list_can_be_searched(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (id, colour) in [("a", "red"), ("b", "blue"), ("c", "Red")] {
         service.put(&format!("/articles/{id}"), &json!({"type": "coat", "colour": colour})).await;
@@ -64,7 +64,7 @@ async fn a_list_finds_words(db: TestDatabase) {
     assert_eq!(page["next_cursor"], Value::Null);
 }
 
-async fn a_stream_counts_once(db: TestDatabase) {
+async fn a_stream_is_one_change(db: TestDatabase) {
     let service = Service::start(&db).await;
     let before = service.store.articles().revision().await.unwrap();
     let lines: Vec<String> =

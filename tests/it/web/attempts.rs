@@ -1,5 +1,5 @@
-//! What nobody gets by with: every page for every role and for nobody, forms without their token, sessions that are
-//! over, texts that would be something else.
+//! Attempts that must fail: pages of other roles, forms without their token, ended sessions, texts that try to be
+//! HTML or headers.
 
 use std::time::{Duration, SystemTime};
 
@@ -14,17 +14,17 @@ use super::{Browser, Service, browser, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    each_page_is_for_its_role_and_no_other,
-    each_form_is_for_its_role_and_of_its_session,
-    the_tables_here_name_every_page,
-    a_session_that_is_over_opens_nothing,
-    texts_stay_texts_on_every_page,
-    no_text_becomes_a_header,
-    files_are_served_from_one_folder_only,
-    a_form_is_short,
+    each_page_requires_its_role,
+    each_form_requires_its_role_and_session,
+    every_page_is_listed_here,
+    an_ended_session_opens_nothing,
+    texts_are_escaped_on_every_page,
+    texts_cannot_inject_headers,
+    static_files_come_from_one_folder_only,
+    a_long_form_is_refused,
 );
 
-/// Each page and the least role that sees it; None is for everybody.
+/// Each page and the lowest role that may see it; `None` is public.
 const PAGES: [(&str, Option<Role>); 22] = [
     ("/studio", Some(Role::Stylist)),
     ("/personas", Some(Role::Stylist)),
@@ -52,7 +52,7 @@ const PAGES: [(&str, Option<Role>); 22] = [
 
 type Fields = &'static [(&'static str, &'static str)];
 
-/// Each form, the least role that may send it, and what would be sent.
+/// Each form, the lowest role that may send it, and its fields.
 const FORMS: [(&str, Role, Fields); 11] = [
     (
         "/studio/feedback",
@@ -73,7 +73,7 @@ const FORMS: [(&str, Role, Fields); 11] = [
 
 const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
 
-async fn each_page_is_for_its_role_and_no_other(db: TestDatabase) {
+async fn each_page_requires_its_role(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let nobody = browser();
     for (path, role) in PAGES {
@@ -96,14 +96,14 @@ async fn each_page_is_for_its_role_and_no_other(db: TestDatabase) {
                 assert_eq!(status, 403, "{path} for {own}");
                 assert!(text.contains(&format!("yours is {own}")), "{path} for {own}: {text}");
             } else {
-                // A page may still find that its address says too little, or that there is nobody of that number.
+                // A page may still find its address incomplete, or no person of that number.
                 assert!(![401, 403, 500].contains(&status.as_u16()), "{path} for {own}: {status} {text}");
             }
         }
     }
 }
 
-async fn each_form_is_for_its_role_and_of_its_session(db: TestDatabase) {
+async fn each_form_requires_its_role_and_session(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stranger = service.signed_in(Role::Admin).await.session.form_token();
     let before =
@@ -115,7 +115,7 @@ async fn each_form_is_for_its_role_and_of_its_session(db: TestDatabase) {
         assert!([401, 403].contains(&bare.status().as_u16()), "{path} for nobody: {}", bare.status());
         for own in ROLES {
             let browser = service.signed_in(own).await;
-            // With its own session and no token, one made up, or another session's.
+            // With no token, a made-up one, or that of another session.
             for csrf in ["", "0", &stranger] {
                 let sent: Vec<(&str, &str)> = fields.iter().copied().chain([("csrf", csrf)]).collect();
                 let answer = browser.post_bare(path, &sent).await;
@@ -141,8 +141,8 @@ async fn each_form_is_for_its_role_and_of_its_session(db: TestDatabase) {
     assert_eq!(after.1, before.1, "nothing was done");
 }
 
-/// A page that is added is tried here, too.
-async fn the_tables_here_name_every_page(db: TestDatabase) {
+/// New pages must be added here.
+async fn every_page_is_listed_here(db: TestDatabase) {
     let service = Service::start(&db).await;
     let shown = format!("{:?}", atelier::web::app(service.state.clone()));
     let document = service.json("/openapi.json").await;
@@ -158,7 +158,7 @@ async fn the_tables_here_name_every_page(db: TestDatabase) {
     }
 }
 
-/// Whether an address is one of the route's.
+/// Whether an address matches a route.
 fn is_of(address: &str, route: &str) -> bool {
     let (address, route): (Vec<_>, Vec<_>) = (address.split('/').collect(), route.split('/').collect());
     address.len() == route.len()
@@ -168,7 +168,7 @@ fn is_of(address: &str, route: &str) -> bool {
             .all(|(part, of)| part == of || (of.starts_with('{') && !part.is_empty()))
 }
 
-async fn a_session_that_is_over_opens_nothing(db: TestDatabase) {
+async fn an_ended_session_opens_nothing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let now = SystemTime::now().into();
     let browser = service.signed_in(Role::Admin).await;
@@ -205,7 +205,7 @@ async fn a_session_that_is_over_opens_nothing(db: TestDatabase) {
     closed(&browser, "a new password").await;
 }
 
-async fn texts_stay_texts_on_every_page(db: TestDatabase) {
+async fn texts_are_escaped_on_every_page(db: TestDatabase) {
     const EVIL: &str = "<img src=x onerror=alert(1)>\"'&amp;{{7*7}}";
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
@@ -249,7 +249,7 @@ async fn texts_stay_texts_on_every_page(db: TestDatabase) {
     }
 }
 
-async fn no_text_becomes_a_header(db: TestDatabase) {
+async fn texts_cannot_inject_headers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let browser = service.signed_in(Role::Stylist).await;
     for path in [
@@ -267,7 +267,7 @@ async fn no_text_becomes_a_header(db: TestDatabase) {
     assert!(answer.status().is_client_error(), "{}", answer.status());
 }
 
-async fn files_are_served_from_one_folder_only(db: TestDatabase) {
+async fn static_files_come_from_one_folder_only(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     for path in [
@@ -287,7 +287,7 @@ async fn files_are_served_from_one_folder_only(db: TestDatabase) {
     }
 }
 
-async fn a_form_is_short(db: TestDatabase) {
+async fn a_long_form_is_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let browser = service.signed_in(Role::Stylist).await;
     let long = "x".repeat(1 << 18);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Service, rows};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(all_methods_side_by_side, customers_side_by_side, what_cannot_be_compared);
+contracts!(compares_all_methods, compares_customers, invalid_comparisons_are_refused);
 
 fn request(outfit: &Outfit) -> Value {
     let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
@@ -14,11 +14,11 @@ fn request(outfit: &Outfit) -> Value {
     json!({"customer": outfit.customer.as_str(), "outfit": slots, "true_article": outfit.articles()[0].as_str(), "k": 10})
 }
 
-async fn all_methods_side_by_side(db: TestDatabase) {
+async fn compares_all_methods(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &rows::<Outfit>()[0];
     let request = request(outfit);
-    let answer = service.asked("/compare", &request).await;
+    let answer = service.ask_ok("/compare", &request).await;
     let columns = answer["columns"].as_array().unwrap();
     let methods: Vec<&str> = columns.iter().map(|column| column["method"].as_str().unwrap()).collect();
     assert_eq!(methods, Method::ALL.map(Method::as_str));
@@ -27,7 +27,7 @@ async fn all_methods_side_by_side(db: TestDatabase) {
         let mut single = request.clone();
         single.as_object_mut().unwrap().remove("true_article");
         single["method"] = column["method"].clone();
-        let single = service.asked("/complete", &single).await;
+        let single = service.ask_ok("/complete", &single).await;
         let ids = |suggestions: &Value| {
             let all = suggestions.as_array().unwrap().iter().map(|s| s["article"]["id"].clone());
             all.collect::<Vec<_>>()
@@ -53,7 +53,7 @@ async fn all_methods_side_by_side(db: TestDatabase) {
     }
 }
 
-async fn customers_side_by_side(db: TestDatabase) {
+async fn compares_customers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &rows::<Outfit>()[0];
     let customers: Vec<String> =
@@ -64,7 +64,7 @@ async fn customers_side_by_side(db: TestDatabase) {
     request["filters"] = json!({"no_gos": false});
     for (method, same) in [("none", true), ("gsu", false)] {
         request["methods"] = json!([method]);
-        let answer = service.asked("/compare", &request).await;
+        let answer = service.ask_ok("/compare", &request).await;
         let columns = answer["columns"].as_array().unwrap();
         assert_eq!(columns.iter().map(|column| column["customer"].clone()).collect::<Vec<_>>(), customers);
         let alike = answer["pairs"]
@@ -76,7 +76,7 @@ async fn customers_side_by_side(db: TestDatabase) {
     }
 }
 
-async fn what_cannot_be_compared(db: TestDatabase) {
+async fn invalid_comparisons_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let customer = rows::<Customer>()[0].id.to_string();
     let cases = [

@@ -11,14 +11,14 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     suggests_for_a_blank,
-    the_customer_matters_to_gsu_and_not_to_none,
-    filters_come_before_the_choice,
-    no_gos_are_hard_limits_unless_told_otherwise,
-    several_blanks_by_themselves_and_together,
+    gsu_uses_the_customer_and_none_does_not,
+    filters_apply_before_suggestions_are_chosen,
+    no_gos_exclude_articles_unless_turned_off,
+    completes_several_blanks_alone_and_as_sets,
     lift_and_reasons_are_computed,
-    variety_changes_the_order,
-    a_catalogue_that_differs_from_the_release,
-    a_batch_answers_each_item_by_itself,
+    diversity_changes_the_order,
+    articles_missing_from_catalogue_or_release_give_warnings,
+    a_batch_answers_each_item,
 );
 
 /// The outfit with its second article blanked.
@@ -38,7 +38,7 @@ async fn suggests_for_a_blank(db: TestDatabase) {
     let outfit = &outfits()[0];
     let request =
         json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "method": "gsu", "k": 7});
-    let answer = service.asked("/complete", &request).await;
+    let answer = service.ask_ok("/complete", &request).await;
     assert_eq!(
         (&answer["release"], &answer["method"], &answer["device"]),
         (&json!("demo"), &json!("gsu"), &json!("cpu"))
@@ -65,31 +65,31 @@ async fn suggests_for_a_blank(db: TestDatabase) {
     assert!(answer["timing"]["inference_ms"].as_f64().unwrap() > 0.0);
     assert_eq!(answer["timing"]["questions"], 1);
 
-    // The order of the slots says nothing; and 7.0 is a whole number, too.
+    // The order of the slots does not matter; and 7.0 is an integer, too.
     let mut reversed: Vec<Value> = blanked(outfit);
     reversed.reverse();
     let request =
         json!({"customer": outfit.customer.as_str(), "outfit": reversed, "method": "gsu", "k": 7.0});
-    let again = service.asked("/complete", &request).await;
+    let again = service.ask_ok("/complete", &request).await;
     assert_eq!(ids(&again["blanks"][0]), ids(blank));
 
-    // Without a blank one more article is asked for; without a stored customer features will do.
+    // Without a blank, one more article is suggested; without a stored customer, features are enough.
     let request =
         json!({"outfit": [outfit.articles()[0].as_str()], "features": {"gender": "female", "age": 30}});
-    let answer = service.asked("/complete", &request).await;
+    let answer = service.ask_ok("/complete", &request).await;
     assert_eq!(answer["blanks"][0]["slot"], 1);
-    assert_eq!(ids(&answer["blanks"][0]).len(), 5, "five if not said");
+    assert_eq!(ids(&answer["blanks"][0]).len(), 5, "the default is five");
     assert_eq!(answer["warnings"][0]["code"], "short-outfit");
 }
 
-async fn the_customer_matters_to_gsu_and_not_to_none(db: TestDatabase) {
+async fn gsu_uses_the_customer_and_none_does_not(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let customers = rows::<Customer>();
     let outfit = blanked(&outfits()[0]);
     let answer = async |customer: &Customer, method: &str| {
         let request = json!({"customer": customer.id.as_str(), "outfit": outfit, "method": method, "k": 20,
             "filters": {"no_gos": false}});
-        let answer = service.asked("/complete", &request).await;
+        let answer = service.ask_ok("/complete", &request).await;
         let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap().clone();
         suggestions
             .iter()
@@ -102,15 +102,15 @@ async fn the_customer_matters_to_gsu_and_not_to_none(db: TestDatabase) {
     assert_ne!(answer(one, "gsu").await, answer(other, "gsu").await);
 }
 
-async fn filters_come_before_the_choice(db: TestDatabase) {
+async fn filters_apply_before_suggestions_are_chosen(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
     let ask = async |filters: Value, k: usize| {
         let request = json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "k": k, "filters": filters});
-        service.asked("/complete", &request).await["blanks"][0].clone()
+        service.ask_ok("/complete", &request).await["blanks"][0].clone()
     };
     let all = ask(json!({}), 250).await;
-    assert_eq!(ids(&all).len(), 250, "always filled when they exist");
+    assert_eq!(ids(&all).len(), 250, "as many as exist");
     let first = ids(&all)[0].to_owned();
 
     let without = ask(json!({"exclude": [first]}), 250).await;
@@ -132,19 +132,19 @@ async fn filters_come_before_the_choice(db: TestDatabase) {
         sum += suggestion["share"].as_f64().unwrap();
     }
     if typed["admissible"].as_u64().unwrap() <= 40 {
-        assert!((sum - 1.0).abs() < 1e-4, "shares of all that are let through: {sum}");
+        assert!((sum - 1.0).abs() < 1e-4, "the shares of all admissible articles: {sum}");
     }
     let nothing = ask(json!({"price": {"max": 0}}), 5).await;
     assert_eq!((ids(&nothing).len(), &nothing["admissible"]), (0, &json!(0)));
 }
 
-async fn no_gos_are_hard_limits_unless_told_otherwise(db: TestDatabase) {
+async fn no_gos_exclude_articles_unless_turned_off(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = blanked(&outfits()[0]);
     let ask = async |filters: Value| {
         let request = json!({"outfit": outfit, "k": 250, "filters": filters,
             "features": {"nogo_types": ["sneaker", "coat"], "nogo_materials": ["leather"]}});
-        let answer = service.asked("/complete", &request).await;
+        let answer = service.ask_ok("/complete", &request).await;
         let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap().clone();
         suggestions
             .iter()
@@ -158,14 +158,14 @@ async fn no_gos_are_hard_limits_unless_told_otherwise(db: TestDatabase) {
     assert!(ask(json!({"no_gos": false})).await > 0);
 }
 
-async fn several_blanks_by_themselves_and_together(db: TestDatabase) {
+async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
     let mut slots = blanked(outfit);
     slots[3] = Value::Null;
     let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "k": 3, "sets": 4,
         "filters": {"types": {"1": ["jeans", "trousers", "skirt", "dress", "chinos"]}}});
-    let answer = service.asked("/complete", &request).await;
+    let answer = service.ask_ok("/complete", &request).await;
     let blanks: Vec<&Value> =
         answer["blanks"].as_array().unwrap().iter().map(|blank| &blank["slot"]).collect();
     assert_eq!(blanks, [1, 3]);
@@ -187,12 +187,12 @@ async fn several_blanks_by_themselves_and_together(db: TestDatabase) {
         assert_ne!(placed[0].1, placed[1].1);
         assert!(seen.insert(placed));
     }
-    // A set's probability is what asking one after the other gives.
+    // A set's probability is the product of asking one blank after the other.
     let first = sets[0]["articles"].as_array().unwrap();
     let mut filled = slots.clone();
     filled[1] = first[0]["article"]["id"].clone();
     let request = json!({"customer": outfit.customer.as_str(), "outfit": filled, "k": 250});
-    let second = service.asked("/complete", &request).await;
+    let second = service.ask_ok("/complete", &request).await;
     let second = second["blanks"][0]["suggestions"]
         .as_array()
         .unwrap()
@@ -202,7 +202,7 @@ async fn several_blanks_by_themselves_and_together(db: TestDatabase) {
         .as_f64()
         .unwrap();
     let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "k": 250});
-    let alone = service.asked("/complete", &request).await;
+    let alone = service.ask_ok("/complete", &request).await;
     let alone = alone["blanks"][0]["suggestions"]
         .as_array()
         .unwrap()
@@ -223,14 +223,14 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
     let mut request = base.clone();
     request["lift"] = json!(true);
     request["explain"] = json!(true);
-    let answer = service.asked("/complete", &request).await;
+    let answer = service.ask_ok("/complete", &request).await;
     let top = &answer["blanks"][0]["suggestions"][0];
     let probability = top["probability"].as_f64().unwrap();
 
     let mut none = base.clone();
     none["method"] = json!("none");
     none["k"] = json!(250);
-    let none = service.asked("/complete", &none).await;
+    let none = service.ask_ok("/complete", &none).await;
     let same = none["blanks"][0]["suggestions"]
         .as_array()
         .unwrap()
@@ -246,12 +246,12 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
         for reason in suggestion["reasons"].as_array().unwrap() {
             reasons += 1;
             let factor = reason["factor"].as_f64().unwrap();
-            assert!(factor >= 1.1 || factor <= 1.0 / 1.1, "only what is noticeable: {factor}");
+            assert!(factor >= 1.1 || factor <= 1.0 / 1.1, "only noticeable reasons: {factor}");
             assert!(reason["feature"].is_object() != reason["slot"].is_number());
         }
     }
-    assert!(reasons > 0, "something moved them");
-    // A reason is what taking the thing away does: the request without that article says the same.
+    assert!(reasons > 0, "there is a reason");
+    // A reason is the effect of leaving something out: the request without that article gives the same.
     let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
     let by_article = suggestions.iter().find_map(|suggestion| {
         let reasons = suggestion["reasons"].as_array().unwrap();
@@ -265,7 +265,7 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
         let mut request = base.clone();
         request["outfit"] = json!(without);
         request["k"] = json!(250);
-        let found = service.asked("/complete", &request).await;
+        let found = service.ask_ok("/complete", &request).await;
         let found = found["blanks"][0]["suggestions"]
             .as_array()
             .unwrap()
@@ -279,12 +279,12 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
     }
 }
 
-async fn variety_changes_the_order(db: TestDatabase) {
+async fn diversity_changes_the_order(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
     let ask = async |diversity: f64| {
         let request = json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "k": 10, "diversity": diversity});
-        let answer = service.asked("/complete", &request).await;
+        let answer = service.ask_ok("/complete", &request).await;
         let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap().clone();
         let types: HashSet<String> = suggestions.iter().map(|s| s["article"]["type"].to_string()).collect();
         (suggestions.len(), types.len())
@@ -294,7 +294,7 @@ async fn variety_changes_the_order(db: TestDatabase) {
     assert!(varied.1 > plain.1, "more types: {plain:?} {varied:?}");
 }
 
-async fn a_catalogue_that_differs_from_the_release(db: TestDatabase) {
+async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let now = Timestamp::from_millis(2);
     let attributes = json!({"price": 10}).as_object().unwrap().clone();
@@ -305,53 +305,53 @@ async fn a_catalogue_that_differs_from_the_release(db: TestDatabase) {
     let request =
         json!({"outfit": [gone.as_str(), "brand-new", null, outfit.articles()[2].as_str()], "k": 250});
     let before = service.ask("/complete", &request).await;
-    assert_eq!(before.0, 422, "this process has not looked yet");
+    assert_eq!(before.0, 422, "this process has not read it yet");
     assert!(service.store.articles().delete(gone).await.unwrap());
     service.releases.refresh().await.unwrap();
 
-    let answer = service.asked("/complete", &request).await;
+    let answer = service.ask_ok("/complete", &request).await;
     let codes: Vec<&str> =
         answer["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();
     assert_eq!(codes, ["article-not-in-catalogue", "article-not-in-release"]);
     assert_eq!(answer["blanks"][0]["slot"], 2, "slots are those of the request");
     let all = service
-        .asked("/complete", &json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["coat"]}}}))
+        .ask_ok("/complete", &json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["coat"]}}}))
         .await;
     assert!(
         !ids(&all["blanks"][0]).contains(&gone.as_str()) && !ids(&all["blanks"][0]).contains(&"brand-new")
     );
 
-    // What is changed over HTTP is seen at once.
+    // Changes over HTTP are visible at once.
     let id = ids(&all["blanks"][0])[0].to_owned();
     assert_eq!(service.delete(&format!("/articles/{id}")).await.status(), 204);
     let after = service
-        .asked("/complete", &json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["coat"]}}}))
+        .ask_ok("/complete", &json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["coat"]}}}))
         .await;
     assert!(!ids(&after["blanks"][0]).contains(&id.as_str()));
 }
 
-async fn a_batch_answers_each_item_by_itself(db: TestDatabase) {
+async fn a_batch_answers_each_item(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfits = outfits();
     let good = |outfit: &Outfit| json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit)});
     let items = json!({"items": [good(&outfits[0]), {"outfit": [null], "k": 0}, 7, good(&outfits[1])]});
-    let answer = service.asked("/complete/batch", &items).await;
+    let answer = service.ask_ok("/complete/batch", &items).await;
     let items = answer["items"].as_array().unwrap();
     assert_eq!(items.len(), 4);
     assert_eq!(items[1]["status"], 422);
     assert_eq!(items[1]["errors"][0]["pointer"], "/k");
     assert_eq!(items[2]["code"], "invalid");
     for (place, outfit) in [(0, &outfits[0]), (3, &outfits[1])] {
-        let single = service.asked("/complete", &good(outfit)).await;
+        let single = service.ask_ok("/complete", &good(outfit)).await;
         assert_eq!(ids(&items[place]["blanks"][0]), ids(&single["blanks"][0]));
     }
     let many = vec![json!({"outfit": [null, null, null], "k": 250}); 27];
     let (status, problem) = service.ask("/complete/batch", &json!({"items": many})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
     assert!(problem["detail"].as_str().unwrap().contains("this one for 20250"), "{problem}");
-    // More questions than a queue holds: they go through it all the same.
+    // More questions than the queue holds are answered, too.
     let all = vec![json!({"outfit": [null, null, null, null, null, null, null, null], "k": 5}); 256];
-    let answer = service.asked("/complete/batch", &json!({"items": all})).await;
+    let answer = service.ask_ok("/complete/batch", &json!({"items": all})).await;
     assert!(answer["items"].as_array().unwrap().iter().all(|item| item["blanks"].is_array()));
     let (status, problem) = service.ask("/complete/batch", &json!({"items": []})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));

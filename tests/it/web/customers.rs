@@ -6,10 +6,10 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     put_get_and_erase,
-    what_the_schema_makes_of_features,
-    ids_are_any_text,
-    a_list_goes_on_where_it_ended,
-    a_stream_is_brought_in,
+    features_are_checked_against_the_schema,
+    ids_may_be_any_text,
+    a_list_continues_at_its_cursor,
+    a_stream_is_imported,
     a_bad_line_refuses_the_stream,
     a_stream_has_its_own_limit,
 );
@@ -24,7 +24,7 @@ async fn put_get_and_erase(db: TestDatabase) {
     assert_eq!(answer.json::<Value>().await.unwrap(), expected);
     assert_eq!(service.json("/customers/c-1").await, stored);
     let again = service.put("/customers/c-1", &stored).await;
-    assert_eq!(again.status(), StatusCode::OK, "what a GET answers can be put back");
+    assert_eq!(again.status(), StatusCode::OK, "a GET's answer can be PUT back");
 
     assert_eq!(service.delete("/customers/c-1").await.status(), StatusCode::NO_CONTENT);
     let gone = service.get("/customers/c-1").await;
@@ -33,11 +33,11 @@ async fn put_get_and_erase(db: TestDatabase) {
     assert_eq!(service.delete("/customers/c-1").await.status(), StatusCode::NOT_FOUND);
 }
 
-async fn what_the_schema_makes_of_features(db: TestDatabase) {
+async fn features_are_checked_against_the_schema(db: TestDatabase) {
     let service = Service::start(&db).await;
     let given = json!({"features": {"gender": "other", "hat size": 57}});
     let stored: Value = service.put("/customers/c", &given).await.json().await.unwrap();
-    assert_eq!(stored["features"], given["features"], "it is kept");
+    assert_eq!(stored["features"], given["features"], "it is stored");
     assert_eq!(
         stored["warnings"],
         json!([
@@ -62,7 +62,7 @@ async fn what_the_schema_makes_of_features(db: TestDatabase) {
     assert_eq!(problem["errors"][0]["pointer"], "/id");
 }
 
-async fn ids_are_any_text(db: TestDatabase) {
+async fn ids_may_be_any_text(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, id) in [
         ("/customers/a%2Fb%20%C3%A4%3F", "a/b ä?"),
@@ -86,7 +86,7 @@ async fn ids_are_any_text(db: TestDatabase) {
     }
 }
 
-async fn a_list_goes_on_where_it_ended(db: TestDatabase) {
+async fn a_list_continues_at_its_cursor(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (id, country) in [("c 1", "CH"), ("c 2", "AT"), ("ä", "CH"), ("b", "CH")] {
         service.put(&format!("/customers/{id}"), &json!({"features": {"country": country}})).await;
@@ -112,7 +112,7 @@ async fn a_list_goes_on_where_it_ended(db: TestDatabase) {
 
 const NDJSON: &str = "application/x-ndjson";
 
-async fn a_stream_is_brought_in(db: TestDatabase) {
+async fn a_stream_is_imported(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/customers/c-1", &json!({"features": {"age": 1}})).await;
     let line = |n: u32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{},\"x\":1}}}}\n", 20 + n % 50);
@@ -141,7 +141,7 @@ async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(
         problem["detail"],
-        "nothing was stored: 25 of 26 lines are bad; mend them, or store the 1 good ones with ?skip_bad=true"
+        "nothing was stored: 25 of 26 lines are bad; fix them, or store the 1 good ones with ?skip_bad=true"
     );
     assert_eq!(problem["errors"].as_array().unwrap().len(), 20);
     let first = json!({"line": 3, "detail": "feature \"age\" takes a finite number, found the text \"old\""});
@@ -152,7 +152,7 @@ async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
     let brought: Value = answer.json().await.unwrap();
     assert_eq!((&brought["added"], &brought["bad"]), (&json!(1), &json!(25)));
     let none = service.post("/customers/bulk?skip_bad=true", NDJSON, "nonsense\n").await;
-    assert_eq!(none.status(), StatusCode::UNPROCESSABLE_ENTITY, "there is no good one");
+    assert_eq!(none.status(), StatusCode::UNPROCESSABLE_ENTITY, "no line is good");
     let wrong = service.post("/customers/bulk", "application/json", "{}").await;
     assert_eq!(wrong.status(), StatusCode::UNSUPPORTED_MEDIA_TYPE);
     let now = service.store.customers().list("", None, 9).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
     assert_eq!(answer.status(), StatusCode::PAYLOAD_TOO_LARGE);
     assert_eq!(header(&answer, "content-type"), "application/problem+json");
     let problem: Value = answer.json().await.unwrap();
-    assert_eq!(problem["detail"], "the body is longer than the 4096 bytes that this path takes");
+    assert_eq!(problem["detail"], "the body is longer than this path's limit of 4096 bytes");
     let long = json!({"features": {"country": "x".repeat(10 << 20)}});
     assert_eq!(service.put("/customers/c", &long).await.status(), StatusCode::PAYLOAD_TOO_LARGE);
 }

@@ -10,17 +10,17 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     an_event_counts_once,
-    what_does_not_fit_is_said_where,
-    each_of_several_has_its_own_answer,
+    invalid_events_are_refused_with_pointers,
+    each_event_of_a_batch_has_its_own_answer,
     counts_have_intervals,
-    erasing_forgets_who_it_was,
+    erasing_removes_the_customer_from_feedback,
     long_completion_ids_are_kept,
-    what_a_model_suggested_becomes_training_data,
+    suggestions_and_feedback_become_training_data,
 );
 
 const JSON: &str = "application/json";
 
-/// Of a release that is not served, so ranks are the caller's to say.
+/// The release is not served, so the caller says the ranks.
 fn completion(method: Method, arm: Option<&str>) -> String {
     let ticket = Ticket {
         release: "spring".into(),
@@ -61,7 +61,7 @@ async fn an_event_counts_once(db: TestDatabase) {
     assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
 }
 
-async fn what_does_not_fit_is_said_where(db: TestDatabase) {
+async fn invalid_events_are_refused_with_pointers(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (field, value, status, pointer) in [
         ("slot", json!(2), 422, Some("/slot")),
@@ -85,7 +85,7 @@ async fn what_does_not_fit_is_said_where(db: TestDatabase) {
     assert_eq!(service.store.feedback().counts().await.unwrap(), []);
 }
 
-async fn each_of_several_has_its_own_answer(db: TestDatabase) {
+async fn each_event_of_a_batch_has_its_own_answer(db: TestDatabase) {
     let limits = atelier::config::Limits { feedback_events: 4, ..Default::default() };
     let service = Service::start_with(&db, limits).await;
     let mut unknown = event("e-2", "shown");
@@ -104,7 +104,7 @@ async fn each_of_several_has_its_own_answer(db: TestDatabase) {
     assert_eq!(report(&service, &json!([])).await, (200, json!([])));
     let (status, problem) = report(&service, &json!([1, 2, 3, 4, 5])).await;
     assert_eq!(status, 422);
-    assert_eq!(problem["detail"], "a list has up to 4 events, found 5; send the others apart");
+    assert_eq!(problem["detail"], "a list has at most 4 events, found 5; split it");
 }
 
 async fn counts_have_intervals(db: TestDatabase) {
@@ -138,7 +138,7 @@ async fn counts_have_intervals(db: TestDatabase) {
     assert_eq!(outfits.text().await.unwrap(), "", "of a release that is not served");
 }
 
-async fn erasing_forgets_who_it_was(db: TestDatabase) {
+async fn erasing_removes_the_customer_from_feedback(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.put("/customers/c", &json!({"features": {"age": 28}})).await;
     let mut body = event("e", "bought");
@@ -156,7 +156,7 @@ async fn erasing_forgets_who_it_was(db: TestDatabase) {
     assert_eq!(service.get("/customers/c/export").await.status(), StatusCode::NOT_FOUND);
 }
 
-/// Seven blanks of twenty suggestions each, out of a large catalogue: what a ticket holds at most.
+/// Seven blanks with twenty suggestions each, out of a large catalogue: the largest ticket.
 async fn long_completion_ids_are_kept(db: TestDatabase) {
     let service = Service::start(&db).await;
     let blanks = (1..8).map(|slot| (slot, (0..20).map(|n| 2_000_000 + n).collect())).collect();
@@ -169,7 +169,7 @@ async fn long_completion_ids_are_kept(db: TestDatabase) {
     assert_eq!(report(&service, &body).await, (200, json!({"id": "e", "recorded": true})));
 }
 
-async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
+async fn suggestions_and_feedback_become_training_data(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = service.store.outfits().first(1).await.unwrap().remove(0).outfit;
     let customer = outfit.customer.as_str();
@@ -188,7 +188,7 @@ async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
     assert_eq!((status, &taken["recorded"]), (200, &json!(true)), "{taken}");
     let stored = service.store.feedback().of_completion(completed["completion_id"].as_str().unwrap()).await;
     let stored = stored.unwrap().remove(0);
-    assert_eq!(stored.rank, 2, "it was looked up");
+    assert_eq!(stored.rank, 2, "the rank comes from the ticket");
     assert_eq!(
         (json!(stored.release), json!(stored.method)),
         (completed["release"].clone(), completed["method"].clone())
@@ -198,11 +198,11 @@ async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
     wrong["rank"] = json!(1);
     let (status, problem) = report(&service, &wrong).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/rank")));
-    // It stands in the outfit, so it cannot have been suggested.
+    // It is in the outfit, so it cannot have been suggested.
     let (status, problem) = report(&service, &event("e-3", outfit.articles()[0].as_str())).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/article")), "{problem}");
 
-    // A release of the same name that was built again on other articles: its numbers are not this one's.
+    // A release of the same name that was rebuilt on other articles: its indices differ.
     let release = "demo".to_owned();
     let (slots, blanks) = (vec![Some(0), None], vec![(1, vec![7])]);
     let other =
@@ -214,7 +214,7 @@ async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
     assert_eq!((status, pointer), (422, &json!("/rank")), "{problem}");
     assert!(detail.unwrap().contains("\"demo\" is not served any more as it was then"), "{problem}");
     of_other["rank"] = json!(1);
-    assert_eq!(report(&service, &of_other).await.0, 200, "the caller's word");
+    assert_eq!(report(&service, &of_other).await.0, 200, "the caller's rank");
 
     let lines = service.get("/feedback/outfits.jsonl").await.text().await.unwrap();
     let line: Value = serde_json::from_str(&lines).expect("one line");
@@ -224,7 +224,7 @@ async fn what_a_model_suggested_becomes_training_data(db: TestDatabase) {
     let mut found: Vec<String> = serde_json::from_value(line["articles"].clone()).unwrap();
     expected.sort();
     found.sort();
-    assert_eq!(found, expected, "the blank is filled with what was accepted");
+    assert_eq!(found, expected, "the accepted article fills the blank");
     let again = service.post("/outfits/bulk", "application/x-ndjson", lines).await;
-    assert_eq!(again.status(), 200, "what comes out can be brought in");
+    assert_eq!(again.status(), 200, "an export can be imported");
 }

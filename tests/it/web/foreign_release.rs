@@ -1,5 +1,5 @@
-//! A release that was made elsewhere: `docs/examples/export_release.py`, and what happens to one like it that
-//! does not keep the contract (`docs/model-contract.md`).
+//! A release made by another program (`docs/examples/export_release.py`), and one that breaks the contract
+//! (`docs/model-contract.md`).
 
 use std::{fs, path::Path};
 
@@ -11,11 +11,11 @@ use super::Service;
 use crate::harness::{TestDatabase, contracts, tools};
 
 contracts!(
-    a_release_made_by_the_example_completes_outfits needs tools::onnx,
-    one_that_breaks_the_contract_is_refused needs tools::onnx,
+    a_release_of_the_example_exporter_completes_outfits needs tools::onnx,
+    a_release_that_breaks_the_contract_is_refused needs tools::onnx,
 );
 
-/// The example's models with something changed, as a release called `changed`.
+/// A changed copy of the example's models, as a release called `changed`.
 const CHANGE: &str = "
 import sys
 from pathlib import Path
@@ -35,7 +35,7 @@ async fn python(arguments: Vec<String>) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// The example as somebody runs it at a shell.
+/// Runs the example as from a shell.
 async fn export(models: &TempDir) {
     let script = examples().join("export_release.py").display().to_string();
     python(vec![script, models.path().join("example").display().to_string()]).await;
@@ -45,7 +45,7 @@ async fn start(db: &TestDatabase, models: &TempDir) -> Service {
     Service::start_in(db, Limits::default(), models.path().to_owned()).await
 }
 
-async fn a_release_made_by_the_example_completes_outfits(db: TestDatabase) {
+async fn a_release_of_the_example_exporter_completes_outfits(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     export(&models).await;
     let service = start(&db, &models).await;
@@ -56,40 +56,40 @@ async fn a_release_made_by_the_example_completes_outfits(db: TestDatabase) {
     let articles = fs::read(models.path().join("example/articles.jsonl")).unwrap();
     let brought = service.post("/articles/bulk", "application/x-ndjson", articles).await;
     assert_eq!(brought.json::<Value>().await.unwrap()["added"], 24);
-    let activated = service.asked("/releases/example/activate", &json!({})).await;
+    let activated = service.ask_ok("/releases/example/activate", &json!({})).await;
     assert_eq!((&activated["release"], &activated["default_method"]), (&json!("example"), &json!("c")));
     let personal: Vec<&Value> =
         activated["methods"].as_array().unwrap().iter().map(|method| &method["personal"]).collect();
     assert_eq!(personal, [false, true], "none and c");
 
-    // The same outfit for customers of different tastes: the model's weights say what each would wear.
+    // The same outfit for customers of different tastes: the model's weights say what each prefers.
     let outfit = json!(["classic-black-shirt", "sporty-blue-trousers", null, "classic-red-shoes"]);
     for (features, first) in [
         (json!({"style": "classic", "preferred_colours": ["red"]}), "classic-red-coat"),
         (json!({"style": "sporty", "preferred_colours": ["blue"]}), "sporty-blue-coat"),
     ] {
         let request = json!({"outfit": outfit, "features": features, "k": 2, "lift": true});
-        let answer = service.asked("/complete", &request).await;
+        let answer = service.ask_ok("/complete", &request).await;
         assert_eq!((&answer["release"], &answer["method"]), (&json!("example"), &json!("c")));
         let suggestion = &answer["blanks"][0]["suggestions"][0];
         assert_eq!(suggestion["article"]["id"], first, "{answer:#}");
-        assert!(suggestion["lift"].as_f64().unwrap() > 1.0, "it is because of the customer: {answer:#}");
+        assert!(suggestion["lift"].as_f64().unwrap() > 1.0, "the customer is the reason: {answer:#}");
         assert_eq!(answer["warnings"], json!([]));
     }
     let request = json!({"outfit": outfit, "method": "none", "features": {"style": "sporty"}});
-    let unknowing = service.asked("/complete", &request).await;
+    let unknowing = service.ask_ok("/complete", &request).await;
     let suggestion = &unknowing["blanks"][0]["suggestions"][0];
     assert!(
         suggestion["article"]["id"].as_str().unwrap().starts_with("classic-"),
-        "as most of the outfit is"
+        "the taste of most of the outfit"
     );
 }
 
-async fn one_that_breaks_the_contract_is_refused(db: TestDatabase) {
+async fn a_release_that_breaks_the_contract_is_refused(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     export(&models).await;
     let service = start(&db, &models).await;
-    service.asked("/releases/example/activate", &json!({})).await;
+    service.ask_ok("/releases/example/activate", &json!({})).await;
     let folder = models.path().join("changed");
     for (change, expected) in [
         (
@@ -114,9 +114,9 @@ async fn one_that_breaks_the_contract_is_refused(db: TestDatabase) {
         let (status, problem) = service.ask("/releases/changed/activate", &json!({})).await;
         assert_eq!((status, &problem["code"]), (409, &json!("release-refused")), "{problem}");
         let detail = problem["detail"].as_str().unwrap();
-        // The file; what is wrong of it; what was found; what was expected.
+        // The file, what is wrong, what was found, what was expected.
         assert!(detail.contains(expected), "{detail}");
-        assert_eq!(service.json("/methods").await["release"], "example", "what was served goes on");
+        assert_eq!(service.json("/methods").await["release"], "example", "the old release stays live");
         fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -3,9 +3,13 @@ use serde_json::{Value, json};
 use super::{Service, header};
 use crate::harness::{Kind, TestDatabase, contracts};
 
-contracts!(alive_and_ready, unready_without_a_database, requests_in_progress_are_finished);
+contracts!(
+    a_service_is_alive_and_ready,
+    a_service_without_a_database_is_not_ready,
+    requests_in_progress_are_finished
+);
 
-async fn alive_and_ready(db: TestDatabase) {
+async fn a_service_is_alive_and_ready(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let alive: Value = service.get("/livez").await.json().await.unwrap();
     assert_eq!(alive, json!({"status": "alive"}));
@@ -18,12 +22,12 @@ async fn alive_and_ready(db: TestDatabase) {
 
     let without = Service::start(&db).await;
     let answer = without.get("/readyz").await;
-    assert_eq!(answer.status(), 503, "there is nothing to answer with");
+    assert_eq!(answer.status(), 503, "no release is live");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "no-release");
 }
 
-async fn unready_without_a_database(db: TestDatabase) {
+async fn a_service_without_a_database_is_not_ready(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.store.close().await;
     let answer = service.get("/readyz").await;
@@ -31,8 +35,8 @@ async fn unready_without_a_database(db: TestDatabase) {
     assert_eq!(header(&answer, "retry-after"), "1");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "unavailable");
-    assert_eq!(problem["detail"], "the log tells more under this request's id", "nothing of the inside");
-    assert_eq!(service.get("/livez").await.status(), 200, "alive all the same");
+    assert_eq!(problem["detail"], "the log has the cause under this request's id", "no internals");
+    assert_eq!(service.get("/livez").await.status(), 200, "still alive");
 }
 
 async fn requests_in_progress_are_finished(db: TestDatabase) {
@@ -40,5 +44,5 @@ async fn requests_in_progress_are_finished(db: TestDatabase) {
     assert_eq!(service.get("/livez").await.status(), 200);
     let (url, http) = (service.url.clone(), service.http.clone());
     service.stop().await;
-    assert!(http.get(format!("{url}/livez")).send().await.is_err(), "nobody listens any more");
+    assert!(http.get(format!("{url}/livez")).send().await.is_err(), "the port is closed");
 }

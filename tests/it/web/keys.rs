@@ -1,4 +1,4 @@
-//! What programs get in with, how far, and what is written down of it.
+//! API keys: what they open, and what the audit log records.
 
 use std::time::{Duration, SystemTime};
 
@@ -15,14 +15,14 @@ use super::{Service, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    without_a_key_only_health_and_documents_answer,
+    without_a_key_only_health_and_docs_answer,
     a_key_opens_what_its_scopes_name,
     a_wrong_key_is_refused_wherever_it_is_sent,
     a_key_ends_when_it_expires_or_is_revoked,
-    changes_are_written_down_with_the_key,
-    a_use_is_noted_once_a_minute,
-    a_key_that_asks_too_fast_waits,
-    only_the_machines_own_programs_need_none,
+    changes_are_audited_with_the_key,
+    use_is_recorded_once_a_minute,
+    a_key_over_its_rate_limit_is_refused,
+    only_loopback_callers_need_no_key,
 );
 
 fn now() -> Timestamp {
@@ -45,7 +45,7 @@ async fn problem(answer: Response) -> Value {
     answer.json().await.unwrap()
 }
 
-async fn without_a_key_only_health_and_documents_answer(db: TestDatabase) {
+async fn without_a_key_only_health_and_docs_answer(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let document = service.json("/openapi.json").await;
     let mut open = Vec::new();
@@ -64,8 +64,9 @@ async fn without_a_key_only_health_and_documents_answer(db: TestDatabase) {
             let scope = operation["security"][0]["bearer"][0].as_str().unwrap();
             let problem = problem(answer).await;
             assert_eq!(problem["code"], "key");
-            let said =
-                format!("this takes an API key of the scope {scope}: send it as `Authorization: Bearer atl_");
+            let said = format!(
+                "an API key with the scope {scope} is required: send it as `Authorization: Bearer atl_"
+            );
             assert!(problem["detail"].as_str().unwrap().starts_with(&said), "{method} {path}: {problem}");
         }
     }
@@ -79,11 +80,11 @@ async fn without_a_key_only_health_and_documents_answer(db: TestDatabase) {
         "/readyz",
     ];
     assert_eq!(open, expected);
-    // Pages have their own way in, and what is not there is not there.
+    // Pages redirect to the sign-in; unknown paths stay unknown.
     assert_eq!(service.page("/sign-in").await.status(), 200);
     assert_eq!(service.get("/nothing").await.status(), 404);
     let head = service.http.head(format!("{}/methods", service.url)).send().await.unwrap();
-    assert_eq!(head.status(), 401, "a HEAD is a GET");
+    assert_eq!(head.status(), 401, "a HEAD needs the scope of a GET");
 }
 
 async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
@@ -111,7 +112,7 @@ async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
             assert_eq!(header(&answer, "www-authenticate"), challenge);
             let problem = problem(answer).await;
             let said = format!(
-                "this takes a key of the scope {scope}, the one that was sent has {held}; ask an admin for another"
+                "an API key with the scope {scope} is required, this one has {held}; ask an admin for another"
             );
             assert_eq!((&problem["code"], &problem["detail"]), (&json!("scope"), &json!(said)));
         }
@@ -123,12 +124,12 @@ async fn a_key_opens_what_its_scopes_name(db: TestDatabase) {
         .http
         .head(format!("{}/metrics", service.url))
         .header("authorization", format!("bearer {both}"));
-    assert_eq!(head.send().await.unwrap().status(), 200, "a scheme is read in any case");
+    assert_eq!(head.send().await.unwrap().status(), 200, "the scheme is case-insensitive");
 }
 
 async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
     let service = Service::start(&db).await;
-    assert_eq!(service.get("/articles").await.status(), 200, "none is needed here");
+    assert_eq!(service.get("/articles").await.status(), 200, "no key is needed here");
     let never_given = format!("atl_{}", "0".repeat(64));
     for wrong in ["", "x", "atl_", &never_given, &"x".repeat(9000)] {
         let answer = send(&service, Method::GET, "/articles", wrong).await;
@@ -136,21 +137,21 @@ async fn a_wrong_key_is_refused_wherever_it_is_sent(db: TestDatabase) {
         let challenge = header(&answer, "www-authenticate").to_owned();
         assert_eq!(challenge, "Bearer realm=\"atelier\", error=\"invalid_token\"");
         let text = answer.text().await.unwrap();
-        assert!(text.contains("none of this service's, has expired or was revoked"), "{text}");
-        assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "it is not repeated: {text}");
+        assert!(text.contains("the API key is unknown, has expired or was revoked"), "{text}");
+        assert!(wrong.is_empty() || wrong == "x" || !text.contains(wrong), "the key is not repeated: {text}");
         let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", wrong);
         assert_eq!(request.send().await.unwrap().status(), 401, "{wrong}");
     }
     let latin = reqwest::header::HeaderValue::from_bytes(b"\xe4").unwrap();
     let request = service.http.get(format!("{}/articles", service.url)).header("x-api-key", latin);
     assert_eq!(request.send().await.unwrap().status(), 401);
-    // What a proxy asks for is no key.
+    // A proxy's credentials are not a key.
     let basic = service.http.get(format!("{}/articles", service.url)).header("authorization", "Basic eDp5");
     assert_eq!(basic.send().await.unwrap().status(), 200);
-    assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "it asks for none");
+    assert_eq!(send(&service, Method::GET, "/livez", "x").await.status(), 200, "no key is requested");
     let browser = service.http.get(format!("{}/articles", service.url)).header("accept", "text/html");
     let page = browser.header("x-api-key", "x").send().await.unwrap();
-    assert!(page.text().await.unwrap().contains("<h1>This takes an API key</h1>"));
+    assert!(page.text().await.unwrap().contains("<h1>API key required</h1>"));
 }
 
 async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
@@ -165,7 +166,7 @@ async fn a_key_ends_when_it_expires_or_is_revoked(db: TestDatabase) {
     assert_eq!(send(&service, Method::GET, "/articles", short.as_str()).await.status(), 401);
 }
 
-async fn changes_are_written_down_with_the_key(db: TestDatabase) {
+async fn changes_are_audited_with_the_key(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let (key, kept) = issue(&service, &[Scope::Catalogue, Scope::Admin]).await;
     let send = async |method: Method, path: &str, body: Value| {
@@ -184,7 +185,7 @@ async fn changes_are_written_down_with_the_key(db: TestDatabase) {
     send(Method::POST, "/outfits", outfit.clone()).await;
     send(Method::POST, "/outfits", outfit).await;
     send(Method::PUT, "/routing", json!({"default_method": "np"})).await;
-    // Whoever is on the machine needs no key.
+    // Callers on the same machine need no key.
     let lines = "{\"id\": \"noor\", \"features\": {}}\n";
     assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
     assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
@@ -220,7 +221,7 @@ async fn changes_are_written_down_with_the_key(db: TestDatabase) {
     assert!(!left.contains("mara"), "{left}");
 }
 
-async fn a_use_is_noted_once_a_minute(db: TestDatabase) {
+async fn use_is_recorded_once_a_minute(db: TestDatabase) {
     let service = Service::guarded(&db).await;
     let access = &service.state.access;
     let (key, kept) =
@@ -234,7 +235,7 @@ async fn a_use_is_noted_once_a_minute(db: TestDatabase) {
     assert_eq!(seen, [1_000, 1_000, 1_000, 61_000, 61_000]);
 }
 
-async fn a_key_that_asks_too_fast_waits(db: TestDatabase) {
+async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     let limits = Limits { key_rate: 2, ..Limits::default() };
     let service = Service::start_with(&db, limits).await;
     let (key, _) = issue(&service, &[Scope::Catalogue]).await;
@@ -252,18 +253,18 @@ async fn a_key_that_asks_too_fast_waits(db: TestDatabase) {
     assert_eq!(wait, 1, "half a second, rounded up");
     let problem = problem(refused).await;
     assert_eq!(problem["code"], "too-fast");
-    assert_eq!(problem["detail"], "a key may ask 2 times a second, and this one asked faster");
+    assert_eq!(problem["detail"], "this API key sent more than 2 requests in a second");
     assert_eq!(
         send(&service, Method::GET, "/customers", &other).await.status(),
         200,
-        "another key is another's"
+        "another key has its own limit"
     );
     assert_eq!(service.get("/livez").await.status(), 200);
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
 }
 
-async fn only_the_machines_own_programs_need_none(db: TestDatabase) {
+async fn only_loopback_callers_need_no_key(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ask = async |method: Method, headers: &[(&str, &str)]| {
         let mut request = service.http.request(method, format!("{}/articles/a-1", service.url));
@@ -278,7 +279,7 @@ async fn only_the_machines_own_programs_need_none(db: TestDatabase) {
     for (method, header, value, words) in [
         (Method::GET, "x-forwarded-for", "10.1.2.3", "came through a proxy"),
         (Method::GET, "forwarded", "for=10.1.2.3", "came through a proxy"),
-        (Method::GET, "host", "shop.example", "another name than localhost"),
+        (Method::GET, "host", "shop.example", "neither localhost nor an IP address"),
         (Method::DELETE, "sec-fetch-site", "cross-site", "a page of another site"),
         (Method::PUT, "sec-fetch-site", "same-site", "a page of another site"),
     ] {
@@ -289,5 +290,5 @@ async fn only_the_machines_own_programs_need_none(db: TestDatabase) {
     }
     let (key, _) = issue(&service, &[Scope::Catalogue]).await;
     let open = ask(Method::GET, &[("x-forwarded-for", "10.1.2.3"), ("x-api-key", &key)]).await;
-    assert_eq!(open.status(), 200, "a key opens it from wherever");
+    assert_eq!(open.status(), 200, "a key works from any address");
 }

@@ -1,4 +1,4 @@
-//! `/metrics`, and `Server-Timing`: what is told is what was done.
+//! `/metrics` and `Server-Timing`.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -15,16 +15,16 @@ use serde_json::{Value, json};
 use super::{Service, header, models, rows};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(counts_what_was_done, nothing_is_counted_before_it_happens, answers_say_where_their_time_went);
+contracts!(counts_requests_and_inference, nothing_is_counted_before_it_happens, answers_report_their_timing);
 
-/// A scrape: each sample by its name and labels, as they are written.
+/// A scrape: each sample by its name and labels as written.
 struct Scrape {
     text: String,
     samples: HashMap<String, f64>,
 }
 
 impl Scrape {
-    async fn of(service: &Service) -> Self {
+    async fn read(service: &Service) -> Self {
         let answer = service.get("/metrics").await;
         assert_eq!(answer.status(), 200);
         let content_type = header(&answer, "content-type");
@@ -49,8 +49,8 @@ impl Scrape {
     }
 }
 
-/// As strict as a Prometheus server: every sample belongs to a family that was described just before it, none
-/// comes twice, buckets add up.
+/// As strict as a Prometheus server: every sample belongs to the family described just before it, none occurs twice,
+/// buckets add up.
 fn parse(text: &str) -> HashMap<String, f64> {
     let body = text.strip_suffix("# EOF\n").expect("it ends as OpenMetrics does");
     let (mut samples, mut families) = (HashMap::new(), HashSet::new());
@@ -114,7 +114,7 @@ fn parse(text: &str) -> HashMap<String, f64> {
     samples
 }
 
-/// `name="value"`, with commas between them; a value ends at a quote that no backslash stands before.
+/// `name="value"`, separated by commas; a value ends at a quote without a backslash before it.
 fn pairs(mut labels: &str) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     while !labels.is_empty() {
@@ -129,7 +129,7 @@ fn pairs(mut labels: &str) -> Vec<(&str, &str)> {
     found
 }
 
-/// With models of its own: those that tests share count elsewhere.
+/// With its own models: shared ones count elsewhere.
 async fn start(db: &TestDatabase) -> Service {
     let service = Service::start_in(db, Limits::default(), models()).await;
     service.bring_in_demo().await;
@@ -141,13 +141,13 @@ fn outfit() -> Vec<String> {
     rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect()
 }
 
-async fn counts_what_was_done(db: TestDatabase) {
+async fn counts_requests_and_inference(db: TestDatabase) {
     let service = start(&db).await;
     let request = |method: &str| json!({"outfit": [outfit()[0], null, null], "method": method});
     for _ in 0..3 {
-        service.asked("/complete", &request("gsu")).await;
+        service.ask_ok("/complete", &request("gsu")).await;
     }
-    service.asked("/score", &json!({"outfit": outfit(), "method": "none"})).await;
+    service.ask_ok("/score", &json!({"outfit": outfit(), "method": "none"})).await;
     assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
     assert_eq!(service.get("/customers/somebody-in-particular").await.status(), 404);
     assert_eq!(service.get("/a/page/of/mine").await.status(), 404);
@@ -157,7 +157,7 @@ async fn counts_what_was_done(db: TestDatabase) {
         405
     );
 
-    // Asked of the engine itself: the deadline has passed before a model could be free.
+    // Asked of the engine itself: the deadline is over before a model is free.
     let serving = service.releases.current().unwrap().serving.clone();
     let question = Question {
         slots: vec![serving.release().vocabulary().blank()],
@@ -171,7 +171,7 @@ async fn counts_what_was_done(db: TestDatabase) {
     let late = serving.ask(Method::Np, vec![question], Instant::now()).await.unwrap_err();
     assert!(matches!(late, AskError::Deadline { .. }), "{late}");
 
-    let scrape = Scrape::of(&service).await;
+    let scrape = Scrape::read(&service).await;
     let scored = u32::try_from(outfit().len()).unwrap();
     scrape.has(&[
         (r#"atelier_http_request_duration_seconds_count{method="POST",route="/complete",status="200"}"#, 3),
@@ -181,7 +181,7 @@ async fn counts_what_was_done(db: TestDatabase) {
         (r#"atelier_http_request_duration_seconds_count{method="GET",route="/customers/{id}",status="404"}"#, 1),
         (r#"atelier_http_request_duration_seconds_count{method="GET",route="none",status="404"}"#, 1),
         (r#"atelier_http_request_duration_seconds_count{method="other",route="/livez",status="405"}"#, 1),
-        // Three requests with two blanks each, and one score, which asks about every article at once.
+        // Three requests with two blanks each, and one score, which asks about all articles at once.
         (r#"atelier_queue_duration_seconds_count{method="gsu"}"#, 3),
         (r#"atelier_inference_duration_seconds_count{method="gsu",release="demo",device="cpu"}"#, 3),
         (r#"atelier_batch_size_count{method="gsu"}"#, 3),
@@ -197,7 +197,7 @@ async fn counts_what_was_done(db: TestDatabase) {
         (r#"atelier_model_info{release="demo",method="gsu",device="cpu"}"#, 1),
     ]);
     for sent in ["somebody-in-particular", "a/page/of/mine", "BREW"] {
-        assert!(!scrape.text.contains(sent), "{sent} is nobody's business");
+        assert!(!scrape.text.contains(sent), "{sent} came from a caller");
     }
     let inferred =
         scrape.value(r#"atelier_inference_duration_seconds_sum{method="gsu",release="demo",device="cpu"}"#);
@@ -209,25 +209,25 @@ async fn counts_what_was_done(db: TestDatabase) {
     assert!(scrape.value("process_resident_memory_bytes") > 1e6);
     assert!(scrape.value("process_cpu_seconds_total") > 0.0);
 
-    // A swap goes on counting.
+    // Counting continues after a swap.
     service.releases.serve("demo").await.unwrap();
-    service.asked("/complete", &request("gsu")).await;
-    Scrape::of(&service).await.has(&[(r#"atelier_batch_size_count{method="gsu"}"#, 4)]);
+    service.ask_ok("/complete", &request("gsu")).await;
+    Scrape::read(&service).await.has(&[(r#"atelier_batch_size_count{method="gsu"}"#, 4)]);
 }
 
 async fn nothing_is_counted_before_it_happens(db: TestDatabase) {
     let service = Service::start(&db).await;
-    let scrape = Scrape::of(&service).await;
+    let scrape = Scrape::read(&service).await;
     assert!(!scrape.text.contains("route="), "the scrape itself is not done yet: {}", scrape.text);
     assert!(!scrape.text.contains("atelier_model_info"), "no release is served");
     assert!(!scrape.text.contains("reason="), "no method could turn anything away");
-    Scrape::of(&service).await.has(&[(
+    Scrape::read(&service).await.has(&[(
         r#"atelier_http_request_duration_seconds_count{method="GET",route="/metrics",status="200"}"#,
         1,
     )]);
 }
 
-async fn answers_say_where_their_time_went(db: TestDatabase) {
+async fn answers_report_their_timing(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let blanked = json!({"outfit": [outfit()[0], null]});
     for (path, request) in
@@ -248,5 +248,5 @@ async fn answers_say_where_their_time_went(db: TestDatabase) {
         assert!(of("inference_ms") > 0.0 && of("total_ms") >= of("inference_ms"), "{path}: {told}");
     }
     let refused = service.post("/complete", "application/json", "{}").await;
-    assert_eq!(header(&refused, "server-timing"), "", "a problem took no model's time");
+    assert_eq!(header(&refused, "server-timing"), "", "a problem used no model");
 }

@@ -1,4 +1,4 @@
-//! The service over HTTP, on a port and a database of its own.
+//! The service over HTTP, each test with its own port and database.
 
 pub mod access;
 pub mod api_guide;
@@ -59,8 +59,8 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::harness::TestDatabase;
 
-/// It can be loaded once a process, and is fetched where it is not in the cache.
-static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
+/// It can be loaded once in a process, and is fetched if it is not in the cache.
+pub static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     let home = env::var_os("XDG_CACHE_HOME")
         .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
         .expect("a test run has a home");
@@ -68,10 +68,10 @@ static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
         .expect("ONNX Runtime loads")
 });
 
-/// What the services of tests sign the ids of completions with.
+/// Signs completion ids in tests.
 pub const SECRET: [u8; 32] = [7; 32];
 const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Auto };
-/// Models loaded once for all tests that ask them.
+/// Models that tests share.
 static DEMO: LazyLock<Arc<Serving>> =
     LazyLock::new(|| Arc::new(engine().load(&models().join("demo")).expect("the demo release loads")));
 
@@ -116,17 +116,17 @@ impl Service {
         service
     }
 
-    /// With a folder of releases, none of them served yet.
+    /// With a folder of releases; none is live yet.
     pub async fn start_in(db: &TestDatabase, limits: Limits, models: PathBuf) -> Self {
         Self::start_as(db, limits, models, |access| access, engine).await
     }
 
-    /// Where every program needs a key.
+    /// A service where every program needs a key.
     pub async fn guarded(db: &TestDatabase) -> Self {
         Self::start_as(db, Limits::default(), models(), Access::requiring_keys, engine).await
     }
 
-    /// With the catalogue, customers and outfits of the demo, whose models are at a server.
+    /// With the catalogue, customers and outfits of the demo, and a model server.
     pub async fn asking(db: &TestDatabase, limits: Limits, server: Origin) -> Self {
         let engine = || Engine::new(server, SETTINGS);
         let service = Self::start_as(db, limits, models(), |access| access, engine).await;
@@ -171,7 +171,7 @@ impl Service {
         Self { state, store, releases: offers, url, http: Client::new(), stop, served }
     }
 
-    /// A browser in which somebody with that role is signed in.
+    /// A browser with a signed-in person of that role.
     pub async fn signed_in(&self, role: Role) -> Browser {
         let now = SystemTime::now().into();
         let name = Name::new(format!("Some {role}")).unwrap();
@@ -202,7 +202,7 @@ impl Service {
         request.header("accept", "text/html,application/xhtml+xml;q=0.9").send().await.unwrap()
     }
 
-    /// What is there, as JSON.
+    /// GETs JSON.
     pub async fn json(&self, path: &str) -> Value {
         let answer = self.get(path).await;
         let status = answer.status();
@@ -224,20 +224,20 @@ impl Service {
         request.body(body).send().await.unwrap()
     }
 
-    /// A JSON body, and the status and JSON that come back.
+    /// POSTs JSON and returns status and JSON.
     pub async fn ask(&self, path: &str, body: &Value) -> (u16, Value) {
         let answer = self.http.post(format!("{}{path}", self.url)).json(body).send().await.unwrap();
         (answer.status().as_u16(), answer.json().await.unwrap())
     }
 
-    /// The same, where all must be well.
-    pub async fn asked(&self, path: &str, body: &Value) -> Value {
+    /// POSTs JSON and returns the JSON of a 200.
+    pub async fn ask_ok(&self, path: &str, body: &Value) -> Value {
         let (status, answer) = self.ask(path, body).await;
         assert_eq!(status, 200, "{answer:#}");
         answer
     }
 
-    /// Stops it as SIGTERM does, and waits until it is done.
+    /// Stops it as SIGTERM does, and waits for the end.
     pub async fn stop(self) {
         self.stop.send(()).unwrap();
         self.served.await.unwrap().unwrap();
@@ -251,7 +251,7 @@ pub struct Browser {
     pub session: Token,
 }
 
-/// One that shows where it is sent instead of going there.
+/// A client that does not follow redirects.
 pub fn browser() -> Client {
     Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap()
 }
@@ -261,7 +261,7 @@ impl Browser {
         self.send(self.http.get(format!("{}{path}", self.url))).await
     }
 
-    /// A page that must be there.
+    /// A page that must exist.
     pub async fn page(&self, path: &str) -> String {
         let answer = self.get(path).await;
         let status = answer.status();
@@ -270,14 +270,14 @@ impl Browser {
         html
     }
 
-    /// A form as a page of this session sends it.
+    /// Sends a form as a page of this session does.
     pub async fn post(&self, path: &str, fields: &[(&str, &str)]) -> Response {
         let csrf = self.session.form_token();
         let fields: Vec<_> = fields.iter().copied().chain([("csrf", csrf.as_str())]).collect();
         self.post_bare(path, &fields).await
     }
 
-    /// The same without what shows that it is of this session.
+    /// Sends a form without the session's token.
     pub async fn post_bare(&self, path: &str, fields: &[(&str, &str)]) -> Response {
         let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let request = self.http.post(format!("{}{path}", self.url)).body(form);

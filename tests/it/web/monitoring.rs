@@ -1,4 +1,4 @@
-//! What the dashboard in `deploy/grafana` and the alerts in `deploy/` ask Prometheus for is what a service tells it.
+//! The dashboard in `deploy/grafana` and the alerts in `deploy/` use only metrics that the service exports.
 
 use std::{collections::HashSet, fs, path::Path};
 
@@ -7,22 +7,22 @@ use serde_json::{Value, json};
 use super::Service;
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(every_query_asks_for_what_is_told);
+contracts!(every_query_uses_existing_metrics);
 
-/// What Prometheus itself adds.
+/// Prometheus itself adds these.
 const OWN_METRICS: [&str; 1] = ["up"];
 const OWN_LABELS: [&str; 2] = ["job", "instance"];
-/// What a query says beside metrics and labels.
+/// Other words of queries.
 const WORDS: [&str; 9] =
     ["sum", "max", "by", "count", "rate", "changes", "histogram_quantile", "__rate_interval", "m"];
 
-async fn every_query_asks_for_what_is_told(db: TestDatabase) {
+async fn every_query_uses_existing_metrics(db: TestDatabase) {
     let service = Service::start(&db).await;
     service.bring_in_demo().await;
-    // Loaded by this service's own engine: that one counts what its models do.
+    // Loaded by this service's own engine, which counts the runs of its models.
     service.releases.serve("demo").await.unwrap();
     let outfit = json!({"customer": "c-014871", "outfit": ["a-00315", "a-01317", "a-00587", null]});
-    service.asked("/complete", &outfit).await;
+    service.ask_ok("/complete", &outfit).await;
     let text = service.get("/metrics").await.text().await.unwrap();
     let told: HashSet<&str> = text.lines().filter(|line| !line.starts_with('#')).flat_map(words).collect();
 
@@ -36,7 +36,7 @@ async fn every_query_asks_for_what_is_told(db: TestDatabase) {
     }
 }
 
-/// Names of metrics and of labels; what stands in quotes or is a number is none.
+/// Names of metrics and labels, but not quoted texts and numbers.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     let unquoted = text.split('"').step_by(2);
     let words = unquoted.flat_map(|part| part.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
@@ -53,7 +53,7 @@ fn queries() -> Vec<String> {
         targets.iter().map(|target| target["expr"].as_str().unwrap().to_owned())
     });
     let alerts = fs::read_to_string(deploy.join("alerts.yml")).unwrap();
-    // An expression goes on over lines that are set in deeper.
+    // An expression continues over indented lines.
     let of_alerts = alerts.split("expr:").skip(1).map(|rest| {
         let end = ["\n        for:", "\n        labels:"].into_iter().filter_map(|key| rest.find(key)).min();
         rest[..end.unwrap()].replace(">-", "").trim().to_owned()

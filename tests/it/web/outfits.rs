@@ -6,8 +6,8 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     save_get_and_delete,
-    what_cannot_be_an_outfit_is_said_where,
-    a_customers_outfits_are_listed,
+    an_invalid_outfit_is_refused_with_pointers,
+    outfits_of_a_customer_are_listed,
     a_stream_is_checked
 );
 
@@ -50,7 +50,7 @@ async fn save_get_and_delete(db: TestDatabase) {
     assert_eq!(service.delete(&path).await.status(), StatusCode::NOT_FOUND);
 }
 
-async fn what_cannot_be_an_outfit_is_said_where(db: TestDatabase) {
+async fn an_invalid_outfit_is_refused_with_pointers(db: TestDatabase) {
     let service = start(&db).await;
     for (field, value, pointers) in [
         ("customer", json!("nobody"), &["/customer"][..]),
@@ -79,7 +79,7 @@ async fn what_cannot_be_an_outfit_is_said_where(db: TestDatabase) {
     assert_eq!(service.store.outfits().count().await, Ok(0));
 }
 
-async fn a_customers_outfits_are_listed(db: TestDatabase) {
+async fn outfits_of_a_customer_are_listed(db: TestDatabase) {
     let service = start(&db).await;
     for articles in [["a", "b", "d", "e"], ["a", "b", "d", "f"], ["a", "b", "e", "f"]] {
         assert_eq!(save(&service, &json!({"customer": "c", "articles": articles})).await.status(), 201);

@@ -1,4 +1,4 @@
-//! `/personas`: what the page says is what the models answer when they are asked here.
+//! `/personas`: the page shows the models' answers, which this test asks for itself.
 
 use std::{
     sync::Arc,
@@ -17,15 +17,15 @@ use super::{Browser, Service, evaluation::lack::demo_but, header, rows};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    typical_articles_are_those_with_the_largest_share,
-    a_customers_mix_is_the_mean_of_their_outfits,
-    nobody_who_was_erased_is_shown,
-    what_makes_no_sense_is_refused,
+    typical_articles_have_the_largest_share,
+    the_mix_of_a_customer_is_the_mean_of_their_outfits,
+    erased_customers_are_not_shown,
+    invalid_queries_are_refused,
     releases_without_personas_say_what_to_do,
-    they_end_with_the_release,
+    cached_personas_end_with_the_release,
 );
 
-/// The page, once what it shows is computed: until then it loads itself again.
+/// The page, once its figures are computed: until then it reloads itself.
 async fn ready(browser: &Browser, path: &str) -> String {
     loop {
         let answer = browser.get(path).await;
@@ -36,12 +36,12 @@ async fn ready(browser: &Browser, path: &str) -> String {
             return html;
         }
         assert_eq!(refresh, "2");
-        assert!(html.contains("The model is being asked") && html.contains("<progress"), "{html}");
+        assert!(html.contains("Computing personas") && html.contains("<progress"), "{html}");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
-/// The mixes that the model answers with.
+/// The mixes in the model's answers.
 async fn ask(serving: &Serving, method: Method, outfits: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let release = serving.release();
     let context: Context = vec![Vec::new(); release.schema().features().len()].into();
@@ -62,7 +62,7 @@ fn percent(share: f32) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
+async fn typical_articles_have_the_largest_share(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
@@ -84,15 +84,18 @@ async fn typical_articles_are_those_with_the_largest_share(db: TestDatabase) {
     }
     let largest = mixes.iter().flatten().copied().fold(0.0, f32::max);
     assert!(html.contains(&format!("has {} of persona", percent(largest))), "{html}");
-    assert!(html.contains("an even mix has 12.5 %") && html.contains("of the first 333 outfits"), "{html}");
+    assert!(
+        html.contains("an even mix has 12.5 %") && html.contains("the first 333 stored outfits"),
+        "{html}"
+    );
 
-    // The other methods have their own, and are computed only now.
+    // The other methods have their own personas, computed only now.
     let other = ready(&stylist, "/personas?method=latent-universal").await;
     assert_ne!(other, html);
-    assert_eq!(ready(&stylist, "/personas").await, html, "latent is the first that has them");
+    assert_eq!(ready(&stylist, "/personas").await, html, "latent is the first method with personas");
 }
 
-async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
+async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
     let outfits = rows::<Outfit>();
@@ -101,7 +104,7 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
     };
     let most = outfits.iter().max_by_key(|outfit| of(&outfit.customer).len()).unwrap();
     let own = of(&most.customer);
-    assert!(own.len() > 1, "somebody has several outfits");
+    assert!(own.len() > 1, "one customer has several outfits");
     let serving = &service.releases.current().unwrap().serving;
     let index = |outfit: &&Outfit| {
         let known =
@@ -118,20 +121,20 @@ async fn a_customers_mix_is_the_mean_of_their_outfits(db: TestDatabase) {
         let share = format!("{:.1} % of persona {}", 100.0 * mean, place + 1);
         assert!(mixture.contains(&share), "{share}: {mixture}");
     }
-    assert_eq!(mixture.matches("most of all").count(), own.len().min(8));
+    assert_eq!(mixture.matches("largest: ").count(), own.len().min(8));
 
-    // One outfit, as the cards link to it.
+    // One outfit, by the link of a card.
     let link =
         html.split("href=\"").find_map(|rest| rest.strip_prefix("/personas?method=gsx-latent&amp;outfit="));
     let number = link.unwrap().split('"').next().unwrap();
     let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
-    assert!(one.contains("An outfit of c-") && one.matches("most of all").count() == 1, "{one}");
-    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("most of all"));
+    assert!(one.contains("An outfit of c-") && one.matches("largest: ").count() == 1, "{one}");
+    assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("largest: "));
     let nobody = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
-    assert!(nobody.contains("No outfits are kept of this customer"));
+    assert!(nobody.contains("This customer has no outfits"));
 }
 
-async fn nobody_who_was_erased_is_shown(db: TestDatabase) {
+async fn erased_customers_are_not_shown(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
     let html = ready(&stylist, "/personas?method=latent").await;
@@ -139,16 +142,16 @@ async fn nobody_who_was_erased_is_shown(db: TestDatabase) {
     let customer = CustomerId::new(format!("c-{shown}")).unwrap();
     assert!(service.store.customers().erase(&customer).await.unwrap());
     let html = ready(&stylist, "/personas?method=latent").await;
-    assert!(!html.contains(customer.as_str()), "{customer} is gone at once");
-    // What is typical of those that are left is found anew.
+    assert!(!html.contains(customer.as_str()), "{customer} disappears at once");
+    // The typical articles are computed again from the customers who are left.
     let left = service.store.outfits().count().await.unwrap();
-    let expected = format!("of the first {left} outfits");
+    let expected = format!("the first {left} stored outfits");
     while !ready(&stylist, "/personas?method=latent").await.contains(&expected) {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }
 
-async fn what_makes_no_sense_is_refused(db: TestDatabase) {
+async fn invalid_queries_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
     ready(&stylist, "/personas").await;
@@ -176,7 +179,7 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     });
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let stylist = service.signed_in(Role::Stylist).await;
-    assert!(stylist.page("/personas").await.contains("No release is served"));
+    assert!(stylist.page("/personas").await.contains("No release is live"));
     service.releases.serve("demo").await.unwrap();
     let html = stylist.page("/personas").await;
     assert!(
@@ -185,7 +188,7 @@ async fn releases_without_personas_say_what_to_do(db: TestDatabase) {
     );
 }
 
-async fn they_end_with_the_release(db: TestDatabase) {
+async fn cached_personas_end_with_the_release(db: TestDatabase) {
     let folder = demo_but(|_, manifest| {
         let kept = |one: &Value| one["method"] == "gsu" || one["method"] == "latent";
         manifest["methods"].as_array_mut().unwrap().retain(kept);
@@ -195,10 +198,10 @@ async fn they_end_with_the_release(db: TestDatabase) {
     let stylist = service.signed_in(Role::Stylist).await;
     service.releases.serve("demo").await.unwrap();
     let before = Arc::downgrade(&service.releases.current().unwrap().serving);
-    assert!(stylist.page("/personas").await.contains("The model is being asked"));
+    assert!(stylist.page("/personas").await.contains("Computing personas"));
     service.releases.serve("demo").await.unwrap();
     while before.upgrade().is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    assert!(ready(&stylist, "/personas").await.contains("Persona 8"), "the new one has its own");
+    assert!(ready(&stylist, "/personas").await.contains("Persona 8"), "the new release has its own");
 }

@@ -1,7 +1,7 @@
 use super::{Service, header};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(garments_are_drawn, words_that_nobody_drew_for_are_no_error, other_files_are_not_there);
+contracts!(garments_are_drawn, unknown_garments_get_a_placeholder, other_files_are_not_found);
 
 async fn garments_are_drawn(db: TestDatabase) {
     let service = Service::start(&db).await;
@@ -25,7 +25,7 @@ async fn garments_are_drawn(db: TestDatabase) {
     assert_ne!(boot, drawn("/pictures/boot.svg?gender=men").await);
 }
 
-async fn words_that_nobody_drew_for_are_no_error(db: TestDatabase) {
+async fn unknown_garments_get_a_placeholder(db: TestDatabase) {
     let service = Service::start(&db).await;
     let drawn = async |path: &str| {
         let answer = service.get(path).await;
@@ -44,7 +44,7 @@ async fn words_that_nobody_drew_for_are_no_error(db: TestDatabase) {
     assert_eq!(drawn("/pictures/rain-boot.svg").await, drawn("/pictures/boot.svg").await);
 }
 
-async fn other_files_are_not_there(db: TestDatabase) {
+async fn other_files_are_not_found(db: TestDatabase) {
     let service = Service::start(&db).await;
     for (path, status) in [
         ("/pictures/coat.png", 404),

@@ -6,7 +6,7 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     an_unknown_path_is_a_problem,
     a_wrong_method_is_a_problem,
-    people_get_a_page,
+    browsers_get_a_page,
     request_ids_are_kept_or_made,
     every_problem_is_explained,
 );
@@ -18,8 +18,8 @@ async fn an_unknown_path_is_a_problem(db: TestDatabase) {
     let id = header(&answer, "x-request-id").to_owned();
     let problem: Value = answer.json().await.unwrap();
     let expected = json!({
-        "type": "/docs/problems#not-found", "title": "There is nothing here", "status": 404,
-        "detail": "nothing is at /no/such", "code": "not-found", "request_id": id,
+        "type": "/docs/problems#not-found", "title": "Not found", "status": 404,
+        "detail": "no page or resource has the path /no/such", "code": "not-found", "request_id": id,
     });
     assert_eq!(problem, expected);
 }
@@ -32,15 +32,15 @@ async fn a_wrong_method_is_a_problem(db: TestDatabase) {
     assert_eq!(header(&answer, "content-type"), "application/problem+json");
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(problem["code"], "method-not-allowed");
-    assert_eq!(problem["detail"], "/livez does not take DELETE");
+    assert_eq!(problem["detail"], "/livez does not support DELETE");
 }
 
-async fn people_get_a_page(db: TestDatabase) {
+async fn browsers_get_a_page(db: TestDatabase) {
     let answer = Service::start(&db).await.page("/<script>").await;
     assert_eq!(answer.status(), 404);
     assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
     let html = answer.text().await.unwrap();
-    assert!(html.contains("<h1>There is nothing here</h1>"), "{html}");
+    assert!(html.contains("<h1>Not found</h1>"), "{html}");
     assert!(!html.contains("<script>"), "{html}");
 }
 

@@ -1,13 +1,13 @@
-//! What `/complete` and its kin refuse or warn of, and what they say then.
+//! What `/complete` and similar endpoints refuse or warn of, with their messages.
 
 use serde_json::json;
 
 use super::{Service, outfits};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(what_makes_no_sense_is_told_at_its_place, without_a_release_nothing_is_completed);
+contracts!(invalid_requests_are_refused_with_pointers, without_a_release_nothing_is_completed);
 
-async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
+async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let article = outfits()[0].articles()[0].to_string();
     let cases = [
@@ -71,7 +71,7 @@ async fn what_makes_no_sense_is_told_at_its_place(db: TestDatabase) {
     let (_, problem) = service.ask("/complete", &many).await;
     assert_eq!(problem["errors"].as_array().unwrap().len(), 3, "all at once: {problem:#}");
     let warned = service
-        .asked("/complete", &json!({"outfit": [null], "features": {"mood": "gay", "gender": "?"}}))
+        .ask_ok("/complete", &json!({"outfit": [null], "features": {"mood": "gay", "gender": "?"}}))
         .await;
     let codes: Vec<&str> =
         warned["warnings"].as_array().unwrap().iter().map(|w| w["code"].as_str().unwrap()).collect();

@@ -17,13 +17,13 @@ use super::{Service, models};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    methods_of_the_release,
-    another_release_takes_over_under_load,
-    a_replica_follows,
-    routing_decides_where_nothing_is_named
+    lists_the_methods_of_the_release,
+    a_release_is_swapped_under_load,
+    a_replica_follows_an_activation,
+    routing_chooses_the_method_by_default
 );
 
-async fn methods_of_the_release(db: TestDatabase) {
+async fn lists_the_methods_of_the_release(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let methods = service.json("/methods").await;
     assert_eq!(methods["release"], "demo");
@@ -38,7 +38,7 @@ async fn methods_of_the_release(db: TestDatabase) {
     assert_eq!(releases["releases"][0]["data"], "demo");
 }
 
-/// A folder with the demo release, the same by another name, and one with a cut file.
+/// A folder with the demo release, a copy by another name, and one with a truncated file.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["demo", "broken"] {
@@ -56,13 +56,13 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-async fn another_release_takes_over_under_load(db: TestDatabase) {
+async fn a_release_is_swapped_under_load(db: TestDatabase) {
     let folder = folder();
     let service = Arc::new(Service::start_in(&db, Limits::default(), folder.path().to_owned()).await);
     service.bring_in_demo().await;
     let (status, problem) = service.ask("/releases/nowhere/activate", &json!({})).await;
     assert_eq!((status, &problem["code"]), (404, &json!("not-found")), "{problem}");
-    service.asked("/releases/demo/activate", &json!({})).await;
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
 
     let (done, served) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let callers: Vec<_> = (0..4)
@@ -71,7 +71,7 @@ async fn another_release_takes_over_under_load(db: TestDatabase) {
             tokio::spawn(async move {
                 while !done.load(Ordering::Relaxed) {
                     let answer =
-                        service.asked("/complete", &json!({"outfit": [null, null, null, null]})).await;
+                        service.ask_ok("/complete", &json!({"outfit": [null, null, null, null]})).await;
                     assert_eq!(answer["release"], "demo");
                     served.fetch_add(1, Ordering::Relaxed);
                 }
@@ -79,8 +79,8 @@ async fn another_release_takes_over_under_load(db: TestDatabase) {
         })
         .collect();
     for _ in 0..2 {
-        // Itself, loaded anew.
-        service.asked("/releases/demo/activate", &json!({})).await;
+        // The same release, loaded again.
+        service.ask_ok("/releases/demo/activate", &json!({})).await;
         let (status, problem) = service.ask("/releases/broken/activate", &json!({})).await;
         assert_eq!((status, &problem["code"]), (409, &json!("release-refused")));
         assert!(problem["detail"].as_str().unwrap().contains("format 7, expected 1"), "{problem}");
@@ -95,13 +95,17 @@ async fn another_release_takes_over_under_load(db: TestDatabase) {
         releases["releases"].as_array().unwrap().iter().map(|release| &release["name"]).collect();
     assert_eq!(names, ["broken", "demo"]);
     assert!(releases["releases"][0]["refused"].as_str().unwrap().contains("format 7"));
-    assert_eq!(service.releases.activated().await.unwrap().as_deref(), Some("demo"), "the next start knows");
+    assert_eq!(
+        service.releases.activated().await.unwrap().as_deref(),
+        Some("demo"),
+        "the next start serves it"
+    );
 }
 
-async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
+async fn routing_chooses_the_method_by_default(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let method = async |customer: Option<&str>| {
-        let answer = service.asked("/complete", &json!({"outfit": [null], "customer": customer})).await;
+        let answer = service.ask_ok("/complete", &json!({"outfit": [null], "customer": customer})).await;
         (answer["method"].as_str().unwrap().to_owned(), answer["arm"].clone())
     };
     let routing = json!({"default_method": "np", "experiment": null});
@@ -116,11 +120,11 @@ async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
     for customer in super::rows::<atelier::domain::Customer>().iter().take(40) {
         let (name, arm) = method(Some(customer.id.as_str())).await;
         assert_eq!(arm, format!("autumn/{name}"));
-        assert_eq!(method(Some(customer.id.as_str())).await.0, name, "they stay where they are");
+        assert_eq!(method(Some(customer.id.as_str())).await.0, name, "the arms stay");
         seen[usize::from(name == "gsu")] += 1;
     }
     assert!(seen.iter().all(|count| *count > 5), "{seen:?}");
-    let named = service.asked("/complete", &json!({"outfit": [null], "method": "c"})).await;
+    let named = service.ask_ok("/complete", &json!({"outfit": [null], "method": "c"})).await;
     assert_eq!((&named["method"], &named["arm"]), (&json!("c"), &Value::Null), "a named method answers");
 
     for (wrong, pointer) in [
@@ -137,19 +141,19 @@ async fn routing_decides_where_nothing_is_named(db: TestDatabase) {
     }
 }
 
-async fn a_replica_follows(db: TestDatabase) {
+async fn a_replica_follows_an_activation(db: TestDatabase) {
     let folder = folder();
     let limits = Limits::default();
     let one = Service::start_in(&db, limits, folder.path().to_owned()).await;
     let other = Service::start_in(&db, limits, folder.path().to_owned()).await;
     one.bring_in_demo().await;
     assert!(other.releases.current().is_none());
-    one.asked("/releases/demo/activate", &json!({})).await;
+    one.ask_ok("/releases/demo/activate", &json!({})).await;
     other.releases.refresh().await.unwrap();
-    let answer = other.asked("/complete", &json!({"outfit": [null]})).await;
-    assert_eq!(answer["release"], "demo", "though it served nothing before");
+    let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
+    assert_eq!(answer["release"], "demo", "although it served nothing before");
     assert_eq!(one.put("/routing", &json!({"default_method": "np"})).await.status(), 200);
     other.releases.refresh().await.unwrap();
-    let answer = other.asked("/complete", &json!({"outfit": [null]})).await;
+    let answer = other.ask_ok("/complete", &json!({"outfit": [null]})).await;
     assert_eq!(answer["method"], "np");
 }

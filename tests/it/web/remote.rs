@@ -1,4 +1,4 @@
-//! Inference at a server of models over the Open Inference Protocol instead of sessions of the service's own.
+//! Inference at a model server over the Open Inference Protocol.
 
 use std::{sync::Arc, time::Instant};
 
@@ -20,18 +20,18 @@ use crate::harness::{
 };
 
 contracts!(
-    answers_are_those_of_sessions,
-    a_server_that_is_unwell_is_told_and_forgiven,
-    what_does_not_fit_is_refused,
+    a_model_server_answers_like_a_session,
+    a_failing_model_server_is_reported_and_used_again,
+    an_unreachable_or_incomplete_model_server_is_refused,
 );
 
-/// A service with the demo's catalogue whose models are elsewhere.
+/// A service with the demo's catalogue, and its model server.
 async fn asking(db: &TestDatabase, limits: Limits) -> (Service, ModelServer) {
     let server = ModelServer::start(&runtime().await, models(), "127.0.0.1:0").await;
     (Service::asking(db, limits, server.origin.clone()).await, server)
 }
 
-/// The server's own: the service needs none.
+/// For the model server: the service needs none.
 async fn runtime() -> OnnxRuntime {
     tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap()
 }
@@ -41,7 +41,7 @@ async fn load(origin: Origin) -> Result<Serving, LoadError> {
     tokio::task::spawn_blocking(move || engine.load(&models().join("demo"))).await.unwrap()
 }
 
-async fn answers_are_those_of_sessions(db: TestDatabase) {
+async fn a_model_server_answers_like_a_session(db: TestDatabase) {
     let (service, server) = asking(&db, Limits::default()).await;
     let mut questions = Vec::new();
     for method in Method::ALL {
@@ -54,7 +54,7 @@ async fn answers_are_those_of_sessions(db: TestDatabase) {
         server.answer(manner);
         let mut answers = Vec::new();
         for question in &questions {
-            answers.push(service.asked("/complete", question).await);
+            answers.push(service.ask_ok("/complete", question).await);
         }
         remote.push(answers);
     }
@@ -63,17 +63,17 @@ async fn answers_are_those_of_sessions(db: TestDatabase) {
     let local = tokio::task::spawn_blocking(local).await.unwrap().unwrap();
     service.releases.serve_loaded(Arc::new(local)).await.unwrap();
     for (place, question) in questions.iter().enumerate() {
-        let local = service.asked("/complete", question).await;
+        let local = service.ask_ok("/complete", question).await;
         assert_eq!(local["device"], "cpu");
         for answers in &remote {
             assert_eq!(answers[place]["device"], "remote");
             same(&answers[place], &local);
         }
     }
-    // A batch of many goes there in one run.
+    // A large batch is one run.
     let items: Vec<Value> = questions.iter().cycle().take(100).cloned().collect();
     service.releases.serve("demo").await.unwrap();
-    let batch = service.asked("/complete/batch", &json!({"items": items})).await;
+    let batch = service.ask_ok("/complete/batch", &json!({"items": items})).await;
     let batch = batch["items"].as_array().unwrap();
     assert_eq!(batch.len(), 100);
     batch.iter().zip(remote[0].iter().cycle()).for_each(|(one, other)| same(one, other));
@@ -91,13 +91,13 @@ fn same(one: &Value, other: &Value) {
             let probability = |suggestion: &Value| suggestion["probability"].as_f64().unwrap();
             let (a, b) = (probability(suggestion), probability(other));
             assert!((a - b).abs() < 1e-5, "{a} {b}");
-            // Equal ones may change places within rounding.
+            // Suggestions of equal probability may change places by rounding.
             assert!(suggestion["article"] == other["article"] || (a - b).abs() < 1e-6 * a);
         }
     }
 }
 
-async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
+async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let limits = Limits { deadline_ms: 1000, ..Limits::default() };
     let (service, server) = asking(&db, limits).await;
     let question = json!({"customer": "c-014871", "outfit": ["a-00315", null, "a-00587", "a-00170"]});
@@ -110,7 +110,7 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
     server.answer(Manner::Failing);
     let (status, retry, problem) = ask().await;
     assert_eq!((status, retry.as_str(), problem["code"].as_str()), (503, "1", Some("unavailable")));
-    assert!(!problem.to_string().contains("memory"), "nothing of the inside: {problem}");
+    assert!(!problem.to_string().contains("memory"), "no internals: {problem}");
     assert_eq!(service.get("/readyz").await.status(), 503);
 
     server.answer(Manner::Silent);
@@ -119,7 +119,7 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
     assert_eq!((status, problem["code"].as_str()), (504, Some("deadline")));
     assert!(began.elapsed() >= limits.deadline());
 
-    // On a busy machine the first answers may be late.
+    // On a busy machine the first answers may come too late.
     let recovers = async || {
         for _ in 0..20 {
             if ask().await.0 == 200 {
@@ -129,7 +129,7 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
         false
     };
     server.answer(Manner::Bytes);
-    assert!(recovers().await, "it is asked anew");
+    assert!(recovers().await, "the server is used again");
 
     let origin = server.origin.clone();
     server.stop().await;
@@ -144,9 +144,9 @@ async fn a_server_that_is_unwell_is_told_and_forgiven(db: TestDatabase) {
     assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");
 }
 
-async fn what_does_not_fit_is_refused(_: TestDatabase) {
-    let nobody = Origin::parse("http://127.0.0.1:9").unwrap();
-    let error = load(nobody).await.unwrap_err().to_string();
+async fn an_unreachable_or_incomplete_model_server_is_refused(_: TestDatabase) {
+    let closed = Origin::parse("http://127.0.0.1:9").unwrap();
+    let error = load(closed).await.unwrap_err().to_string();
     let expected = "http://127.0.0.1:9/v2/models/demo-none: http://127.0.0.1:9 cannot be reached: ";
     assert!(error.starts_with(expected), "{error}");
 

@@ -1,4 +1,4 @@
-//! Every route there is, taken from the service itself: a route that is added is walked without a word here.
+//! Every route, taken from the service itself: a new route is tested without a change here.
 
 use std::collections::BTreeSet;
 
@@ -10,12 +10,12 @@ use super::{Service, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    the_document_has_every_route_and_no_other,
-    whatever_is_wrong_is_a_problem,
-    bodies_that_are_wrong_are_problems,
-    paths_and_queries_that_are_wrong_are_problems,
+    the_openapi_document_lists_exactly_the_routes,
+    every_route_answers_errors_as_problems,
+    invalid_bodies_are_problems,
+    invalid_paths_and_queries_are_problems,
     the_docs_page_shows_every_operation,
-    traces_go_on,
+    trace_ids_are_propagated,
 );
 
 /// An operation of the document.
@@ -26,7 +26,7 @@ struct Operation {
 }
 
 impl Operation {
-    /// The media type of its body, if it takes one.
+    /// The media type of its body, if it has one.
     fn body(&self) -> Option<&str> {
         let content = self.about["requestBody"]["content"].as_object()?;
         content.keys().next().map(String::as_str)
@@ -45,7 +45,7 @@ impl Operation {
         self.path.contains('{')
     }
 
-    /// Its path with this in the place of each parameter.
+    /// Its path with this value for each parameter.
     fn with(&self, text: &str) -> String {
         let parts = self.path.split('/').map(|part| if part.starts_with('{') { text } else { part });
         parts.collect::<Vec<_>>().join("/")
@@ -61,12 +61,12 @@ async fn document(service: &Service) -> (Value, Vec<Operation>) {
             operations.push(Operation { method, path: path.clone(), about: about.clone() });
         }
     }
-    assert!(operations.len() >= 20, "the document is whole");
+    assert!(operations.len() >= 20, "the document is complete");
     (document, operations)
 }
 
-/// With a release, so that what needs one is reached; with small limits, so that what is too large is quickly
-/// sent.
+/// With a release, so that routes that need one are reached, and with small limits, so that large bodies are sent
+/// quickly.
 async fn start(db: &TestDatabase) -> Service {
     Service::demo_with(db, Limits { body_bytes: 1 << 16, bulk_bytes: 1 << 16, ..Limits::default() }).await
 }
@@ -79,7 +79,7 @@ async fn send(service: &Service, method: &Method, path: &str, body: Option<(&str
     request.send().await.unwrap()
 }
 
-/// The answer is a whole problem (RFC 9457), of a status that the document lists for the operation.
+/// The answer is a complete problem (RFC 9457), with a status that the document lists for the operation.
 async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case: &str) -> Value {
     let case = format!("{} {}: {case}", operation.method, operation.path);
     let status = answer.status().as_u16();
@@ -108,8 +108,8 @@ async fn problem(operation: &Operation, answer: Response, statuses: &[u16], case
     problem
 }
 
-/// The router shows its paths when it is debugged, which is the only way to see them all.
-async fn the_document_has_every_route_and_no_other(db: TestDatabase) {
+/// Only the router's Debug output shows all its paths.
+async fn the_openapi_document_lists_exactly_the_routes(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
     let shown = format!("{:?}", atelier::web::app(service.state.clone()));
@@ -121,7 +121,7 @@ async fn the_document_has_every_route_and_no_other(db: TestDatabase) {
     let for_programs: BTreeSet<&str> = routed.into_iter().filter(|path| !is_page(path)).collect();
     assert_eq!(for_programs, described);
 
-    // And each path takes exactly the methods that are described.
+    // Each path takes exactly the documented methods.
     for path in described {
         let mut methods: BTreeSet<&str> =
             operations.iter().filter(|of| of.path == path).map(|of| of.method.as_str()).collect();
@@ -136,7 +136,7 @@ async fn the_document_has_every_route_and_no_other(db: TestDatabase) {
     }
 }
 
-/// What is for people, and in no document.
+/// Pages, which are not in the document.
 fn is_page(path: &str) -> bool {
     const PAGES: [&str; 12] = [
         "",
@@ -156,7 +156,7 @@ fn is_page(path: &str) -> bool {
     PAGES.contains(&first)
 }
 
-/// Up to the brace that ends the map: parameters have braces of their own, inside quotes.
+/// Up to the brace that ends the map: parameters have braces, too, inside quotes.
 fn split_map(text: &str) -> (&str, &str) {
     let mut quoted = false;
     for (place, c) in text.char_indices() {
@@ -169,7 +169,7 @@ fn split_map(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-async fn whatever_is_wrong_is_a_problem(db: TestDatabase) {
+async fn every_route_answers_errors_as_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
     for operation in &operations {
@@ -194,7 +194,7 @@ async fn whatever_is_wrong_is_a_problem(db: TestDatabase) {
     }
 }
 
-async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
+async fn invalid_bodies_are_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (document, operations) = document(&service).await;
     let mut walked = 0;
@@ -226,7 +226,7 @@ async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
         if fields(&document, operation).iter().any(|(_, required)| *required) {
             post(b"{}", &[422], "nothing that is needed").await;
         }
-        // Each field by itself with a value of every kind, the others as in the example.
+        // Each field in turn with a value of every type, the others as in the example.
         for (name, _) in fields(&document, operation) {
             for wrong in [
                 Value::Bool(true),
@@ -239,7 +239,7 @@ async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
                 let sent = serde_json::to_vec(&body).unwrap();
                 let sent = Some(("application/json", sent));
                 let answer = send(&service, &operation.method, &operation.with("1"), sent).await;
-                // An optional field may take one of them, where nothing else is needed.
+                // An optional field may accept one of them.
                 assert!(answer.status().as_u16() < 500, "{} {name}", operation.path);
                 if answer.status().is_client_error() {
                     problem(operation, answer, &[404, 409, 422], &name).await;
@@ -251,14 +251,14 @@ async fn bodies_that_are_wrong_are_problems(db: TestDatabase) {
     assert!(walked >= 4, "{walked} operations take JSON");
 }
 
-/// The fields of an operation's body, and whether each is needed.
+/// The fields of an operation's body, and whether each is required.
 fn fields(document: &Value, operation: &Operation) -> Vec<(String, bool)> {
-    fn of(document: &Value, schema: &Value) -> Vec<(String, bool)> {
+    fn collect(document: &Value, schema: &Value) -> Vec<(String, bool)> {
         if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
-            return of(document, &document["components"]["schemas"][name]);
+            return collect(document, &document["components"]["schemas"][name]);
         }
         let parts = ["allOf", "oneOf", "anyOf"].iter().filter_map(|name| schema[*name].as_array()).flatten();
-        let mut found: Vec<_> = parts.flat_map(|part| of(document, part)).collect();
+        let mut found: Vec<_> = parts.flat_map(|part| collect(document, part)).collect();
         let own = schema["properties"].as_object().into_iter().flatten();
         let required = |name: &String| {
             schema["required"].as_array().is_some_and(|names| names.iter().any(|one| one == name.as_str()))
@@ -266,10 +266,10 @@ fn fields(document: &Value, operation: &Operation) -> Vec<(String, bool)> {
         found.extend(own.map(|(name, _)| (name.clone(), required(name))));
         found
     }
-    of(document, &operation.about["requestBody"]["content"]["application/json"]["schema"])
+    collect(document, &operation.about["requestBody"]["content"]["application/json"]["schema"])
 }
 
-async fn paths_and_queries_that_are_wrong_are_problems(db: TestDatabase) {
+async fn invalid_paths_and_queries_are_problems(db: TestDatabase) {
     let service = start(&db).await;
     let (_, operations) = document(&service).await;
     for operation in &operations {
@@ -331,7 +331,7 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
         let (_, rest) = html.split_once(&shown).unwrap();
         let (section, _) = rest.split_once("</section>").unwrap();
         let scope = operation.about["security"][1]["bearer"][0].as_str();
-        let named = scope.map(|scope| format!("A key for it has the scope <code>{scope}</code>."));
+        let named = scope.map(|scope| format!("Requires a key with the scope <code>{scope}</code>."));
         assert!(named.is_none_or(|named| section.contains(&named)), "{shown}");
     }
     for name in document["components"]["schemas"].as_object().unwrap().keys() {
@@ -340,13 +340,13 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
     assert!(html.contains("<dt><code>bulk_bytes</code></dt><dd>65536</dd>"), "limits are published");
     assert_eq!(document["x-limits"]["bulk_bytes"], 65536);
     for link in html.split("href=\"#").skip(1).filter_map(|rest| rest.split('"').next()) {
-        assert!(html.contains(&format!("id=\"{link}\"")), "the link to {link} leads somewhere");
+        assert!(html.contains(&format!("id=\"{link}\"")), "the link to {link} works");
     }
     let elsewhere = ["src=\"http", "src=\"//", "href=\"http", "href=\"//"];
-    assert!(elsewhere.iter().all(|far| !html.contains(far)), "it needs nothing from elsewhere");
+    assert!(elsewhere.iter().all(|far| !html.contains(far)), "the page loads nothing from other hosts");
 }
 
-async fn traces_go_on(db: TestDatabase) {
+async fn trace_ids_are_propagated(db: TestDatabase) {
     let service = start(&db).await;
     let send =
         |value: &str| service.http.get(format!("{}/livez", service.url)).header("traceparent", value).send();

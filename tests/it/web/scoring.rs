@@ -15,7 +15,7 @@ async fn scores_an_outfit(db: TestDatabase) {
     for outfit in &outfits[..20] {
         let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
         let request = json!({"customer": outfit.customer.as_str(), "outfit": articles, "method": "gsu"});
-        let score = service.asked("/score", &request).await;
+        let score = service.ask_ok("/score", &request).await;
         assert_eq!(score["articles"].as_array().unwrap().len(), articles.len());
         let mean = score["articles"]
             .as_array()
@@ -29,7 +29,7 @@ async fn scores_an_outfit(db: TestDatabase) {
             assert!(article["rank"].as_u64().unwrap() <= article["of_type"].as_u64().unwrap());
             assert!((0.0..=1.0).contains(&article["share"].as_f64().unwrap()));
         }
-        // The same articles mixed with those of another outfit hang together less.
+        // Mixed with articles of another outfit, the same articles score lower.
         let mut mixed: Vec<&str> = articles.clone();
         let stranger = outfits.iter().rev().flat_map(Outfit::articles).map(ArticleId::as_str);
         let stranger: Vec<&str> = stranger.filter(|id| !articles.contains(id)).take(2).collect();
@@ -39,7 +39,7 @@ async fn scores_an_outfit(db: TestDatabase) {
             continue;
         }
         let request = json!({"customer": outfit.customer.as_str(), "outfit": mixed, "method": "gsu"});
-        let other = service.asked("/score", &request).await;
+        let other = service.ask_ok("/score", &request).await;
         better +=
             usize::from(score["mean_log_probability"].as_f64() > other["mean_log_probability"].as_f64());
     }

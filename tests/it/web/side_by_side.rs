@@ -1,4 +1,4 @@
-//! `/side-by-side` by its words; tests/it/browser lives through it.
+//! `/side-by-side` by its HTML; tests/it/browser uses it in a browser.
 
 use atelier::domain::Role;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     shows_what_compare_answers,
-    joins_the_same_article,
+    marks_the_same_article_across_columns,
     compares_customers_under_one_method,
     downloads_every_column,
-    knows_a_stored_outfit_with_its_occasion,
-    says_what_is_missing_or_wrong,
+    loads_a_stored_outfit_with_its_occasion,
+    reports_missing_and_invalid_fields,
 );
 
 const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -27,7 +27,7 @@ async fn compared(service: &Service, more: Value) -> Value {
     let mut body = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 10,
                           "filters": {"no_gos": false}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    service.asked("/compare", &body).await
+    service.ask_ok("/compare", &body).await
 }
 
 async fn shows_what_compare_answers(db: TestDatabase) {
@@ -51,7 +51,7 @@ async fn shows_what_compare_answers(db: TestDatabase) {
     assert!(html.contains(&row), "{row} in {html}");
 }
 
-async fn joins_the_same_article(db: TestDatabase) {
+async fn marks_the_same_article_across_columns(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let methods = "method=none&method=gsu";
     let answer = compared(&service, json!({"methods": ["none", "gsu"]})).await;
@@ -118,7 +118,7 @@ async fn downloads_every_column(db: TestDatabase) {
     }
 }
 
-async fn knows_a_stored_outfit_with_its_occasion(db: TestDatabase) {
+async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let outfits = service.json("/customers/c-014871/outfits").await;
     let outfit = &outfits["items"][0];
@@ -134,7 +134,7 @@ async fn knows_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     let query = format!("customer=c-014871&slot=&{}&truth={}&method=gsu", slots.join("&"), ids[0]);
     assert!(start.contains(&query.replace("&method=gsu", "").replace('&', "&#38;")), "{query} in {start}");
     let html = browser.page(&format!("/side-by-side?{query}")).await;
-    assert!(html.contains(&format!("Known of the outfit: {occasion}.")), "{html}");
+    assert!(html.contains(&format!("Features of the outfit: {occasion}.")), "{html}");
     let mut blank: Vec<Value> = ids.iter().map(|id| json!(id)).collect();
     blank[0] = Value::Null;
     let answer = compared(
@@ -146,7 +146,7 @@ async fn knows_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     assert!(html.contains(&rank), "{rank} in {html}");
 }
 
-async fn says_what_is_missing_or_wrong(db: TestDatabase) {
+async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));
     for path in
@@ -154,7 +154,7 @@ async fn says_what_is_missing_or_wrong(db: TestDatabase) {
     {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), 422, "{path}");
-        assert!(answer.text().await.unwrap().contains("The request makes no sense"));
+        assert!(answer.text().await.unwrap().contains("Invalid request"));
     }
     let stylist = service.signed_in(Role::Stylist).await;
     assert_eq!(stylist.get("/side-by-side").await.status(), 403);

@@ -1,4 +1,4 @@
-//! Getting in and out again, and what nobody gets by with.
+//! Signing in and out, and attempts to get in without permission.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,15 +12,15 @@ use super::{Browser, Service, browser, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    a_link_lets_in_once_and_sets_a_password,
-    a_password_lets_in_and_signing_out_ends_it,
-    guessing_is_slowed_down,
-    a_link_runs_out_and_a_newer_one_replaces_it,
-    a_page_for_others_says_so,
+    a_link_signs_in_once_and_sets_a_password,
+    a_password_signs_in_and_signing_out_ends_the_session,
+    guessing_passwords_is_slowed_down,
+    a_link_expires_and_a_newer_one_replaces_it,
+    a_page_for_another_role_is_forbidden,
     forged_forms_change_nothing,
-    a_sign_in_leads_on_to_where_it_was_asked_for,
-    every_answer_forbids_what_pages_do_not_need,
-    the_first_admin_is_made_once,
+    a_sign_in_returns_to_the_requested_page,
+    every_answer_has_security_headers,
+    the_first_admin_is_created_once,
 );
 
 const PASSWORD: &str = "a horse in Zurich";
@@ -35,7 +35,7 @@ async fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> Respons
     request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
 }
 
-/// The session that an answer began.
+/// The session that an answer started.
 fn session(answer: &Response) -> String {
     let cookie = header(answer, "set-cookie");
     assert!(cookie.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800"), "{cookie}");
@@ -47,12 +47,12 @@ async fn get(service: &Service, path: &str, cookie: &str) -> Response {
     request.header("accept", "text/html").send().await.unwrap()
 }
 
-async fn a_link_lets_in_once_and_sets_a_password(db: TestDatabase) {
+async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
     let link = format!("/sign-in/{}", service.state.access.link(admin.id, now()).await.unwrap().as_str());
 
-    // A mail program that looks at it first does no harm; nor does a password that is refused.
+    // The link survives a mail program that opens it first, and a refused password.
     for _ in 0..2 {
         let page = service.page(&link).await;
         assert_eq!(page.status(), 200);
@@ -74,14 +74,14 @@ async fn a_link_lets_in_once_and_sets_a_password(db: TestDatabase) {
     assert!(service.state.access.sign_in("Admin", PASSWORD, now()).await.is_ok());
 }
 
-async fn a_password_lets_in_and_signing_out_ends_it(db: TestDatabase) {
+async fn a_password_signs_in_and_signing_out_ends_the_session(db: TestDatabase) {
     let service = Service::start(&db).await;
     let ada = service.signed_in(Role::Stylist).await;
     let set = ada.post("/password", &[("password", PASSWORD)]).await;
     assert_eq!(set.status(), 303);
     let audit = service.store.audit().list(None, 1).await.unwrap();
     assert_eq!((audit[0].action.as_str(), audit[0].subject.as_str()), ("password.set", "Some stylist"));
-    // The session that set it is another one now.
+    // Setting the password started a new session.
     assert_eq!(ada.get("/studio").await.status(), 303);
 
     let wrong =
@@ -104,7 +104,7 @@ async fn a_password_lets_in_and_signing_out_ends_it(db: TestDatabase) {
     assert_eq!(ada.get("/studio").await.status(), 303);
 }
 
-async fn guessing_is_slowed_down(db: TestDatabase) {
+async fn guessing_passwords_is_slowed_down(db: TestDatabase) {
     let service = Service::start(&db).await;
     let mut statuses = Vec::new();
     for _ in 0..6 {
@@ -120,7 +120,7 @@ async fn guessing_is_slowed_down(db: TestDatabase) {
     assert_eq!(other.status(), 401);
 }
 
-async fn a_link_runs_out_and_a_newer_one_replaces_it(db: TestDatabase) {
+async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
     let service = Service::start(&db).await;
     let access = &service.state.access;
     let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Stylist, now()).await.unwrap();
@@ -139,7 +139,7 @@ async fn a_link_runs_out_and_a_newer_one_replaces_it(db: TestDatabase) {
     }
 }
 
-async fn a_page_for_others_says_so(db: TestDatabase) {
+async fn a_page_for_another_role_is_forbidden(db: TestDatabase) {
     let service = Service::start(&db).await;
     let stylist = service.signed_in(Role::Stylist).await;
     let analyst = service.signed_in(Role::Analyst).await;
@@ -152,7 +152,7 @@ async fn a_page_for_others_says_so(db: TestDatabase) {
         let nobody = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
         assert_eq!((nobody.status().as_u16(), header(&nobody, "location")), (303, &*next(path)));
     }
-    // The head of a page leads nowhere that the role does not reach.
+    // A page's header links only to pages that the role may see.
     let html = stylist.page("/studio").await;
     assert!(html.contains(r#"href="/personas""#) && !html.contains(r#"href="/evaluation""#), "{html}");
 }
@@ -169,11 +169,11 @@ async fn forged_forms_change_nothing(db: TestDatabase) {
         let answer = ada.post_bare("/sign-out", &[("csrf", csrf)]).await;
         assert_eq!(answer.status(), 403, "{csrf}");
     }
-    assert_eq!(ada.get("/studio").await.status(), 200, "she is still signed in");
+    assert_eq!(ada.get("/studio").await.status(), 200, "the session still works");
     let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     assert_eq!(request.header("sec-fetch-site", "cross-site").send().await.unwrap().status(), 403);
-    // Over plain HTTP a browser says only the origin.
+    // Over plain HTTP a browser sends only the origin.
     let request = browser().post(format!("{}/sign-in", service.url)).body("name=a&password=b");
     let request = request.header("content-type", "application/x-www-form-urlencoded");
     assert_eq!(request.header("origin", "http://evil.example").send().await.unwrap().status(), 403);
@@ -181,7 +181,7 @@ async fn forged_forms_change_nothing(db: TestDatabase) {
     assert_eq!(json.status(), 415);
 }
 
-async fn a_sign_in_leads_on_to_where_it_was_asked_for(db: TestDatabase) {
+async fn a_sign_in_returns_to_the_requested_page(db: TestDatabase) {
     let service = Service::start(&db).await;
     let asked = browser().get(format!("{}/studio?customer=c-1&slot=", service.url)).send().await.unwrap();
     let next = header(&asked, "location");
@@ -198,7 +198,7 @@ async fn a_sign_in_leads_on_to_where_it_was_asked_for(db: TestDatabase) {
     assert_eq!(header(&home, "location"), "/sign-in");
 }
 
-async fn every_answer_forbids_what_pages_do_not_need(db: TestDatabase) {
+async fn every_answer_has_security_headers(db: TestDatabase) {
     let service = Service::start(&db).await;
     for path in ["/sign-in", "/livez", "/nothing", "/docs", "/static/atelier.css", "/openapi.json"] {
         let answer = service.page(path).await;
@@ -219,7 +219,7 @@ async fn every_answer_forbids_what_pages_do_not_need(db: TestDatabase) {
     assert_eq!(service.get("/static/..%2FCargo.toml").await.status(), 404);
 }
 
-async fn the_first_admin_is_made_once(db: TestDatabase) {
+async fn the_first_admin_is_created_once(db: TestDatabase) {
     let service = Service::start(&db).await;
     let access = &service.state.access;
     let both = tokio::join!(access.without_password(now()), access.without_password(now()));

@@ -1,4 +1,4 @@
-//! `/studio` by its words; tests/it/browser lives through it.
+//! `/studio` by its HTML; tests/it/browser uses it in a browser.
 
 use std::cmp::Reverse;
 
@@ -13,15 +13,15 @@ use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     suggests_what_complete_answers,
-    says_the_profile_in_words,
-    takes_and_turns_down,
-    keeps_an_outfit,
-    refuses_what_cannot_be_kept,
-    shows_what_the_shop_wrote_as_text,
+    describes_the_profile_in_words,
+    records_accepted_and_rejected_suggestions,
+    saves_an_outfit,
+    refuses_to_save_an_invalid_outfit,
+    escapes_article_texts,
     works_without_a_release_and_without_a_customer,
-    says_what_is_wrong_with_an_address,
+    reports_an_invalid_address,
     finds_articles_by_words,
-    stays_light_with_eight_blanks,
+    stays_small_with_eight_blanks,
 );
 
 const CUSTOMER: &str = "customer=c-014871";
@@ -48,7 +48,7 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&type=1:coat&method=gsu&k=4")).await;
     let answer = service
-        .asked(
+        .ask_ok(
             "/complete",
             &json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "method": "gsu",
                     "k": 4, "filters": {"types": {"1": ["coat"]}}, "lift": true, "explain": true}),
@@ -71,7 +71,7 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
     assert!(html.contains("Which coat?") && html.contains("the best of 29"), "{html}");
 }
 
-async fn says_the_profile_in_words(db: TestDatabase) {
+async fn describes_the_profile_in_words(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}")).await;
     for words in ["female", "28", "Sweden", "167 cm", "53 kg", "no brown, no navy, no red", "no leather"] {
@@ -80,10 +80,10 @@ async fn says_the_profile_in_words(db: TestDatabase) {
     let found = browser.page("/studio?find=sweden+0148").await;
     assert!(found.contains("<strong>c-014871</strong>") && !found.contains("c-000010"), "{found}");
     let nobody = browser.page("/studio?find=nobody+such").await;
-    assert!(nobody.contains("Nobody is like that"), "{nobody}");
+    assert!(nobody.contains("No customers match"), "{nobody}");
 }
 
-async fn takes_and_turns_down(db: TestDatabase) {
+async fn records_accepted_and_rejected_suggestions(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let view = format!("{CUSTOMER}&{OUTFIT}&type=1%3Acoat");
     let html = browser.page(&format!("/studio?{view}")).await;
@@ -107,7 +107,7 @@ async fn takes_and_turns_down(db: TestDatabase) {
     assert!(verdicts(&after, "accepted").iter().all(|one| !one.ends_with(gone)), "{gone} in {after}");
     assert!(after.contains("1 turned down."));
 
-    // Twice is once.
+    // The same request again changes nothing.
     for _ in 0..2 {
         let taken = send(&first).await;
         assert_eq!(
@@ -117,7 +117,7 @@ async fn takes_and_turns_down(db: TestDatabase) {
     }
     let customer = CustomerId::new("c-014871").unwrap();
     let events = service.store.feedback().of_customer(&customer).await.unwrap();
-    // What was seen and what was said of it came in one moment: nothing says which of the two is listed first.
+    // Both events have the same time, so either may be listed first.
     let mut kinds: Vec<_> = events.iter().map(|event| (event.kind, event.rank)).collect();
     kinds.sort_by_key(|&(kind, rank)| (Reverse(rank), kind != FeedbackKind::Shown));
     let (shown, accepted, rejected) = (FeedbackKind::Shown, FeedbackKind::Accepted, FeedbackKind::Rejected);
@@ -131,7 +131,7 @@ async fn takes_and_turns_down(db: TestDatabase) {
     assert_eq!(send("accepted/1/1/a-00001").await.status(), 422, "it was not suggested");
 }
 
-async fn keeps_an_outfit(db: TestDatabase) {
+async fn saves_an_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let whole = format!("{CUSTOMER}&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&own.occasion=office");
     let saved = browser.post("/studio/outfits", &[("view", &whole)]).await;
@@ -151,7 +151,7 @@ async fn keeps_an_outfit(db: TestDatabase) {
     assert!(outfits.contains("slot=a-00134&#38;slot=a-00568") && outfits.contains("own.occasion=office"));
 }
 
-async fn refuses_what_cannot_be_kept(db: TestDatabase) {
+async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     for (view, said) in [
         ("slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130", "choose one first"),
@@ -171,7 +171,7 @@ async fn refuses_what_cannot_be_kept(db: TestDatabase) {
     assert_eq!(elsewhere.status(), 422);
 }
 
-async fn shows_what_the_shop_wrote_as_text(db: TestDatabase) {
+async fn escapes_article_texts(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let evil = "<script>alert(1)</script>\"' onload=x";
     let body = json!({"type": "coat", "name": evil, "colour": "\"><b>", "brand": evil, "price": 1});
@@ -200,18 +200,18 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
 
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
-    assert!(html.contains("For nobody in particular") && verdicts(&html, "accepted").len() == 8, "{html}");
+    assert!(html.contains("Without a customer") && verdicts(&html, "accepted").len() == 8, "{html}");
     let html = browser.page(&format!("/studio?customer=nobody&{OUTFIT}")).await;
     assert!(html.contains("There is no customer nobody"), "{html}");
 }
 
-async fn says_what_is_wrong_with_an_address(db: TestDatabase) {
+async fn reports_an_invalid_address(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     for path in ["/studio?slot=%00", "/studio?method=best&slot=", "/studio?nonsense=1"] {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), 422, "{path}");
         let html = answer.text().await.unwrap();
-        assert!(html.contains("The request makes no sense"), "{html}");
+        assert!(html.contains("Invalid request"), "{html}");
     }
     for (filter, said) in [("type=0:spaceship", "spaceship"), ("price_min=100&price_max=50", "price")] {
         let html = browser.page(&format!("/studio?slot=&slot=a-00134&{filter}")).await;
@@ -227,13 +227,13 @@ async fn says_what_is_wrong_with_an_address(db: TestDatabase) {
 async fn finds_articles_by_words(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&pick=1&search=black+leather+boot")).await;
-    let (_, found) = html.split_once("Look for an article for slot 2").unwrap();
+    let (_, found) = html.split_once("Search the catalogue for slot 2").unwrap();
     let (found, _) = found.split_once("</section>").unwrap();
     assert!(found.matches("leather boot").count() >= 3, "{found}");
     assert!(found.contains("slot=a-00134&#38;slot=a-0"), "each fills the slot: {found}");
 }
 
-async fn stays_light_with_eight_blanks(db: TestDatabase) {
+async fn stays_small_with_eight_blanks(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let blanks = "slot=&".repeat(8);
     let html = browser.page(&format!("/studio?{CUSTOMER}&{blanks}k=24")).await;

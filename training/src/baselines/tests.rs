@@ -1,4 +1,4 @@
-//! Baselines on a shop of six articles, counted by hand.
+//! Baselines on a shop of six articles, against counts by hand.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ const CUSTOMERS: &str = r#"{"id":"c-0","features":{"gender":"female","price_oute
 {"id":"c-1","features":{"gender":"female","price_outerwear":"upper"}}
 "#;
 
-/// The third row is the one that is kept for development.
+/// The third row is in the development split.
 const OUTFITS: &str = r#"{"customer":"c-0","articles":["a-0","a-2","a-4","a-5"]}
 {"customer":"c-0","articles":["a-0","a-2","a-4","a-5"]}
 {"customer":"c-1","articles":["a-1","a-2","a-4","a-5"]}
@@ -49,32 +49,32 @@ fn near(found: &[f64], expected: &[f64]) {
     }
 }
 
-/// What is said about coat 1 missing beside hat 3, in the validation outfit.
-fn answer(data: &Data, who: &dyn Answers) -> Vec<f64> {
+/// The answer about coat 1 missing beside hat 3, in the validation outfit.
+fn answer(data: &Data, baseline: &dyn Answers) -> Vec<f64> {
     let mut probabilities = vec![f64::NAN; 6];
     let mut features = Vec::new();
     data.features_of(5, &mut features);
     let question = Question { features: &features, visible: &[3], told_type: data.type_of(1) };
-    who.answer(&question, &mut probabilities);
+    baseline.answer(&question, &mut probabilities);
     probabilities
 }
 
 #[test]
-fn popularity_counts_training_outfits_only() {
+fn popularity_counts_only_training_outfits() {
     let data = shop();
-    let all = Popularity::from_counts(&counts(&data), 0.5);
+    let all = Popularity::from_counts(&count_articles(&data), 0.5);
     near(&answer(&data, &all), &[3.5, 1.5, 2.5, 2.5, 4.5, 4.5].map(|count| count / 19.0));
-    let told = TypePopularity::from_counts(&counts(&data), &data, 0.5);
+    let told = TypePopularity::from_counts(&count_articles(&data), &data, 0.5);
     near(&answer(&data, &told), &[3.5 / 5.0, 1.5 / 5.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
-fn cooccurrence_mixes_what_stood_beside_with_popularity() {
+fn cooccurrence_mixes_pairs_with_popularity() {
     let data = shop();
-    let popularity = Popularity::from_counts(&counts(&data), 0.5);
+    let popularity = Popularity::from_counts(&count_articles(&data), 0.5);
     let pairs = Pairs::count(&data);
     let both = Cooccurrence { popularity: &popularity, pairs: &pairs, weight: 0.5 };
-    // Hat 3 stood once beside each coat, twice beside the shoe and the bag.
+    // Hat 3 was seen once beside each coat, twice beside the shoe and the bag.
     let beside = [1.0 / 6.0, 1.0 / 6.0, 0.0, 0.0, 2.0 / 6.0, 2.0 / 6.0];
     let expected: Vec<f64> =
         beside.iter().zip(&popularity.probabilities).map(|(a, b)| f64::midpoint(*a, *b)).collect();
@@ -84,10 +84,10 @@ fn cooccurrence_mixes_what_stood_beside_with_popularity() {
 #[test]
 fn a_profile_backs_off_from_band_to_gender_to_type() {
     let data = shop();
-    let base = TypePopularity::from_counts(&counts(&data), &data, 0.5);
+    let base = TypePopularity::from_counts(&count_articles(&data), &data, 0.5);
     let cells = Cells::count(&data);
     let told = cells.prices[data.type_of(0)].map(|place| data.schema().features()[place].name.as_str());
-    assert_eq!(told, Some("price_outerwear"), "the band tells the coats apart");
+    assert_eq!(told, Some("price_outerwear"), "this band has most information about coats");
     let profile = ProfilePopularity { base: &base, cells: &cells, strength: 2.0 };
     // Women: (1 + 2 · 0.3) / (4 + 2); women with an upper band: (1 + 2 · that) / (1 + 2).
     let by_gender = (1.0 + 2.0 * 0.3) / 6.0;
@@ -98,7 +98,7 @@ fn a_profile_backs_off_from_band_to_gender_to_type() {
 #[test]
 fn evaluation_masks_every_slot_in_turn() {
     let data = shop();
-    let popularity = Popularity::from_counts(&counts(&data), 0.5);
+    let popularity = Popularity::from_counts(&count_articles(&data), 0.5);
     let summary = evaluate(&data, data.validation(), &popularity).summary();
     // The coat comes last, the hat shares ranks four and five, shoe and bag share one and two.
     assert_eq!(summary.slots, 4);

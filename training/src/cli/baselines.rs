@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use clap::Args;
 use serde_json::json;
 
-use super::{progress::Progress, tables};
+use super::{progress::timed, tables};
 use crate::{
     baselines::{
         Answers, Cells, Cooccurrence, Pairs, Popularity, ProfilePopularity, TypePopularity, evaluate,
@@ -20,49 +20,44 @@ pub(super) struct Baselines {
     /// A data folder: a synthetic world or your own tables.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Write the figures here as JSON, too.
+    /// Also write the figures here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
 impl Baselines {
     pub(super) fn run(self) -> Result<()> {
-        let bar = Progress::new("reading", 1);
-        let data = Data::load(&self.data)?;
-        bar.finish();
+        let data = timed("reading", || Data::load(&self.data))?;
         let popularity = Popularity::fit(&data);
-        let told = TypePopularity::fit(&data);
+        let by_type = TypePopularity::fit(&data);
         let pairs = Pairs::count(&data);
-        let bar = Progress::new("co-occurrence, its weight", 1);
-        let cooccurrence = Cooccurrence::fit(&data, &popularity, &pairs);
-        bar.finish();
-        let bar = Progress::new("popularity by profile, its strength", 1);
+        let cooccurrence = timed("weight of co-occurrence", || Cooccurrence::fit(&data, &popularity, &pairs));
         let cells = Cells::count(&data);
-        let profile = ProfilePopularity::fit(&data, &told, &cells);
-        bar.finish();
+        let profile =
+            timed("strength of popularity by profile", || ProfilePopularity::fit(&data, &by_type, &cells));
 
         let mut methods: Vec<(String, &dyn Answers)> = vec![
             (format!("popularity (+{})", popularity.added), &popularity),
             (format!("co-occurrence (weight {})", cooccurrence.weight), &cooccurrence),
-            (format!("popularity, told the type (+{})", told.added), &told),
+            (format!("popularity, told the type (+{})", by_type.added), &by_type),
         ];
         if cells.tell() {
             methods.push((format!("the same, gender and price band ({})", profile.strength), &profile));
         }
         let mut figures: Vec<(String, Summary)> = Vec::with_capacity(methods.len());
-        tables::head("validation split, every slot masked in turn");
+        tables::print_header("validation split, every slot masked in turn");
         for (name, method) in methods {
             let summary = evaluate(&data, data.validation(), method).summary();
-            tables::line(&name, &summary);
+            tables::print_row(&name, &summary);
             figures.push((name, summary));
         }
         println!(
-            "\nRanks are over the whole catalogue, ties share their mean rank, and articles already in the \
-             outfit are not\nleft out. In brackets, what was chosen on the development split."
+            "\nRanks are over the whole catalogue, including articles already in the outfit; ties share their mean \
+             rank.\nThe values in brackets were chosen on the development split."
         );
-        if let [_, _, (_, told), (_, profile)] = &figures[..] {
-            let worth = told.cross_entropy.mean - profile.cross_entropy.mean;
-            println!("gender and price band are worth {worth:.3} nats beside the type alone");
+        if let [_, _, (_, by_type), (_, profile)] = &figures[..] {
+            let gain = by_type.cross_entropy.mean - profile.cross_entropy.mean;
+            println!("gender and price band gain {gain:.3} nats over the type alone");
         }
         if let Some(path) = self.json {
             let rows: Vec<_> = figures

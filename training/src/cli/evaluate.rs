@@ -10,7 +10,7 @@ use atelier::{
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::progress::Progress;
+use super::progress::{Progress, timed};
 use crate::{
     baselines::beside_methods,
     data::Data,
@@ -25,30 +25,29 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Evaluate {
-    /// The data folder whose validation split is asked about.
+    /// The data folder with the validation split.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Folders of runs; their best weights are exported and measured, and each folder gets its
-    /// evaluation.json.
+    /// Folders of runs. Exports and evaluates their best weights, and writes evaluation.json to each folder.
     #[arg(long, value_name = "DIR", num_args = 1.., required_unless_present = "release")]
     runs: Vec<PathBuf>,
-    /// A release whose models are measured instead.
+    /// Evaluate the models of this release instead.
     #[arg(long, value_name = "DIR", conflicts_with = "runs")]
     release: Option<PathBuf>,
-    /// Write all figures here as JSON: methods, baselines, and between which methods there is a difference.
+    /// Write all figures here as JSON: methods, baselines, and differences between methods.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Write every single answer here as Parquet.
+    /// Write every answer here as Parquet.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
 }
 
-/// A file to be measured.
-struct Measured {
-    /// What its columns and lines are called.
+/// A model to evaluate.
+struct Candidate {
+    /// Its name in columns and lines.
     name: String,
     file: PathBuf,
-    /// What says of two halves if they were one outfit, where there is such a file.
+    /// The file that judges pairs, if there is one.
     pair: Option<PathBuf>,
     seed: Option<u64>,
     attributes: bool,
@@ -57,43 +56,38 @@ struct Measured {
 
 impl Evaluate {
     pub(super) fn run(self) -> Result<()> {
-        let bar = Progress::new("reading", 1);
-        let data = Data::load(&self.data)?;
-        bar.finish();
+        let data = timed("reading", || Data::load(&self.data))?;
         let cases = cases(&data)?;
-        let files = match &self.release {
-            Some(folder) => of_release(folder, &data)?,
-            None => of_runs(&self.runs, &data)?,
+        let candidates = match &self.release {
+            Some(folder) => models_of_release(folder, &data)?,
+            None => export_runs(&self.runs, &data)?,
         };
-        let pairs =
-            files.iter().any(|file| file.pair.is_some()).then(|| PairCases::of_validation(&data)).flatten();
+        let has_pairs = candidates.iter().any(|candidate| candidate.pair.is_some());
+        let pairs = has_pairs.then(|| PairCases::of_validation(&data)).flatten();
         let runtime = runtime()?;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
-        for measured in &files {
-            let answers = answers(&runtime, &measured.file, &measured.name, &data, &cases)?;
-            let mut evaluation = Evaluation::new(&data, &cases, &answers, measured.seed);
-            evaluation.attributes = measured.attributes;
-            if let (Some(path), Some(cases)) = (&measured.pair, &pairs) {
+        for candidate in &candidates {
+            let answers = answers(&runtime, &candidate.file, &candidate.name, &data, &cases)?;
+            let mut evaluation = Evaluation::new(&data, &cases, &answers, candidate.seed);
+            evaluation.attributes = candidate.attributes;
+            if let (Some(path), Some(cases)) = (&candidate.pair, &pairs) {
                 evaluation.pair = Some(ask_pairs(&runtime, path, &data, cases)?);
             }
-            if let Some(run) = &measured.run {
+            if let Some(run) = &candidate.run {
                 write_json(&run.evaluation(), &evaluation)?;
             }
             results.push((evaluation, answers));
         }
-        let bar = Progress::new("baselines", 1);
-        let baselines = beside_methods(&data);
-        bar.finish();
-        let bar = Progress::new("differences", 1);
-        let comparison = compare(&data, &cases, &results, baselines.clone());
-        bar.finish();
+        let baselines = timed("baselines", || beside_methods(&data));
+        let comparison = timed("differences", || compare(&data, &cases, &results, baselines.clone()));
         if let Some(path) = &self.out {
             write_json(path, &comparison)?;
         }
         if let Some(path) = &self.ranks {
-            let named: Vec<(String, &Answers)> =
-                files.iter().zip(&results).map(|(file, (_, answers))| (file.name.clone(), answers)).collect();
-            write_ranks(path, &data, &cases, &named)?;
+            let columns = candidates.iter().zip(&results);
+            let columns: Vec<(String, &Answers)> =
+                columns.map(|(candidate, (_, answers))| (candidate.name.clone(), answers)).collect();
+            write_ranks(path, &data, &cases, &columns)?;
         }
         let evaluations: Vec<Evaluation> = results.into_iter().map(|(evaluation, _)| evaluation).collect();
         let pairs = pair_table(&evaluations);
@@ -105,13 +99,16 @@ impl Evaluate {
     }
 }
 
-/// The questions, of which there must be some.
+/// The questions of the validation split.
+///
+/// # Errors
+/// If there are none.
 pub(super) fn cases(data: &Data) -> Result<Cases> {
     let cases = Cases::of_validation(data);
     if cases.is_empty() {
         bail!(
-            "{} has no outfit of the split \"validation\", so nothing can be measured; `atelier-training \
-             import` draws one where a shop's own files name none",
+            "{} has no outfit in the split \"validation\", so nothing can be evaluated; `atelier-training import` \
+             draws a split if the files name none",
             data.name()
         );
     }
@@ -122,7 +119,7 @@ pub(super) fn runtime() -> Result<OnnxRuntime> {
     Ok(OnnxRuntime::load(&Config::default().cache.folder, |notice| eprintln!("{notice}"))?)
 }
 
-/// Asks a file about all cases, with a bar.
+/// Evaluates a file on all cases, with a progress bar.
 pub(super) fn answers(
     runtime: &OnnxRuntime,
     file: &Path,
@@ -136,15 +133,15 @@ pub(super) fn answers(
     Ok(answers)
 }
 
-/// Exports each run's best weights beside them.
-fn of_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Measured>> {
+/// Exports each run's best weights to its folder.
+fn export_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Candidate>> {
     let runs: Vec<RunFolder> = folders.iter().map(RunFolder::new).collect();
     let configs = runs.iter().map(RunFolder::config).collect::<Result<Vec<_>>>()?;
-    let mut files = Vec::new();
+    let mut candidates = Vec::new();
     for (run, config) in runs.into_iter().zip(&configs) {
         if config.data.fingerprint != data.fingerprint() {
             bail!(
-                "{} was fitted to data with fingerprint {}, {} has {}: a run is measured on the validation \
+                "{} was trained on data with fingerprint {}, but {} has {}: a run is evaluated on the validation \
                  split of its own data",
                 run.path().display(),
                 config.data.fingerprint,
@@ -158,30 +155,27 @@ fn of_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Measured>> {
         export(&model, &metadata, &file)?;
         let pair = run.pair_onnx(config);
         let pair = export_pair(&model, &metadata, &pair)?.map(|_| pair);
-        let called = |config: &RunConfig| name(config.model.method, config.fit.attributes);
-        let (its, seed, attributes) = (called(config), config.fit.seed, config.fit.attributes);
-        let alone = configs.iter().filter(|config| called(config) == its).count() == 1;
-        let name = if alone { its } else { format!("{its}-{seed}") };
-        files.push(Measured { name, file, pair, seed: Some(seed), attributes, run: Some(run) });
+        let name_of = |config: &RunConfig| name(config.model.method, config.fit.attributes);
+        let (mut name, seed, attributes) = (name_of(config), config.fit.seed, config.fit.attributes);
+        if configs.iter().filter(|config| name_of(config) == name).count() > 1 {
+            name = format!("{name}-{seed}");
+        }
+        candidates.push(Candidate { name, file, pair, seed: Some(seed), attributes, run: Some(run) });
     }
-    Ok(files)
+    Ok(candidates)
 }
 
-fn of_release(folder: &Path, data: &Data) -> Result<Vec<Measured>> {
+fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
     let release = Release::open(folder)?;
     if !release.vocabulary().iter().eq(data.vocabulary().iter()) {
-        bail!(
-            "{} was made for other articles, or for the same in another order, than {} has",
-            folder.display(),
-            data.name()
-        );
+        bail!("{} has other articles than {}, or has them in another order", folder.display(), data.name());
     }
     if release.schema().features() != data.schema().features() {
-        bail!("{} was made for another schema than that of {}", folder.display(), data.name());
+        bail!("{} has another schema than {}", folder.display(), data.name());
     }
     let methods = release.manifest().methods.iter();
     Ok(methods
-        .map(|entry| Measured {
+        .map(|entry| Candidate {
             name: entry.method.to_string(),
             file: release.model(entry),
             pair: release.pair(entry),
@@ -194,7 +188,7 @@ fn of_release(folder: &Path, data: &Data) -> Result<Vec<Measured>> {
 
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string_pretty(value).context("the figures")? + "\n";
-    files::put(path, text.as_bytes())
+    files::write(path, text.as_bytes())
 }
 
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<T> {

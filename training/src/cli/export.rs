@@ -12,14 +12,14 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// A run's folder; the weights of its best epoch are exported.
+    /// A run's folder; exports the weights of its best epoch.
     #[arg(long, value_name = "DIR")]
     run: PathBuf,
-    /// The file; METHOD.onnx in the run's folder if not given. Where the run learned from pairs, a file that
-    /// ends in .pair.onnx goes beside it.
+    /// The file to write [default: METHOD.onnx in the run's folder]. If the run learned from pairs, a file ending in
+    /// .pair.onnx is written next to it.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// How matrices are stored; computing is float32 either way.
+    /// Precision of stored matrices; the model computes in float32 with both.
     #[arg(long, value_enum, default_value_t = Floats::Float32)]
     storage: Floats,
 }

@@ -14,8 +14,8 @@ use crate::import::{Import as Plan, Imported};
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// A folder with articles, customers and outfits (.jsonl, .csv or .parquet), and a schema.toml where
-    /// the schema is not the built-in one.
+    /// A folder with articles, customers and outfits (.jsonl, .csv or .parquet), and a schema.toml if the schema is
+    /// not the default one.
     #[arg(value_name = "DIR", required_unless_present = "outfits")]
     folder: Option<PathBuf>,
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
@@ -24,16 +24,16 @@ pub(super) struct Import {
     customers: Option<PathBuf>,
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     outfits: Option<PathBuf>,
-    /// The feature schema; without it the folder's schema.toml, or else the built-in one.
+    /// The feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// The data folder to make.
+    /// The data folder to create.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Take the good rows though others are bad.
+    /// Import the good rows even if others are bad.
     #[arg(long)]
     skip_bad: bool,
-    /// The share of the outfits that is drawn for validation where no row names a split.
+    /// The share of outfits drawn for validation if no row names a split.
     #[arg(long, value_name = "SHARE", default_value_t = 0.05)]
     validation: f64,
 }
@@ -41,7 +41,7 @@ pub(super) struct Import {
 impl Import {
     pub(super) fn run(self) -> Result<()> {
         if !(self.validation > 0.0 && self.validation < 1.0) {
-            bail!("--validation is a share between 0 and 1, found {}", self.validation);
+            bail!("--validation must be between 0 and 1, found {}", self.validation);
         }
         let schema = match (&self.schema, &self.folder) {
             (Some(path), _) => read_schema(path)?,
@@ -55,19 +55,19 @@ impl Import {
         let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
             .expect("the template is constant; this is a bug");
         let bar = ProgressBar::new(1).with_style(style);
-        let mut tell = |table: &'static str, done: u64, total: u64| {
+        let mut show_progress = |table: &'static str, done: u64, total: u64| {
             bar.set_message(table);
             bar.set_length(total);
             bar.set_position(done);
         };
         let plan =
             Plan { files: &files, schema: &schema, skip_bad: self.skip_bad, validation: self.validation };
-        let Imported { report, drawn } = plan.write(&self.out, &mut tell)?;
+        let Imported { report, drawn } = plan.write(&self.out, &mut show_progress)?;
         bar.finish_and_clear();
-        show(&report);
+        print(&report);
         if report.bad > 0 && !self.skip_bad {
             bail!(
-                "nothing was imported. Mend the {} bad rows, or import the other {} with --skip-bad",
+                "nothing was imported. Fix the {} bad rows, or import the other {} with --skip-bad",
                 HumanCount(report.bad),
                 HumanCount(report.good)
             );
@@ -77,24 +77,24 @@ impl Import {
             eprintln!("no row names a split, so {drawn} outfits were drawn for validation");
         }
         let (good, bad) = (HumanCount(report.good), HumanCount(report.bad));
-        println!("{}: {good} rows, {bad} bad ones left out", self.out.display());
+        println!("{}: {good} rows, {bad} bad rows skipped", self.out.display());
         Ok(())
     }
 }
 
-/// The first bad rows and the warnings, for a person.
-fn show(report: &Report) {
-    for noted in &report.warnings {
-        eprintln!("note: {noted}");
+/// Prints the warnings and the first bad rows.
+fn print(report: &Report) {
+    for warning in &report.warnings {
+        eprintln!("note: {warning}");
     }
     if report.more_warnings > 0 {
-        eprintln!("note: {} more of the kind", HumanCount(report.more_warnings));
+        eprintln!("note: {} more warnings", HumanCount(report.more_warnings));
     }
     for bad in &report.errors {
         eprintln!("{bad}");
     }
-    let shown = u64::try_from(report.errors.len()).expect("at most twenty are kept; this is a bug");
-    if report.bad > shown {
-        eprintln!("… and {} more bad rows", HumanCount(report.bad - shown));
+    let listed = u64::try_from(report.errors.len()).expect("at most twenty are kept; this is a bug");
+    if report.bad > listed {
+        eprintln!("… and {} more bad rows", HumanCount(report.bad - listed));
     }
 }

@@ -1,5 +1,4 @@
-//! The verbs of `atelier-training`. Puts the other modules together; the only place that knows a
-//! terminal.
+//! The verbs of `atelier-training`. Connects the other modules; no other module knows a terminal.
 
 mod baselines;
 mod evaluate;
@@ -19,7 +18,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// Makes the data, the releases and the figures of Atelier.
+/// Makes Atelier's data, releases and figures.
 #[derive(Debug, Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
@@ -29,29 +28,29 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Make a synthetic fashion world: articles, customers, outfits (docs/world.md).
+    /// Make a synthetic fashion world of articles, customers and outfits (docs/world.md).
     Synthesise(synthesise::Synthesise),
-    /// Say how well the best possible answer does on a synthetic world, with and without the customer.
+    /// Compute the best possible scores on a synthetic world, with and without knowing the customer.
     Oracle(oracle::Oracle),
-    /// Say how well counting does on a data folder.
+    /// Evaluate baselines that count on a data folder.
     Baselines(baselines::Baselines),
-    /// Fit a method to a data folder, and keep what it learned in a run's folder.
+    /// Train a method on a data folder; the result goes into a run's folder.
     Fit(fit::Fit),
-    /// Write a run's best weights as an ONNX file.
+    /// Export a run's best weights as an ONNX file.
     Export(export::Export),
-    /// Measure exported models on the validation split, through ONNX Runtime.
+    /// Evaluate exported models on the validation split, with ONNX Runtime.
     Evaluate(evaluate::Evaluate),
-    /// Put the evaluations of many runs into one table.
+    /// Combine evaluations of many runs in one table.
     Table(table::Table),
-    /// Make a release out of runs: what the service serves.
+    /// Make a release from runs, for the service.
     Release(release::Release),
-    /// Check your own tables and make a data folder of them.
+    /// Check your own tables and make a data folder from them.
     Import(import::Import),
-    /// Show a data folder to a person: its marginals, and outfits in words.
+    /// Print a data folder's marginals, and outfits in words.
     Survey(survey::Survey),
 }
 
-/// The whole program.
+/// Runs the program.
 pub fn main() -> ExitCode {
     match run(Cli::parse().verb) {
         Ok(()) => ExitCode::SUCCESS,

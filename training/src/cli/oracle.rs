@@ -6,7 +6,10 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use serde_json::json;
 
-use super::{progress::Progress, tables};
+use super::{
+    progress::{Progress, timed},
+    tables,
+};
 use crate::{
     metrics::{Estimate, Summary},
     oracle::{self, Effort, Unknown},
@@ -19,13 +22,13 @@ pub(super) struct Oracle {
     /// A folder that `synthesise` made.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Validation slots to answer.
+    /// Number of validation slots.
     #[arg(long, default_value_t = 1000)]
     slots: usize,
-    /// Contexts to average over where the customer is unknown: the more, the closer to the truth.
+    /// Number of contexts to average over if the customer is unknown; more are more accurate.
     #[arg(long, default_value_t = 2000)]
     customers: usize,
-    /// Write the figures here as JSON, too.
+    /// Also write the figures here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
@@ -39,32 +42,30 @@ impl Oracle {
                 self.customers
             );
         }
-        let began = Progress::new("the world made again, its files checked", 1);
-        let world = synthesise::rebuild(&self.data)?;
-        began.finish();
+        let world = timed("rebuilding the world and checking its files", || synthesise::rebuild(&self.data))?;
         let effort = Effort { slots: self.slots, contexts: self.customers };
         let bar = Progress::new("the oracle's answers", oracle::steps(effort));
         let report = oracle::consult(&world, effort, &mut |done| bar.set(done));
         bar.finish();
 
         println!("oracle of world version {VERSION}, {} validation slots\n", report.known.slots);
-        tables::head("what is known");
-        tables::line("customer and occasion", &report.known);
-        tables::line("  customers with training outfits", &report.known_seen);
-        tables::line("  customers without", &report.known_unseen);
-        mixed("occasion alone", &report.occasion);
-        mixed("neither", &report.unknown);
+        tables::print_header("known");
+        tables::print_row("customer and occasion", &report.known);
+        tables::print_row("  customers with training outfits", &report.known_seen);
+        tables::print_row("  customers without", &report.known_unseen);
+        print_mixture("occasion alone", &report.occasion);
+        print_mixture("neither", &report.unknown);
         println!(
-            "\nThe first line is exact. Where the customer is unknown, the answer is averaged over contexts \
-             drawn from\nthe population; a finite draw misses some that matter, so it overstates the \
-             cross-entropy, less with every\ndoubling. With the slot's own context added to the draw it is \
-             understated. The truth lies between; the\nestimate assumes that what is left to gain shrinks \
-             with the draw as it did over the last doubling."
+            "\nThe first line is exact. If the customer is unknown, the answer is an average over contexts drawn \
+             from the\npopulation. A finite draw misses some that matter, so it overstates the cross-entropy, \
+             less with every\ndoubling; with the slot's own context added to the draw, it understates it. The \
+             truth lies between. The\nestimate assumes that further doublings gain less in the ratio of the last \
+             one."
         );
         println!(
-            "\nworth of customer and occasion together: {}\nworth of the customer, the occasion known:   {}",
-            worth(&report.unknown, &report.known),
-            worth(&report.occasion, &report.known),
+            "\ngain from customer and occasion together:   {}\ngain from the customer, the occasion known: {}",
+            gain(&report.unknown, &report.known),
+            gain(&report.occasion, &report.known),
         );
         if let Some(path) = self.json {
             let figures = json!({ "world_version": VERSION, "plan": world.plan(), "report": report });
@@ -75,21 +76,21 @@ impl Oracle {
     }
 }
 
-fn mixed(name: &str, unknown: &Unknown) {
+fn print_mixture(name: &str, unknown: &Unknown) {
     for size in &unknown.sizes {
         let contexts = format!("{name}, {} contexts ({:.0} count)", size.contexts, size.effective_contexts);
-        tables::line(&contexts, &size.answers);
+        tables::print_row(&contexts, &size.answers);
     }
-    tables::line(&format!("{name}, with the slot's own"), &unknown.with_own);
+    tables::print_row(&format!("{name}, with the slot's own"), &unknown.with_own);
     if let Some(limit) = unknown.limit {
         println!("{:<44} {:>7}  {limit:>7.4}", format!("{name}, estimated limit"), unknown.with_own.slots);
     }
 }
 
-fn worth(unknown: &Unknown, known: &Summary) -> String {
-    let said = |estimate: Estimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.standard_error);
+fn gain(unknown: &Unknown, known: &Summary) -> String {
+    let text = |estimate: Estimate| format!("{:.3} ± {:.3}", estimate.mean, estimate.standard_error);
     let about = unknown
         .limit
         .map_or(String::new(), |limit| format!(", about {:.2}", limit - known.cross_entropy.mean));
-    format!("between {} and {} nats{about}", said(unknown.worth_at_least), said(unknown.worth_at_most))
+    format!("between {} and {} nats{about}", text(unknown.worth_at_least), text(unknown.worth_at_most))
 }

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// One piece of work. indicatif draws the bar only where standard error is a terminal.
+/// One piece of work. indicatif draws the bar only if standard error is a terminal.
 pub(super) struct Progress {
     name: String,
     bar: ProgressBar,
-    began: Instant,
+    start: Instant,
 }
 
 impl Progress {
@@ -17,7 +17,7 @@ impl Progress {
         let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
             .expect("the template is constant; this is a bug");
         let bar = ProgressBar::new(total as u64).with_style(style).with_message(name.clone());
-        Self { name, bar, began: Instant::now() }
+        Self { name, bar, start: Instant::now() }
     }
 
     pub(super) fn set(&self, done: usize) {
@@ -26,6 +26,38 @@ impl Progress {
 
     pub(super) fn finish(self) {
         self.bar.finish_and_clear();
-        eprintln!("{}: {:.1} s", self.name, self.began.elapsed().as_secs_f64());
+        eprintln!("{}: {:.1} s", self.name, self.start.elapsed().as_secs_f64());
+    }
+}
+
+/// Shows work that has no steps to count.
+pub(super) fn timed<T>(name: &str, work: impl FnOnce() -> T) -> T {
+    let progress = Progress::new(name, 1);
+    let result = work();
+    progress.finish();
+    result
+}
+
+/// Pieces of work, one after the other.
+#[derive(Default)]
+pub(super) struct Stages(Option<Progress>);
+
+impl Stages {
+    /// Shows how far a stage is; a new name ends the stage before it.
+    pub(super) fn set(&mut self, name: &str, done: usize, total: usize) {
+        if self.0.as_ref().is_none_or(|stage| stage.name != name)
+            && let Some(previous) = self.0.replace(Progress::new(name, total))
+        {
+            previous.finish();
+        }
+        if let Some(stage) = &self.0 {
+            stage.set(done);
+        }
+    }
+
+    pub(super) fn finish(self) {
+        if let Some(last) = self.0 {
+            last.finish();
+        }
     }
 }

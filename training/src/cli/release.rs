@@ -6,45 +6,44 @@ use anyhow::Result;
 use atelier::domain::Method;
 use clap::Args;
 
-use super::{evaluate, export::Floats, progress::Progress};
+use super::{
+    evaluate,
+    export::Floats,
+    progress::{Stages, timed},
+};
 use crate::{baselines::beside_methods, data::Data, fit::RunFolder, release::Plan};
 
 #[derive(Debug, Args)]
 pub(super) struct Release {
-    /// The release's name, and its folder's.
+    /// The name of the release and of its folder.
     #[arg(long)]
     name: String,
-    /// The data that the runs were fitted to.
+    /// The data folder of the runs.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Folders of runs; of several runs of one method the one that did best on the development split is
-    /// taken.
+    /// Folders of runs; of several runs of one method, the best on the development split is used.
     #[arg(long, value_name = "DIR", num_args = 1.., required = true)]
     runs: Vec<PathBuf>,
     /// The folder of releases.
     #[arg(long, value_name = "DIR", default_value = "models")]
     out: PathBuf,
-    /// How the models' matrices are stored; computing is float32 either way.
+    /// Precision of stored matrices; models compute in float32 with both.
     #[arg(long, value_enum, default_value_t = Floats::Float32)]
     storage: Floats,
-    /// The method that answers where none is named; the best on the development split if not given.
+    /// The method for requests that name none [default: the best on the development split].
     #[arg(long)]
     default_method: Option<Method>,
-    /// Customers of the validation split, with their outfits, that are put beside the models: an empty
-    /// database gets them, so that there is something to see.
+    /// Number of validation customers that the release includes with their outfits, as sample data for an empty
+    /// database.
     #[arg(long, default_value_t = 300)]
     customers: usize,
 }
 
 impl Release {
     pub(super) fn run(self) -> Result<()> {
-        let bar = Progress::new("reading", 1);
-        let data = Data::load(&self.data)?;
-        bar.finish();
+        let data = timed("reading", || Data::load(&self.data))?;
         let cases = evaluate::cases(&data)?.as_slice().len();
-        let bar = Progress::new("baselines", 1);
-        let baselines = beside_methods(&data);
-        bar.finish();
+        let baselines = timed("baselines", || beside_methods(&data));
         let runs: Vec<RunFolder> = self.runs.iter().map(RunFolder::new).collect();
         let plan = Plan {
             name: &self.name,
@@ -58,25 +57,19 @@ impl Release {
             command: command(),
             created: SystemTime::now(),
         };
-        let shown = Mutex::new(None::<(Method, Progress)>);
-        let tell = |method: Method, done: usize| {
-            let mut shown = shown.lock().expect("drawing a bar does not panic; this is a bug");
-            if shown.as_ref().is_none_or(|(of, _)| *of != method)
-                && let Some((_, bar)) = shown.replace((method, Progress::new(method.as_str(), cases)))
-            {
-                bar.finish();
-            }
-            if let Some((_, bar)) = shown.as_ref() {
-                bar.set(done);
-            }
+        let stages = Mutex::new(Stages::default());
+        let show = |method: Method, done: usize| {
+            let mut stages = stages.lock().expect("drawing a bar does not panic; this is a bug");
+            stages.set(method.as_str(), done, cases);
         };
-        let place = plan.make(&evaluate::runtime()?, &self.out, &tell)?;
-        println!("{}", place.display());
+        let folder = plan.make(&evaluate::runtime()?, &self.out, &show)?;
+        stages.into_inner().expect("drawing a bar does not panic; this is a bug").finish();
+        println!("{}", folder.display());
         Ok(())
     }
 }
 
-/// This very command, as it was given.
+/// This command, quoted for a shell.
 fn command() -> String {
     let words = env::args().skip(1).map(|word| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,".contains(c);

@@ -12,10 +12,10 @@ pub(super) struct Survey {
     /// A data folder: a synthetic world or your own tables.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
-    /// Outfits to put into words.
+    /// Number of outfits to print in words.
     #[arg(long, default_value_t = 50)]
     outfits: usize,
-    /// Draws which.
+    /// Random seed of the choice.
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }

@@ -6,12 +6,12 @@ use anyhow::Result;
 use atelier::files::Format;
 use clap::Args;
 
-use super::progress::Progress;
+use super::progress::Stages;
 use crate::{synthesise, world::Plan};
 
 #[derive(Debug, Args)]
 pub(super) struct Synthesise {
-    /// The folder to make.
+    /// The folder to create.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     #[arg(long, default_value_t = 1)]
@@ -20,16 +20,16 @@ pub(super) struct Synthesise {
     articles: usize,
     #[arg(long, default_value_t = 120_000)]
     customers: usize,
-    /// Training outfits.
+    /// Number of training outfits.
     #[arg(long, default_value_t = 380_000)]
     outfits: usize,
-    /// Validation outfits.
+    /// Number of validation outfits.
     #[arg(long, default_value_t = 17_000)]
     validation: usize,
     /// jsonl, csv or parquet.
     #[arg(long, default_value_t = Format::JsonLines)]
     format: Format,
-    /// Replace a world that is there already.
+    /// Replace an existing world.
     #[arg(long)]
     force: bool,
 }
@@ -43,22 +43,12 @@ impl Synthesise {
             outfits: self.outfits,
             validation: self.validation,
         };
-        let mut shown: Option<(&str, Progress)> = None;
+        let mut stages = Stages::default();
         let file =
             synthesise::synthesise(plan, self.format, &self.out, self.force, &mut |table, done, total| {
-                if shown.as_ref().is_none_or(|(name, _)| *name != table) {
-                    if let Some((_, bar)) = shown.take() {
-                        bar.finish();
-                    }
-                    shown = Some((table, Progress::new(format!("{table} ({total})"), total)));
-                }
-                if let Some((_, bar)) = &shown {
-                    bar.set(done);
-                }
+                stages.set(&format!("{table} ({total})"), done, total);
             })?;
-        if let Some((_, bar)) = shown {
-            bar.finish();
-        }
+        stages.finish();
         println!("world version {} in {}", file.version, self.out.display());
         for (name, digest) in &file.files {
             println!("{digest}  {name}");

@@ -13,24 +13,24 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct Table {
-    /// Folders of runs that `evaluate` has measured: methods and seeds in any order.
+    /// Folders of evaluated runs: methods and seeds in any order.
     #[arg(long, value_name = "DIR", num_args = 1.., required = true)]
     runs: Vec<PathBuf>,
-    /// What `baselines --json` wrote, or the methods' comparison that `evaluate --out` wrote.
+    /// A file written by `baselines --json` or `evaluate --out`.
     #[arg(long, value_name = "FILE")]
     baselines: Option<PathBuf>,
-    /// What `oracle --json` wrote for the same data.
+    /// A file written by `oracle --json` for the same data.
     #[arg(long, value_name = "FILE")]
     oracle: Option<PathBuf>,
-    /// Write the table here as Markdown, too.
+    /// Also write the table here as Markdown.
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
-    /// Write it here as JSON.
+    /// Also write it here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
-/// The part of the oracle's file that a table needs.
+/// The part of the oracle's file that the table needs.
 #[derive(Deserialize)]
 struct OracleFile {
     report: Report,
@@ -50,7 +50,7 @@ impl Table {
         for run in &self.runs {
             let path = RunFolder::new(run).evaluation();
             let evaluation: Evaluation = read_json(&path)
-                .with_context(|| format!("{} has not been measured; run `evaluate` first", run.display()))?;
+                .with_context(|| format!("{} has not been evaluated; run `evaluate` first", run.display()))?;
             evaluations.push(evaluation);
         }
         let baselines = match self.baselines.as_deref().map(read_json).transpose()? {
@@ -61,7 +61,7 @@ impl Table {
         let table = Figures::new(&evaluations, baselines, oracle.as_ref().map(|file| &file.report))?;
         let text = table.markdown();
         if let Some(path) = &self.markdown {
-            files::put(path, text.as_bytes())?;
+            files::write(path, text.as_bytes())?;
         }
         if let Some(path) = &self.json {
             write_json(path, &table)?;

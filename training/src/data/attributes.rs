@@ -1,48 +1,51 @@
-//! What articles have in common.
+//! The attribute values that articles share.
 
 use std::collections::{BTreeMap, HashMap};
 
 use atelier::domain::Article;
 use serde_json::Value;
 
-use super::{features::FeatureTable, fingerprint::Fingerprint, outfits::place};
+use super::{
+    fingerprint::Fingerprint,
+    outfits::{FeatureTable, place},
+};
 
-/// Parts of a number's range, each with as many articles as the others.
+/// A numeric attribute is split into this many ranges with equally many articles.
 const PARTS: usize = 16;
 
-/// For each article the values that it shares with others: its type, its colour, its brand, the part of the price range
-/// that it lies in. Numbered over all attributes.
+/// For each article the values that it shares with others, such as its type, colour, brand and price range,
+/// numbered over all attributes.
 #[derive(Debug, Clone)]
 pub struct Attributes {
     count: usize,
-    /// A row an article, with one entry for all of its values.
+    /// One row per article, with one entry for all of its values.
     values: FeatureTable,
     fingerprint: String,
 }
 
 impl Attributes {
-    /// How many values there are.
+    /// The number of values.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// An article's.
+    /// The values of an article.
     pub fn of(&self, article: usize) -> &[u32] {
         self.values.values(place(article), 0)
     }
 
-    /// SHA-256 over which articles share what.
+    /// SHA-256 over the values of all articles.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 }
 
-/// Takes in articles in the vocabulary's order.
+/// Collects articles in the vocabulary's order.
 #[derive(Debug, Default)]
 pub(super) struct AttributesBuilder {
-    /// Each article's values, in words.
+    /// Each article's values, as (attribute, word).
     words: Vec<Vec<(String, String)>>,
-    /// By attribute: who has which number.
+    /// By attribute: each number and its article.
     numbers: BTreeMap<String, Vec<(f64, usize)>>,
 }
 
@@ -56,7 +59,7 @@ impl AttributesBuilder {
                     words.extend(values.iter().filter_map(word).map(|word| (name.clone(), word)));
                 }
                 Value::Number(number) => {
-                    let number = number.as_f64().expect("a JSON number is one; this is a bug");
+                    let number = number.as_f64().expect("a JSON number converts to f64; this is a bug");
                     self.numbers.entry(name.clone()).or_default().push((number, place));
                 }
                 value => words.extend(word(value).map(|word| (name.clone(), word))),
@@ -71,7 +74,7 @@ impl AttributesBuilder {
             let mut part = 0;
             let mut before = None;
             for (rank, &(number, article)) in numbers.iter().enumerate() {
-                // Equal numbers are in one part.
+                // Equal numbers are in the same part.
                 if before != Some(number) {
                     part = rank * PARTS / numbers.len();
                 }
@@ -87,7 +90,7 @@ impl AttributesBuilder {
         for word in self.words.iter().flatten() {
             *shared.entry(word).or_default() += 1;
         }
-        // What one article has says nothing of another, and what all have nothing of any.
+        // A value that one article has, or all have, relates no articles to each other.
         let mut values: Vec<_> = shared
             .into_iter()
             .filter(|&(_, articles)| (2..self.words.len()).contains(&articles))
@@ -133,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_shared_by_some_and_not_by_all() {
+    fn only_values_of_some_articles_count() {
         let attributes = attributes(&[
             json!({"id": "a", "type": "hat", "colour": "red", "name": "one", "in_stock": true, "sizes": ["S", "M"]}),
             json!({"id": "b", "type": "hat", "colour": "blue", "name": "two", "in_stock": true, "sizes": ["M", "M"]}),
@@ -145,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_a_part_of_its_range() {
+    fn numbers_become_ranges() {
         let prices: Vec<Value> = (0..160)
             .map(|price| json!({"id": format!("a-{price}"), "type": "hat", "price": if price < 40 { 9 } else { price }}))
             .collect();
@@ -157,8 +160,8 @@ mod tests {
     }
 
     #[test]
-    fn other_attributes_are_another_fingerprint() {
-        let of = |colour: &str| {
+    fn other_attributes_change_the_fingerprint() {
+        let fingerprint = |colour: &str| {
             attributes(
                 &["red", "red", "blue", "blue", colour]
                     .map(|colour| json!({"id": format!("a-{colour}"), "type": "hat", "colour": colour})),
@@ -166,7 +169,7 @@ mod tests {
             .fingerprint()
             .to_owned()
         };
-        assert_eq!(of("red"), of("red"));
-        assert_ne!(of("red"), of("blue"));
+        assert_eq!(fingerprint("red"), fingerprint("red"));
+        assert_ne!(fingerprint("red"), fingerprint("blue"));
     }
 }

@@ -1,13 +1,13 @@
-//! One SHA-256 over what can be learned from.
+//! A SHA-256 over the data that a model can learn from.
 
 use sha2::{Digest, Sha256};
 
-/// Takes in texts and numbers; a text cannot run into the next.
+/// Hashes texts and numbers, each text with its length, so that texts cannot run together.
 #[derive(Debug)]
 pub(super) struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// The version of what is taken in and in which order; a change of it is another fingerprint.
+    /// The version of what is hashed and in which order.
     const VERSION: &str = "atelier data 1";
 
     pub(super) fn new() -> Self {

@@ -1,5 +1,5 @@
-//! The three tables of a data folder, row by row. Whoever reads a folder reads it through here, so that
-//! one folder is good or bad for all verbs alike.
+//! The three tables of a data folder, row by row. Every command reads folders through this module, so a
+//! folder is valid for all commands or for none.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use atelier::{
     files::{self, Checker, Files, Table, schema_of},
 };
 
-/// A folder that holds a synthetic world or a shop's own tables: it cannot be told which.
+/// A folder with a synthetic world or a shop's own tables.
 #[derive(Debug)]
 pub struct Folder {
     path: PathBuf,
@@ -19,11 +19,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Any of the three formats will do, and where no `schema.toml` lies beside the tables the schema is
-    /// the built-in one.
-    ///
-    /// # Errors
-    /// If the folder cannot be read, holds a table twice, or its schema is none.
+    /// Opens a folder with tables in any of the three formats. Without a `schema.toml` beside them, the
+    /// schema is the built-in one.
     pub fn open(path: &Path) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
@@ -37,27 +34,18 @@ impl Folder {
         &self.schema
     }
 
-    /// Hands every article over, in the file's order, which is the vocabulary's.
-    ///
-    /// # Errors
-    /// If there is no file, or one row in it is bad: no method is fitted to half of somebody's data. If
-    /// `take` refuses a row.
+    /// Passes every article to `take`, in the file's order, which is the vocabulary's. Fails if the file is
+    /// missing or any row is bad: a method must not be fitted to part of the data.
     pub fn articles(&mut self, take: impl FnMut(Article) -> Result<()>) -> Result<()> {
         self.each(self.files.articles.clone(), take)
     }
 
-    /// As [`Folder::articles`].
-    ///
-    /// # Errors
-    /// As there.
+    /// Like [`Folder::articles`].
     pub fn customers(&mut self, take: impl FnMut(Customer) -> Result<()>) -> Result<()> {
         self.each(self.files.customers.clone(), take)
     }
 
-    /// As [`Folder::articles`], and after both other tables, which the outfits refer to.
-    ///
-    /// # Errors
-    /// As there.
+    /// Like [`Folder::articles`]. Call it last, because outfits refer to the other tables.
     pub fn outfits(&mut self, take: impl FnMut(Outfit) -> Result<()>) -> Result<()> {
         self.each(self.files.outfits.clone(), take)
     }
@@ -65,8 +53,8 @@ impl Folder {
     fn each<T: Table>(&mut self, file: Option<PathBuf>, mut take: impl FnMut(T) -> Result<()>) -> Result<()> {
         let file = file.with_context(|| {
             format!(
-                "{} has no {name}.jsonl, {name}.csv or {name}.parquet; make a data folder of your own files \
-                 with `atelier-training import`, or of a synthetic world with `atelier-training synthesise`",
+                "{} has no {name}.jsonl, {name}.csv or {name}.parquet; make a data folder from your own files \
+                 with `atelier-training import`, or a synthetic world with `atelier-training synthesise`",
                 self.path.display(),
                 name = T::NAME
             )
@@ -77,7 +65,7 @@ impl Folder {
         let report = self.checker.report();
         if let Some(first) = report.errors.first() {
             bail!(
-                "{} rows are bad, the first is {first}; mend them, or leave them out with \
+                "{} rows are bad, the first is {first}; correct them, or leave them out with \
                  `atelier-training import --skip-bad`",
                 report.bad
             );

@@ -1,6 +1,6 @@
-//! Outfits as indices, flat.
+//! Outfits and encoded features as indices in flat arrays.
 
-/// All outfits of the data, by number.
+/// All outfits, by number.
 #[derive(Debug, Clone, Default)]
 pub struct Outfits {
     customers: Vec<u32>,
@@ -13,17 +13,17 @@ pub struct Outfits {
     values: Vec<u32>,
 }
 
-/// One feature that an outfit gives itself.
+/// A feature that an outfit sets itself.
 #[derive(Debug, Clone, Copy)]
 struct Override {
     feature: u32,
-    /// Where its values lie.
+    /// The range of its values.
     start: u32,
     end: u32,
 }
 
 impl Outfits {
-    /// Adds an outfit; `overrides` are the features that it gives itself, with their encoded values.
+    /// Adds an outfit; `overrides` are the features that it sets itself, with their encoded values.
     pub(super) fn push(
         &mut self,
         customer: u32,
@@ -58,11 +58,41 @@ impl Outfits {
         &self.articles[range(&self.article_ends, outfit)]
     }
 
-    /// The features that the outfit gives itself: their places in the schema and their values.
+    /// The features that the outfit sets itself: their index in the schema and their values.
     pub fn overrides(&self, outfit: u32) -> impl Iterator<Item = (usize, &[u32])> {
         self.overrides[range(&self.override_ends, outfit)]
             .iter()
             .map(|o| (o.feature as usize, &self.values[o.start as usize..o.end as usize]))
+    }
+}
+
+/// Rows of encoded features: each row has any number of values for each feature.
+#[derive(Debug, Clone)]
+pub(super) struct FeatureTable {
+    features: usize,
+    /// Where each (row, feature) starts in `values`, and where the last one ends.
+    starts: Vec<u32>,
+    values: Vec<u32>,
+}
+
+impl FeatureTable {
+    pub(super) fn new(features: usize) -> Self {
+        Self { features, starts: vec![0], values: Vec::new() }
+    }
+
+    /// Adds a row with one entry per feature.
+    pub(super) fn push(&mut self, row: &[Vec<u32>]) {
+        assert_eq!(row.len(), self.features, "one entry per feature; this is a bug");
+        for values in row {
+            self.values.extend_from_slice(values);
+            self.starts.push(place(self.values.len()));
+        }
+    }
+
+    /// The values of one feature; empty if it is not given.
+    pub(super) fn values(&self, row: u32, feature: usize) -> &[u32] {
+        let cell = row as usize * self.features + feature;
+        &self.values[self.starts[cell] as usize..self.starts[cell + 1] as usize]
     }
 }
 
@@ -72,7 +102,7 @@ fn range(ends: &[u32], outfit: u32) -> std::ops::Range<usize> {
     start as usize..ends[outfit] as usize
 }
 
-/// A place in a flat array. Half the memory of `usize`, and enough for 500 million outfits.
+/// An index into a flat array: half the memory of `usize`, and enough for 500 million outfits.
 pub(super) fn place(at: usize) -> u32 {
     u32::try_from(at).expect("over four billion values do not fit in this machine's memory; this is a bug")
 }

@@ -94,7 +94,7 @@ fn every_outfit_is_in_one_split() {
 }
 
 #[test]
-fn development_is_two_in_a_hundred_and_always_the_same() {
+fn development_is_two_percent_and_always_the_same() {
     let mut outfits = String::new();
     for _ in 0..1000 {
         writeln!(outfits, "{{\"customer\":\"c-1\",\"articles\":[\"a-1\",\"a-2\",\"a-3\",\"a-5\"]}}").unwrap();
@@ -104,14 +104,14 @@ fn development_is_two_in_a_hundred_and_always_the_same() {
     assert_eq!((data.training().len(), data.development().len()), (980, 20));
     assert_eq!(data.development(), Data::load(folder.path()).unwrap().development());
     let spread: Vec<u32> = data.development().iter().map(|outfit| outfit / 250).collect();
-    assert!((0..4).all(|quarter| spread.contains(&quarter)), "drawn from everywhere: {spread:?}");
+    assert!((0..4).all(|quarter| spread.contains(&quarter)), "drawn from all quarters: {spread:?}");
 }
 
 #[test]
-fn a_fingerprint_tells_the_content_and_not_the_format() {
+fn a_fingerprint_depends_on_the_content_not_the_format() {
     let print = |folder: &Path| Data::load(folder).unwrap().fingerprint().to_owned();
-    let folder_of = folder;
-    let folder = folder_of(OUTFITS);
+    let make_folder = folder;
+    let folder = make_folder(OUTFITS);
     let before = print(folder.path());
     assert_eq!(before.len(), 64);
     // The same outfits as CSV.
@@ -128,14 +128,14 @@ fn a_fingerprint_tells_the_content_and_not_the_format() {
     .unwrap();
     assert_eq!(print(folder.path()), before);
     // One article more in one outfit.
-    let other = folder_of(
+    let other = make_folder(
         &OUTFITS.replace("[\"a-1\",\"a-2\",\"a-3\",\"a-4\"]", "[\"a-1\",\"a-2\",\"a-3\",\"a-4\",\"a-5\"]"),
     );
     assert_ne!(print(other.path()), before);
 }
 
 #[test]
-fn a_folder_that_does_not_fit_is_refused() {
+fn an_inconsistent_folder_is_refused() {
     let bad =
         folder(&OUTFITS.replace(
             "a-5\"],\"features\":{\"occasion\":\"office",
@@ -152,14 +152,14 @@ fn a_folder_that_does_not_fit_is_refused() {
     let said = Data::load(bare.path()).unwrap_err().to_string();
     assert!(
         said.contains(
-            "has no customers.jsonl, customers.csv or customers.parquet; make a data folder of your own"
+            "has no customers.jsonl, customers.csv or customers.parquet; make a data folder from your own"
         ),
         "{said}"
     );
 }
 
-/// A shop whose outfits follow patterns: the customer's gender says which of two ranges the articles
-/// are from, and each article says which one of the next type goes with it.
+/// A shop whose outfits follow patterns: the customer's gender determines which of two ranges the articles
+/// are from, and each article determines the one of the next type.
 pub(crate) fn patterned(outfits: usize) -> TempDir {
     let mut articles = String::new();
     for kind in ["hat", "coat", "shoe", "bag"] {
@@ -188,7 +188,7 @@ pub(crate) fn patterned(outfits: usize) -> TempDir {
     folder
 }
 
-/// Narrow enough for tests.
+/// Makes a model small enough for tests.
 pub(crate) fn small_model(model: &mut crate::model::ModelConfig) {
     model.width = 16;
     model.heads = 2;

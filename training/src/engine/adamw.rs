@@ -1,5 +1,4 @@
-//! AdamW, fused into one pass over each tensor; the article table's rows move only in the steps that
-//! touch them.
+//! AdamW in one pass over each tensor. A row of the article table moves only in the steps that touch it.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -10,14 +9,14 @@ use super::{
     weights::{Gradients, Param, RowGradients, Weights},
 };
 
-/// AdamW's settings; the learning rate comes with each step.
+/// AdamW's settings, apart from the learning rate, which each step passes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AdamWConfig {
     pub beta1: f32,
     pub beta2: f32,
     pub epsilon: f32,
-    /// Of tensors with two axes: biases, scales and shifts do not decay.
+    /// Of matrices; biases, scales and shifts do not decay.
     pub weight_decay: f32,
 }
 
@@ -27,7 +26,7 @@ impl Default for AdamWConfig {
     }
 }
 
-/// AdamW and what it remembers.
+/// AdamW and its state.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AdamW {
     pub(crate) config: AdamWConfig,
@@ -37,24 +36,24 @@ pub(crate) struct AdamW {
     pub(crate) second: Vec<Vec<f32>>,
     /// The step at which each row of the article table last moved.
     pub(crate) touched: Vec<u32>,
-    /// Who moves together, where anybody does, and the moments of the tables that do.
+    /// Which articles share values, and the moments of the tables that learn by them.
     pub(crate) sharing: Option<Sharing>,
     pub(crate) shared: Vec<Shared>,
 }
 
-/// One step's numbers, bias corrections worked in.
+/// One step's constants, with the bias corrections.
 #[derive(Clone, Copy)]
 pub(super) struct Step {
-    pub(super) beta1: f32,
-    pub(super) beta2: f32,
-    pub(super) rate: f32,
-    pub(super) epsilon: f32,
-    /// What is left of a weight after decay.
-    pub(super) kept: f32,
-    pub(super) second_correction: f32,
+    beta1: f32,
+    beta2: f32,
+    rate: f32,
+    epsilon: f32,
+    /// The factor by which weights decay.
+    kept: f32,
+    second_correction: f32,
 }
 
-/// Numbers a thread takes at a time.
+/// Numbers per task.
 const CHUNK: usize = 1 << 16;
 
 impl AdamW {
@@ -73,7 +72,7 @@ impl AdamW {
             if gradient.is_empty() {
                 continue;
             }
-            let step = numbers(self.config, self.steps, rate, tensor.shape.len() > 1);
+            let step = step_constants(self.config, self.steps, rate, tensor.shape.len() > 1);
             (tensor.data.par_chunks_mut(CHUNK), gradient.par_chunks(CHUNK))
                 .into_par_iter()
                 .zip((first.par_chunks_mut(CHUNK), second.par_chunks_mut(CHUNK)).into_par_iter())
@@ -95,8 +94,8 @@ impl AdamW {
         rate: f32,
     ) {
         let Some(sharing) = &self.sharing else { return };
-        // The rows decay by themselves.
-        let step = numbers(self.config, self.steps, rate, false);
+        // Without decay: the rows themselves decay already.
+        let step = step_constants(self.config, self.steps, rate, false);
         for shared in &mut self.shared {
             let width = shared.width();
             if shared.table == articles {
@@ -109,13 +108,13 @@ impl AdamW {
         }
     }
 
-    /// A row that a step does not touch stays where it is. When it is touched again, its moments and
-    /// the row itself have decayed as often as steps have passed.
+    /// A row does not change in a step that does not touch it. The next step that does first applies the decay of
+    /// the missed steps to the row and its moments.
     #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
     fn step_rows(&mut self, weights: &mut Weights, articles: Param, merged: &RowGradients, rate: f32) {
         let table = &mut weights.0[articles.0];
         let width = table.shape[1];
-        let step = numbers(self.config, self.steps, rate, true);
+        let step = step_constants(self.config, self.steps, rate, true);
         for (&row, gradient) in merged.rows.iter().zip(merged.values.chunks_exact(width)) {
             let row = row as usize;
             let missed = (self.steps - self.touched[row] - 1) as i32;
@@ -140,7 +139,7 @@ impl AdamW {
 }
 
 #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
-pub(super) fn numbers(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> Step {
+fn step_constants(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> Step {
     let AdamWConfig { beta1, beta2, epsilon, weight_decay } = config;
     let correction = |beta: f32| 1.0 - f64::from(beta).powi(steps as i32);
     #[expect(clippy::cast_possible_truncation, reason = "near one")]

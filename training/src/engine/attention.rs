@@ -1,4 +1,4 @@
-//! Multi-head attention inside each outfit: at most nine rows, so no tiles and no masks.
+//! Multi-head attention within each outfit. An outfit has at most nine rows, so there are no tiles and no masks.
 
 use super::{
     ops::Rows,
@@ -6,7 +6,7 @@ use super::{
     simd::{dot, exp, number, vectorised},
 };
 
-/// One outfit's rows in the queries, in the keys and values, and where its attention weights lie.
+/// One outfit's rows in the queries and in the keys and values, and where its attention weights begin.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     query: usize,
@@ -34,7 +34,7 @@ pub(super) fn spans(shard: &Shard, queries: Rows, keys: Rows, heads: usize) -> V
     spans
 }
 
-/// The mixed values, and the attention weights for the backward pass.
+/// The attended values, and the attention weights for the backward pass.
 pub(super) fn forward(
     queries: &[f32],
     keys_values: &[f32],
@@ -63,16 +63,16 @@ vectorised! {
             let mut weights = weights[span.weight..].chunks_exact_mut(span.keys);
             for at in (0..width).step_by(head) {
                 for query in span.query..span.query + span.queries {
-                    let weights = weights.next().expect("a row of weights a head and query; this is a bug");
+                    let weights = weights.next().expect("one row of weights per head and query; this is a bug");
                     let query = query * width + at..query * width + at + head;
-                    let mut most = f32::NEG_INFINITY;
+                    let mut highest = f32::NEG_INFINITY;
                     for (weight, row) in weights.iter_mut().zip(keys_values.chunks_exact(2 * width)) {
                         *weight = dot(&queries[query.clone()], &row[at..at + head]) * scale;
-                        most = most.max(*weight);
+                        highest = highest.max(*weight);
                     }
                     let mut total = 0.0;
                     for weight in weights.iter_mut() {
-                        *weight = exp(*weight - most);
+                        *weight = exp(*weight - highest);
                         total += *weight;
                     }
                     let value = &mut value[query];
@@ -128,7 +128,7 @@ vectorised! {
             let mut weights = weights[span.weight..].chunks_exact(span.keys);
             for at in (0..width).step_by(head) {
                 for query in span.query..span.query + span.queries {
-                    let weights = weights.next().expect("a row of weights a head and query; this is a bug");
+                    let weights = weights.next().expect("one row of weights per head and query; this is a bug");
                     let query = query * width + at..query * width + at + head;
                     let (gradient, from) = (&gradient[query.clone()], &queries[query.clone()]);
                     let to = &mut query_gradient[query];

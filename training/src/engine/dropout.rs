@@ -1,30 +1,29 @@
-//! Dropout whose choice is computed from where a number stands, so that the backward pass needs no
-//! memory of it.
+//! Dropout that depends on a number's place alone, so the backward pass need not remember it.
 
 use super::simd::vectorised;
 
-/// Dropout of one step: how much, and from which randomness.
+/// The dropout of one step on one shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dropout {
     pub(crate) rate: f32,
     pub(crate) key: u32,
 }
 
-/// Which numbers of one operation are dropped.
+/// The numbers that one operation drops.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mask {
     key: u32,
-    /// Below this, dropped; 0 drops nothing.
-    pub(super) threshold: u32,
-    pub(super) kept: f32,
+    /// Hashes below this are dropped; 0 drops nothing.
+    threshold: u32,
+    kept: f32,
 }
 
 impl Dropout {
-    /// The mask of the operation at this place of a tape.
+    /// The mask of the operation at this place on a tape.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a tape has far fewer than 2^32 nodes, and a rate lies between 0 and 1"
+        reason = "a tape has far fewer than 2^32 nodes, and a rate is between 0 and 1"
     )]
     pub(super) fn mask(self, node: usize) -> Mask {
         let threshold = (f64::from(self.rate) * f64::from(u32::MAX)) as u32;
@@ -36,7 +35,7 @@ impl Dropout {
 impl Mask {
     pub(super) const NONE: Self = Self { key: 0, threshold: 0, kept: 1.0 };
 
-    /// What the number at this place is multiplied with.
+    /// The factor of the number at this place.
     #[expect(clippy::inline_always, reason = "has to be inlined into a vectorised loop")]
     #[inline(always)]
     pub(super) fn at(self, place: usize) -> f32 {
@@ -68,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_are_dropped_as_told_and_the_mean_stays() {
+    fn the_rate_is_dropped_and_the_mean_stays() {
         let dropout = Dropout { rate: 0.1, key: 5 };
         let mut values = vec![1.0; 100_000];
         dropout.mask(3).apply(&mut values);
@@ -79,7 +78,7 @@ mod tests {
         let mut other = vec![1.0; 100_000];
         dropout.mask(4).apply(&mut other);
         let both = values.iter().zip(&other).filter(|(a, b)| **a == 0.0 && **b == 0.0).count();
-        assert!((850..1_150).contains(&both), "another operation's choice is another: {both}");
+        assert!((850..1_150).contains(&both), "operations drop independently: {both}");
         Mask::NONE.apply(&mut other);
         assert!(other.iter().any(|value| *value > 1.1));
     }

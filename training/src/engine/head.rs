@@ -1,6 +1,6 @@
-//! The last dense layer over the whole catalogue, with its loss: the half of all arithmetic.
+//! The last dense layer, over the whole catalogue, with its loss: half of all arithmetic.
 //!
-//! The gradient of the softmax overwrites the logits, so there is no second catalogue-wide array.
+//! The gradient of the softmax overwrites the logits, so there is no second array of that size.
 
 use super::{
     matmul::{self, Matrix},
@@ -8,7 +8,7 @@ use super::{
     weights::{Param, Weights},
 };
 
-/// The last dense layer: one row of weights and one bias an article, and the personas' biases.
+/// The last dense layer: per article a row of weights, a bias, and the personas' biases.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) weight: Param,
@@ -16,7 +16,7 @@ pub(crate) struct Head {
     pub(crate) personas: Option<Param>,
 }
 
-/// What a shard's loss means for what went into the head.
+/// The gradients of the head's inputs.
 #[derive(Debug, Default)]
 pub(crate) struct HeadGradients {
     pub(crate) hidden: Vec<f32>,
@@ -43,8 +43,7 @@ impl Head {
         }
     }
 
-    /// The cross-entropies, and in place of the logits their gradient when each row's loss is
-    /// multiplied by its weight.
+    /// Returns the cross-entropies, and replaces the logits by their gradient, each row's loss times its weight.
     pub(crate) fn loss(logits: &mut [f32], targets: &[u32], weights: &[f32]) -> Vec<f32> {
         let width = logits.len() / targets.len();
         let mut losses = vec![0.0; targets.len()];
@@ -67,8 +66,8 @@ impl Head {
         HeadGradients { hidden: through(self.weight), personas: self.personas.map(through) }
     }
 
-    /// Adds the gradient of some of a table's rows (those of the articles from `first` on): the table
-    /// is the weights with what is hidden as `inputs`, or the personas with their shares.
+    /// Adds the gradient of a table's rows from article `first` on: of the weights, whose `inputs` are the hidden
+    /// rows, or of the personas, whose `inputs` are the mixtures.
     pub(crate) fn add_table_gradient(
         rows: &mut [f32],
         first: usize,
@@ -81,7 +80,7 @@ impl Head {
         matmul::add(rows, gradients.transposed(), Matrix::new(inputs, width));
     }
 
-    /// Adds the gradient of some of the biases.
+    /// Adds the gradient of the biases from article `first` on.
     pub(crate) fn add_bias_gradient(
         biases: &mut [f32],
         first: usize,
@@ -105,20 +104,20 @@ vectorised! {
         for (((row, &target), &weight), loss) in
             logits.chunks_exact_mut(width).zip(targets).zip(weights).zip(losses)
         {
-            let most = most(row);
-            let wanted = row[target as usize] - most;
-            // Sixteen partial sums: floats are not added in another order unless told to.
+            let highest = highest(row);
+            let wanted = row[target as usize] - highest;
+            // Partial sums, because the compiler does not reorder additions of floats.
             let mut lanes = [0.0_f32; 16];
             let mut chunks = row.chunks_exact_mut(16);
             for chunk in &mut chunks {
                 for lane in 0..16 {
-                    chunk[lane] = exp(chunk[lane] - most);
+                    chunk[lane] = exp(chunk[lane] - highest);
                     lanes[lane] += chunk[lane];
                 }
             }
             let mut total: f32 = lanes.iter().sum();
             for logit in chunks.into_remainder() {
-                *logit = exp(*logit - most);
+                *logit = exp(*logit - highest);
                 total += *logit;
             }
             *loss = total.ln() - wanted;
@@ -133,7 +132,7 @@ vectorised! {
 
 #[expect(clippy::inline_always, reason = "has to be inlined into a vectorised loop")]
 #[inline(always)]
-fn most(row: &[f32]) -> f32 {
+fn highest(row: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; 16];
     let chunks = row.chunks_exact(16);
     let rest = chunks.remainder().iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -1,4 +1,4 @@
-//! Embeddings: what is in a slot, and what is known of a customer.
+//! Embeddings of articles and of customers' features.
 
 use super::{
     dropout::Mask,
@@ -17,13 +17,13 @@ pub(super) fn articles(shard: &Shard, table: &[f32], width: usize, mask: Mask) -
     value
 }
 
-/// Each outfit's features side by side: the mean of those given, or row 0.
+/// Each outfit's features side by side: the mean over a feature's values, or row 0 if it has none.
 pub(super) fn context(shard: &Shard, weights: &Weights, tables: &Tables) -> Vec<f32> {
     let width = tables.feature_width;
     let mut value = vec![0.0; shard.outfits() * tables.features.len() * width];
     for (place, to) in value.chunks_exact_mut(width).enumerate() {
         let table = weights.data(tables.features[place % tables.features.len()]);
-        let rows = shard.given(place);
+        let rows = shard.values_of_feature(place);
         for &row in rows {
             simd::add(to, &table[row as usize * width..][..width]);
         }
@@ -44,8 +44,8 @@ pub(super) fn context_backward(
 ) {
     let width = tables.feature_width;
     for (place, from) in gradient.chunks_exact(width).enumerate() {
-        let into = gradients.of(tables.features[place % tables.features.len()], weights);
-        let rows = shard.given(place);
+        let into = gradients.dense_mut(tables.features[place % tables.features.len()], weights);
+        let rows = shard.values_of_feature(place);
         let part = 1.0 / simd::number(rows.len());
         for &row in rows {
             let into = &mut into[row as usize * width..][..width];

@@ -7,16 +7,16 @@ use super::{
 
 const EPSILON: f32 = 1e-5;
 
-/// What the forward pass leaves for the backward pass.
+/// What the backward pass needs.
 #[derive(Debug)]
 pub(super) struct Saved {
-    /// The normalised rows before scale and shift; empty where there are none, for then they are the value.
+    /// The normalised rows before scale and shift; empty without those, since the value is the same.
     pub(super) normal: Vec<f32>,
-    /// One over each row's standard deviation.
+    /// 1 / each row's standard deviation.
     pub(super) inverse: Vec<f32>,
 }
 
-/// Which rows of `y` serve which of `x`, and how `y` is dropped.
+/// Which row of `y` is added to each row of `x`, and the dropout of `y`.
 #[derive(Clone, Copy)]
 pub(super) struct Residual<'a> {
     pub(super) width: usize,
@@ -24,7 +24,7 @@ pub(super) struct Residual<'a> {
     pub(super) mask: Mask,
 }
 
-/// The normalised x + dropout(y), times `scale` plus `shift` where there is one.
+/// x + dropout(y), normalised, then times scale plus shift if `affine` has them.
 pub(super) fn forward(
     x: &[f32],
     y: &[f32],
@@ -81,7 +81,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Gradients of scale and shift, and the gradient of the normalised rows in place of the value's.
+    /// Adds the gradients of scale and shift, and replaces the value's gradient by the normalised rows'.
     pub(super) fn backward_affine<'a>(
         gradient: &'a mut [f32],
         normal: &'a [f32],
@@ -101,7 +101,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// The gradient of x in place of the normalised rows'.
+    /// Replaces the normalised rows' gradient by that of x.
     pub(super) fn backward<'a>(gradient: &'a mut [f32], normal: &'a [f32], inverse: &'a [f32], width: usize) {
         let count = number(width);
         let rows = gradient.chunks_exact_mut(width).zip(normal.chunks_exact(width)).zip(inverse);
@@ -116,7 +116,7 @@ vectorised! {
 }
 
 vectorised! {
-    /// Adds to y's gradient what x + dropout(y) passes on.
+    /// Adds the gradient of x + dropout(y) to y's.
     pub(super) fn backward_residual<'a>(gradient: &'a [f32], residual: Residual<'a>, y_gradient: &'a mut [f32]) {
         let Residual { width, serving, mask } = residual;
         for (row, (gradient, &served)) in gradient.chunks_exact(width).zip(serving).enumerate() {

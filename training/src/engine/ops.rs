@@ -1,4 +1,4 @@
-//! What a model is made of, said once for all that can be done with it.
+//! The operations that a model is made of.
 
 use super::Param;
 
@@ -9,7 +9,7 @@ pub(crate) struct Linear {
     pub(crate) bias: Option<Param>,
 }
 
-/// The learned scale and shift of a normalisation.
+/// The learned scale and shift of a layer normalisation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Norm {
     pub(crate) scale: Param,
@@ -20,35 +20,34 @@ pub(crate) struct Norm {
 pub(crate) enum Activation {
     Identity,
     Relu,
-    /// The exact one, with the error function.
+    /// The exact form, with the error function.
     Gelu,
 }
 
-/// What a value has a row for.
+/// What each row of a value belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rows {
     Outfits,
     Slots,
-    /// The outfit's slots and before them one position for its context.
+    /// The outfit's slots, preceded by one position for its context.
     Positions,
 }
 
-/// What adaptive computation gives.
+/// The result of adaptive computation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Adaptive<V> {
     pub(crate) value: V,
-    /// Mean steps over an outfit's slots, one number an outfit.
+    /// Mean steps over each outfit's slots: one number per outfit.
     pub(crate) steps: V,
 }
 
-/// Builds a model: on a tape it computes, in an exporter it draws.
+/// Builds a model: a tape computes it, an exporter draws it.
 ///
-/// Where one argument has a row an outfit and the other a row a slot, the outfit's row serves all of
-/// its slots.
+/// If one argument has a row per outfit and the other a row per slot, the outfit's row is broadcast to its slots.
 pub(crate) trait Ops {
     type Value: Copy;
 
-    /// The embedding of what is in each slot.
+    /// The embedding of each slot's content.
     fn articles(&mut self) -> Self::Value;
 
     /// Each outfit's context: its features' embeddings side by side.
@@ -59,26 +58,26 @@ pub(crate) trait Ops {
     /// max(0, x + y)
     fn add_relu(&mut self, x: Self::Value, y: Self::Value) -> Self::Value;
 
-    /// The normalised x + dropout(y).
+    /// x + dropout(y), normalised.
     fn add_norm(&mut self, x: Self::Value, y: Self::Value, norm: Option<&Norm>) -> Self::Value;
 
-    /// Multi-head attention within each outfit, before its output layer: `asking` makes the queries,
-    /// `asked` the keys and the values, side by side.
+    /// Multi-head attention within each outfit, without its output layer: queries come from `x`, keys and values,
+    /// side by side, from `source`.
     fn attention(
         &mut self,
-        asking: Self::Value,
-        asked: Self::Value,
+        x: Self::Value,
+        source: Self::Value,
         query: &Linear,
         key_value: &Linear,
     ) -> Self::Value;
 
-    /// One more position before the slots.
+    /// Puts one more position before each outfit's slots.
     fn with_position(&mut self, slots: Self::Value, position: Self::Value) -> Self::Value;
 
-    /// The rows of the slots that were asked for.
+    /// The rows of the slots to predict.
     fn at_blank(&mut self, x: Self::Value) -> Self::Value;
 
-    /// Applies `unit` until every slot has halted, and mixes the states by their halting weights.
+    /// Applies `unit` until every slot has halted, and averages the states by their halting weights.
     fn adaptive(
         &mut self,
         x: Self::Value,
@@ -86,6 +85,6 @@ pub(crate) trait Ops {
         unit: &mut dyn FnMut(&mut Self, Self::Value) -> Self::Value,
     ) -> Adaptive<Self::Value>;
 
-    /// How much of each persona the visible articles show.
+    /// The mixture of personas that the visible articles suggest.
     fn personas(&mut self, table: Param) -> Self::Value;
 }

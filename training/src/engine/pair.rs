@@ -1,20 +1,18 @@
-//! Whether two halves were one outfit: what was read of them, joined so that their order cannot matter,
-//! and two dense layers over it.
+//! Whether two halves were one outfit: two dense layers over a symmetric combination of readings.
 //!
-//! Three readings a pair come in, row by row: the first half's, the second's, that of both together; and
-//! their mixtures of personas where the model has them. It knows nothing of how they were read.
+//! Each pair has three readings, row by row: the first half's, the second's and that of both together; and three
+//! mixtures of personas if the model has them. This module does not know how they were computed.
 
 use super::{
-    matmul::{self, Matrix},
+    matmul::{linear, linear_back},
     ops::Linear,
-    simd,
     weights::{Gradients, Weights},
 };
 
-/// Readings of one pair.
+/// Readings per pair.
 pub(crate) const READINGS: usize = 3;
-/// Added under the root of the personas' distance, whose slope would else be infinite at nought.
-pub(crate) const LEAST: f32 = 1e-12;
+/// Added under the root of the mixtures' distance, whose slope is infinite at 0.
+pub(crate) const DISTANCE_EPSILON: f32 = 1e-12;
 
 /// The layers.
 #[derive(Debug, Clone, Copy)]
@@ -23,25 +21,25 @@ pub(crate) struct PairHead {
     pub(crate) second: Linear,
 }
 
-/// What was read of some pairs.
+/// The readings of some pairs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readings<'a> {
     pub(crate) hidden: &'a [f32],
     pub(crate) width: usize,
-    /// Mixtures, and how many personas one has.
+    /// Mixtures, and the number of personas in each.
     pub(crate) personas: Option<(&'a [f32], usize)>,
 }
 
-/// What the forward pass leaves for the backward pass.
+/// The result of the forward pass, with what the backward pass needs.
 #[derive(Debug)]
 pub(crate) struct Judged {
     joined: Vec<f32>,
     hidden: Vec<f32>,
-    /// One a pair; above 0 where the halves were rather one outfit.
+    /// One per pair; above 0 if the halves were more likely one outfit.
     pub(crate) logits: Vec<f32>,
 }
 
-/// What the pairs' loss means for what was read.
+/// The gradients of the readings.
 #[derive(Debug)]
 pub(crate) struct ReadingGradients {
     pub(crate) hidden: Vec<f32>,
@@ -49,37 +47,36 @@ pub(crate) struct ReadingGradients {
 }
 
 impl PairHead {
-    /// Numbers that the first layer takes in: the halves' sum, distance and product, both together, and of
-    /// personas the distance and the divergence.
+    /// The width of the first layer's input: the halves' sum, absolute difference and product, the reading of both,
+    /// and the distance and divergence of their mixtures of personas.
     pub(crate) fn inputs(width: usize, personas: bool) -> usize {
         4 * width + if personas { 2 } else { 0 }
     }
 
     pub(crate) fn forward(&self, weights: &Weights, readings: Readings<'_>) -> Judged {
         let joined = join(readings);
-        let mut hidden = layer(weights, &self.first, &joined);
+        let mut hidden = linear(weights, &self.first, &joined);
         for value in &mut hidden {
             *value = value.max(0.0);
         }
-        let logits = layer(weights, &self.second, &hidden);
+        let logits = linear(weights, &self.second, &hidden);
         Judged { joined, hidden, logits }
     }
 
-    /// The cross-entropies, and in place of the logits their gradient when each pair's loss is multiplied
-    /// by `share`.
+    /// Returns the cross-entropies, and replaces the logits by their gradient, each pair's loss times `share`.
     pub(crate) fn loss(logits: &mut [f32], same: &[bool], share: f32) -> Vec<f32> {
         let pairs = logits.iter_mut().zip(same);
         pairs
             .map(|(logit, &same)| {
                 let z = *logit;
                 let truth = f32::from(u8::from(same));
-                *logit = share * (probability(z) - truth);
+                *logit = share * (sigmoid(z) - truth);
                 z.max(0.0) - z * truth + (-z.abs()).exp().ln_1p()
             })
             .collect()
     }
 
-    /// Takes the logits' gradients in their place.
+    /// `judged.logits` must hold the logits' gradients, as [`PairHead::loss`] leaves them.
     pub(crate) fn backward(
         &self,
         weights: &Weights,
@@ -87,20 +84,24 @@ impl PairHead {
         judged: &Judged,
         gradients: &mut Gradients,
     ) -> ReadingGradients {
-        let mut hidden = layer_back(weights, &self.second, &judged.hidden, &judged.logits, gradients);
+        let mut layer_back = |layer, x: &[f32], gradient: &[f32]| {
+            let mut x_gradient = None;
+            linear_back(weights, layer, x, gradient, gradients, &mut x_gradient);
+            x_gradient.expect("the layer's input has a gradient; this is a bug")
+        };
+        let mut hidden = layer_back(&self.second, &judged.hidden, &judged.logits);
         for (gradient, value) in hidden.iter_mut().zip(&judged.hidden) {
             if *value <= 0.0 {
                 *gradient = 0.0;
             }
         }
-        let joined = layer_back(weights, &self.first, &judged.joined, &hidden, gradients);
-        part(readings, &joined)
+        let joined = layer_back(&self.first, &judged.joined, &hidden);
+        join_back(readings, &joined)
     }
 }
 
-/// How likely a logit says it is.
-pub(crate) fn probability(logit: f32) -> f32 {
-    1.0 / (1.0 + (-logit).exp())
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + (-x).exp())
 }
 
 fn join(readings: Readings<'_>) -> Vec<f32> {
@@ -113,7 +114,7 @@ fn join(readings: Readings<'_>) -> Vec<f32> {
         joined.extend(first.iter().zip(second).map(|(a, b)| a * b));
         joined.extend(both);
         if let Some((mixtures, count)) = personas {
-            let (p, q) = mixtures_of(mixtures, count, place);
+            let (p, q) = half_mixtures(mixtures, count, place);
             let apart = |(p, q): (&f32, &f32)| (p - q) * (p.ln() - q.ln());
             joined.push(distance(p, q));
             joined.push(0.5 * p.iter().zip(q).map(apart).sum::<f32>());
@@ -122,8 +123,8 @@ fn join(readings: Readings<'_>) -> Vec<f32> {
     joined
 }
 
-/// From the gradient of what was joined to that of what was read.
-fn part(readings: Readings<'_>, joined: &[f32]) -> ReadingGradients {
+/// Turns the gradient of the joined rows into that of the readings.
+fn join_back(readings: Readings<'_>, joined: &[f32]) -> ReadingGradients {
     let Readings { hidden, width, personas } = readings;
     let inputs = PairHead::inputs(width, personas.is_some());
     let mut to_hidden = vec![0.0; hidden.len()];
@@ -139,7 +140,7 @@ fn part(readings: Readings<'_>, joined: &[f32]) -> ReadingGradients {
             to_hidden[begin + 2 * width + lane] = both;
         }
         if let (Some(to), Some((mixtures, count))) = (&mut to_personas, personas) {
-            let (p, q) = mixtures_of(mixtures, count, place);
+            let (p, q) = half_mixtures(mixtures, count, place);
             let (by_distance, by_divergence) = (gradient[4 * width], 0.5 * gradient[4 * width + 1]);
             let length = distance(p, q);
             let begin = place * READINGS * count;
@@ -155,41 +156,10 @@ fn part(readings: Readings<'_>, joined: &[f32]) -> ReadingGradients {
 }
 
 /// The mixtures of a pair's two halves.
-fn mixtures_of(mixtures: &[f32], count: usize, pair: usize) -> (&[f32], &[f32]) {
+fn half_mixtures(mixtures: &[f32], count: usize, pair: usize) -> (&[f32], &[f32]) {
     mixtures[pair * READINGS * count..][..2 * count].split_at(count)
 }
 
 fn distance(p: &[f32], q: &[f32]) -> f32 {
-    (p.iter().zip(q).map(|(p, q)| (p - q).powi(2)).sum::<f32>() + LEAST).sqrt()
-}
-
-fn layer(weights: &Weights, layer: &Linear, x: &[f32]) -> Vec<f32> {
-    let weight = weights.tensor(layer.weight);
-    let [from, to] = [weight.shape[0], weight.shape[1]];
-    let mut value = vec![0.0; x.len() / from * to];
-    if let Some(bias) = layer.bias {
-        value.chunks_exact_mut(to).for_each(|row| row.copy_from_slice(weights.data(bias)));
-    }
-    matmul::add(&mut value, Matrix::new(x, from), Matrix::new(&weight.data, to));
-    value
-}
-
-/// Adds a layer's gradients, and gives that of what it took in.
-fn layer_back(
-    weights: &Weights,
-    layer: &Linear,
-    x: &[f32],
-    gradient: &[f32],
-    gradients: &mut Gradients,
-) -> Vec<f32> {
-    let weight = weights.tensor(layer.weight);
-    let [from, to] = [weight.shape[0], weight.shape[1]];
-    let rows = Matrix::new(gradient, to);
-    matmul::add(gradients.of(layer.weight, weights), Matrix::new(x, from).transposed(), rows);
-    if let Some(bias) = layer.bias {
-        simd::add_rows(gradients.of(bias, weights), gradient);
-    }
-    let mut back = vec![0.0; x.len()];
-    matmul::assign(&mut back, rows, Matrix::new(&weight.data, to).transposed());
-    back
+    (p.iter().zip(q).map(|(p, q)| (p - q).powi(2)).sum::<f32>() + DISTANCE_EPSILON).sqrt()
 }

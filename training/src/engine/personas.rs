@@ -1,9 +1,9 @@
-//! Which personas an outfit's visible articles show: 0.99 softmax of their summed biases, and a
+//! The mixture of personas of an outfit: the softmax of its visible articles' summed biases, times 0.99, plus a
 //! hundredth spread evenly.
 
 use super::{shard::Shard, simd::number, weights::RowGradients};
 
-/// How much of the mixture is evidence; the rest is spread evenly, so that no persona is ever ruled out.
+/// The share of the softmax in the mixture; the rest is spread evenly, so that no persona is ruled out.
 pub(crate) const EVIDENCE: f32 = 0.99;
 
 pub(super) fn forward(shard: &Shard, table: &[f32], count: usize) -> Vec<f32> {
@@ -13,9 +13,9 @@ pub(super) fn forward(shard: &Shard, table: &[f32], count: usize) -> Vec<f32> {
             let row = &table[article as usize * count..][..count];
             shares.iter_mut().zip(row).for_each(|(share, bias)| *share += bias);
         }
-        let most = shares.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let highest = shares.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         for share in shares.iter_mut() {
-            *share = (*share - most).exp();
+            *share = (*share - highest).exp();
         }
         let total: f32 = shares.iter().sum();
         for share in shares {
@@ -25,7 +25,7 @@ pub(super) fn forward(shard: &Shard, table: &[f32], count: usize) -> Vec<f32> {
     value
 }
 
-/// What moves the biases of the visible articles.
+/// Adds the gradients of the visible articles' biases to `into`.
 pub(super) fn backward(
     gradient: &[f32],
     value: &[f32],

@@ -2,7 +2,7 @@
 
 use super::{Param, Rows};
 
-/// Where a model's tables are, and how wide.
+/// A model's tables and their widths.
 #[derive(Debug, Clone)]
 pub(crate) struct Tables {
     pub(crate) articles: Param,
@@ -15,18 +15,17 @@ pub(crate) struct Tables {
 /// Packed outfits.
 #[derive(Debug, Clone)]
 pub(crate) struct Shard {
-    /// What is in each slot: a row of the article table.
+    /// Each slot's row of the article table.
     pub(crate) slots: Vec<u32>,
     /// Where each outfit's slots begin, and the end.
     pub(crate) starts: Vec<usize>,
-    /// The slot asked for, counted in `slots`.
+    /// The slot to predict, as an index into `slots`.
     pub(crate) blanks: Vec<usize>,
     /// Rows of the features' tables: outfit by outfit, feature by feature.
     pub(crate) feature_rows: Vec<u32>,
-    /// Where each (outfit, feature) begins in `feature_rows`, and the end. None is empty: what is not
-    /// given has row 0.
+    /// Where each (outfit, feature) begins in `feature_rows`, and the end.
     pub(crate) feature_starts: Vec<usize>,
-    /// Articles from this row on are blanks.
+    /// Rows of the article table from this one on are no articles.
     pub(crate) blank: u32,
 }
 
@@ -53,7 +52,7 @@ impl Shard {
         }
     }
 
-    /// The row of the slot that was asked for.
+    /// The row of the slot to predict.
     pub(super) fn blank_row(&self, rows: Rows, outfit: usize) -> usize {
         match rows {
             Rows::Outfits => outfit,
@@ -62,13 +61,13 @@ impl Shard {
         }
     }
 
-    /// The rows of one outfit's feature; the row for "not given" where there is none.
-    pub(super) fn given(&self, place: usize) -> &[u32] {
+    /// The table rows of one outfit's feature; row 0, "not given", if it has none.
+    pub(super) fn values_of_feature(&self, place: usize) -> &[u32] {
         let rows = &self.feature_rows[self.feature_starts[place]..self.feature_starts[place + 1]];
         if rows.is_empty() { &[0] } else { rows }
     }
 
-    /// For each row of `wide`, the row of `narrow` that serves it.
+    /// For each row of `wide`, the row of `narrow` that belongs to it.
     pub(super) fn serving(&self, wide: Rows, narrow: Rows) -> Vec<u32> {
         let serve = |outfit: usize| {
             let row = u32::try_from(outfit).expect("a shard is small; this is a bug");
@@ -77,7 +76,7 @@ impl Shard {
         if wide == narrow {
             (0..).take(self.rows(wide)).collect()
         } else {
-            assert_eq!(narrow, Rows::Outfits, "only an outfit's row serves many; this is a bug");
+            assert_eq!(narrow, Rows::Outfits, "only outfits' rows are broadcast; this is a bug");
             (0..self.outfits()).flat_map(serve).collect()
         }
     }

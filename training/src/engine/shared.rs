@@ -1,7 +1,7 @@
-//! What the rows of a table learn together: a value that many articles share moves all of them.
+//! Learning by shared attributes: a value that many articles have moves all their rows.
 //!
-//! As if each row were a sum of its own vector and one for each of the article's values. The vectors of the values
-//! need not exist: how far a step would move them is added to the rows, so a model is the same with and without.
+//! It is as if each row were the sum of its own vector and one for each of the article's values. The values' vectors
+//! do not exist: what a step would add to them is added to the rows, so the model's weights keep their shape.
 
 use rayon::prelude::*;
 
@@ -11,7 +11,7 @@ use super::{
     weights::{Param, Weights},
 };
 
-/// Which values each of a table's first rows has.
+/// The values of each of a table's first rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Sharing {
     count: usize,
@@ -21,7 +21,7 @@ pub(crate) struct Sharing {
 }
 
 impl Sharing {
-    /// Of so many values in all, each row's own.
+    /// `count` is the number of different values.
     pub(crate) fn new<'a>(count: usize, rows: impl Iterator<Item = &'a [u32]>) -> Self {
         let mut sharing = Self { count, starts: vec![0], values: Vec::new() };
         for row in rows {
@@ -39,7 +39,7 @@ impl Sharing {
         self.starts.len() - 1
     }
 
-    fn of(&self, row: usize) -> &[u32] {
+    fn values(&self, row: usize) -> &[u32] {
         &self.values[self.starts[row]..self.starts[row + 1]]
     }
 }
@@ -68,7 +68,7 @@ impl Shared {
         self.first.len() / self.width
     }
 
-    /// Moves all rows by what the gradients of some say of their values.
+    /// Sums the rows' gradients by value, and moves every row by the steps of its values.
     pub(super) fn step<'g>(
         &mut self,
         weights: &mut Weights,
@@ -79,9 +79,9 @@ impl Shared {
         let width = self.width;
         let row = |value: u32| value as usize * width..(value as usize + 1) * width;
         let mut sums = vec![0.0; self.first.len()];
-        // Behind those that share something are others: the articles' table has rows for a blank and for padding.
+        // The articles' table ends with rows that share nothing: the blank's and padding's.
         for (at, gradient) in gradients.filter(|&(at, _)| (at as usize) < sharing.rows()) {
-            for &value in sharing.of(at as usize) {
+            for &value in sharing.values(at as usize) {
                 add(&mut sums[row(value)], gradient);
             }
         }
@@ -89,7 +89,7 @@ impl Shared {
         move_by(&mut moves, &sums, &mut self.first, &mut self.second, step);
         let rows = weights.0[self.table.0].data.par_chunks_mut(width).take(sharing.rows());
         rows.enumerate().for_each(|(at, weights)| {
-            for &value in sharing.of(at) {
+            for &value in sharing.values(at) {
                 add(weights, &moves[row(value)]);
             }
         });
@@ -101,14 +101,14 @@ mod tests {
     use super::*;
     use crate::engine::{AdamW, AdamWConfig, Gradients, RowGradients, Tensor};
 
-    /// Rows 0 and 1 have value 0, rows 1 and 2 value 1, row 3 none; row 4 is a blank's.
+    /// Rows 0 and 1 have value 0, rows 1 and 2 value 1, row 3 none; row 4 is the blank's.
     fn sharing() -> Sharing {
         let rows: [&[u32]; 4] = [&[0], &[0, 1], &[1], &[]];
         Sharing::new(2, rows.into_iter())
     }
 
     #[test]
-    fn it_is_what_a_sum_of_vectors_would_learn() {
+    fn rows_move_as_sums_of_vectors_would() {
         let tensor = |name: &str| Tensor { name: name.into(), shape: vec![5, 2], data: vec![0.5; 10] };
         let mut weights = Weights(vec![tensor("articles"), tensor("vocabulary")]);
         let (articles, vocabulary) = (Param(0), Param(1));
@@ -116,13 +116,13 @@ mod tests {
             AdamW::new(AdamWConfig { weight_decay: 0.0, ..AdamWConfig::default() }, &weights, articles);
         adamw.sharing = Some(sharing());
         adamw.shared = [articles, vocabulary].map(|table| Shared::new(table, &weights, 2)).into();
-        // Row 0 alone learns, in both tables; once the blank's, too.
+        // Row 0 has a gradient in both tables, the blank's row in one.
         let mut gradients = Gradients::new(&weights);
-        gradients.of(vocabulary, &weights)[..2].copy_from_slice(&[3.0, -1.0]);
+        gradients.dense_mut(vocabulary, &weights)[..2].copy_from_slice(&[3.0, -1.0]);
         gradients.articles = RowGradients { rows: vec![0, 4], values: vec![3.0, -1.0, 1.0, 1.0] };
         adamw.step(&mut weights, articles, &gradients, 0.1);
         for (param, blank) in [(articles, 0.4), (vocabulary, 0.5)] {
-            // A first step of Adam's is the rate, whatever the gradient: once for its own, once for the value's.
+            // Adam's first step is the rate, whatever the gradient: once for the row, once for its value.
             let expected = [0.3, 0.7, 0.4, 0.6, 0.5, 0.5, 0.5, 0.5, blank, blank];
             for (found, expected) in weights.data(param).iter().zip(expected) {
                 assert!((found - expected).abs() < 1e-5, "{:?}", weights.data(param));

@@ -1,9 +1,9 @@
-//! Loops that the compiler turns into the widest vectors that the machine at hand has.
+//! Loops that the compiler vectorises for the widest registers of the machine.
 
-/// Makes a function whose body is compiled once for each instruction set and chosen when called.
+/// Defines a function whose body is compiled once per instruction set; a call picks the best.
 ///
-/// The body must be plain loops over slices: what it calls has to be inlined into it, or it falls
-/// back to the baseline instructions.
+/// The body must be plain loops over slices. A function that it calls must be `#[inline(always)]`, or it is
+/// compiled for the baseline instructions.
 macro_rules! vectorised {
     ($(#[$meta:meta])* $vis:vis fn $name:ident<'a>($($arg:ident: $ty:ty),* $(,)?) $(-> $out:ty)? $body:block) => {
         $(#[$meta])*
@@ -25,13 +25,16 @@ macro_rules! vectorised {
 }
 pub(crate) use vectorised;
 
-/// Lanes of the partial sums in [`dot`] and [`sum`]: the widest register there is, and one head's width.
+/// Partial sums in [`dot`] and [`sum`]: the lanes of the widest register, and the width of a head.
 const LANES: usize = 16;
 
-/// e^x to about one unit in the last place; what is below the smallest normal number becomes it.
+/// e^x to about one unit in the last place, at least the smallest normal number.
+///
+/// Scalar, for the compiler to vectorise, and with its own rounding: the service's vector version (`engine::head`)
+/// would change what a seed trains to.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // Adding this pushes the fraction out of the mantissa: rounding without an instruction for it.
+    // Adding and subtracting this rounds: it shifts the fraction out of the mantissa.
     const ROUND: f32 = 12_582_912.0;
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
@@ -88,7 +91,7 @@ fn fold(mut lanes: [f32; LANES]) -> f32 {
     lanes[0]
 }
 
-/// A count as a number.
+/// A count as a float.
 #[expect(clippy::cast_precision_loss, reason = "rows, widths, outfits: all far below 2^24")]
 pub(crate) fn number(count: usize) -> f32 {
     count as f32
@@ -119,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn exp_is_the_exponential() {
+    fn exp_matches_the_standard_librarys() {
         for step in -8600..8700_i16 {
             let x = f32::from(step) / 100.0;
             let (found, expected) = (f64::from(exp(x)), f64::from(x).exp());

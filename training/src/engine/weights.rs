@@ -1,8 +1,10 @@
-//! A model's numbers by name, and gradients of the same shape.
+//! A model's weights by name, and their gradients.
+
+use rayon::prelude::*;
 
 use super::simd;
 
-/// Which tensor of a model's [`Weights`].
+/// The place of a tensor in a model's [`Weights`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Param(pub(crate) usize);
 
@@ -28,11 +30,11 @@ impl Weights {
     }
 }
 
-/// Gradients of a few rows of a table: what an outfit's articles touch.
+/// Gradients of some rows of a table.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct RowGradients {
     pub(crate) rows: Vec<u32>,
-    /// One row of the table's width for each of `rows`, which may repeat.
+    /// One row of the table's width for each of `rows`; rows may repeat.
     pub(crate) values: Vec<f32>,
 }
 
@@ -42,7 +44,7 @@ impl RowGradients {
         self.values.append(&mut other.values);
     }
 
-    /// Each row once, rising; repeated ones are added in the order in which they came.
+    /// Each row once, in ascending order; repeated rows are added in their order.
     pub(crate) fn merged(&self, width: usize) -> Self {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by_key(|&at| self.rows[at]);
@@ -61,14 +63,14 @@ impl RowGradients {
     }
 }
 
-/// What one step says that each weight should do.
+/// The gradient of the loss with respect to each weight.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Gradients {
-    /// By parameter; empty where nothing was added.
+    /// By parameter; empty if nothing was added.
     pub(crate) dense: Vec<Vec<f32>>,
-    /// Of the article table: only some of its rows move in a step.
+    /// Of the article table, of which a step touches only some rows.
     pub(crate) articles: RowGradients,
-    /// Of the personas' table, for the visible articles; the rest of its gradient is dense.
+    /// Of the personas' table for the visible articles; the rest of its gradient is dense.
     pub(crate) personas: RowGradients,
 }
 
@@ -77,8 +79,25 @@ impl Gradients {
         Self { dense: vec![Vec::new(); weights.0.len()], ..Self::default() }
     }
 
-    /// The dense gradient to add to, zeros at first.
-    pub(crate) fn of(&mut self, param: Param, weights: &Weights) -> &mut [f32] {
+    /// Adds the parts in their order.
+    pub(crate) fn add(&mut self, mut parts: Vec<Self>) {
+        self.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
+            for from in parts.iter().map(|part| &part.dense[param]) {
+                if to.is_empty() {
+                    to.clone_from(from);
+                } else if !from.is_empty() {
+                    simd::add(to, from);
+                }
+            }
+        });
+        for part in &mut parts {
+            self.articles.append(&mut part.articles);
+            self.personas.append(&mut part.personas);
+        }
+    }
+
+    /// A dense gradient, to add to; zeros at first.
+    pub(crate) fn dense_mut(&mut self, param: Param, weights: &Weights) -> &mut [f32] {
         let gradient = &mut self.dense[param.0];
         if gradient.is_empty() {
             gradient.resize(weights.data(param).len(), 0.0);

@@ -1,7 +1,7 @@
-//! Whether two methods differ, or only the outfits that happened to be asked about: a paired bootstrap.
+//! Significance of the differences between methods, by a paired bootstrap.
 //!
-//! Whole outfits are drawn again, since their slots belong together, and so are the seeds of each
-//! method; every method is judged on the same draw.
+//! Each sample draws whole outfits, since the slots of an outfit are dependent, and the seeds of each
+//! method. All methods are compared on the same samples.
 
 use atelier::service::evaluation::Metric;
 use rayon::prelude::*;
@@ -14,7 +14,7 @@ use crate::{
     random::{Stream, Table},
 };
 
-/// The first method's figure less the second's.
+/// The first method's figure minus the second's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Difference {
@@ -22,22 +22,22 @@ pub struct Difference {
     pub first: String,
     pub second: String,
     pub difference: f64,
-    /// 95 of 100 draws lie between these.
+    /// The bounds of the 95 % interval.
     pub low: f64,
     pub high: f64,
-    /// Two-sided: how often a draw says the opposite, twice.
+    /// Two-sided: twice the share of samples with the opposite sign.
     pub p: f64,
 }
 
-/// How often outfits are drawn.
+/// The number of samples.
 pub(super) const DRAWS: usize = 1000;
-/// The draws are the same for every comparison.
+/// Fixed, so that every comparison uses the same samples.
 const SEED: u64 = 1;
 
-/// One method's answers, one entry a seed.
+/// A method's name, and its answers for each seed.
 pub(super) type Runs<'a> = (String, Vec<&'a Answers>);
 
-/// Every method against every later one, by every metric.
+/// Compares every pair of methods by every metric.
 pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference> {
     let sizes: Vec<f64> = cases.by_outfit().map(|outfit| real(outfit.len())).collect();
     let sums: Vec<Vec<Sums>> = methods
@@ -45,7 +45,7 @@ pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference
         .map(|(_, runs)| runs.iter().map(|answers| Sums::new(cases, answers)).collect())
         .collect();
     let once = vec![1.0; sizes.len()];
-    let truth: Vec<Figures> =
+    let observed: Vec<Figures> =
         sums.iter().map(|runs| mean(runs.iter().map(|run| run.means(&once, &sizes)))).collect();
     let draws: Vec<Vec<Figures>> = (0..DRAWS)
         .into_par_iter()
@@ -55,26 +55,26 @@ pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference
             for _ in 0..sizes.len() {
                 times[stream.below(sizes.len())] += 1.0;
             }
-            let of = |runs: &Vec<Sums>| {
+            let resample = |runs: &Vec<Sums>| {
                 let means: Vec<Figures> = runs.iter().map(|run| run.means(&times, &sizes)).collect();
                 mean((0..runs.len()).map(|_| means[stream.below(means.len())]))
             };
-            sums.iter().map(of).collect()
+            sums.iter().map(resample).collect()
         })
         .collect();
     let mut differences = Vec::new();
-    for (place, metric) in Metric::ALL.into_iter().enumerate() {
+    for (index, metric) in Metric::ALL.into_iter().enumerate() {
         for first in 0..methods.len() {
             for second in first + 1..methods.len() {
-                let of = |figures: &[Figures]| figures[first][place] - figures[second][place];
-                let mut found: Vec<f64> = draws.iter().map(|figures| of(figures)).collect();
+                let difference = |figures: &[Figures]| figures[first][index] - figures[second][index];
+                let mut found: Vec<f64> = draws.iter().map(|figures| difference(figures)).collect();
                 found.sort_by(f64::total_cmp);
                 let (low, high, p) = interval(&found);
                 differences.push(Difference {
                     metric,
                     first: methods[first].0.clone(),
                     second: methods[second].0.clone(),
-                    difference: of(&truth),
+                    difference: difference(&observed),
                     low,
                     high,
                     p,
@@ -85,24 +85,21 @@ pub(super) fn differences(cases: &Cases, methods: &[Runs<'_>]) -> Vec<Difference
     differences
 }
 
-/// One number a metric.
+/// One number per metric.
 type Figures = [f64; Metric::ALL.len()];
 
-/// One run's scores, added up outfit by outfit.
+/// One run's scores, summed per outfit.
 struct Sums(Vec<Figures>);
 
 impl Sums {
     fn new(cases: &Cases, answers: &Answers) -> Self {
-        let mut rest = answers.verdicts.as_slice();
-        let outfits = cases.by_outfit().map(|outfit| {
-            let (verdicts, others) = rest.split_at(outfit.len());
-            rest = others;
+        let sum = |verdicts: &[Verdict]| {
             Metric::ALL.map(|metric| verdicts.iter().map(|verdict| score(metric, verdict)).sum())
-        });
-        Self(outfits.collect())
+        };
+        Self(answers.by_outfit(cases).map(|(_, verdicts)| sum(verdicts)).collect())
     }
 
-    /// Over slots, each outfit so many times.
+    /// The means over slots, with each outfit repeated `times`.
     fn means(&self, times: &[f64], sizes: &[f64]) -> Figures {
         let mut total = Figures::default();
         let mut slots = 0.0;
@@ -138,12 +135,12 @@ fn mean(figures: impl ExactSizeIterator<Item = Figures>) -> Figures {
     total
 }
 
-/// Of rising numbers: the middle 95 %, and how unlikely nought is.
+/// The bounds of the middle 95 % of ascending numbers, and the p-value of a difference of zero.
 fn interval(drawn: &[f64]) -> (f64, f64, f64) {
     let tail = drawn.len() / 40;
     let below = drawn.iter().filter(|value| **value <= 0.0).count();
     let above = drawn.iter().filter(|value| **value >= 0.0).count();
-    // A finite number of draws never shows that something cannot be.
+    // One is added because a finite sample never proves that something is impossible.
     let p = (2.0 * real(below.min(above) + 1) / real(drawn.len() + 1)).min(1.0);
     (drawn[tail], drawn[drawn.len() - 1 - tail], p)
 }
@@ -153,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_the_middle_of_what_was_drawn() {
+    fn an_interval_is_the_middle_of_the_samples() {
         let drawn: Vec<f64> = (0..1000).map(|place| f64::from(place) - 100.5).collect();
         let (low, high, p) = interval(&drawn);
         assert!((low - (25.0 - 100.5)).abs() < 1e-12 && (high - (974.0 - 100.5)).abs() < 1e-12);

@@ -1,28 +1,27 @@
-//! Whether a model is as sure as it may be: of the answers of which it was this sure, how many were
-//! right.
+//! Calibration: whether a model's confidence matches its accuracy.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{judge::Verdict, number::real};
 
-/// Answers of about the same confidence. Equally many stand in each bin, because over thousands of
-/// articles nearly all confidences are small.
+/// Answers of similar confidence. All bins have equally many, because with thousands of articles nearly all
+/// confidences are small.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Bin {
     pub slots: usize,
-    /// Mean probability of the article put first.
+    /// The mean probability of the top article.
     pub confidence: f64,
-    /// How often it was the right one.
+    /// How often it was the true one.
     pub accuracy: f64,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// From the least to the most confident.
+    /// In ascending order of confidence.
     pub bins: Vec<Bin>,
-    /// Mean distance between confidence and accuracy over the bins.
+    /// The mean distance between confidence and accuracy.
     pub expected_error: f64,
 }
 
@@ -43,8 +42,8 @@ impl Calibration {
 
 impl Bin {
     fn new(verdicts: &[&Verdict]) -> Self {
-        let mean = |of: &dyn Fn(&Verdict) -> f64| {
-            verdicts.iter().map(|verdict| of(verdict)).sum::<f64>() / real(verdicts.len())
+        let mean = |value: &dyn Fn(&Verdict) -> f64| {
+            verdicts.iter().map(|verdict| value(verdict)).sum::<f64>() / real(verdicts.len())
         };
         Self {
             slots: verdicts.len(),
@@ -59,14 +58,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn confidence_is_held_against_what_was_right() {
+    fn confidence_is_compared_with_accuracy() {
         let verdict = |confidence: f64, right: bool| Verdict {
             cross_entropy: 1.0,
             rank: if right { 1.0 } else { 2.0 },
             first: [0; crate::judge::FIRST],
             confidence,
         };
-        // Ten bins of two: sure ones are right half of the time.
+        // Ten bins of two, with one right answer each.
         let verdicts: Vec<Verdict> =
             (0..20_u8).map(|place| verdict(f64::from(place / 2) / 10.0, place % 2 == 0)).collect();
         let calibration = Calibration::new(&verdicts);

@@ -1,4 +1,4 @@
-//! Several methods side by side, each with one run or several seeds.
+//! Compares several methods, each with one or more seeds.
 
 use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{Answers, Cases, Difference, Evaluation, bootstrap};
 use crate::{baselines::Baseline, data::Data, number::real};
 
-/// What is found when methods are asked the same questions.
+/// The figures of methods on the same questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
@@ -17,16 +17,16 @@ pub struct Comparison {
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
     pub differences: Vec<Difference>,
-    /// How often the outfits were drawn for the differences.
+    /// The number of bootstrap samples behind the differences.
     pub draws: usize,
 }
 
-/// One method over its seeds.
+/// One method's figures over its seeds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MethodResult {
     pub method: Method,
-    /// Whether its runs are of those in which articles learn together what they have in common.
+    /// Whether its runs learned shared weights for article attributes.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub attributes: bool,
     pub parameters: u64,
@@ -48,11 +48,11 @@ pub struct MethodResult {
 #[serde(deny_unknown_fields)]
 pub struct Spread {
     pub mean: f64,
-    /// Over seeds; one seed has none.
+    /// Over seeds; `None` for a single seed.
     pub standard_error: Option<f64>,
 }
 
-/// Puts evaluations and the answers behind them side by side; one entry a run, in any order.
+/// Compares runs by their evaluations and answers, in any order.
 pub fn compare(
     data: &Data,
     cases: &Cases,
@@ -60,7 +60,7 @@ pub fn compare(
     baselines: Vec<Baseline>,
 ) -> Comparison {
     let evaluations: Vec<&Evaluation> = runs.iter().map(|(evaluation, _)| evaluation).collect();
-    let methods = MethodResult::of(&evaluations);
+    let methods = MethodResult::from_evaluations(&evaluations);
     let answers: Vec<bootstrap::Runs<'_>> = methods
         .iter()
         .map(|result| {
@@ -82,7 +82,7 @@ pub fn compare(
 }
 
 impl Comparison {
-    /// The differences are between methods, whatever their runs learned from.
+    /// Names the differences by method only, without attributes.
     pub fn name_methods_alone(&mut self) {
         for Difference { first, second, .. } in &mut self.differences {
             for name in [first, second] {
@@ -93,25 +93,27 @@ impl Comparison {
 }
 
 impl MethodResult {
-    /// One entry a method, in the methods' own order; those with attributes behind those without.
-    pub fn of(evaluations: &[&Evaluation]) -> Vec<Self> {
-        let of = |attributes: bool| {
-            Method::ALL.into_iter().filter_map(move |method| Self::of_method(method, attributes, evaluations))
+    /// One result per method, in the methods' order; those with attributes come last.
+    pub fn from_evaluations(evaluations: &[&Evaluation]) -> Vec<Self> {
+        let results = |attributes: bool| {
+            Method::ALL
+                .into_iter()
+                .filter_map(move |method| Self::for_method(method, attributes, evaluations))
         };
-        of(false).chain(of(true)).collect()
+        results(false).chain(results(true)).collect()
     }
 
-    /// As tables call it.
+    /// The name in tables.
     pub fn name(&self) -> String {
         name(self.method, self.attributes)
     }
 
-    fn of_method(method: Method, attributes: bool, evaluations: &[&Evaluation]) -> Option<Self> {
-        let its = |evaluation: &&Evaluation| evaluation.kind() == (method, attributes);
-        let runs: Vec<&Evaluation> = evaluations.iter().copied().filter(its).collect();
+    fn for_method(method: Method, attributes: bool, evaluations: &[&Evaluation]) -> Option<Self> {
+        let runs: Vec<&Evaluation> =
+            evaluations.iter().copied().filter(|run| run.kind() == (method, attributes)).collect();
         let parameters = runs.first()?.about.parameters;
-        let spread = |of: &dyn Fn(&Evaluation) -> f64| {
-            Spread::over(&runs.iter().map(|run| of(run)).collect::<Vec<_>>())
+        let spread = |figure: &dyn Fn(&Evaluation) -> f64| {
+            Spread::over(&runs.iter().map(|run| figure(run)).collect::<Vec<_>>())
         };
         let steps: Option<Vec<f64>> = runs.iter().map(|run| run.steps).collect();
         Some(Self {
@@ -132,7 +134,7 @@ impl MethodResult {
     }
 }
 
-/// What a method's runs are called, with attributes or without.
+/// The name of a method's runs, with or without attributes.
 pub fn name(method: Method, attributes: bool) -> String {
     format!("{method}{}", if attributes { ATTRIBUTES } else { "" })
 }
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_over_seeds() {
+    fn a_spread_is_the_mean_and_error_over_seeds() {
         let three = Spread::over(&[1.0, 2.0, 3.0]);
         assert!((three.mean - 2.0).abs() < 1e-12);
         assert!((three.standard_error.unwrap() - (1.0_f64 / 3.0).sqrt()).abs() < 1e-12);

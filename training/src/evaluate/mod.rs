@@ -1,11 +1,10 @@
-//! How good an exported model is: its ONNX file, run in ONNX Runtime, asked about every slot of every
-//! validation outfit in turn, over the whole catalogue.
+//! Evaluates exported models: runs each ONNX file in ONNX Runtime and asks it about every slot of every
+//! validation outfit, over the whole catalogue.
 //!
-//! What is measured is what is served. A file comes in by its path, the questions from [`Data`]; out
-//! go an [`Evaluation`] a file, the [`Comparison`] of several, and each single answer as Parquet. It
-//! must never know how a file came to be: a run's, a release's and a foreigner's are the same to it.
+//! The file that is served is the file that is measured. It comes in by its path, the questions come from
+//! [`Data`]; an [`Evaluation`] per file, a [`Comparison`] of several, and each answer as Parquet go out. The
+//! module must never know how a file was made.
 
-mod answers;
 mod bootstrap;
 mod calibration;
 mod cases;
@@ -18,10 +17,9 @@ mod segments;
 use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 
-pub use answers::{Answers, ask};
 pub use bootstrap::Difference;
 pub use calibration::{Bin, Calibration};
-pub use cases::{Case, Cases};
+pub use cases::{Answers, Case, Cases, ask};
 pub use compare::{Comparison, MethodResult, Spread, compare, name};
 pub use model_file::{About, Refusal};
 pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
@@ -30,29 +28,29 @@ pub use segments::Segment;
 
 use crate::{data::Data, judge::FIRST, metrics::Summary, number::real};
 
-/// What one file is worth on one data's validation split.
+/// The figures of one file on a validation split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Evaluation {
     pub about: About,
-    /// The seed of the run that made it, where that is known.
+    /// The seed of the run that made it, if known.
     pub seed: Option<u64>,
-    /// Whether it was a run in which articles learned together what they have in common.
+    /// Whether the run learned shared weights for article attributes.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub attributes: bool,
-    /// Of the data that it was asked about.
+    /// The name of the data.
     pub data: String,
     pub fingerprint: String,
     pub outfits: usize,
     pub summary: Summary,
-    /// The share of the catalogue that stands among the first five of at least one answer.
+    /// The share of the catalogue that is in the top five of at least one answer.
     pub coverage_at_5: f64,
     pub calibration: Calibration,
-    /// Mean steps of a universal trunk.
+    /// The mean number of steps of a universal trunk.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<f64>,
     pub segments: Vec<Segment>,
-    /// Of the pair file beside it, where there is one.
+    /// The figures of its pair file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<PairEvaluation>,
 }
@@ -75,7 +73,7 @@ impl Evaluation {
         }
     }
 
-    /// What runs of one line of a table have in common.
+    /// The runs of one kind share a line of a table.
     fn kind(&self) -> (Method, bool) {
         (self.about.method, self.attributes)
     }
@@ -85,7 +83,7 @@ fn coverage(data: &Data, answers: &Answers) -> f64 {
     let mut shown = vec![false; data.vocabulary().len()];
     let first = answers.verdicts.iter().flat_map(|verdict| verdict.first.iter().take(FIRST));
     for article in first {
-        // Past the end of a catalogue of fewer than five.
+        // Out of bounds if the catalogue has fewer than five articles.
         if let Some(shown) = shown.get_mut(*article as usize) {
             *shown = true;
         }

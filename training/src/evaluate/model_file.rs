@@ -1,4 +1,4 @@
-//! An ONNX file that keeps the contract of a release, open in ONNX Runtime.
+//! An ONNX file with the inputs and outputs of a release's models, open in ONNX Runtime.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{data::Data, evaluate::Case};
 
-/// What a file says of itself.
+/// A file's metadata and size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct About {
@@ -23,14 +23,14 @@ pub struct About {
     pub bytes: u64,
 }
 
-/// Why a file cannot be asked.
+/// Why a file cannot be evaluated.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    #[error("{path}: ONNX Runtime refuses it: {reason}", path = .path.display())]
+    #[error("{path}: ONNX Runtime rejects it: {reason}", path = .path.display())]
     Runtime { path: PathBuf, reason: String },
-    #[error("{path}: its metadata has no {key}; expected what the contract of a release asks for", path = .path.display())]
+    #[error("{path}: its metadata has no {key}, which a model of a release needs", path = .path.display())]
     Metadata { path: PathBuf, key: &'static str },
-    #[error("{path}: its metadata says {found:?} for {key}, expected {expected}", path = .path.display())]
+    #[error("{path}: its metadata has {found:?} for {key}, expected {expected}", path = .path.display())]
     Value { path: PathBuf, key: &'static str, found: String, expected: &'static str },
     #[error("{path}: {source}", path = .path.display())]
     Method { path: PathBuf, source: UnknownMethod },
@@ -38,7 +38,7 @@ pub enum Refusal {
     Shape { path: PathBuf, what: &'static str, found: String, expected: String },
 }
 
-/// One session. Each thread has its own.
+/// One session; each thread has its own.
 #[derive(Debug)]
 pub(super) struct ModelFile {
     path: PathBuf,
@@ -60,13 +60,13 @@ impl ModelFile {
         about(&self.path, &self.session)
     }
 
-    /// Asks about cases of outfits of one length. `hear` gets each case's place, its logits, one an article,
-    /// and its steps, if the file gives any.
+    /// Asks about cases of outfits of one length. Calls `take` with each case's index, its logits, one per
+    /// article, and its steps, if the file has that output.
     pub(super) fn ask(
         &mut self,
         data: &Data,
         cases: &[Case],
-        mut hear: impl FnMut(usize, &[f32], Option<f32>),
+        mut take: impl FnMut(usize, &[f32], Option<f32>),
     ) -> Result<(), Refusal> {
         let (articles, blanks) = outfits(data, cases);
         let slots = articles.len() / cases.len();
@@ -99,8 +99,8 @@ impl ModelFile {
         let articles = data.vocabulary().len();
         let logits = floats("logits", &[articles])?;
         let steps = if self.gives_steps { floats("steps", &[])? } else { &[] };
-        for (place, row) in logits.chunks_exact(articles).enumerate() {
-            hear(place, row, steps.get(place).copied());
+        for (index, row) in logits.chunks_exact(articles).enumerate() {
+            take(index, row, steps.get(index).copied());
         }
         Ok(())
     }
@@ -112,7 +112,7 @@ pub(super) fn open(runtime: &OnnxRuntime, path: &Path) -> Result<Session, Refusa
     session().map_err(|error| refused(path, &error))
 }
 
-/// Reads what a file says of itself.
+/// Reads a file's metadata and size.
 pub(super) fn about(path: &Path, session: &Session) -> Result<About, Refusal> {
     let method = entry(path, session, "method")?;
     let method = method.parse().map_err(|source| Refusal::Method { path: path.to_owned(), source })?;
@@ -137,14 +137,14 @@ pub(super) fn entry(path: &Path, session: &Session, key: &'static str) -> Result
 fn outfits(data: &Data, cases: &[Case]) -> (Vec<i64>, Vec<i64>) {
     let mut articles = Vec::new();
     for case in cases {
-        let begin = articles.len();
+        let start = articles.len();
         articles.extend(data.outfits().articles(case.outfit).iter().copied().map(i64::from));
-        articles[begin + case.slot as usize] = data.vocabulary().blank().into();
+        articles[start + case.slot as usize] = data.vocabulary().blank().into();
     }
     (articles, cases.iter().map(|case| case.slot.into()).collect())
 }
 
-/// The input `features`: each feature's values, and noughts up to the most that one has.
+/// The input `features`: each feature's values, padded with zeros to the longest.
 pub(super) fn features(data: &Data, outfits: impl Iterator<Item = u32>) -> ([usize; 3], Vec<i64>) {
     let mut rows = Vec::new();
     for outfit in outfits {
@@ -154,9 +154,9 @@ pub(super) fn features(data: &Data, outfits: impl Iterator<Item = u32>) -> ([usi
     }
     let values = rows.iter().flatten().map(Vec::len).max().unwrap_or(0).max(1);
     let mut flat = Vec::new();
-    for given in rows.iter().flatten() {
-        flat.extend(given.iter().copied().map(i64::from));
-        flat.extend(std::iter::repeat_n(0, values - given.len()));
+    for indices in rows.iter().flatten() {
+        flat.extend(indices.iter().copied().map(i64::from));
+        flat.extend(std::iter::repeat_n(0, values - indices.len()));
     }
     ([rows.len(), data.schema().features().len(), values], flat)
 }

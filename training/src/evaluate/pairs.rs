@@ -1,5 +1,5 @@
-//! What a pair file is worth: asked about halves of the validation split's outfits, beside what counting
-//! would say.
+//! Evaluates pair files on halves of the validation split's outfits, beside a baseline that counts
+//! co-occurrence.
 
 use std::{fmt::Write, path::Path};
 
@@ -16,17 +16,18 @@ use crate::{
     pair::{Cooccurrence, Halves, Pair, PairFigures},
 };
 
-/// What one pair file is worth on one data's validation split.
+/// The figures of one pair file on a validation split.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairEvaluation {
     pub about: About,
     pub figures: PairFigures,
-    /// Of how often the halves' articles stood together; its threshold does best on the development split.
+    /// The figures of counting how often the halves' articles were worn together, with the threshold that is best
+    /// on the development split.
     pub cooccurrence: PairFigures,
 }
 
-/// The questions, and what counting says of them.
+/// The questions, and the baseline's figures.
 #[derive(Debug)]
 pub struct PairCases {
     pairs: Vec<Pair>,
@@ -34,33 +35,30 @@ pub struct PairCases {
     cooccurrence: PairFigures,
 }
 
-/// Pairs asked about at once.
+/// Pairs per batch.
 const BATCH: usize = 64;
-/// From here on a pair is said to have been one outfit.
-const EVEN: f64 = 0.5;
+/// The probability from which a pair counts as one outfit.
+const THRESHOLD: f64 = 0.5;
 
 impl PairCases {
-    /// Nothing where no outfit of the split finds a half of the same types among the others.
+    /// `None` if no outfit of the split has a half of the same types in another outfit.
     pub fn of_validation(data: &Data) -> Option<Self> {
         let counted = Cooccurrence::count(data);
-        let asked = |outfits: &[u32]| {
+        let score = |outfits: &[u32]| {
             let pairs = Halves::new(data, outfits).questions();
             let same: Vec<bool> = pairs.iter().map(|pair| pair.same).collect();
             let scores: Vec<f64> = pairs.iter().map(|pair| counted.score(pair)).collect();
             (pairs, same, scores)
         };
-        let (_, same, scores) = asked(data.development());
+        let (_, same, scores) = score(data.development());
         let threshold = PairFigures::best_threshold(&scores, &same);
-        let (pairs, same, scores) = asked(data.validation());
+        let (pairs, same, scores) = score(data.validation());
         let cooccurrence = PairFigures::new(&scores, &same, threshold);
         (!pairs.is_empty()).then_some(Self { pairs, same, cooccurrence })
     }
 }
 
 /// Asks a file about all pairs, on one thread.
-///
-/// # Errors
-/// If the file does not keep the contract of a pair file, or was made for another vocabulary or schema.
 pub fn ask_pairs(
     runtime: &OnnxRuntime,
     path: &Path,
@@ -76,16 +74,17 @@ pub fn ask_pairs(
     }
     let mut scores = Vec::with_capacity(cases.pairs.len());
     for pairs in cases.pairs.chunks(BATCH) {
-        scores.extend(ask(path, &mut session, data, pairs)?);
+        scores.extend(ask_batch(path, &mut session, data, pairs)?);
     }
-    let figures = PairFigures::new(&scores, &cases.same, EVEN);
+    let figures = PairFigures::new(&scores, &cases.same, THRESHOLD);
     Ok(PairEvaluation { about, figures, cooccurrence: cases.cooccurrence })
 }
 
-/// The figures of some methods as a table, if any of them judged pairs.
+/// A table of the methods with pair files; `None` if there are none.
 pub fn pair_table(evaluations: &[Evaluation]) -> Option<String> {
-    let judged = || evaluations.iter().filter_map(|evaluation| Some((evaluation, evaluation.pair.as_ref()?)));
-    let (_, first) = judged().next()?;
+    let with_pairs =
+        || evaluations.iter().filter_map(|evaluation| Some((evaluation, evaluation.pair.as_ref()?)));
+    let (_, first) = with_pairs().next()?;
     let mut table = format!(
         "{} pairs of halves of validation outfits, half of them with a half of another outfit of the same types\n\n\
          | method | seed | accuracy % | AUC |\n|---|---|---|---|\n",
@@ -96,7 +95,7 @@ pub fn pair_table(evaluations: &[Evaluation]) -> Option<String> {
         writeln!(table, "| {name} | {seed} | {:.2} | {auc:.4} |", 100.0 * accuracy)
             .expect("a String takes everything; this is a bug");
     };
-    for (evaluation, pair) in judged() {
+    for (evaluation, pair) in with_pairs() {
         let seed = evaluation.seed.map_or_else(String::new, |seed| seed.to_string());
         row(evaluation.about.method.as_str(), &seed, &pair.figures);
     }
@@ -104,12 +103,13 @@ pub fn pair_table(evaluations: &[Evaluation]) -> Option<String> {
     Some(table)
 }
 
-fn ask(path: &Path, session: &mut Session, data: &Data, pairs: &[Pair]) -> Result<Vec<f64>, Refusal> {
+fn ask_batch(path: &Path, session: &mut Session, data: &Data, pairs: &[Pair]) -> Result<Vec<f64>, Refusal> {
     let refuse = |error: ort::Error| refused(path, &error);
     let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap_or_default();
-    let half = |of: fn(&Pair) -> &[u32]| {
+    let half = |articles: fn(&Pair) -> &[u32]| {
         let padding = std::iter::repeat(data.vocabulary().padding());
-        let flat = pairs.iter().flat_map(|pair| of(pair).iter().copied().chain(padding.clone()).take(slots));
+        let flat =
+            pairs.iter().flat_map(|pair| articles(pair).iter().copied().chain(padding.clone()).take(slots));
         let flat: Vec<i64> = flat.map(i64::from).collect();
         Tensor::from_array(([pairs.len(), slots], flat))
     };

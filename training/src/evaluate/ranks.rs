@@ -1,5 +1,5 @@
-//! Every single answer as one Parquet table: a row a case, two columns a file. Analysts look into it
-//! for the cases where methods differ most.
+//! Every answer in one Parquet table, with a row per case and two columns per file, to find the cases where
+//! methods differ most.
 
 use std::{fs::File, io, path::Path, sync::Arc};
 
@@ -12,7 +12,7 @@ use parquet::{
     schema::parser::parse_message_type,
 };
 
-use super::{Answers, Cases};
+use super::{Answers, Case, Cases};
 use crate::data::Data;
 
 /// One column's name, its Parquet type, and its cells.
@@ -28,21 +28,18 @@ enum Cells {
     Texts(Vec<ByteArray>),
 }
 
-/// Writes the table. `files` have the names that their columns begin with: `gsu` makes `gsu.rank` (from
-/// 1 up; articles of equal logits share their mean rank) and `gsu.cross_entropy` (in nats).
+/// Writes the table. Each name in `files` is a prefix of two columns: `gsu` makes `gsu.rank` (from 1;
+/// articles with equal logits share their mean rank) and `gsu.cross_entropy` (in nats).
 ///
-/// The other columns: `outfit`, the row of the outfits' file from 0 up; `slot`, its masked place;
-/// `customer`; `seen`, whether the customer has an outfit outside validation; `articles`, the whole
-/// outfit, joined by `|` as in CSV; `article`, the one that was masked; `type`, its type.
-///
-/// # Errors
-/// If the file cannot be written.
+/// The other columns are `outfit`, the row of the outfits' file from 0; `slot`, the masked slot;
+/// `customer`; `seen`, whether the customer has an outfit outside validation; `articles`, the complete
+/// outfit, joined by `|` as in CSV; `article`, the masked article; and `type`, its type.
 pub fn write_ranks(path: &Path, data: &Data, cases: &Cases, files: &[(String, &Answers)]) -> Result<()> {
-    let mut columns = what_was_asked(data, cases);
+    let mut columns = case_columns(data, cases);
     for (name, answers) in files {
-        let floats = |of: fn(&crate::judge::Verdict) -> f64| {
-            #[expect(clippy::cast_possible_truncation, reason = "seven digits are enough to look at")]
-            Cells::Floats(answers.verdicts.iter().map(|verdict| of(verdict) as f32).collect())
+        let floats = |value: fn(&crate::judge::Verdict) -> f64| {
+            #[expect(clippy::cast_possible_truncation, reason = "seven digits are enough")]
+            Cells::Floats(answers.verdicts.iter().map(|verdict| value(verdict) as f32).collect())
         };
         columns.push(Column { name: format!("{name}.rank"), cells: floats(|verdict| verdict.rank) });
         columns.push(Column {
@@ -53,20 +50,23 @@ pub fn write_ranks(path: &Path, data: &Data, cases: &Cases, files: &[(String, &A
     write(path, &columns).with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn what_was_asked(data: &Data, cases: &Cases) -> Vec<Column> {
+fn case_columns(data: &Data, cases: &Cases) -> Vec<Column> {
     let cases = cases.as_slice();
     let number =
         |value: u32| i32::try_from(value).expect("outfits are fewer than two billion; this is a bug");
     let numbers =
-        |of: &dyn Fn(&super::Case) -> u32| Cells::Numbers(cases.iter().map(|c| number(of(c))).collect());
-    let texts = |of: &dyn Fn(&super::Case) -> String| {
-        Cells::Texts(cases.iter().map(|case| ByteArray::from(of(case).into_bytes())).collect())
+        |value: &dyn Fn(&Case) -> u32| Cells::Numbers(cases.iter().map(|c| number(value(c))).collect());
+    let texts = |value: &dyn Fn(&Case) -> String| {
+        Cells::Texts(cases.iter().map(|case| ByteArray::from(value(case).into_bytes())).collect())
     };
-    let customer = |case: &super::Case| data.outfits().customer(case.outfit);
+    let customer = |case: &Case| data.outfits().customer(case.outfit);
     let id = |article: u32| {
-        data.vocabulary().article(article).expect("an outfit's articles are known; this is a bug").as_str()
+        data.vocabulary()
+            .article(article)
+            .expect("an outfit's articles are in the vocabulary; this is a bug")
+            .as_str()
     };
-    let outfit = |case: &super::Case| {
+    let outfit = |case: &Case| {
         let ids: Vec<&str> =
             data.outfits().articles(case.outfit).iter().map(|&article| id(article)).collect();
         ids.join("|")

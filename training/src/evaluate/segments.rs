@@ -1,24 +1,24 @@
-//! Figures for parts of the validation split: by article type, by customer seen or not, by length, by
-//! any feature's value.
+//! Figures for segments of the validation split: by article type, by customers seen in training or not, by
+//! outfit length, and by each feature's values.
 
 use std::collections::BTreeMap;
 
 use atelier::domain::{Feature, Kind};
 use serde::{Deserialize, Serialize};
 
-use super::{Answers, Case, Cases};
+use super::{Answers, Cases};
 use crate::{
     data::Data,
     judge::Verdict,
     metrics::{Summary, Tally},
 };
 
-/// One part, and how the answers do in it.
+/// The figures of one segment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Segment {
-    /// `type` (of the missing article), `customer`, `articles` (of the whole outfit), or a feature's
-    /// name. A set's outfit stands in the part of each of its values.
+    /// `type` (of the missing article), `customer`, `articles` (the number in the outfit), or the name of a
+    /// feature. With a set, an outfit is in the segment of each of its values.
     pub by: String,
     pub value: String,
     pub summary: Summary,
@@ -28,10 +28,10 @@ const TYPE: &str = "type";
 const CUSTOMER: &str = "customer";
 const LENGTH: &str = "articles";
 
-/// Over everything.
+/// The figures over all cases.
 pub(super) fn summary(cases: &Cases, answers: &Answers) -> Summary {
     let mut tally = Tally::default();
-    each_outfit(cases, answers, |_, verdicts| add(&mut tally, verdicts));
+    answers.by_outfit(cases).for_each(|(_, verdicts)| add(&mut tally, verdicts));
     tally.summary()
 }
 
@@ -42,8 +42,8 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
     let features = data.schema().features();
     let mut values: Vec<Vec<Tally>> =
         features.iter().map(|feature| vec![Tally::default(); feature.rows()]).collect();
-    let mut given = Vec::new();
-    each_outfit(cases, answers, |outfit, verdicts| {
+    let mut encoded = Vec::new();
+    for (outfit, verdicts) in answers.by_outfit(cases) {
         for (case, verdict) in outfit.iter().zip(verdicts) {
             add(&mut types[data.type_of(case.target)], std::slice::from_ref(verdict));
         }
@@ -51,14 +51,14 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
         let customer = data.outfits().customer(number);
         add(&mut seen[usize::from(data.seen(customer))], verdicts);
         add(lengths.entry(outfit.len()).or_default(), verdicts);
-        data.features_of(number, &mut given);
-        for (tallies, given) in values.iter_mut().zip(&given) {
+        data.features_of(number, &mut encoded);
+        for (tallies, indices) in values.iter_mut().zip(&encoded) {
             let not_given: &[u32] = &[0];
-            for &value in if given.is_empty() { not_given } else { given } {
+            for &value in if indices.is_empty() { not_given } else { indices } {
                 add(&mut tallies[value as usize], verdicts);
             }
         }
-    });
+    }
     let mut segments = Vec::new();
     let mut put = |by: &str, value: &str, tally: &Tally| {
         let summary = tally.summary();
@@ -82,21 +82,11 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
     segments
 }
 
-/// Hands over the cases of one outfit after the other, with their answers.
-fn each_outfit(cases: &Cases, answers: &Answers, mut take: impl FnMut(&[Case], &[Verdict])) {
-    let mut rest = answers.verdicts.as_slice();
-    for outfit in cases.by_outfit() {
-        let (verdicts, others) = rest.split_at(outfit.len());
-        rest = others;
-        take(outfit, verdicts);
-    }
-}
-
 fn add(tally: &mut Tally, verdicts: &[Verdict]) {
     tally.add_outfit(verdicts.iter().map(|verdict| (verdict.probability(), verdict.rank)));
 }
 
-/// A row of a feature's table in words.
+/// The name of a row of a feature's table.
 fn value_name(feature: &Feature, row: usize) -> String {
     let Some(place) = row.checked_sub(1) else { return "not given".to_owned() };
     match &feature.kind {
@@ -120,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_features_have_words() {
+    fn rows_of_features_have_names() {
         let schema = Schema::default_schema();
         let name = |feature: &str, row| value_name(schema.feature(feature).unwrap(), row);
         assert_eq!(name("gender", 0), "not given");

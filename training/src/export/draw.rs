@@ -1,15 +1,15 @@
-//! The model's operations as ONNX nodes.
+//! Draws a model's operations as ONNX nodes.
 //!
-//! Values stay two-dimensional, one row a slot or an outfit, so that every linear layer is one Gemm
-//! (which ONNX Runtime packs ahead and fuses with what follows); only attention and what joins an
-//! outfit's row to its slots' sees the slots as an axis.
+//! Values are two-dimensional, with one row per slot or outfit, so every linear layer is one Gemm, which ONNX Runtime
+//! packs in advance and fuses with the next operation. Only attention and broadcasts of an outfit's row use the slots
+//! as an axis.
 
 use super::{
-    graph::{Graph, float, int, ints, size},
-    proto::{GraphProto, ValueInfoProto},
+    graph::{Axis, Graph, float, int, ints, size, tensor},
+    proto::{DataType, GraphProto, ValueInfoProto},
 };
 use crate::{
-    engine::{Activation, Adaptive, Linear, Norm, Ops, Param, Rows, number},
+    engine::{Activation, Adaptive, EVIDENCE, Linear, Norm, Ops, Param, Rows, number},
     model::{Model, ModelConfig, Output},
 };
 
@@ -19,7 +19,7 @@ pub(super) struct Drawing<'a> {
     pub(super) model: &'a Model,
     half: bool,
     pub(super) graph: Graph,
-    /// What the features that are read are called: an input, or what a pair's were turned into.
+    /// The name of the features: the input, or in a pair file the features of all readings.
     pub(super) features: &'static str,
     pub(super) values: Vec<Drawn>,
 }
@@ -32,6 +32,8 @@ pub(super) struct Drawn {
 }
 
 const EPSILON: f32 = 1e-5;
+/// Added to attention scores of padding.
+const MASKED: f32 = -1e9;
 
 impl<'a> Drawing<'a> {
     pub(super) fn new(model: &'a Model, half: bool) -> Self {
@@ -47,7 +49,7 @@ impl<'a> Drawing<'a> {
         self.values.len() - 1
     }
 
-    /// A weight's float32 value. Vectors are small and keep their precision.
+    /// A weight's float32 value. Vectors are small and always stored in float32.
     pub(super) fn weight(&mut self, param: Param) -> String {
         let tensor = self.model.weights().tensor(param);
         self.graph.weight(tensor, self.half && tensor.shape.len() > 1)
@@ -64,11 +66,11 @@ impl<'a> Drawing<'a> {
         }
     }
 
-    fn width_of(&self, layer: &Linear) -> usize {
+    fn output_width(&self, layer: &Linear) -> usize {
         self.model.weights().tensor(layer.weight).shape[1]
     }
 
-    /// The last dense layer.
+    /// Draws the last dense layer and the outputs.
     pub(super) fn head(&mut self, output: Output<usize>) {
         let head = self.model.structure().head;
         let hidden = self.values[output.hidden].name.clone();
@@ -113,7 +115,7 @@ impl Ops for Drawing<'_> {
     }
 
     fn context(&mut self) -> usize {
-        self.customer()
+        self.features()
     }
 
     fn linear(&mut self, x: usize, layer: &Linear, activation: Activation) -> usize {
@@ -133,7 +135,7 @@ impl Ops for Drawing<'_> {
                 name = graph.node("Mul", &[&twice, &half], vec![]);
             }
         }
-        self.record(name, rows, self.width_of(layer))
+        self.record(name, rows, self.output_width(layer))
     }
 
     fn add_relu(&mut self, x: usize, y: usize) -> usize {
@@ -168,28 +170,28 @@ impl Ops for Drawing<'_> {
         self.record(name, to.rows, width)
     }
 
-    fn attention(&mut self, asking: usize, asked: usize, query: &Linear, key_value: &Linear) -> usize {
-        let (asking, asked) = (self.values[asking].clone(), self.values[asked].clone());
+    fn attention(&mut self, x: usize, source: usize, query: &Linear, key_value: &Linear) -> usize {
+        let (x, source) = (self.values[x].clone(), self.values[source].clone());
         let width = self.config().width;
-        let queries = self.gemm(&asking.name, query);
-        let keys_values = self.gemm(&asked.name, key_value);
+        let queries = self.gemm(&x.name, query);
+        let keys_values = self.gemm(&source.name, key_value);
         let halves = self.graph.list(&[size(width), size(width)]);
         let keys = format!("{keys_values}_keys");
         let values = format!("{keys_values}_values");
         self.graph.named_node("Split", &[&keys_values, &halves], &[&keys, &values], vec![int("axis", 1)]);
-        let queries = self.heads(&queries, asking.rows, false);
-        let keys = self.heads(&keys, asked.rows, true);
-        let values = self.heads(&values, asked.rows, false);
+        let queries = self.heads(&queries, x.rows, false);
+        let keys = self.heads(&keys, source.rows, true);
+        let values = self.heads(&values, source.rows, false);
         let scale = self.graph.float(1.0 / number(width / self.config().heads).sqrt());
         let queries = self.graph.node("Mul", &[&queries, &scale], vec![]);
         let scores = self.graph.node("MatMul", &[&queries, &keys], vec![]);
-        let bias = self.attention_bias(asked.rows);
+        let bias = self.attention_bias(source.rows);
         let scores = self.graph.node("Add", &[&scores, &bias], vec![]);
         let weights = self.graph.node("Softmax", &[&scores], vec![int("axis", -1)]);
         let mixed = self.graph.node("MatMul", &[&weights, &values], vec![]);
         let mixed = self.graph.node("Transpose", &[&mixed], vec![ints("perm", &[0, 2, 1, 3])]);
         let name = self.flat(&mixed, width);
-        self.record(name, asking.rows, width)
+        self.record(name, x.rows, width)
     }
 
     fn with_position(&mut self, slots: usize, position: usize) -> usize {
@@ -226,6 +228,225 @@ impl Ops for Drawing<'_> {
 
     fn personas(&mut self, table: Param) -> usize {
         self.mixture(table)
+    }
+}
+
+/// Embeddings and personas.
+impl Drawing<'_> {
+    /// The context of each outfit.
+    fn features(&mut self) -> usize {
+        let features = self.features;
+        let tables = &self.model.structure().tables;
+        let weights: Vec<String> = tables.features.iter().map(|&param| self.weight(param)).collect();
+        // One lookup for all features: the tables one below the other, and where each begins.
+        let all = concat(&mut self.graph, &weights, 0);
+        let begins = tables.features.iter().scan(0, |next, &param| {
+            let begin = *next;
+            *next += size(self.model.weights().tensor(param).shape[0]);
+            Some(begin)
+        });
+        let begins: Vec<i64> = begins.collect();
+        let count = size(begins.len());
+        let graph = &mut self.graph;
+        let begins = graph.ints(&[1, count, 1], &begins);
+        let rows = graph.node("Add", &[features, &begins], vec![]);
+        let rows = graph.node("Gather", &[&all, &rows], vec![]);
+        // A 0 is skipped, unless all values of the feature are 0: then it is the row for "not given".
+        let zero = graph.ints(&[], &[0]);
+        let given = graph.node("Greater", &[features, &zero], vec![]);
+        let given = graph.node("Cast", &[&given], vec![int("to", DataType::Float as i64)]);
+        let any = graph.node("ReduceMax", &[&given], vec![ints("axes", &[2]), int("keepdims", 1)]);
+        let one = graph.float(1.0);
+        let none = graph.node("Sub", &[&one, &any], vec![]);
+        let taken = graph.node("Add", &[&given, &none], vec![]);
+        let axis = graph.list(&[2]);
+        let total = graph.node("ReduceSum", &[&taken, &axis], vec![int("keepdims", 1)]);
+        let shares = graph.node("Div", &[&taken, &total], vec![]);
+        let shares = graph.node("Unsqueeze", &[&shares, &axis], vec![]);
+        let mean = graph.node("MatMul", &[&shares, &rows], vec![]);
+        let width = tables.features.len() * tables.feature_width;
+        let name = self.flat(&mean, width);
+        self.record(name, Rows::Outfits, width)
+    }
+
+    /// The mixture of personas that the visible articles suggest.
+    fn mixture(&mut self, table: Param) -> usize {
+        let count = self.model.weights().tensor(table).shape[1];
+        let table = self.weight(table);
+        let last = i64::from(self.config().blank()) - 1;
+        let graph = &mut self.graph;
+        let last = graph.ints(&[], &[last]);
+        let hidden = graph.node("Greater", &["articles", &last], vec![]);
+        // Blanks and padding have no row; they take another row times 0.
+        let rows = graph.node("Min", &["articles", &last], vec![]);
+        let biases = graph.node("Gather", &[&table, &rows], vec![]);
+        let (one, zero, axis) = (graph.float(1.0), graph.float(0.0), graph.list(&[1]));
+        let visible = graph.node("Where", &[&hidden, &zero, &one], vec![]);
+        let visible = graph.node("Unsqueeze", &[&visible, &axis], vec![]);
+        let sums = graph.node("MatMul", &[&visible, &biases], vec![]);
+        let sums = graph.node("Squeeze", &[&sums, &axis], vec![]);
+        let softmax = graph.node("Softmax", &[&sums], vec![int("axis", -1)]);
+        let (evidence, even) = (graph.float(EVIDENCE), graph.float((1.0 - EVIDENCE) / number(count)));
+        let shares = graph.node("Mul", &[&softmax, &evidence], vec![]);
+        let name = graph.node("Add", &[&shares, &even], vec![]);
+        self.record(name, Rows::Outfits, count)
+    }
+}
+
+/// The universal trunk.
+impl Drawing<'_> {
+    /// A Loop that ends as soon as every slot of every outfit has halted.
+    fn repeat(
+        &mut self,
+        x: usize,
+        halting: &Linear,
+        unit: &mut dyn FnMut(&mut Self, usize) -> usize,
+    ) -> Adaptive<usize> {
+        let Drawn { name: first, width, .. } = self.values[x].clone();
+        let universal = &self.config().universal;
+        let most_steps = self.graph.ints(&[], &[size(universal.most_steps)]);
+        let last_step = self.graph.ints(&[], &[size(universal.most_steps) - 1]);
+        let enough = self.graph.float(1.0 - universal.epsilon);
+        let (one, zero, truth) = (self.graph.float(1.0), self.graph.float(0.0), self.graph.bool(true));
+        let column = self.graph.list(&[-1, 1]);
+        let padding = self.is_padding();
+        let padding = self.graph.node("Reshape", &[&padding, &column], vec![]);
+        let running = self.graph.node("Not", &[&padding], vec![]);
+        let real = self.graph.node("Cast", &[&running], vec![int("to", DataType::Float as i64)]);
+        let nothing = self.graph.node("Mul", &[&real, &zero], vec![]);
+        let blank_state = self.graph.node("Mul", &[&first, &zero], vec![]);
+
+        self.graph.open();
+        let state = self.record("state_in".to_owned(), Rows::Slots, width);
+        let state = unit(self, state);
+        let state = self.values[state].name.clone();
+        let logit = self.gemm(&state, halting);
+        let graph = &mut self.graph;
+        let chance = graph.node("Sigmoid", &[&logit], vec![]);
+        let total = graph.node("Add", &["spent_in", &chance], vec![]);
+        let spent_all = graph.node("GreaterOrEqual", &[&total, &enough], vec![]);
+        let at_last = graph.node("Equal", &["step", &last_step], vec![]);
+        let may_end = graph.node("Or", &[&spent_all, &at_last], vec![]);
+        let goes_on = graph.node("Not", &[&may_end], vec![]);
+        let goes_on = graph.node("And", &["running_in", &goes_on], vec![]);
+        let rest = graph.node("Sub", &[&one, "spent_in"], vec![]);
+        let share = graph.node("Where", &[&goes_on, &chance, &rest], vec![]);
+        let share = graph.node("Where", &["running_in", &share, &zero], vec![]);
+        let spent = graph.node("Where", &[&goes_on, &total, "spent_in"], vec![]);
+        let mixed = graph.node("Mul", &[&share, &state], vec![]);
+        let mixed = graph.node("Add", &["mixed_in", &mixed], vec![]);
+        let counted = graph.node("Cast", &["running_in"], vec![int("to", DataType::Float as i64)]);
+        let counted = graph.node("Add", &["counted_in", &counted], vec![]);
+        let any = graph.node("Cast", &[&goes_on], vec![int("to", DataType::Float as i64)]);
+        let any = graph.node("ReduceMax", &[&any], vec![int("keepdims", 0)]);
+        let any = graph.node("Cast", &[&any], vec![int("to", DataType::Bool as i64)]);
+        let rows = Axis::Named("rows");
+        let (wide, narrow) = ([rows, Axis::Fixed(width)], [rows, Axis::Fixed(1)]);
+        let carried = |names: [&str; 5]| {
+            let [state, mixed, spent, counted, running] = names;
+            let floats = [(state, &wide), (mixed, &wide), (spent, &narrow), (counted, &narrow)];
+            let mut carried = floats.map(|(name, axes)| tensor(name, DataType::Float, axes)).to_vec();
+            carried.push(tensor(running, DataType::Bool, &narrow));
+            carried
+        };
+        let mut inputs = vec![tensor("step", DataType::Int64, &[]), tensor("on", DataType::Bool, &[])];
+        inputs.extend(carried(["state_in", "mixed_in", "spent_in", "counted_in", "running_in"]));
+        let mut outputs = vec![tensor(&any, DataType::Bool, &[])];
+        outputs.extend(carried([&state, &mixed, &spent, &counted, &goes_on]));
+        let body = self.graph.close(inputs, outputs);
+
+        let ends = ["state_out", "mixed_out", "spent_out", "counted_out", "running_out"];
+        let begins = [&most_steps, &truth, &first, &blank_state, &nothing, &nothing, &running];
+        self.graph.named_node("Loop", &begins.map(String::as_str), &ends, vec![body]);
+        let value = self.record("mixed_out".to_owned(), Rows::Slots, width);
+        let steps = self.mean_over_slots("counted_out", &real);
+        let steps = self.record(steps, Rows::Outfits, 1);
+        Adaptive { value, steps }
+    }
+
+    /// The mean of a column over each outfit's slots: one value per outfit.
+    fn mean_over_slots(&mut self, column: &str, real: &str) -> String {
+        let shape = self.shape(Rows::Slots, &[]);
+        let axis = self.graph.list(&[1]);
+        let sum = |graph: &mut Graph, name: &str| {
+            let by_outfit = graph.node("Reshape", &[name, &shape], vec![]);
+            graph.node("ReduceSum", &[&by_outfit, &axis], vec![int("keepdims", 0)])
+        };
+        let (sum, count) = (sum(&mut self.graph, column), sum(&mut self.graph, real));
+        self.graph.node("Div", &[&sum, &count], vec![])
+    }
+}
+
+/// Between rows of slots and slots as an axis: shapes, masks, heads.
+impl Drawing<'_> {
+    /// [batch × slots, width] as [batch, slots, width].
+    fn by_outfit(&mut self, value: &Drawn) -> String {
+        let width = size(value.width);
+        let shape = match value.rows {
+            Rows::Outfits => self.graph.list(&[-1, 1, width]),
+            Rows::Slots | Rows::Positions => self.shape(value.rows, &[width]),
+        };
+        self.graph.node("Reshape", &[&value.name, &shape], vec![])
+    }
+
+    /// [batch, …, width] as [rows, width].
+    fn flat(&mut self, name: &str, width: usize) -> String {
+        let shape = self.graph.list(&[-1, size(width)]);
+        self.graph.node("Reshape", &[name, &shape], vec![])
+    }
+
+    /// The shape [batch, rows of an outfit, rest…].
+    fn shape(&mut self, rows: Rows, rest: &[i64]) -> String {
+        let rest_list = self.graph.list(rest);
+        let batch = self.graph.list(&[-1]);
+        if rows == Rows::Outfits {
+            let one = self.graph.list(&[1]);
+            let key = format!("shape outfits {rest:?}");
+            let parts = [batch, one, rest_list];
+            return self.graph.shared(&key, |graph| concat(graph, &parts, 0));
+        }
+        let slots = self.graph.shared("slots", |graph| {
+            graph.node("Shape", &["articles"], vec![int("start", 1), int("end", 2)])
+        });
+        let count = if rows == Rows::Positions {
+            let one = self.graph.list(&[1]);
+            self.graph.shared("positions", |graph| graph.node("Add", &[&slots, &one], vec![]))
+        } else {
+            slots
+        };
+        let key = format!("shape {rows:?} {rest:?}");
+        self.graph.shared(&key, |graph| concat(graph, &[batch, count, rest_list], 0))
+    }
+
+    /// Which slots are padding: [batch, slots].
+    fn is_padding(&mut self) -> String {
+        let padding = self.graph.ints(&[], &[i64::from(self.config().padding())]);
+        self.graph.shared("is padding", |graph| graph.node("Equal", &["articles", &padding], vec![]))
+    }
+
+    /// Added to attention scores to mask padding: [batch, 1, 1, rows of an outfit].
+    fn attention_bias(&mut self, rows: Rows) -> String {
+        let padding = self.is_padding();
+        let (never, zero) = (self.graph.float(MASKED), self.graph.float(0.0));
+        let axes = self.graph.list(&[1, 2]);
+        let bias = self.graph.shared("attention bias of slots", |graph| {
+            let bias = graph.node("Where", &[&padding, &never, &zero], vec![]);
+            graph.node("Unsqueeze", &[&bias, &axes], vec![])
+        });
+        if rows == Rows::Slots {
+            return bias;
+        }
+        let before = self.graph.ints(&[8], &[0, 0, 0, 1, 0, 0, 0, 0]);
+        self.graph.shared("attention bias of positions", |graph| graph.node("Pad", &[&bias, &before], vec![]))
+    }
+
+    /// Rows split into heads: [batch, heads, rows, width of a head], or with the last two axes swapped.
+    fn heads(&mut self, name: &str, rows: Rows, transposed: bool) -> String {
+        let heads = self.config().heads;
+        let shape = self.shape(rows, &[size(heads), size(self.config().width / heads)]);
+        let split = self.graph.node("Reshape", &[name, &shape], vec![]);
+        let order: &[i64] = if transposed { &[0, 2, 3, 1] } else { &[0, 2, 1, 3] };
+        self.graph.node("Transpose", &[&split], vec![ints("perm", order)])
     }
 }
 

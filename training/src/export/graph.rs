@@ -1,4 +1,4 @@
-//! Puts ONNX nodes together: names, constants, weights, scopes.
+//! Builds an ONNX graph: names, constants, weights, scopes.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use super::proto::{
 };
 use crate::engine::Tensor;
 
-/// A graph as it grows. Constants are nodes, because every float initialiser but a table counts as
+/// A graph under construction. Constants are nodes, because every float initialiser except the tables counts as
 /// parameters.
 #[derive(Debug)]
 pub(super) struct Graph {
-    /// The graph itself, then the bodies that are open in it.
+    /// The graph itself, then the open bodies in it.
     scopes: Vec<Vec<NodeProto>>,
     initializers: Vec<TensorProto>,
-    /// What is computed from constants and inputs alone and needed more than once, by what it is.
+    /// Names of values that are needed more than once, by a key. They depend on constants and inputs alone.
     shared: HashMap<String, String>,
     names: usize,
 }
@@ -27,24 +27,24 @@ impl Graph {
         Self { scopes: vec![Vec::new()], initializers: Vec::new(), shared: HashMap::new(), names: 0 }
     }
 
-    fn fresh(&mut self, operator: &str) -> String {
+    fn new_name(&mut self, operator: &str) -> String {
         self.names += 1;
         format!("{}_{}", operator.to_lowercase(), self.names)
     }
 
-    /// Adds a node and gives its output's name.
+    /// Adds a node, and returns the name of its output.
     pub(super) fn node(
         &mut self,
         operator: &str,
         inputs: &[&str],
         attributes: Vec<AttributeProto>,
     ) -> String {
-        let output = self.fresh(operator);
+        let output = self.new_name(operator);
         self.named_node(operator, inputs, &[&output], attributes);
         output
     }
 
-    /// Adds a node whose outputs have names already.
+    /// Adds a node with named outputs.
     pub(super) fn named_node(
         &mut self,
         operator: &str,
@@ -56,8 +56,8 @@ impl Graph {
         self.scopes.last_mut().expect("the graph itself is always open; this is a bug").push(node);
     }
 
-    /// Gives what was made under this key before, or makes it, in the graph itself even while a body is
-    /// open: ONNX Runtime folds what depends on weights alone when it loads a file, but not in bodies.
+    /// Returns the value of this key, made on first use in the graph itself, even while a body is open: ONNX Runtime
+    /// folds what depends on weights alone in the graph, but not in bodies.
     pub(super) fn shared(&mut self, key: &str, make: impl FnOnce(&mut Self) -> String) -> String {
         if let Some(name) = self.shared.get(key) {
             return name.clone();
@@ -83,12 +83,12 @@ impl Graph {
         self.constant(DataType::Int64, dims, raw)
     }
 
-    /// A list of whole numbers: a shape, axes.
+    /// A list of integers, such as a shape or axes.
     pub(super) fn list(&mut self, values: &[i64]) -> String {
         self.ints(&[size(values.len())], values)
     }
 
-    pub(super) fn truth(&mut self, value: bool) -> String {
+    pub(super) fn bool(&mut self, value: bool) -> String {
         self.constant(DataType::Bool, &[], vec![u8::from(value)])
     }
 
@@ -111,7 +111,7 @@ impl Graph {
         })
     }
 
-    /// A weight under its own name, in half precision if told so; the name of its float32 value.
+    /// Adds a weight under its own name, in half precision if `half`; returns the name of its float32 value.
     pub(super) fn weight(&mut self, tensor: &Tensor, half: bool) -> String {
         let data = &tensor.data;
         let (data_type, raw_data) = if half {
@@ -132,7 +132,7 @@ impl Graph {
         })
     }
 
-    /// Opens a body: nodes go into it until it is closed.
+    /// Opens a body; nodes go into it until it is closed.
     pub(super) fn open(&mut self) {
         self.scopes.push(Vec::new());
     }

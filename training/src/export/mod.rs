@@ -1,18 +1,14 @@
-//! A model as an ONNX file, written straight from its weights.
+//! Writes a model as an ONNX file.
 //!
-//! The file keeps the contract of a release: inputs `articles`, `features`, `blank`; outputs `logits`,
-//! and `personas` and `steps` where the method has them; the vector before the last dense layer is
-//! called `hidden`; weights keep their names, and every float initialiser but the tables counts as
-//! parameters. The drawing follows the very structure that training computes. It knows no run, no
-//! metric and no release beyond its name.
+//! The file meets a release's contract: inputs `articles`, `features`, `blank`; outputs `logits`, and `personas` and
+//! `steps` if the method has them. The input of the last dense layer is called `hidden`, weights keep their names, and
+//! every float initialiser except the tables counts as parameters. The graph is drawn from the structure that
+//! training computes. This module knows no run and no metric, and of a release only its name.
 
-mod adaptive;
 mod draw;
 mod graph;
-mod layout;
 mod pair;
 mod proto;
-mod tables;
 
 use std::{
     fs, io,
@@ -28,18 +24,18 @@ use self::{
 };
 use crate::model::Model;
 
-/// Since 17, `LayerNormalization` is an operator.
+/// The first opset with `LayerNormalization`.
 const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
 
-/// How matrices are stored; the graph computes in float32 either way.
+/// The precision of stored matrices; the graph computes in float32 with both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
     Float32,
     Float16,
 }
 
-/// What the file says of itself beside its method and parameters.
+/// The file's metadata apart from method and parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Metadata {
     pub release: String,
@@ -54,29 +50,29 @@ pub struct ExportError {
     source: io::Error,
 }
 
-/// Writes the model, and says how many parameters it has by the paper's count: without the embeddings
-/// of articles and features, the personas, and the last dense layer.
+/// Writes the model, and returns its parameters as the paper counts them: without the embeddings of articles and
+/// features, the personas, and the last dense layer.
 pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, ExportError> {
     write(draw(model, metadata.storage), model, metadata, &[], path)
 }
 
-/// Writes what the model says of two halves, next to what [`export`] writes, and counts its parameters in
-/// the same way; nothing where the model does not judge pairs.
+/// Writes the file that judges pairs, and returns its parameters, counted as by [`export`]; writes nothing if the
+/// model does not judge pairs.
 ///
-/// Inputs of the file: `first` and `second`, int64 `[batch, slots]`, and where the method is conditioned
-/// `features`, int64 `[batch, features, values]`; output: `probability`, float32 `[batch]`, of having been
-/// one outfit. The halves' order does not matter.
+/// Inputs: `first` and `second`, int64 `[batch, slots]`, hold articles, blanks and padding anywhere; `features`,
+/// int64 `[batch, features, values]`, exists if the method is conditioned. Output: `probability`, float32 `[batch]`,
+/// of having been one outfit. The order of the halves does not matter.
 pub fn export_pair(model: &Model, metadata: &Metadata, path: &Path) -> Result<Option<u64>, ExportError> {
     let Some(graph) = pair::draw(model, metadata.storage) else { return Ok(None) };
     write(graph, model, metadata, &[("task", "pair")], path).map(Some)
 }
 
-/// Writes a graph with its metadata, and counts its parameters.
+/// Writes a graph with its metadata, and returns its parameters.
 fn write(
     graph: GraphProto,
     model: &Model,
     metadata: &Metadata,
-    more: &[(&str, &str)],
+    extra: &[(&str, &str)],
     path: &Path,
 ) -> Result<u64, ExportError> {
     let parameters = parameters(&graph);
@@ -87,7 +83,7 @@ fn write(
         entry("release", &metadata.release),
         entry("parameters", &parameters.to_string()),
     ];
-    metadata_props.extend(more.iter().map(|(key, value)| entry(key, value)));
+    metadata_props.extend(extra.iter().map(|(key, value)| entry(key, value)));
     let file = ModelProto {
         ir_version: IR_VERSION,
         producer_name: "atelier-training".to_owned(),
@@ -126,7 +122,7 @@ fn parameters(graph: &GraphProto) -> u64 {
     graph.initializer.iter().filter(|tensor| !is_table(&tensor.name)).map(length).sum()
 }
 
-/// Whether the paper's count leaves this tensor out.
+/// Whether the paper does not count this tensor.
 fn is_table(name: &str) -> bool {
     matches!(name, "articles.weight" | "vocabulary.weight" | "vocabulary.bias" | "personas.weight")
         || name.starts_with("features.")
@@ -136,7 +132,7 @@ fn length(tensor: &TensorProto) -> u64 {
     tensor
         .dims
         .iter()
-        .map(|length| u64::try_from(*length).expect("lengths are lengths; this is a bug"))
+        .map(|length| u64::try_from(*length).expect("dimensions are not negative; this is a bug"))
         .product()
 }
 

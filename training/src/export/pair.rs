@@ -1,9 +1,4 @@
-//! The pair file: whether two halves were one outfit.
-//!
-//! Inputs `first` and `second`, int64 `[batch, slots]`, hold what is in the halves' slots as `articles` does
-//! in a method's own file (articles, blanks, padding anywhere); `features`, int64 `[batch, features, values]`,
-//! is there where the method is conditioned. The output `probability`, float32 `[batch]`, says how likely
-//! they were one outfit. The metadata has `method`, `release`, `parameters` and `task`, which is `pair`.
+//! Draws the pair file, which judges whether two halves were one outfit.
 
 use super::{
     Storage,
@@ -12,14 +7,14 @@ use super::{
     proto::{DataType, GraphProto},
 };
 use crate::{
-    engine::{LEAST, PairHead, READINGS},
+    engine::{DISTANCE_EPSILON, PairHead, READINGS},
     model::{Model, Output},
 };
 
-/// The pair's features, once for each of its readings.
+/// The name of the pair's features, repeated for each reading.
 const FEATURES: &str = "features_of_readings";
 
-/// Draws the graph; nothing where the model does not judge pairs.
+/// Draws the graph; None if the model does not judge pairs.
 pub(super) fn draw(model: &Model, storage: Storage) -> Option<GraphProto> {
     let head = model.structure().pair?;
     let (config, conditioned) = (model.config(), !model.structure().tables.features.is_empty());
@@ -39,9 +34,9 @@ pub(super) fn draw(model: &Model, storage: Storage) -> Option<GraphProto> {
 }
 
 impl Drawing<'_> {
-    /// Makes what the trunk reads out of the halves: both of them and their union, one below the other,
-    /// each with a blank asked for at its end.
-    pub(super) fn readings(&mut self, conditioned: bool) {
+    /// Makes the trunk's inputs from the halves: the first, the second and both together, one below the other, each with
+    /// a blank at its end.
+    fn readings(&mut self, conditioned: bool) {
         let config = self.config();
         let (blank, padding) = (i64::from(config.blank()), i64::from(config.padding()));
         let graph = &mut self.graph;
@@ -70,8 +65,8 @@ impl Drawing<'_> {
         }
     }
 
-    /// The layers over what was read.
-    pub(super) fn judge(&mut self, head: PairHead, output: Output<usize>) {
+    /// Draws the layers over the readings.
+    fn judge(&mut self, head: PairHead, output: Output<usize>) {
         let hidden = self.values[output.hidden].name.clone();
         let [first, second, both] = self.parts(&hidden);
         let graph = &mut self.graph;
@@ -94,7 +89,7 @@ impl Drawing<'_> {
         self.graph.named_node("Reshape", &[&probability, &every], &["probability"], vec![]);
     }
 
-    /// The rows of the first halves, of the second, and of both together.
+    /// Splits the rows into those of the first halves, the second, and both together.
     fn parts(&mut self, name: &str) -> [String; READINGS] {
         let parts = [0, 1, 2].map(|part| format!("{name}_part_{part}"));
         self.graph.named_node("Split", &[name], &parts.each_ref().map(String::as_str), vec![int("axis", 0)]);
@@ -102,15 +97,14 @@ impl Drawing<'_> {
     }
 }
 
-/// How far apart two mixtures of personas are, and how much they diverge, the mean of both ways: two
-/// columns.
+/// The distance of two mixtures of personas, and their divergence averaged over both directions: two columns.
 fn distances(graph: &mut Graph, p: &str, q: &str) -> [String; 2] {
     let apart = graph.node("Sub", &[p, q], vec![]);
     let squares = graph.node("Mul", &[&apart, &apart], vec![]);
     let axis = graph.list(&[1]);
     let keep = || vec![int("keepdims", 1)];
     let squares = graph.node("ReduceSum", &[&squares, &axis], keep());
-    let least = graph.float(LEAST);
+    let least = graph.float(DISTANCE_EPSILON);
     let squares = graph.node("Add", &[&squares, &least], vec![]);
     let distance = graph.node("Sqrt", &[&squares], vec![]);
     let [p, q] = [p, q].map(|mixture| graph.node("Log", &[mixture], vec![]));

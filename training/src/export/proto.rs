@@ -1,4 +1,4 @@
-//! The messages of ONNX's protobuf format that an exported model needs (onnx.proto, IR version 8).
+//! The ONNX protobuf messages that an exported model needs (onnx.proto, IR version 8).
 
 use prost::{Message, Oneof};
 
@@ -66,7 +66,7 @@ pub(crate) struct NodeProto {
 pub(crate) struct AttributeProto {
     #[prost(string, tag = "1")]
     pub(crate) name: String,
-    // Optional, because a nought of these has to be written out: the checker looks for the field.
+    // Optional, so that 0 is written: the checker requires the field.
     #[prost(float, optional, tag = "2")]
     pub(crate) f: Option<f32>,
     #[prost(int64, optional, tag = "3")]

@@ -17,7 +17,7 @@ use crate::model::{
     },
 };
 
-/// It can be loaded once a process, and is fetched where it is not in the cache.
+/// It can be loaded once per process, and is downloaded if it is not in the cache.
 static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}"))
         .expect("ONNX Runtime loads")
@@ -49,10 +49,10 @@ fn run(session: &mut Session, config: &ModelConfig, outfits: &[OwnedExample]) ->
     for outfit in outfits {
         let padding = std::iter::repeat(config.padding());
         articles.extend(outfit.slots.iter().copied().chain(padding).take(slots).map(i64::from));
-        for given in &outfit.features {
-            // Noughts before the values: they are skipped wherever they stand.
-            features.extend(std::iter::repeat_n(0, values - given.len()));
-            features.extend(given.iter().copied().map(i64::from));
+        for row in &outfit.features {
+            // Zeros before the values: they are skipped anywhere.
+            features.extend(std::iter::repeat_n(0, values - row.len()));
+            features.extend(row.iter().copied().map(i64::from));
         }
         blanks.push(i64::try_from(outfit.blank).unwrap());
     }
@@ -77,12 +77,12 @@ fn difference(a: &[f32], b: &[f32]) -> f32 {
 }
 
 #[test]
-fn onnx_runtime_answers_what_training_computes() {
+fn onnx_runtime_matches_training() {
     for method in Method::ALL {
         let model = small(method);
         let config = model.config();
         let (mut session, _) = exported(&model, Storage::Float32);
-        let axes = Axes::of(method);
+        let axes = Axes::new(method);
         let universal = axes.trunk == Trunk::Universal;
         let mut most = 0.0_f32;
         for (count, padded, seed) in [(1, false, 1), (1, true, 2), (9, false, 3), (64, true, 4)] {
@@ -106,7 +106,7 @@ fn onnx_runtime_answers_what_training_computes() {
 }
 
 #[test]
-fn every_length_alone_and_in_any_order() {
+fn outfits_of_every_length_in_any_order() {
     for method in Method::ALL {
         let model = small(method);
         let (mut session, _) = exported(&model, Storage::Float32);
@@ -124,13 +124,13 @@ fn every_length_alone_and_in_any_order() {
             padded.blank += 3;
             let padded = run(&mut session, model.config(), &[padded]);
             for (name, values) in &straight {
-                assert!(difference(values, &padded[name]) <= 1e-5, "{method}: padding moves {name}");
+                assert!(difference(values, &padded[name]) <= 1e-5, "{method}: padding changes {name}");
             }
         }
     }
 }
 
-/// The papers' sizes, at a vocabulary that is quick to write: it does not count.
+/// With the papers' sizes and a small vocabulary, which does not count.
 #[test]
 fn parameters_are_the_papers() {
     let counts = [
@@ -151,11 +151,11 @@ fn parameters_are_the_papers() {
         let (mut session, file) = exported(&model, Storage::Float32);
         let graph = file.graph.as_ref().unwrap();
         assert_eq!(parameters(graph), expected, "{method}");
-        let said: HashMap<&str, &str> =
+        let properties: HashMap<&str, &str> =
             file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
-        assert_eq!(said["method"], method.as_str());
-        assert_eq!(said["release"], "test");
-        assert_eq!(said["parameters"], expected.to_string());
+        assert_eq!(properties["method"], method.as_str());
+        assert_eq!(properties["release"], "test");
+        assert_eq!(properties["parameters"], expected.to_string());
         let shape = |name: &str| {
             let tensor = graph.initializer.iter().find(|tensor| tensor.name == name);
             tensor.map(|tensor| tensor.dims.clone())
@@ -177,7 +177,7 @@ fn parameters_are_the_papers() {
 }
 
 #[test]
-fn half_precision_is_half_the_file_and_close() {
+fn half_precision_is_close() {
     let model = small(Method::GsxLatent);
     let outfits = examples(model.config(), 32, true, 9);
     let (mut whole, _) = exported(&model, Storage::Float32);
@@ -194,14 +194,14 @@ fn half_precision_is_half_the_file_and_close() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_is_named() {
+fn the_error_names_a_file_that_cannot_be_written() {
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
-    let said =
+    let error =
         export(&small(Method::None), &metadata, Path::new("/nowhere/none.onnx")).unwrap_err().to_string();
-    assert!(said.starts_with("/nowhere/none.onnx: "), "{said}");
+    assert!(error.starts_with("/nowhere/none.onnx: "), "{error}");
 }
 
-/// The pair file in ONNX Runtime.
+/// The answers of a pair file in ONNX Runtime.
 fn run_pairs(session: &mut Session, config: &ModelConfig, pairs: &[OwnedPair]) -> Vec<f32> {
     let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap();
     let values = pairs.iter().flat_map(|pair| &pair.features).map(Vec::len).max().unwrap().max(1);
@@ -217,7 +217,7 @@ fn run_pairs(session: &mut Session, config: &ModelConfig, pairs: &[OwnedPair]) -
         let padded = pairs
             .iter()
             .flat_map(|pair| &pair.features)
-            .flat_map(|given| given.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values));
+            .flat_map(|row| row.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values));
         let shape = [pairs.len(), config.features.len(), values];
         inputs.push(("features", Tensor::from_array((shape, padded.collect::<Vec<i64>>())).unwrap()));
     }
@@ -239,7 +239,7 @@ fn exported_pair(model: &Model, storage: Storage) -> (Session, ModelProto) {
 }
 
 #[test]
-fn onnx_runtime_judges_pairs_as_training_does() {
+fn onnx_runtime_judges_pairs_like_training() {
     for method in Method::ALL {
         let model = small_pair(method);
         let (mut session, _) = exported_pair(&model, Storage::Float32);
@@ -262,9 +262,8 @@ fn onnx_runtime_judges_pairs_as_training_does() {
     }
 }
 
-/// What judging pairs adds to the papers' counts: a layer over three readings' joint numbers, and one more.
 #[test]
-fn a_pair_file_says_what_it_is_and_leaves_the_methods_own_file_as_it_was() {
+fn a_pair_file_has_metadata_and_does_not_change_the_methods_own_file() {
     for (method, own, conditioned, personas) in
         [(Method::Gsu, 921_856, true, 0), (Method::Latent, 546_432, false, 2)]
     {
@@ -275,11 +274,14 @@ fn a_pair_file_says_what_it_is_and_leaves_the_methods_own_file_as_it_was() {
         let (_, file) = exported(&model, Storage::Float32);
         assert_eq!(file, exported(&without, Storage::Float32).1, "{method}");
         let (mut session, file) = exported_pair(&model, Storage::Float32);
-        let said: HashMap<&str, &str> =
+        let properties: HashMap<&str, &str> =
             file.metadata_props.iter().map(|entry| (entry.key.as_str(), entry.value.as_str())).collect();
         let expected = own + (4 * 128 + personas) * 128 + 128 + 128 + 1;
-        assert_eq!(said["parameters"], expected.to_string(), "{method}");
-        assert_eq!((said["method"], said["release"], said["task"]), (method.as_str(), "test", "pair"));
+        assert_eq!(properties["parameters"], expected.to_string(), "{method}");
+        assert_eq!(
+            (properties["method"], properties["release"], properties["task"]),
+            (method.as_str(), "test", "pair")
+        );
         assert_eq!(session.inputs().iter().any(|input| input.name() == "features"), conditioned);
         let names: Vec<&str> =
             file.graph.as_ref().unwrap().initializer.iter().map(|tensor| tensor.name.as_str()).collect();

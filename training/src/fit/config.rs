@@ -1,4 +1,4 @@
-//! What a run is made from: enough to make it again, to the last bit.
+//! A run's settings: enough to repeat it to the last bit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,11 +10,7 @@ use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
-use crate::{
-    AdamWConfig, DeviceError,
-    data::Data,
-    model::{DeviceKind, ModelConfig},
-};
+use crate::{AdamWConfig, data::Data, model::ModelConfig};
 
 /// A run's `config.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -22,58 +18,64 @@ use crate::{
 pub struct RunConfig {
     pub data: DataConfig,
     pub fit: FitConfig,
-    /// By article type: what the loss of a masked article is multiplied with, 1 where a type is not
-    /// named.
+    /// By article type: the factor of a masked article's loss. The default is 1.
     pub task_weights: BTreeMap<String, f32>,
-    /// Whether two halves were one outfit, learned beside the masked articles.
     #[serde(default)]
     pub pair: PairConfig,
     pub adamw: AdamWConfig,
     pub model: ModelConfig,
 }
 
-/// What is learned from.
+/// What a run learns from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DataConfig {
     pub folder: PathBuf,
     pub name: String,
     pub fingerprint: String,
-    /// Which articles share what, where the run learns from that.
+    /// The digest of the articles' attributes, if the run learns from them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attributes: Option<String>,
 }
 
-/// How it is learned.
+/// How a run learns.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitConfig {
     pub seed: u64,
-    /// At most; the rate decays over so many.
+    /// The maximum; the learning rate decays over all of them.
     pub epochs: u32,
-    /// Outfits a step.
+    /// Outfits per step.
     pub batch: usize,
-    /// At its highest, after warming up.
+    /// Peak learning rate, after the warm-up.
     pub learning_rate: f32,
-    /// Epochs, or parts of one, over which the rate rises from nothing.
+    /// Epochs, or a fraction of one, over which the learning rate rises from 0.
     pub warm_up: f32,
-    /// Epochs without a better cross-entropy on the development split before the run ends.
+    /// Epochs without a better cross-entropy on the development split after which the run stops.
     pub patience: u32,
-    /// How often a second slot of an outfit is blank, too.
+    /// The probability that a second slot of an outfit is blank.
     pub second_blank: f64,
-    /// Whether articles that have something in common learn it together.
+    /// Whether articles with common attributes share what they learn.
     #[serde(default)]
     pub attributes: bool,
-    /// What it computes on. Runs that were begun before there was a choice are the CPU's.
-    #[serde(default)]
-    pub device: DeviceKind,
+    /// Configurations of earlier versions name a device; only the CPU is left.
+    #[serde(default, skip_serializing)]
+    pub device: Device,
 }
 
-/// Halves of outfits.
+/// The device that a run computes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Device {
+    #[default]
+    Cpu,
+}
+
+/// Learning from pairs of halves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairConfig {
-    /// What the pairs' loss is multiplied with; 0, and there are no pairs and no layers for them.
+    /// The factor of the pairs' loss; 0 means no pairs and no layers for them.
     pub weight: f32,
 }
 
@@ -88,21 +90,20 @@ impl Default for FitConfig {
             patience: 5,
             second_blank: 0.15,
             attributes: false,
-            device: DeviceKind::Cpu,
+            device: Device::Cpu,
         }
     }
 }
 
-/// Settings that differ from the built-in ones, in any of the tables `fit`, `task_weights`, `pair`, `adamw` and
-/// `model`.
+/// Settings that differ from the defaults, in the tables `fit`, `task_weights`, `pair`, `adamw` and `model`.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Given<'a> {
+pub struct Overrides<'a> {
     pub file: Option<&'a Path>,
-    /// `table.key=value` each; they win over the file.
+    /// Each is `table.key=value` and overrides the file.
     pub set: &'a [String],
 }
 
-/// A setting that two runs do not share.
+/// A setting with different values in two runs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Difference {
     /// With its tables, as in `model.initial.features`.
@@ -112,19 +113,18 @@ pub(crate) struct Difference {
 }
 
 impl RunConfig {
-    /// The settings for this method and data: the built-in ones, changed by those given, then by `change`, which is
-    /// where flags go.
+    /// The settings for this method and data: the defaults, changed by `overrides` and then by `flags`.
     ///
     /// # Errors
-    /// If something is given that is no setting, or a setting makes no sense.
+    /// If an override is not a setting, or a setting is invalid.
     pub fn new(
         method: Method,
         data: &Data,
         folder: &Path,
-        given: Given<'_>,
-        change: impl FnOnce(&mut FitConfig),
+        overrides: Overrides<'_>,
+        flags: impl FnOnce(&mut FitConfig),
     ) -> Result<Self> {
-        let built_in = ModelConfig::new(method, data.vocabulary().len(), data.schema());
+        let default = ModelConfig::new(method, data.vocabulary().len(), data.schema());
         let data_config = DataConfig {
             folder: folder.to_owned(),
             name: data.name().to_owned(),
@@ -137,31 +137,31 @@ impl RunConfig {
             task_weights: BTreeMap::new(),
             pair: PairConfig::default(),
             adamw: AdamWConfig::default(),
-            model: built_in.clone(),
+            model: default.clone(),
         };
-        if let Some(path) = given.file {
+        if let Some(path) = overrides.file {
             let context = || format!("the configuration {}", path.display());
             let text = std::fs::read_to_string(path).with_context(context)?;
             let mut table: Table = toml::from_str(&text).with_context(context)?;
             table.remove("data");
-            config = config.changed_by(table).with_context(context)?;
+            config = config.with(table).with_context(context)?;
         }
-        for setting in given.set {
+        for setting in overrides.set {
             let context = || {
                 format!("--set takes TABLE.KEY=VALUE, as in model.initial.features=1.0; found {setting:?}")
             };
             let table: Table = toml::from_str(setting).with_context(context)?;
             if table.contains_key("data") {
-                bail!("--set {setting}: --data says what is learned from");
+                bail!("--set {setting}: the data is set by --data");
             }
-            config = config.changed_by(table).with_context(context)?;
+            config = config.with(table).with_context(context)?;
         }
-        // A file may be another run's configuration, made for another method and other data.
+        // The file may be the configuration of a run of another method on other data.
         config.model.method = method;
-        config.model.articles = built_in.articles;
-        config.model.features = built_in.features;
+        config.model.articles = default.articles;
+        config.model.features = default.features;
         config.model.pair = config.pair.weight > 0.0;
-        change(&mut config.fit);
+        flags(&mut config.fit);
         config.data.attributes = config.fit.attributes.then(|| data.attributes().fingerprint().to_owned());
         config.check(data)?;
         Ok(config)
@@ -172,9 +172,9 @@ impl RunConfig {
         data.types().iter().map(|name| self.task_weights.get(name).copied().unwrap_or(1.0)).collect()
     }
 
-    /// The settings, what is learned from and what follows from others aside, that are not the same in both.
+    /// The settings that differ, apart from the data and settings that follow from others.
     pub(crate) fn differences(&self, other: &Self) -> Vec<Difference> {
-        let (ours, theirs) = (self.leaves(), other.leaves());
+        let (ours, theirs) = (self.settings(), other.settings());
         let keys: BTreeSet<&String> = ours.keys().chain(theirs.keys()).collect();
         keys.into_iter()
             .map(|key| Difference {
@@ -186,23 +186,23 @@ impl RunConfig {
             .collect()
     }
 
-    /// Each setting by its whole name.
-    fn leaves(&self) -> BTreeMap<String, Value> {
-        // Through text, where a float32 has no more digits than it was given.
+    /// Each setting by its full name.
+    fn settings(&self) -> BTreeMap<String, Value> {
+        // Through text, because a float32 as a TOML value has digits that nobody wrote.
         let text = toml::to_string(self).expect("a configuration is TOML; this is a bug");
-        let mut table: Table = toml::from_str(&text).expect("it was written as TOML; this is a bug");
+        let mut table: Table = toml::from_str(&text).expect("the text is TOML; this is a bug");
         table.remove("data");
-        let mut leaves = BTreeMap::new();
-        gather(&mut leaves, "", table);
-        // The pairs' weight says it.
-        leaves.remove("model.pair");
-        leaves
+        let mut settings = BTreeMap::new();
+        flatten(&mut settings, "", table);
+        // Follows from the pairs' weight.
+        settings.remove("model.pair");
+        settings
     }
 
-    fn changed_by(&self, changes: Table) -> Result<Self, toml::de::Error> {
-        let mut whole = Table::try_from(self).expect("a configuration is TOML; this is a bug");
-        overlay(&mut whole, changes);
-        whole.try_into()
+    fn with(&self, changes: Table) -> Result<Self, toml::de::Error> {
+        let mut table = Table::try_from(self).expect("a configuration is TOML; this is a bug");
+        overlay(&mut table, changes);
+        table.try_into()
     }
 
     fn check(&self, data: &Data) -> Result<()> {
@@ -216,17 +216,11 @@ impl RunConfig {
             );
         }
         if !(0.0..=1.0).contains(&second_blank) {
-            bail!("second_blank is a share from 0 to 1, found {second_blank}");
+            bail!("second_blank must be between 0 and 1, found {second_blank}");
         }
         let PairConfig { weight } = self.pair;
         if !(weight >= 0.0 && weight.is_finite()) {
-            bail!("the pairs' weight must be a number from 0 up, found {weight}");
-        }
-        if weight > 0.0 && self.fit.device == DeviceKind::Cuda {
-            return Err(DeviceError::Pairs.into());
-        }
-        if self.fit.attributes && self.fit.device == DeviceKind::Cuda {
-            return Err(DeviceError::Attributes.into());
+            bail!("the pairs' weight must be at least 0, found {weight}");
         }
         for (name, weight) in &self.task_weights {
             if !data.types().contains(name) {
@@ -236,34 +230,34 @@ impl RunConfig {
                 );
             }
             if !(*weight >= 0.0 && weight.is_finite()) {
-                bail!("the task weight of {name:?} must be a number from 0 up, found {weight}");
+                bail!("the task weight of {name:?} must be at least 0, found {weight}");
             }
         }
         Ok(())
     }
 }
 
-/// Puts `over` on top, table by table.
-fn overlay(under: &mut Table, over: Table) {
-    for (name, value) in over {
-        match (under.get_mut(&name), value) {
-            (Some(Value::Table(under)), Value::Table(over)) => overlay(under, over),
+/// Replaces values of `base` by those of `changes`, table by table.
+fn overlay(base: &mut Table, changes: Table) {
+    for (name, value) in changes {
+        match (base.get_mut(&name), value) {
+            (Some(Value::Table(base)), Value::Table(changes)) => overlay(base, changes),
             (_, value) => {
-                under.insert(name, value);
+                base.insert(name, value);
             }
         }
     }
 }
 
-fn gather(leaves: &mut BTreeMap<String, Value>, prefix: &str, table: Table) {
+fn flatten(settings: &mut BTreeMap<String, Value>, prefix: &str, table: Table) {
     for (name, value) in table {
         let bare = name.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c));
         let name = if bare { name } else { Value::String(name).to_string() };
         let key = format!("{prefix}{name}");
         match value {
-            Value::Table(table) => gather(leaves, &format!("{key}."), table),
+            Value::Table(table) => flatten(settings, &format!("{key}."), table),
             value => {
-                leaves.insert(key, value);
+                settings.insert(key, value);
             }
         }
     }

@@ -1,28 +1,27 @@
-//! How a model in training stands on the development split: every slot of every outfit masked in
-//! turn, as in evaluation, so that epochs, methods and seeds are compared on the same questions.
+//! Scores on the development split: every slot of every outfit is masked in turn, as in evaluation, so epochs,
+//! methods and seeds are compared on the same questions.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DeviceError,
     data::Data,
     judge::{Verdict, judge},
     metrics::Tally,
-    model::{Batch, Example, Learner, ModelConfig},
+    model::{Batch, Example, Model, ModelConfig},
 };
 
-/// Questions whose logits are kept at once.
+/// Questions whose logits are in memory at once.
 const AT_ONCE: usize = 256;
 
-/// The questions, ready to be asked.
+/// The questions in batches.
 #[derive(Debug)]
 pub(super) struct Development(Vec<Batch>);
 
-/// What the answers were worth.
+/// A model's scores on the development split.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Standing {
+pub struct Scores {
     pub cross_entropy: f64,
     pub recall_at_1: f64,
     pub recall_at_5: f64,
@@ -53,25 +52,25 @@ impl Development {
         Self(batches)
     }
 
-    pub(super) fn ask(&self, learner: &dyn Learner) -> Result<Standing, DeviceError> {
+    pub(super) fn evaluate(&self, model: &Model) -> Scores {
         let mut tally = Tally::default();
         for batch in &self.0 {
-            let logits = learner.logits(batch)?;
+            let logits = model.logits(batch);
             let articles = logits.len() / batch.len();
             let rows = logits.par_chunks(articles).zip(batch.targets());
             let verdicts: Vec<Verdict> = rows.map(|(row, &target)| judge(row, target)).collect();
-            // In their order, so that the sums are the same on any number of threads.
+            // In order, so that the sums do not depend on the number of threads.
             for verdict in verdicts {
                 tally.add(verdict.probability(), verdict.rank);
             }
         }
         let summary = tally.summary();
-        Ok(Standing {
+        Scores {
             cross_entropy: summary.cross_entropy.mean,
             recall_at_1: summary.recall_at_1.mean,
             recall_at_5: summary.recall_at_5.mean,
             recall_at_250: summary.recall_at_250.mean,
             mrr: summary.mrr.mean,
-        })
+        }
     }
 }

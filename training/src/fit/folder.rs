@@ -1,7 +1,7 @@
-//! A run's folder: what lies in it, and how nothing in it is ever half-written.
+//! A run's folder and its files.
 //!
-//! `state.json` names the checkpoint that goes with it, and is replaced in one move; so a run that is
-//! killed anywhere leaves the last checkpoint and the numbers that belong to it.
+//! `state.json` names its checkpoint and is replaced atomically, so a run that is killed at any moment leaves a
+//! checkpoint and the state that belongs to it.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -9,46 +9,16 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{EpochRecord, RunConfig, curves, readme};
+use super::{EpochRecord, RunConfig, State, curves, readme};
 use crate::{
     files,
     model::{Model, Trainer},
 };
 
-/// Where a run lives.
+/// A run's folder.
 #[derive(Debug, Clone)]
 pub struct RunFolder(PathBuf);
-
-/// How far a run has come.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct State {
-    /// The file with the weights and what the optimiser remembers.
-    pub(super) checkpoint: String,
-    /// Of the epoch that is under way.
-    pub(super) running: Running,
-    /// Of the epochs that are done.
-    pub(super) epochs: Vec<EpochRecord>,
-}
-
-/// Sums over the steps of an epoch so far.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Running {
-    pub(super) outfits: u64,
-    pub(super) cross_entropy: f64,
-    pub(super) total: f64,
-    /// Of a universal trunk.
-    pub(super) steps: Option<f64>,
-    /// Pairs, and their cross-entropy, where the run learns from them.
-    #[serde(default)]
-    pub(super) pairs: u64,
-    #[serde(default)]
-    pub(super) pair: Option<f64>,
-    pub(super) seconds: f64,
-}
 
 const CONFIG: &str = "config.toml";
 const STATE: &str = "state.json";
@@ -56,7 +26,7 @@ const METRICS: &str = "metrics.jsonl";
 const CURVES: &str = "curves.svg";
 const BEST: &str = "best.safetensors";
 const README: &str = "README.md";
-/// A file of its own, which nobody replaces.
+/// Never replaced, so a lock on it holds.
 const LOCK: &str = ".lock";
 
 impl RunFolder {
@@ -68,13 +38,13 @@ impl RunFolder {
         &self.0
     }
 
-    /// Whether a run lives here already.
-    pub fn is_taken(&self) -> bool {
+    /// Whether the folder holds a run.
+    pub fn has_run(&self) -> bool {
         self.0.join(CONFIG).is_file()
     }
 
     /// # Errors
-    /// If there is no run here, or its configuration is not one that this program wrote.
+    /// If there is no run here, or its configuration cannot be read.
     pub fn config(&self) -> Result<RunConfig> {
         let path = self.0.join(CONFIG);
         let text = fs::read_to_string(&path)
@@ -82,7 +52,7 @@ impl RunFolder {
         toml::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// The weights of the epoch that did best on the development split.
+    /// The model of the best epoch on the development split.
     ///
     /// # Errors
     /// If the run has not finished its first epoch yet.
@@ -90,14 +60,14 @@ impl RunFolder {
         let path = self.0.join(BEST);
         if !path.is_file() {
             bail!(
-                "{} has no {BEST} yet: a run has one after its first epoch; go on with `fit --resume`",
+                "{} has no {BEST} yet: a run writes it after its first epoch; resume it with `fit --resume`",
                 self.0.display()
             );
         }
         Ok(Model::load(&path)?)
     }
 
-    /// The epochs that are done.
+    /// The finished epochs.
     ///
     /// # Errors
     /// If there is no run here.
@@ -105,51 +75,53 @@ impl RunFolder {
         Ok(self.state()?.epochs)
     }
 
-    /// Where the model goes when it is exported.
+    /// The file of the exported model.
     pub fn onnx(&self, config: &RunConfig) -> PathBuf {
         self.0.join(format!("{}.onnx", config.model.method))
     }
 
-    /// Where what it says of pairs goes, if it does.
+    /// The file of the exported model of pairs, if the run learns from pairs.
     pub fn pair_onnx(&self, config: &RunConfig) -> PathBuf {
         self.onnx(config).with_extension("pair.onnx")
     }
 
-    /// Where the evaluation of both files goes.
+    /// The file of their evaluation.
     pub fn evaluation(&self) -> PathBuf {
         self.0.join("evaluation.json")
     }
 
-    /// A new run: the configuration, and what explains it.
-    pub(super) fn begin(&self, config: &RunConfig) -> Result<()> {
-        fs::create_dir_all(&self.0).with_context(|| format!("cannot make {}", self.0.display()))?;
+    /// Creates the folder of a new run, with its configuration and README.
+    pub(super) fn create(&self, config: &RunConfig) -> Result<()> {
+        fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;
         let text = toml::to_string(config).expect("a configuration is TOML; this is a bug");
         self.put(README, readme::text(config, &self.0).as_bytes())?;
         self.put(CONFIG, text.as_bytes())
     }
 
-    /// As long as what is returned is there, no other process trains here: two that save in turns would leave a
-    /// checkpoint that is not the state's.
-    pub(super) fn hold(&self) -> Result<File> {
-        fs::create_dir_all(&self.0).with_context(|| format!("cannot make {}", self.0.display()))?;
+    /// Keeps other processes from training here until the returned file is dropped: two that save in turns would
+    /// leave a checkpoint that does not match the state.
+    pub(super) fn lock(&self) -> Result<File> {
+        fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;
         let path = self.0.join(LOCK);
         let file = File::options().create(true).append(true).open(&path);
         let file = file.with_context(|| format!("cannot write {}", path.display()))?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => bail!(
-                "another process trains in {} just now: wait for it, or stop it (Ctrl-C leaves a checkpoint)",
+                "another process trains in {}: wait for it, or stop it (Ctrl-C leaves a checkpoint)",
                 self.0.display()
             ),
-            // Or a file system that has no locks.
+            // Some file systems have no locks.
             Ok(()) | Err(TryLockError::Error(_)) => Ok(file),
         }
     }
 
     pub(super) fn state(&self) -> Result<State> {
-        self.read(STATE)
+        let path = self.0.join(STATE);
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).with_context(|| path.display().to_string())
     }
 
-    /// Whether there is a checkpoint to go on from: a run that was stopped before its first has none.
+    /// Whether there is a checkpoint to resume from.
     pub(super) fn has_state(&self) -> bool {
         self.0.join(STATE).is_file()
     }
@@ -158,7 +130,7 @@ impl RunFolder {
         Ok(Trainer::load(&self.0.join(&state.checkpoint))?)
     }
 
-    /// The weights first, then the state that names them, then the old weights go.
+    /// Saves a checkpoint, then the state that names it, and then deletes the previous checkpoint.
     pub(super) fn save(&self, trainer: &Trainer, state: &mut State) -> Result<()> {
         let before = std::mem::replace(
             &mut state.checkpoint,
@@ -178,8 +150,8 @@ impl RunFolder {
         Ok(model.save(&self.0.join(BEST))?)
     }
 
-    /// The epochs for programs, and as curves for people.
-    pub(super) fn tell(&self, config: &RunConfig, epochs: &[EpochRecord]) -> Result<()> {
+    /// Writes the epochs as lines of JSON and as curves.
+    pub(super) fn write_metrics(&self, config: &RunConfig, epochs: &[EpochRecord]) -> Result<()> {
         let lines: Vec<String> = epochs
             .iter()
             .map(|epoch| serde_json::to_string(epoch).expect("a record is JSON; this is a bug") + "\n")
@@ -188,13 +160,7 @@ impl RunFolder {
         self.put(CURVES, curves::draw(config, epochs).as_bytes())
     }
 
-    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
-        let path = self.0.join(name);
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).with_context(|| path.display().to_string())
-    }
-
     fn put(&self, name: &str, content: &[u8]) -> Result<()> {
-        files::put(&self.0.join(name), content)
+        files::write(&self.0.join(name), content)
     }
 }

@@ -1,44 +1,42 @@
-//! Fitting a method to a data folder: epochs of steps, stopped by the development split, in a folder
-//! that a killed run goes on from with the same numbers.
+//! Fits a method to a data folder: epochs of steps, with early stopping on the development split. A run that was
+//! interrupted resumes from its folder with the same numbers.
 //!
-//! Data comes in as [`Data`], settings as [`RunConfig`]; what is learned goes into a [`RunFolder`].
-//! It must never know the validation split, a terminal or a signal: whoever calls hands over a clock,
-//! a flag that stops, and an ear for [`Event`]s.
+//! Data comes in as [`Data`], settings as [`RunConfig`]; results go into a [`RunFolder`]. This module must never
+//! know the validation split, a terminal or a signal: the caller passes a clock, a flag that stops the run, and a
+//! handler of [`Event`]s.
 
+mod batches;
 mod config;
 mod curves;
 mod development;
 mod folder;
-mod masks;
-mod pairs;
 mod readme;
 mod schedule;
 #[cfg(test)]
 mod tests;
-mod watch;
 
-use std::sync::atomic::Ordering;
+use std::{
+    fmt,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use anyhow::{Result, bail};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use config::Difference;
-pub use config::{DataConfig, FitConfig, Given, PairConfig, RunConfig};
-pub use development::Standing;
+pub use config::{DataConfig, Device, FitConfig, Overrides, PairConfig, RunConfig};
+pub use development::Scores;
 pub use folder::RunFolder;
-pub use watch::{Event, Outcome, Watch};
 
 use self::{
+    batches::{Masks, Pairs},
     development::Development,
-    folder::{Running, State},
-    masks::Masks,
-    pairs::Pairs,
     schedule::Schedule,
 };
 use crate::{
     data::Data,
     engine::Sharing,
-    model::{Learner, Loss, Model, OpenDevice, Trainer},
+    model::{Loss, Model, Trainer},
     pair::PairFigures,
 };
 
@@ -52,14 +50,14 @@ pub struct EpochRecord {
     pub step: u32,
     /// Of the epoch's last step.
     pub learning_rate: f32,
-    /// Over the epoch, with dropout, while the weights moved.
+    /// Over the epoch, with dropout, while the weights changed.
     pub training: TrainingLoss,
-    /// After it.
-    pub development: Standing,
-    /// What is said of the development split's halves after it, where the run learns from pairs.
+    /// After the epoch.
+    pub development: Scores,
+    /// The answers about the development split's pairs, if the run learns from pairs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<PairFigures>,
-    /// Whether no epoch before did better on the development split.
+    /// Whether this epoch is the best so far on the development split.
     pub best: bool,
     pub seconds: f64,
     pub outfits_per_second: f64,
@@ -70,21 +68,56 @@ pub struct EpochRecord {
 #[serde(deny_unknown_fields)]
 pub struct TrainingLoss {
     pub cross_entropy: f64,
-    /// With task weights and what pondering costs.
+    /// With task weights and the cost of pondering.
     pub total: f64,
-    /// Of a universal trunk.
+    /// Mean steps, if the trunk is universal.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<f64>,
-    /// Over the pairs, where the run learns from pairs.
+    /// Over the pairs, if the run learns from pairs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<f64>,
 }
 
-/// Fits until it is finished, settled or stopped. A run that is in the folder already goes on, if
-/// `resume` says so and the settings are the same.
+/// What happens during a run.
+#[derive(Debug)]
+pub enum Event<'a> {
+    Started { epochs: u32, steps_per_epoch: u32, resumed_at: u32 },
+    Step { epoch: u32, step: u32, cross_entropy: f64, outfits: usize },
+    Evaluating { epoch: u32 },
+    Epoch(&'a EpochRecord),
+}
+
+/// A run's connection to its caller.
+pub struct Watch<'a> {
+    /// Seconds since any fixed moment.
+    pub clock: &'a dyn Fn() -> f64,
+    /// Set this to end the run after the current step, with a checkpoint.
+    pub stop: &'a AtomicBool,
+    pub on_event: &'a mut dyn FnMut(Event<'_>),
+}
+
+impl fmt::Debug for Watch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watch").field("stop", &self.stop).finish_non_exhaustive()
+    }
+}
+
+/// Why a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs are done.
+    Finished,
+    /// The last epochs, as many as the patience allows, did not improve on the development split.
+    StoppedEarly,
+    /// The caller stopped it; it can be resumed.
+    Interrupted,
+}
+
+/// Trains until the run ends. A run that the folder holds already is resumed if `resume` is set and the settings are
+/// the same.
 ///
 /// # Errors
-/// If the folder holds another run, the data has no training outfits, or the disk refuses.
+/// If the folder holds another run, the data has no training outfits, or a file cannot be read or written.
 pub fn fit(
     data: &Data,
     config: &RunConfig,
@@ -93,43 +126,40 @@ pub fn fit(
     watch: &mut Watch<'_>,
 ) -> Result<Outcome> {
     if data.training().is_empty() {
-        bail!("{} has no outfits to learn from: one in fifty is kept for development", data.name());
+        bail!("{} has no outfits to train on: one in fifty is kept for development", data.name());
     }
-    // Before the folder: a machine without a GPU leaves no run behind.
-    let device = config.fit.device.open()?;
-    let _held = folder.hold()?;
+    let _lock = folder.lock()?;
     prepare(config, folder, resume)?;
-    let mut run = Run::new(data, config, folder, device)?;
-    (watch.hear)(Event::Began {
-        device: run.learner.device(),
+    let mut run = Run::new(data, config, folder)?;
+    (watch.on_event)(Event::Started {
         epochs: config.fit.epochs,
-        steps_an_epoch: run.steps_an_epoch,
-        resumed_at: run.learner.steps(),
+        steps_per_epoch: run.steps_per_epoch,
+        resumed_at: run.trainer.steps(),
     });
     loop {
         if let Some(outcome) = run.outcome() {
             return Ok(outcome);
         }
         if !run.epoch(watch)? {
-            return Ok(Outcome::Stopped);
+            return Ok(Outcome::Interrupted);
         }
     }
 }
 
-/// Makes the folder a run's, or finds that it is this run's already.
+/// Creates the run in its folder, or checks that the run there may be resumed.
 fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
-    if !folder.is_taken() {
-        return folder.begin(config);
+    if !folder.has_run() {
+        return folder.create(config);
     }
     let path = folder.path().display();
     if !resume {
-        bail!("{path} holds a run already: go on with it by --resume, or name another folder with --run");
+        bail!("{path} already holds a run: resume it with --resume, or choose another folder with --run");
     }
     let found = folder.config()?;
     if found.data.fingerprint != config.data.fingerprint {
         bail!(
-            "{path} was begun on the data {} with fingerprint {}, now it is {}: a run goes on only with the \
-             data that it began with",
+            "{path} was started on the data {} with fingerprint {}, now it is {}: a run can only be resumed on the \
+             same data",
             found.data.name,
             found.data.fingerprint,
             config.data.fingerprint
@@ -137,30 +167,18 @@ fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
     }
     if found.fit.attributes && config.fit.attributes && found.data.attributes != config.data.attributes {
         bail!(
-            "{path} was begun with other attributes of the articles: a run goes on only with the data that it \
-             began with"
-        );
-    }
-    if found.fit.device != config.fit.device {
-        bail!(
-            "{path} was begun with --device {}, now it is {}: the two round differently, and a run goes on only \
-             to the bits that it would have had without a pause",
-            found.fit.device,
-            config.fit.device
+            "{path} was started with other attributes of the articles: a run can only be resumed on the same data"
         );
     }
     let differences = found.differences(config);
     if !differences.is_empty() {
-        let shown =
-            |value: &Option<toml::Value>| value.as_ref().map_or("nothing".into(), ToString::to_string);
+        let text = |value: &Option<toml::Value>| value.as_ref().map_or("nothing".into(), ToString::to_string);
         let differences: Vec<String> = differences
             .iter()
-            .map(|Difference { key, ours, theirs }| {
-                format!("{key} was {}, now {}", shown(ours), shown(theirs))
-            })
+            .map(|Difference { key, ours, theirs }| format!("{key} was {}, now {}", text(ours), text(theirs)))
             .collect();
         bail!(
-            "{path} was begun with other settings ({}): repeat its command with --resume, or give its own \
+            "{path} was started with other settings ({}): repeat its command with --resume, or pass its own \
              configuration with --config {path}/config.toml",
             differences.join("; ")
         );
@@ -173,19 +191,19 @@ struct Run<'a> {
     config: &'a RunConfig,
     folder: &'a RunFolder,
     masks: Masks<'a>,
-    /// Where the run learns from pairs.
+    /// If the run learns from pairs.
     pairs: Option<Pairs<'a>>,
     development: Development,
     schedule: Schedule,
-    steps_an_epoch: u32,
-    learner: Box<dyn Learner>,
+    steps_per_epoch: u32,
+    trainer: Trainer,
     state: State,
 }
 
 impl<'a> Run<'a> {
-    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder, device: OpenDevice) -> Result<Self> {
+    fn new(data: &'a Data, config: &'a RunConfig, folder: &'a RunFolder) -> Result<Self> {
         let fit = &config.fit;
-        let steps_an_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
+        let steps_per_epoch = u32::try_from(data.training().len().div_ceil(fit.batch))
             .expect("an epoch has fewer than four billion steps; this is a bug");
         let (mut trainer, state) = if folder.has_state() {
             let state = folder.state()?;
@@ -201,17 +219,12 @@ impl<'a> Run<'a> {
         Ok(Self {
             config,
             folder,
-            masks: Masks {
-                data,
-                seed: fit.seed,
-                second_blank: fit.second_blank,
-                weights: config.weights(data),
-            },
+            masks: Masks::new(data, config),
             pairs: (config.pair.weight > 0.0).then(|| Pairs::new(data, config)),
             development: Development::new(data, &config.model),
-            schedule: Schedule::new(fit, steps_an_epoch),
-            steps_an_epoch,
-            learner: device.learner(trainer)?,
+            schedule: Schedule::new(fit, steps_per_epoch),
+            steps_per_epoch,
+            trainer,
             state,
         })
     }
@@ -222,63 +235,62 @@ impl<'a> Run<'a> {
         if epochs.len() >= self.config.fit.epochs as usize {
             Some(Outcome::Finished)
         } else if waited > 0 && waited >= self.config.fit.patience as usize {
-            Some(Outcome::Settled)
+            Some(Outcome::StoppedEarly)
         } else {
             None
         }
     }
 
-    /// What is left of an epoch; false if it was stopped half way.
+    /// Runs the rest of the current epoch; false if it was interrupted.
     fn epoch(&mut self, watch: &mut Watch<'_>) -> Result<bool> {
-        let epoch = self.learner.steps() / self.steps_an_epoch;
+        let epoch = self.trainer.steps() / self.steps_per_epoch;
         let order = self.masks.order(epoch);
-        let done = (self.learner.steps() % self.steps_an_epoch) as usize;
+        let done = (self.trainer.steps() % self.steps_per_epoch) as usize;
         let before = self.state.running.seconds;
-        let began = (watch.clock)();
-        let seconds = |watch: &Watch<'_>| before + (watch.clock)() - began;
+        let start = (watch.clock)();
+        let seconds = |watch: &Watch<'_>| before + (watch.clock)() - start;
         for outfits in order.chunks(self.config.fit.batch).skip(done) {
             if watch.stop.load(Ordering::Relaxed) {
                 self.state.running.seconds = seconds(watch);
-                self.folder.save(self.learner.trainer()?, &mut self.state)?;
+                self.folder.save(&self.trainer, &mut self.state)?;
                 return Ok(false);
             }
-            let batch = self.masks.batch(&self.config.model, epoch, outfits);
-            let rate = self.schedule.rate(self.learner.steps());
+            let batch = self.masks.batch(epoch, outfits);
+            let rate = self.schedule.rate(self.trainer.steps());
             let pairs = self.pairs.as_ref().map(|pairs| pairs.batch(epoch, outfits));
-            let weighed = pairs.as_ref().map(|pairs| (pairs, self.config.pair.weight));
-            let loss = self.learner.step(&batch, weighed, rate, self.config.fit.seed)?;
+            let weighted = pairs.as_ref().map(|pairs| (pairs, self.config.pair.weight));
+            let loss = self.trainer.step(&batch, weighted, rate, self.config.fit.seed);
             if !loss.total.is_finite() {
                 bail!(
-                    "the loss is {} at step {}: the learning rate {rate} is too high for this data; begin \
-                     again with a lower --learning-rate",
+                    "the loss is {} at step {}: the learning rate {rate} is too high for this data; start again \
+                     with a lower --learning-rate",
                     loss.total,
-                    self.learner.steps()
+                    self.trainer.steps()
                 );
             }
             self.state.running.add(loss, batch.len(), pairs.map_or(0, |pairs| pairs.len()));
-            let step = self.learner.steps() - epoch * self.steps_an_epoch;
+            let step = self.trainer.steps() - epoch * self.steps_per_epoch;
             let cross_entropy = self.state.running.mean(self.state.running.cross_entropy);
-            (watch.hear)(Event::Step { epoch: epoch + 1, step, cross_entropy, outfits: batch.len() });
+            (watch.on_event)(Event::Step { epoch: epoch + 1, step, cross_entropy, outfits: batch.len() });
         }
-        (watch.hear)(Event::Asking { epoch: epoch + 1 });
+        (watch.on_event)(Event::Evaluating { epoch: epoch + 1 });
         let learning = seconds(watch);
-        let development = self.development.ask(&*self.learner)?;
+        let development = self.development.evaluate(self.trainer.model());
         self.close_epoch(epoch + 1, development, learning, seconds(watch))?;
-        let record = self.state.epochs.last().expect("one was just added; this is a bug");
-        (watch.hear)(Event::Epoch(record));
+        let record = self.state.epochs.last().expect("the epoch was just added; this is a bug");
+        (watch.on_event)(Event::Epoch(record));
         Ok(true)
     }
 
-    fn close_epoch(&mut self, epoch: u32, development: Standing, learning: f64, seconds: f64) -> Result<()> {
+    fn close_epoch(&mut self, epoch: u32, development: Scores, learning: f64, seconds: f64) -> Result<()> {
         let running = std::mem::take(&mut self.state.running);
         let so_far = self.state.epochs.iter().map(|epoch| epoch.development.cross_entropy);
         let best = development.cross_entropy < so_far.fold(f64::INFINITY, f64::min);
-        let learned = self.learner.trainer()?;
-        let pair = self.pairs.as_ref().and_then(|pairs| pairs.ask(learned.model()));
+        let pair = self.pairs.as_ref().and_then(|pairs| pairs.evaluate(self.trainer.model()));
         self.state.epochs.push(EpochRecord {
             epoch,
-            step: self.learner.steps(),
-            learning_rate: self.schedule.rate(self.learner.steps() - 1),
+            step: self.trainer.steps(),
+            learning_rate: self.schedule.rate(self.trainer.steps() - 1),
             training: TrainingLoss {
                 cross_entropy: running.mean(running.cross_entropy),
                 total: running.mean(running.total),
@@ -292,12 +304,38 @@ impl<'a> Run<'a> {
             outfits_per_second: real(running.outfits) / learning.max(1e-9),
         });
         if best {
-            // Before the state: a run killed in between makes the same epoch, and this file, again.
-            self.folder.save_best(self.learner.trainer()?.model())?;
+            // Before the state: a run killed in between repeats the epoch and writes the same file.
+            self.folder.save_best(self.trainer.model())?;
         }
-        self.folder.save(self.learner.trainer()?, &mut self.state)?;
-        self.folder.tell(self.config, &self.state.epochs)
+        self.folder.save(&self.trainer, &mut self.state)?;
+        self.folder.write_metrics(self.config, &self.state.epochs)
     }
+}
+
+/// How far a run is: its `state.json`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct State {
+    /// The name of the checkpoint file that belongs to this state.
+    checkpoint: String,
+    /// Sums over the epoch under way.
+    running: Running,
+    epochs: Vec<EpochRecord>,
+}
+
+/// Sums over the steps of an epoch so far.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Running {
+    outfits: u64,
+    cross_entropy: f64,
+    total: f64,
+    steps: Option<f64>,
+    #[serde(default)]
+    pairs: u64,
+    #[serde(default)]
+    pair: Option<f64>,
+    seconds: f64,
 }
 
 impl Running {

@@ -1,4 +1,4 @@
-//! What a run's folder says of itself to whoever finds it.
+//! The README of a run's folder, for people who find it.
 
 use std::path::Path;
 
@@ -12,9 +12,7 @@ pub(super) fn text(config: &RunConfig, folder: &Path) -> String {
     let (data, fingerprint) = (config.data.folder.display(), &config.data.fingerprint);
     let run = folder.display();
     let pair = if config.model.pair {
-        format!(
-            "| `{method}.pair.onnx` | says of two halves if they were one outfit; made with the former |\n"
-        )
+        format!("| `{method}.pair.onnx` | judges if two halves were one outfit; written with the former |\n")
     } else {
         String::new()
     };
@@ -26,19 +24,19 @@ pub(super) fn text(config: &RunConfig, folder: &Path) -> String {
          \n\
          | file | what it is |\n\
          |---|---|\n\
-         | `config.toml` | every setting of the run; with the same data it makes the same numbers again |\n\
-         | `metrics.jsonl` | one line an epoch: loss, figures on the development split, speed |\n\
-         | `curves.svg` | the same as curves; a browser opens it |\n\
+         | `config.toml` | every setting of the run; with the same data it gives the same numbers |\n\
+         | `metrics.jsonl` | one line per epoch: loss, figures on the development split, speed |\n\
+         | `curves.svg` | the same as curves; open it in a browser |\n\
          | `best.safetensors` | the weights of the epoch with the lowest cross-entropy on the development split |\n\
-         | `checkpoint-….safetensors`, `state.json` | the last weights, what the optimiser remembers, and how far the run has come |\n\
+         | `checkpoint-….safetensors`, `state.json` | the last weights with the optimiser's state, and how far the run is |\n\
          | `{method}.onnx` | the exported model, once `export` or `evaluate` has run |\n\
          {pair}\
-         | `evaluation.json` | what the exported model does on the validation split, once `evaluate` has run |\n\
+         | `evaluation.json` | the exported model's figures on the validation split, once `evaluate` has run |\n\
          \n\
-         Go on, if it was stopped (with the same numbers as if it had not been):\n\
+         To resume a stopped run, with the same numbers as without the stop:\n\
          \n    atelier-training fit --method {method} --seed {seed} --data {data} --run {run} --config {run}/config.toml --resume\n\
          \n\
-         Measure and export:\n\
+         To evaluate and export:\n\
          \n    atelier-training evaluate --data {data} --runs {run}\n    atelier-training export --run {run}\n\
          \n\
          Once the run has ended, `checkpoint-….safetensors` and `state.json` may be deleted; nothing else needs\n\

@@ -1,23 +1,23 @@
-//! How fast a run learns, step by step.
+//! The learning rate of each step.
 
 use super::FitConfig;
 
-/// What is left of the learning rate at the last step.
+/// The learning rate of the last step, as a share of the peak.
 const FLOOR: f64 = 0.01;
 
-/// Rises in a line over the warm-up, then falls in half a cosine.
+/// Rises linearly over the warm-up, then falls along half a cosine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Schedule {
-    highest: f64,
+    peak: f64,
     warm_up: f64,
     total: f64,
 }
 
 impl Schedule {
-    pub(super) fn new(config: &FitConfig, steps_an_epoch: u32) -> Self {
-        let steps = f64::from(steps_an_epoch);
+    pub(super) fn new(config: &FitConfig, steps_per_epoch: u32) -> Self {
+        let steps = f64::from(steps_per_epoch);
         Self {
-            highest: f64::from(config.learning_rate),
+            peak: f64::from(config.learning_rate),
             warm_up: f64::from(config.warm_up) * steps,
             total: f64::from(config.epochs) * steps,
         }
@@ -33,7 +33,7 @@ impl Schedule {
             let passed = ((step - self.warm_up) / (self.total - self.warm_up).max(1.0)).min(1.0);
             FLOOR + (1.0 - FLOOR) * f64::midpoint(1.0, (std::f64::consts::PI * passed).cos())
         };
-        (self.highest * share) as f32
+        (self.peak * share) as f32
     }
 }
 
@@ -54,12 +54,12 @@ mod tests {
         near(199, 0.5);
         near(599, 0.5 * 0.505);
         near(999, 0.005);
-        let whole: Vec<f32> = (0..1000).map(|step| schedule.rate(step)).collect();
-        assert!(whole[..200].is_sorted() && whole[199..].is_sorted_by(|a, b| a >= b));
+        let rates: Vec<f32> = (0..1000).map(|step| schedule.rate(step)).collect();
+        assert!(rates[..200].is_sorted() && rates[199..].is_sorted_by(|a, b| a >= b));
     }
 
     #[test]
-    fn without_a_warm_up_it_begins_at_its_highest() {
+    fn without_a_warm_up_the_rate_starts_at_its_peak() {
         let config = FitConfig { epochs: 1, warm_up: 0.0, learning_rate: 1.0, ..FitConfig::default() };
         assert!(Schedule::new(&config, 1000).rate(0) > 0.999);
     }

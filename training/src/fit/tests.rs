@@ -8,7 +8,7 @@ use crate::data::tests::{patterned, small_model};
 
 /// Four epochs of a narrow model.
 fn config(data: &Data, method: Method) -> RunConfig {
-    let mut config = RunConfig::new(method, data, Path::new("shop"), Given::default(), |fit| {
+    let mut config = RunConfig::new(method, data, Path::new("shop"), Overrides::default(), |fit| {
         *fit = FitConfig { epochs: 4, batch: 16, learning_rate: 5e-3, warm_up: 0.5, ..FitConfig::default() };
     })
     .unwrap();
@@ -28,17 +28,17 @@ fn with_attributes(mut config: RunConfig, data: &Data, attributes: bool) -> RunC
     config
 }
 
-/// Runs until it ends by itself or has made so many steps.
+/// Runs until it ends by itself or has made this many steps.
 fn run(data: &Data, config: &RunConfig, folder: &RunFolder, resume: bool, steps: u32) -> Outcome {
     let stop = AtomicBool::new(steps == 0);
     let made = Cell::new(0);
-    let mut hear = |event: Event<'_>| {
+    let mut on_event = |event: Event<'_>| {
         if let Event::Step { .. } = event {
             made.set(made.get() + 1);
             stop.store(made.get() >= steps, Ordering::Relaxed);
         }
     };
-    let mut watch = Watch { clock: &|| 0.0, stop: &stop, hear: &mut hear };
+    let mut watch = Watch { clock: &|| 0.0, stop: &stop, on_event: &mut on_event };
     fit(data, config, folder, resume, &mut watch).unwrap()
 }
 
@@ -52,7 +52,7 @@ fn read(folder: &RunFolder, name: &str) -> Vec<u8> {
     fs::read(folder.path().join(name)).unwrap()
 }
 
-/// A checkpoint's numbers, all moments among them; the header's own order is nobody's promise.
+/// A checkpoint's tensors, sorted: the order in the file is not fixed.
 fn tensors(folder: &RunFolder, name: &str) -> Vec<(String, Vec<u8>)> {
     let bytes = read(folder, name);
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
@@ -69,21 +69,21 @@ fn shop() -> (TempDir, Data) {
 }
 
 #[test]
-fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
+fn an_interrupted_run_resumes_to_the_same_bits() {
     let (_shop, data) = shop();
     for (method, pairs, attributes) in [(Method::Gsu, 0.0, true), (Method::LatentUniversal, 0.5, false)] {
         let config = with_attributes(with_pairs(config(&data, method), pairs), &data, attributes);
         let (_home, whole) = new_folder();
         assert_eq!(run(&data, &config, &whole, false, u32::MAX), Outcome::Finished);
         let (_home, parts) = new_folder();
-        // After two epochs, in the middle of the third, and before anything else.
+        // Interrupted after two epochs, in the middle of the third, and before the next step.
         let an_epoch = u32::try_from(data.training().len().div_ceil(16)).unwrap();
-        assert_eq!(run(&data, &config, &parts, false, 2 * an_epoch), Outcome::Stopped);
-        assert_eq!(run(&data, &config, &parts, true, 5), Outcome::Stopped);
-        assert_eq!(run(&data, &config, &parts, true, 0), Outcome::Stopped);
+        assert_eq!(run(&data, &config, &parts, false, 2 * an_epoch), Outcome::Interrupted);
+        assert_eq!(run(&data, &config, &parts, true, 5), Outcome::Interrupted);
+        assert_eq!(run(&data, &config, &parts, true, 0), Outcome::Interrupted);
         assert_eq!(run(&data, &config, &parts, true, u32::MAX), Outcome::Finished);
         for name in ["metrics.jsonl", "best.safetensors", "state.json", "curves.svg"] {
-            assert!(read(&whole, name) == read(&parts, name), "{method}: {name} is another");
+            assert!(read(&whole, name) == read(&parts, name), "{method}: {name} differs");
         }
         let checkpoint = whole.state().unwrap().checkpoint;
         assert!(tensors(&whole, &checkpoint) == tensors(&parts, &checkpoint), "{method}: the last weights");
@@ -92,22 +92,22 @@ fn a_run_that_was_stopped_goes_on_to_the_same_bits() {
 }
 
 #[test]
-fn two_processes_do_not_train_in_one_folder() {
+fn two_processes_cannot_train_in_one_folder() {
     let (_shop, data) = shop();
     let config = config(&data, Method::None);
     let (_home, folder) = new_folder();
-    assert_eq!(run(&data, &config, &folder, false, 1), Outcome::Stopped);
-    let held = folder.hold().unwrap();
-    let (stop, mut hear) = (AtomicBool::new(false), |_: Event<'_>| ());
-    let mut watch = Watch { clock: &|| 0.0, stop: &stop, hear: &mut hear };
+    assert_eq!(run(&data, &config, &folder, false, 1), Outcome::Interrupted);
+    let lock = folder.lock().unwrap();
+    let (stop, mut on_event) = (AtomicBool::new(false), |_: Event<'_>| ());
+    let mut watch = Watch { clock: &|| 0.0, stop: &stop, on_event: &mut on_event };
     let refused = fit(&data, &config, &folder, true, &mut watch).unwrap_err().to_string();
     assert!(refused.starts_with("another process trains in"), "{refused}");
-    drop(held);
+    drop(lock);
     assert_eq!(run(&data, &config, &folder, true, u32::MAX), Outcome::Finished);
 }
 
 #[test]
-fn the_number_of_threads_changes_no_bit() {
+fn the_number_of_threads_does_not_change_a_bit() {
     let (_shop, data) = shop();
     let config = with_pairs(config(&data, Method::GsxLatent), 0.5);
     let on = |threads: usize| {
@@ -122,7 +122,7 @@ fn the_number_of_threads_changes_no_bit() {
 }
 
 #[test]
-fn another_seed_is_another_run() {
+fn another_seed_gives_another_run() {
     let (_shop, data) = shop();
     let mut config = config(&data, Method::None);
     config.fit.epochs = 1;
@@ -135,9 +135,8 @@ fn another_seed_is_another_run() {
     assert_ne!(losses[0], losses[1]);
 }
 
-/// A run without pairs neither has anything of them nor begins with other numbers.
 #[test]
-fn pairs_are_learned_where_the_settings_say_so() {
+fn pairs_are_learned_if_the_settings_say_so() {
     let (_shop, data) = shop();
     let mut plain = config(&data, Method::Latent);
     plain.fit.epochs = 1;
@@ -152,12 +151,12 @@ fn pairs_are_learned_where_the_settings_say_so() {
     run(&data, &with_pairs(plain, 0.5), &with, false, u32::MAX);
     let record = &with.epochs().unwrap()[0];
     assert!(record.training.pair.unwrap() > 0.1);
-    assert_eq!(record.pair.unwrap().pairs, 4, "each of the two outfits with its own half and a stranger's");
+    assert_eq!(record.pair.unwrap().pairs, 4, "two outfits, each with its own half and another outfit's");
     assert!(record.training.total > record.training.cross_entropy);
     assert!(with.best().unwrap().has_pair());
 }
 
-/// Outfits follow patterns, and customers too: what counting articles cannot see.
+/// Outfits and customers follow patterns, which counting articles cannot see.
 #[test]
 fn gsu_learns_what_popularity_cannot() {
     let home = patterned(300);
@@ -174,20 +173,20 @@ fn gsu_learns_what_popularity_cannot() {
         }
     }
     let total: f64 = counts.iter().sum();
-    let asked = data.development().iter().flat_map(|&outfit| data.outfits().articles(outfit));
-    let losses: Vec<f64> = asked.map(|&article| -(counts[article as usize] / total).ln()).collect();
+    let targets = data.development().iter().flat_map(|&outfit| data.outfits().articles(outfit));
+    let losses: Vec<f64> = targets.map(|&article| -(counts[article as usize] / total).ln()).collect();
     let popularity = losses.iter().sum::<f64>() / crate::number::real(losses.len());
     let best = folder.epochs().unwrap().iter().map(|e| e.development.cross_entropy).fold(f64::MAX, f64::min);
     assert!(best < popularity - 1.0, "gsu {best}, popularity {popularity}");
 }
 
 #[test]
-fn a_run_ends_when_development_has_settled() {
+fn a_run_stops_early_without_improvement() {
     let (_shop, data) = shop();
     let mut config = config(&data, Method::None);
     config.fit = FitConfig { epochs: 100, learning_rate: 2e-2, warm_up: 0.0, patience: 2, ..config.fit };
     let (_home, folder) = new_folder();
-    assert_eq!(run(&data, &config, &folder, false, u32::MAX), Outcome::Settled);
+    assert_eq!(run(&data, &config, &folder, false, u32::MAX), Outcome::StoppedEarly);
     let epochs = folder.epochs().unwrap();
     let best: Vec<bool> = epochs.iter().map(|epoch| epoch.best).collect();
     assert!(best.ends_with(&[true, false, false]), "{best:?}");
@@ -195,7 +194,7 @@ fn a_run_ends_when_development_has_settled() {
 }
 
 #[test]
-fn a_folder_is_one_runs_and_no_others() {
+fn a_folder_belongs_to_one_run() {
     let (_shop, data) = shop();
     let mut config = config(&data, Method::None);
     config.fit.epochs = 1;
@@ -203,41 +202,40 @@ fn a_folder_is_one_runs_and_no_others() {
     run(&data, &config, &folder, false, u32::MAX);
     let refusal = |config: &RunConfig, resume: bool| {
         let stop = AtomicBool::new(false);
-        let mut watch = Watch { clock: &|| 0.0, stop: &stop, hear: &mut |_| {} };
+        let mut watch = Watch { clock: &|| 0.0, stop: &stop, on_event: &mut |_| {} };
         fit(&data, config, &folder, resume, &mut watch).unwrap_err().to_string()
     };
-    assert!(refusal(&config, false).contains("holds a run already: go on with it by --resume"));
+    assert!(refusal(&config, false).contains("already holds a run: resume it with --resume"));
     config.fit.batch = 7;
-    let said = refusal(&config, true);
-    assert!(said.contains("was begun with other settings (fit.batch was 16, now 7)"), "{said}");
+    let error = refusal(&config, true);
+    assert!(error.contains("was started with other settings (fit.batch was 16, now 7)"), "{error}");
     config.fit.batch = 16;
     config.data.fingerprint = "another".to_owned();
     assert!(refusal(&config, true).contains("now it is another"));
-    // What a run of a GPU would leave behind, gone on with on the CPU.
-    let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
-    assert!(found.contains("device = \"cpu\"\n"), "{found}");
-    fs::write(folder.path().join("config.toml"), found.replace("\"cpu\"", "\"cuda\"")).unwrap();
     config.data.fingerprint = folder.config().unwrap().data.fingerprint;
-    let said = refusal(&config, true);
-    assert!(said.contains("was begun with --device cuda, now it is cpu"), "{said}");
-    fs::write(folder.path().join("config.toml"), found.replace("device = \"cpu\"\n", "")).unwrap();
+    let found = fs::read_to_string(folder.path().join("config.toml")).unwrap();
+    let with_device = |device: &str| found.replace("[fit]\n", &format!("[fit]\ndevice = \"{device}\"\n"));
+    fs::write(folder.path().join("config.toml"), with_device("cuda")).unwrap();
+    let error = format!("{:#}", folder.config().unwrap_err());
+    assert!(error.contains("unknown variant `cuda`"), "{error}");
+    fs::write(folder.path().join("config.toml"), with_device("cpu")).unwrap();
     assert_eq!(
         run(&data, &config, &folder, true, u32::MAX),
         Outcome::Finished,
-        "of before there was a choice"
+        "of a version that could use a GPU"
     );
     fs::write(folder.path().join("config.toml"), found.replace("attributes = false\n", "")).unwrap();
     assert_eq!(
         run(&data, &config, &folder, true, u32::MAX),
         Outcome::Finished,
-        "of before there were attributes"
+        "of a version without attributes"
     );
     let readme = String::from_utf8(read(&folder, "README.md")).unwrap();
     assert!(readme.starts_with("# Method none, seed 1\n") && readme.contains("--data shop"), "{readme}");
 }
 
 #[test]
-fn settings_come_from_the_file_and_flags_win() {
+fn flags_override_the_files_settings() {
     let (_shop, data) = shop();
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(
@@ -250,7 +248,7 @@ fn settings_come_from_the_file_and_flags_win() {
             Method::C,
             &data,
             Path::new("shop"),
-            Given { file: Some(file.path()), set: &[] },
+            Overrides { file: Some(file.path()), set: &[] },
             change,
         )
     };
@@ -261,44 +259,40 @@ fn settings_come_from_the_file_and_flags_win() {
     assert!((config.pair.weight - 0.75).abs() < 1e-9 && config.model.pair);
     let with = |set: &[&str]| {
         let set: Vec<String> = set.iter().map(|&setting| setting.to_owned()).collect();
-        let given = Given { file: Some(file.path()), set: &set };
-        RunConfig::new(Method::C, &data, Path::new("shop"), given, |fit| fit.batch = 44)
+        let overrides = Overrides { file: Some(file.path()), set: &set };
+        RunConfig::new(Method::C, &data, Path::new("shop"), overrides, |fit| fit.batch = 44)
     };
     let set = with(&["model.initial.linear=0.5", "task_weights.\"shoe\"=3", "pair.weight=0"]).unwrap();
     let differences: Vec<String> =
         set.differences(&config).into_iter().map(|difference| difference.key).collect();
     let changed = ["model.initial.linear", "pair.weight", "task_weights.shoe"];
-    assert_eq!(differences, changed, "and all else is the file's, or follows from these");
-    for (wrong, said) in [
+    assert_eq!(differences, changed, "the rest is the file's, or follows from these");
+    for (wrong, expected) in [
         ("model.initial.linear", "--set takes TABLE.KEY=VALUE"),
         ("model.initial.lines=0.5", "lines"),
-        ("data.name=\"x\"", "--data says what is learned from"),
+        ("data.name=\"x\"", "the data is set by --data"),
     ] {
         let error = format!("{:#}", with(&[wrong]).unwrap_err());
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(expected), "{error}");
     }
     let text = toml::to_string(&config).unwrap();
     fs::write(file.path(), &text).unwrap();
-    assert_eq!(read(|_| {}).unwrap(), config, "a run's own configuration makes the same run");
+    assert_eq!(read(|_| {}).unwrap(), config, "a run's own configuration gives the same run");
 
-    let said = |text: &str| {
+    let error_of = |text: &str| {
         fs::write(file.path(), text).unwrap();
         format!("{:#}", read(|_| {}).unwrap_err())
     };
-    assert!(said("[fit]\nepoch = 9\n").contains("epoch"), "names the setting");
+    assert!(error_of("[fit]\nepoch = 9\n").contains("epoch"), "names the setting");
     assert!(
-        said("[task_weights]\nshoes = 2.5\n")
+        error_of("[task_weights]\nshoes = 2.5\n")
             .contains("\"shoes\", which no article has; the types are bag, coat")
     );
-    assert!(said("[fit]\nbatch = 0\n").contains("at least 1"));
-    let pairs = said("[fit]\ndevice = \"cuda\"\n[pair]\nweight = 0.5\n");
-    assert!(pairs.contains("a GPU does not learn from pairs"), "{pairs}");
-    let attributes = said("[fit]\ndevice = \"cuda\"\nattributes = true\n");
-    assert!(attributes.contains("a GPU does not learn what articles have in common"), "{attributes}");
+    assert!(error_of("[fit]\nbatch = 0\n").contains("at least 1"));
 }
 
 #[test]
-fn a_masked_type_weighs_what_the_settings_say() {
+fn task_weights_scale_the_loss() {
     let (_shop, data) = shop();
     let mut config = config(&data, Method::None);
     config.fit.epochs = 1;

@@ -1,20 +1,20 @@
-//! Outfits with one slot asked for each: what a step learns from.
+//! Outfits with one slot to predict in each.
 
 use super::ModelConfig;
 use crate::engine::Shard;
 
-/// One outfit as models take it. Indices are the vocabulary's and the schema's encoder's.
+/// One encoded outfit, by the indices of the vocabulary and of the schema's encoder.
 #[derive(Debug, Clone, Copy)]
 pub struct Example<'a> {
-    /// What is in each slot: an article, the blank, or padding, which may stand anywhere.
+    /// An article, the blank, or padding, which may be anywhere.
     pub slots: &'a [u32],
-    /// Each feature's values; empty where it is not given.
+    /// Each feature's values; empty if it is not given.
     pub features: &'a [Vec<u32>],
-    /// The slot asked for, counted in `slots`; it holds the blank.
+    /// The slot to predict; it must hold the blank.
     pub blank: usize,
     /// The article that was there.
     pub target: u32,
-    /// What its loss is multiplied with: the weight of the article's type.
+    /// The factor of its loss: the weight of the article's type.
     pub weight: f32,
 }
 
@@ -46,27 +46,29 @@ impl Batch {
         }
     }
 
-    /// Adds an outfit. Panics where an index is none of the vocabulary's or the slot asked for is not
-    /// blank: whoever encoded it has a bug.
+    /// Adds an outfit.
+    ///
+    /// # Panics
+    /// If an index is not in the vocabulary or the slot to predict is not blank.
     pub fn push(&mut self, example: Example<'_>) {
         let Example { slots, features, blank, target, weight } = example;
-        assert!(target < self.packed.blank, "the target {target} is no article; this is a bug");
+        assert!(target < self.packed.blank, "the target {target} is not an article; this is a bug");
         self.pack(slots, features, blank);
         self.targets.push(target);
         self.weights.push(weight);
     }
 
-    /// Adds what is read of an outfit, which [`Batch::push`] says the answer to.
+    /// Adds an outfit without its target.
     pub(super) fn pack(&mut self, slots: &[u32], features: &[Vec<u32>], blank: usize) {
         let packed = &mut self.packed;
-        assert_eq!(slots[blank], packed.blank, "the slot asked for is blank; this is a bug");
-        assert_eq!(features.len(), self.features, "one entry a feature of the schema; this is a bug");
+        assert_eq!(slots[blank], packed.blank, "the slot to predict is blank; this is a bug");
+        assert_eq!(features.len(), self.features, "one entry per feature of the schema; this is a bug");
         for (place, &slot) in slots.iter().enumerate() {
             if place == blank {
                 packed.blanks.push(packed.slots.len());
             }
             if slot != self.padding {
-                assert!(slot < self.padding, "slot {place} holds {slot}, which is nothing; this is a bug");
+                assert!(slot < self.padding, "slot {place} holds the invalid index {slot}; this is a bug");
                 packed.slots.push(slot);
             }
         }
@@ -89,7 +91,7 @@ impl Batch {
         &self.targets
     }
 
-    /// Cuts it into shards of a fixed size, whatever the number of threads.
+    /// Splits the batch into shards of this size.
     pub(super) fn shards(&self, size: usize) -> Vec<Shard> {
         (0..self.len()).step_by(size).map(|from| self.shard(from, (from + size).min(self.len()))).collect()
     }

@@ -1,4 +1,4 @@
-//! Names every weight of a model and draws it.
+//! Names and draws a model's weights.
 
 use super::{
     Axes, Conditioning, ModelConfig, Trunk,
@@ -24,7 +24,7 @@ struct Builder<'a> {
 impl Builder<'_> {
     fn structure(&mut self) -> Structure {
         let config = self.config;
-        let axes = Axes::of(config.method);
+        let axes = Axes::new(config.method);
         let (width, scales) = (config.width, &config.initial);
         let articles = self.drawn("articles.weight", &[config.articles + 2, width], scales.articles);
         let weight = self.drawn("vocabulary.weight", &[config.articles, width], scales.vocabulary);
@@ -44,13 +44,13 @@ impl Builder<'_> {
         let blocks = (0..blocks).map(|place| self.block(&format!("blocks.{place}"), has_state)).collect();
         let halting = (axes.trunk == Trunk::Universal).then(|| {
             let halting = self.linear("halting", width, 1);
-            let bias = halting.bias.expect("every linear layer but a part of one has a bias; this is a bug");
+            let bias = halting.bias.expect("the halting layer has a bias; this is a bug");
             self.weights.0[bias.0].data.fill(config.universal.halting_bias);
             halting
         });
         let transform = self.linear("transform", width, width);
         let head = Head { weight, bias, personas };
-        // Last: a model of the same seed begins with the same numbers, whether it judges pairs or not.
+        // Last, so that the other weights of a seed are the same with and without pairs.
         let pair = config.pair.then(|| PairHead {
             first: self.linear("pair.first", PairHead::inputs(width, axes.personas), width),
             second: self.linear("pair.second", width, 1),
@@ -72,7 +72,7 @@ impl Builder<'_> {
         match conditioning {
             Conditioning::None => Conditioned::None,
             Conditioning::Concat => {
-                // Drawn as the one matrix that they are: both take in an article and a context.
+                // One matrix in two parts, so both have the scale of its whole input.
                 let scale = self.scale(width + context);
                 let article = self.drawn("concat.article.weight", &[width, width], scale);
                 let weight = self.drawn("concat.context.weight", &[context, width], scale);
@@ -158,7 +158,7 @@ impl Builder<'_> {
         self.push(name, &[length], vec![value; length])
     }
 
-    /// From a normal distribution; each tensor has a stream of its own.
+    /// Draws from a normal distribution; each tensor has its own stream.
     fn drawn(&mut self, name: &str, shape: &[usize], scale: f32) -> Param {
         let mut stream = Stream::new(self.seed, Table::Weights, self.weights.0.len());
         #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]

@@ -1,11 +1,11 @@
-//! Everything that says which model this is, apart from its weights.
+//! A model's configuration: everything but its weights.
 
 use atelier::domain::{FEATURE_WIDTH, Feature, Method, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Axes, Conditioning};
 
-/// A model's shape and how its weights are drawn; saved with the weights.
+/// A model's shape and initial scales; saved with the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelConfig {
@@ -19,13 +19,13 @@ pub struct ModelConfig {
     pub heads: usize,
     /// Blocks of a stacked trunk.
     pub blocks: usize,
-    /// Hidden width of the blocks' and the updates' feed-forward networks.
+    /// Hidden width of the feed-forward networks in blocks and state updates.
     pub hidden: usize,
     pub dropout: f32,
     pub universal: UniversalConfig,
-    /// Latent personas, where the method has them.
+    /// Number of latent personas, if the method has them.
     pub personas: usize,
-    /// Whether it also judges if two halves were one outfit.
+    /// Whether the model also judges if two halves were one outfit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pair: bool,
     pub initial: InitialScales,
@@ -36,7 +36,7 @@ pub struct ModelConfig {
 #[serde(deny_unknown_fields)]
 pub struct FeatureRows {
     pub name: String,
-    /// The row for "not given" among them.
+    /// Including row 0, "not given".
     pub rows: usize,
 }
 
@@ -48,29 +48,29 @@ pub struct UniversalConfig {
     pub blocks: usize,
     pub most_steps: usize,
     pub epsilon: f32,
-    /// What one unit of an outfit's mean pondering adds to the loss.
+    /// The loss per unit of an outfit's mean pondering.
     pub ponder_weight: f32,
-    /// Where the halting unit's bias begins: 1 means a chance of 0.73, so two steps.
+    /// The initial bias of the halting unit: at 1 its probability is 0.73, so slots take two steps.
     pub halting_bias: f32,
 }
 
-/// Standard deviations that the weights are drawn with. They decide how soon a method learns from the visible
-/// articles, and where it ends (docs/results.md).
+/// Standard deviations of the initial weights. They decide how soon a method learns from the visible articles, and
+/// how well it ends (docs/results.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InitialScales {
     pub articles: f32,
-    /// What does best depends on where the context goes.
+    /// The best value depends on the conditioning.
     pub features: f32,
     /// The last dense layer.
     pub vocabulary: f32,
     pub personas: f32,
-    /// Of every other matrix, times the root of the numbers that it takes in. Biases begin at 0.
+    /// Of every other matrix, times the square root of its input width. Biases start at 0.
     pub linear: f32,
 }
 
 impl ModelConfig {
-    /// The papers' model of this method, for a vocabulary and a schema.
+    /// The papers' model of this method.
     pub fn new(method: Method, articles: usize, schema: &Schema) -> Self {
         let rows = |feature: &Feature| FeatureRows { name: feature.name.clone(), rows: feature.rows() };
         Self {
@@ -94,7 +94,7 @@ impl ModelConfig {
             pair: false,
             initial: InitialScales {
                 articles: 0.02,
-                features: first_features(method),
+                features: feature_scale(method),
                 vocabulary: 0.02,
                 personas: 0.1,
                 linear: 0.577,
@@ -102,24 +102,23 @@ impl ModelConfig {
         }
     }
 
-    /// The index that stands for a blank slot.
+    /// The index of the blank.
     pub fn blank(&self) -> u32 {
         u32::try_from(self.articles)
             .expect("a vocabulary has fewer than four billion articles; this is a bug")
     }
 
-    /// The index that stands for no slot.
+    /// The index of padding.
     pub fn padding(&self) -> u32 {
         self.blank() + 1
     }
 }
 
-/// Among the articles a context must begin as small as they are, or it drowns them; gsu normalises its state by itself.
-/// gs never does and gsx only with what it has read: a state that begins small stays unheard (docs/results.md).
-fn first_features(method: Method) -> f32 {
-    match Axes::of(method).conditioning {
+/// A context among the articles must start as small as they are, or it drowns them; gsu normalises its state. gs never
+/// normalises it, and gsx only after an exchange, so a state that starts small has no effect (docs/results.md).
+fn feature_scale(method: Method) -> f32 {
+    match Axes::new(method).conditioning {
         Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,
-        // Of None no feature is used.
         Conditioning::None | Conditioning::State | Conditioning::StateExchange => 1.0,
     }
 }

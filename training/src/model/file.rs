@@ -1,7 +1,7 @@
-//! Weights on disk: safetensors, with the configuration in the header.
+//! Models and trainers as safetensors files, with the configuration in the header.
 //!
-//! One file holds a model; one holds a trainer, which is a model and its optimiser's memory. Loading
-//! starts from the configuration in the file.
+//! A trainer's file holds the model and the optimiser's state. Loading builds the model from the file's
+//! configuration.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use super::{Model, ModelConfig, Trainer};
 use crate::engine::{AdamW, AdamWConfig, Shared, Tensor};
 
-/// Why a file is not a model.
+/// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("{path}: {source}", path = .path.display())]
@@ -22,8 +22,7 @@ pub enum FileError {
     #[error("{path} is not a file of weights: {source}", path = .path.display())]
     Format { path: PathBuf, source: safetensors::SafeTensorError },
     #[error(
-        "{path}: the header's {name:?} is missing or makes no sense ({reason}); expected a file that this \
-         program wrote",
+        "{path}: the header's {name:?} is missing or invalid ({reason}); expected a file that this program wrote",
         path = .path.display()
     )]
     Header { path: PathBuf, name: &'static str, reason: String },
@@ -48,7 +47,7 @@ impl Model {
 }
 
 impl Trainer {
-    /// Everything that going on needs: the weights, and what the optimiser remembers.
+    /// Saves the weights and the optimiser's state.
     pub fn save(&self, path: &Path) -> Result<(), FileError> {
         let Self { model, adamw, .. } = self;
         let mut tensors = model.named();
@@ -88,7 +87,7 @@ impl Trainer {
         }
         let values = if file.header.contains_key(SHARED) { file.header(SHARED)? } else { 0 };
         if values > 0 {
-            adamw.shared = model.shared(values);
+            adamw.shared = model.new_shared(values);
         }
         for shared in &mut adamw.shared {
             let name = &model.weights.tensor(shared.table).name;
@@ -102,12 +101,12 @@ impl Trainer {
     }
 }
 
-/// A tensor to be written: name, shape, bytes.
+/// A tensor to write: name, shape, bytes.
 type Named = (String, Vec<usize>, Vec<u8>);
 
-/// The header's number of values that articles share; a trainer without any has none, and one of before they were.
+/// The header's number of values that articles share: 0 or missing without any.
 const SHARED: &str = "shared";
-/// The step at which each article last moved.
+/// The tensor with the step at which each article last moved.
 const TOUCHED: &str = "touched";
 
 fn named(prefix: &str, tensor: &Tensor, data: &[f32]) -> Named {
@@ -130,7 +129,7 @@ fn write(path: &Path, tensors: &[Named], header: HashMap<String, String>) -> Res
         .collect::<Result<Vec<_>, _>>()
         .map_err(format)?;
     let bytes = safetensors::serialize(views, Some(header)).map_err(format)?;
-    // Beside it first: a run that is killed here leaves the last checkpoint whole.
+    // To another name first, so that a killed run leaves the last checkpoint intact.
     let file = |source| FileError::File { path: path.to_owned(), source };
     let beside = path.with_added_extension("partial");
     fs::write(&beside, bytes).map_err(file)?;

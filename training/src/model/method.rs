@@ -1,30 +1,30 @@
-//! What each method is made of: three axes.
+//! The three axes on which methods differ.
 
 use atelier::domain::Method;
 
-/// How a model learns of the customer.
+/// How a model uses the context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conditioning {
-    /// It does not.
+    /// Not at all.
     None,
-    /// The context stands beside each article.
+    /// Concatenated to each article.
     Concat,
-    /// The context is one more position.
+    /// As one more position.
     Position,
-    /// A global state, read in every block.
+    /// As a global state that every block reads.
     State,
-    /// A global state, read in every block and updated between blocks.
+    /// As a global state that every block reads and that is updated between blocks.
     StateUpdate,
-    /// A global state that also reads the sequence before each update.
+    /// The same, and the state attends to the outfit before each update.
     StateExchange,
 }
 
-/// What carries the positions through.
+/// How the blocks are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trunk {
-    /// Blocks of their own weights, one after the other.
+    /// One after the other, each with its own weights.
     Stacked,
-    /// One recurrent unit, applied as often as each slot needs.
+    /// A recurrent unit, applied as often as each slot needs.
     Universal,
 }
 
@@ -37,7 +37,7 @@ pub struct Axes {
 }
 
 impl Axes {
-    pub fn of(method: Method) -> Self {
+    pub fn new(method: Method) -> Self {
         let (conditioning, trunk, personas) = match method {
             Method::None => (Conditioning::None, Trunk::Stacked, false),
             Method::C => (Conditioning::Concat, Trunk::Stacked, false),

@@ -1,15 +1,13 @@
 //! The models of every method: configuration, weights, one step of training.
 //!
-//! A model is a [`ModelConfig`] and weights. It takes a [`Batch`] of encoded outfits and gives logits,
-//! or the loss and its gradients; a [`Trainer`] moves it. It knows no files of data, no schedule, no
-//! split and no metric; what the numbers mean is the vocabulary's and the schema's to say.
+//! A model is a [`ModelConfig`] and weights. It turns a [`Batch`] of encoded outfits into logits, or into the loss
+//! and its gradients; a [`Trainer`] updates it. It knows no data files, schedule, split or metric, nor what the
+//! indices stand for.
 
 mod batch;
 mod build;
 mod config;
-mod device;
 mod file;
-mod learner;
 mod method;
 mod pair;
 mod step;
@@ -17,9 +15,7 @@ mod structure;
 
 pub use batch::{Batch, Example};
 pub use config::{FeatureRows, InitialScales, ModelConfig, UniversalConfig};
-pub(crate) use device::DeviceTrainer;
 pub use file::FileError;
-pub use learner::{DeviceKind, Learner, OpenDevice};
 pub use method::{Axes, Conditioning, Trunk};
 pub use pair::{PairBatch, PairExample};
 pub use step::{Loss, Trainer};

@@ -1,31 +1,26 @@
-//! Pairs of halves: whether two sets of articles were one outfit, judged from what the trunk reads.
+//! Pairs of halves: whether two sets of articles were one outfit.
 //!
-//! Each half is read as an outfit whose next slot is blank, and so are both together: what is hidden at
-//! the blank is what the last dense layer would have asked the catalogue with. Everything that reads is
-//! the method's own; only the layers of the engine's `PairHead` are the pairs'.
+//! The model reads each half, and both together, as an outfit whose next slot is blank; the reading is the hidden
+//! vector at the blank, the usual input of the last dense layer. Only the engine's `PairHead` is added to the
+//! method's own layers.
 
 use rayon::prelude::*;
 
-use super::{
-    Batch, Loss, Model, Trainer,
-    step::{key, mixed},
-};
-use crate::engine::{
-    Dropout, Gradients, Node, PairHead, READINGS, Readings, Shard, Tape, add_to, number, probability,
-};
+use super::{Batch, Loss, Model, step::shard_key};
+use crate::engine::{Dropout, Gradients, Node, PairHead, READINGS, Readings, Shard, Tape, number, sigmoid};
 
-/// Pairs that one thread takes at a time. Fixed, so that results do not depend on the number of threads.
+/// Pairs per shard. Fixed, so that results do not depend on the number of threads.
 const SHARD: usize = 32;
-/// Makes the pairs' dropout another than the outfits' of the same step.
+/// Separates the pairs' dropout from the outfits' in the same step.
 const PAIRS: u64 = 0x7061_6972;
 
-/// Two halves as models take them. Indices are the vocabulary's and the schema's encoder's.
+/// Two encoded halves, by the indices of the vocabulary and of the schema's encoder.
 #[derive(Debug, Clone, Copy)]
 pub struct PairExample<'a> {
-    /// Articles, blanks, or padding, which may stand anywhere.
+    /// Articles, blanks, or padding, which may be anywhere.
     pub first: &'a [u32],
     pub second: &'a [u32],
-    /// Each feature's values; empty where it is not given.
+    /// Each feature's values; empty if it is not given.
     pub features: &'a [Vec<u32>],
     /// Whether they were one outfit.
     pub same: bool,
@@ -34,7 +29,7 @@ pub struct PairExample<'a> {
 /// Pairs of halves of any length, packed.
 #[derive(Debug, Clone)]
 pub struct PairBatch {
-    /// Three a pair: the first half, the second, both; each with a blank asked for.
+    /// Three per pair: the first half, the second, both; each with a blank to predict.
     pub(super) readings: Batch,
     pub(super) same: Vec<bool>,
     blank: u32,
@@ -45,7 +40,10 @@ impl PairBatch {
         Self { readings: Batch::new(config), same: Vec::new(), blank: config.blank() }
     }
 
-    /// Adds a pair. Panics where an index is none of the vocabulary's: whoever encoded it has a bug.
+    /// Adds a pair.
+    ///
+    /// # Panics
+    /// If an index is not in the vocabulary.
     pub fn push(&mut self, example: PairExample<'_>) {
         let PairExample { first, second, features, same } = example;
         for halves in [&[first][..], &[second], &[first, second]] {
@@ -70,49 +68,24 @@ impl PairBatch {
     }
 }
 
-impl Trainer {
-    /// Learns from a batch and from pairs, whose loss counts `weight` times. The model has to have been
-    /// made for pairs.
-    pub fn step_with_pairs(
-        &mut self,
-        batch: &Batch,
-        pairs: &PairBatch,
-        weight: f32,
-        learning_rate: f32,
-        seed: u64,
-    ) -> Loss {
-        let key = key(seed, self.adamw.steps);
-        let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        if !pairs.is_empty() {
-            let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
-            add(&mut gradients, vec![more]);
-            loss.total += of_pairs.total;
-            loss.pair = of_pairs.pair;
-        }
-        self.learn(&gradients, learning_rate);
-        loss
-    }
-}
-
 impl Model {
-    /// Whether it judges pairs.
+    /// Whether the model judges pairs.
     pub fn has_pair(&self) -> bool {
         self.structure.pair.is_some()
     }
 
-    /// How likely each pair was one outfit: what the exported pair file answers.
+    /// The probability of each pair to have been one outfit.
     pub fn pair_probabilities(&self, pairs: &PairBatch) -> Vec<f32> {
         let judge = |shard: &Shard| {
             let mut tape = self.tape(shard, None);
-            let read = self.read(&mut tape);
+            let read = self.structure.forward(&mut tape);
             let judged = self.pair_head().forward(&self.weights, self.readings(&tape, read));
-            judged.logits.into_iter().map(probability).collect::<Vec<f32>>()
+            judged.logits.into_iter().map(sigmoid).collect::<Vec<f32>>()
         };
         pairs.readings.shards(READINGS * SHARD).par_iter().flat_map_iter(judge).collect()
     }
 
-    /// The pairs' part of the loss, multiplied with `weight`, and what it means for each weight; with
-    /// dropout from `key`, or without.
+    /// The pairs' part of the loss, times `weight`, and its gradients, with dropout if there is a `key`.
     pub(crate) fn pair_gradients(
         &self,
         pairs: &PairBatch,
@@ -126,8 +99,8 @@ impl Model {
             .zip(pairs.same.par_chunks(SHARD))
             .enumerate()
             .map(|(place, (shard, same))| {
-                let dropout = |key| mixed(key ^ PAIRS, place);
-                let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: dropout(key) });
+                let dropout = |key| Dropout { rate: self.config.dropout, key: shard_key(key ^ PAIRS, place) };
+                let dropout = key.map(dropout);
                 self.learn_pairs(shard, same, weight / number(pairs.len()), dropout)
             })
             .collect();
@@ -139,7 +112,7 @@ impl Model {
             sums.ponder += of_shard.ponder;
             parts.push(gradients);
         }
-        add(&mut gradients, parts);
+        gradients.add(parts);
         self.fold_personas(&mut gradients);
         let count = f64::from(number(pairs.len()));
         let cross_entropy = sums.cross_entropy / count;
@@ -148,20 +121,20 @@ impl Model {
         (Loss { cross_entropy: 0.0, total, steps: None, pair: Some(cross_entropy) }, gradients)
     }
 
-    /// One shard, forwards and backwards; each pair's loss is multiplied with `each`.
+    /// Runs one shard forwards and backwards; each pair's loss is multiplied by `factor`.
     fn learn_pairs(
         &self,
         shard: &Shard,
         same: &[bool],
-        each: f32,
+        factor: f32,
         dropout: Option<Dropout>,
     ) -> (Sums, Gradients) {
         let mut gradients = Gradients::new(&self.weights);
         let mut tape = self.tape(shard, dropout);
-        let read = self.read(&mut tape);
+        let read = self.structure.forward(&mut tape);
         let readings = self.readings(&tape, read);
         let mut judged = self.pair_head().forward(&self.weights, readings);
-        let losses = PairHead::loss(&mut judged.logits, same, each);
+        let losses = PairHead::loss(&mut judged.logits, same, factor);
         let back = self.pair_head().backward(&self.weights, readings, &judged, &mut gradients);
         let sums = Sums {
             cross_entropy: losses.iter().copied().map(f64::from).sum(),
@@ -169,13 +142,9 @@ impl Model {
         };
         let mut seeds = vec![(read.hidden, back.hidden)];
         seeds.extend(read.personas.zip(back.personas));
-        let ponder = self.config.universal.ponder_weight * each / number(READINGS);
+        let ponder = self.config.universal.ponder_weight * factor / number(READINGS);
         tape.backward(seeds, ponder, &mut gradients);
         (sums, gradients)
-    }
-
-    pub(super) fn read(&self, tape: &mut Tape<'_>) -> super::Output<Node> {
-        self.structure.forward(tape)
     }
 
     pub(super) fn readings<'t>(&self, tape: &'t Tape<'_>, read: super::Output<Node>) -> Readings<'t> {
@@ -187,7 +156,7 @@ impl Model {
     }
 
     pub(super) fn pair_head(&self) -> PairHead {
-        self.structure.pair.expect("only a model made for pairs is asked about them; this is a bug")
+        self.structure.pair.expect("the model was made for pairs; this is a bug")
     }
 }
 
@@ -195,23 +164,6 @@ impl Model {
 #[derive(Debug, Default)]
 struct Sums {
     cross_entropy: f64,
-    /// Means over a pair's readings, added up.
+    /// Means over each pair's readings.
     ponder: f64,
-}
-
-/// Adds gradients in their order.
-fn add(to: &mut Gradients, mut parts: Vec<Gradients>) {
-    to.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
-        for from in parts.iter().map(|part| &part.dense[param]) {
-            if to.is_empty() {
-                to.clone_from(from);
-            } else if !from.is_empty() {
-                add_to(to, from);
-            }
-        }
-    });
-    for part in &mut parts {
-        to.articles.append(&mut part.articles);
-        to.personas.append(&mut part.personas);
-    }
 }

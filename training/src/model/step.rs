@@ -1,35 +1,34 @@
-//! One step of training, and the same numbers without learning from them.
+//! The loss, its gradients, and one step of training.
 
 use rayon::prelude::*;
 
-use super::{Batch, Model, Output};
+use super::{Batch, Model, Output, PairBatch};
 use crate::engine::{
     AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, RowGradients, Shard, Shared,
     Sharing, Tape, add_to, number,
 };
 
-/// Outfits of a shard: what one thread takes at a time. Fixed, so that results do not depend on the
-/// number of threads.
-pub(super) const SHARD: usize = 64;
-/// Outfits whose logits are kept at once.
-const LOGITS_OF: usize = 1024;
-/// Rows of the last dense layer whose gradient one thread computes at a time.
+/// Outfits per shard. Fixed, so that results do not depend on the number of threads.
+const SHARD: usize = 64;
+/// Outfits whose logits are in memory at once.
+const OUTFITS_AT_ONCE: usize = 1024;
+/// Rows of the last dense layer per task of its gradient.
 const STRIPE: usize = 1024;
 
-/// What a batch costs.
+/// The loss of a batch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Loss {
-    /// Mean over the outfits, whatever their weights.
+    /// Unweighted mean over the outfits.
     pub cross_entropy: f64,
-    /// What is minimised: the weighted mean, and what pondering adds.
+    /// The training objective: the weighted mean plus the cost of pondering.
     pub total: f64,
-    /// Mean steps over slots, then outfits, of a universal trunk.
+    /// Mean steps over slots, then outfits, if the trunk is universal.
     pub steps: Option<f64>,
-    /// Mean cross-entropy over the pairs of halves that were judged beside the outfits, in nats.
+    /// Mean cross-entropy over the pairs of halves, in nats.
     pub pair: Option<f64>,
 }
 
-/// A model, its optimiser, and room for the logits of a batch.
+/// A model with its optimiser, and memory for logits.
 #[derive(Debug)]
 pub struct Trainer {
     pub(super) model: Model,
@@ -51,11 +50,11 @@ impl Trainer {
         &self.model
     }
 
-    /// From now on articles that have something in common learn it together, in all three tables that have a row an
-    /// article. A trainer that was saved so goes on with what it remembers.
+    /// From now on articles with the same attribute values share what they learn, in all three tables with a row per
+    /// article. A loaded trainer keeps its state.
     pub(crate) fn share(&mut self, sharing: Sharing) {
         if self.adamw.shared.is_empty() {
-            self.adamw.shared = self.model.shared(sharing.count());
+            self.adamw.shared = self.model.new_shared(sharing.count());
         }
         self.adamw.sharing = Some(sharing);
     }
@@ -65,29 +64,41 @@ impl Trainer {
         self.adamw.steps
     }
 
-    /// Learns from a batch. Dropout comes from `seed` and the number of the step alone.
-    pub fn step(&mut self, batch: &Batch, learning_rate: f32, seed: u64) -> Loss {
+    /// Learns from a batch, and from pairs, whose loss is multiplied by the number beside them. Dropout depends on
+    /// `seed` and the number of the step alone.
+    ///
+    /// # Panics
+    /// If there are pairs and the model was not made for them.
+    pub fn step(
+        &mut self,
+        batch: &Batch,
+        pairs: Option<(&PairBatch, f32)>,
+        learning_rate: f32,
+        seed: u64,
+    ) -> Loss {
         let key = key(seed, self.adamw.steps);
-        let (loss, gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
-        self.learn(&gradients, learning_rate);
-        loss
-    }
-
-    pub(super) fn learn(&mut self, gradients: &Gradients, learning_rate: f32) {
+        let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
+        if let Some((pairs, weight)) = pairs.filter(|(pairs, _)| !pairs.is_empty()) {
+            let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
+            gradients.add(vec![more]);
+            loss.total += of_pairs.total;
+            loss.pair = of_pairs.pair;
+        }
         let articles = self.model.structure.tables.articles;
-        self.adamw.step(&mut self.model.weights, articles, gradients, learning_rate);
+        self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
+        loss
     }
 }
 
 impl Model {
-    /// No moments yet, for so many values.
-    pub(super) fn shared(&self, values: usize) -> Vec<Shared> {
+    /// Moments of 0 for this many values.
+    pub(super) fn new_shared(&self, values: usize) -> Vec<Shared> {
         let (articles, head) = (self.structure.tables.articles, &self.structure.head);
         let tables = [articles, head.weight, head.bias];
         tables.map(|table| Shared::new(table, &self.weights, values)).into()
     }
 
-    /// What the exported model answers, outfit by outfit: one logit an article.
+    /// The logits, outfit by outfit: one per article.
     pub fn logits(&self, batch: &Batch) -> Vec<f32> {
         let articles = self.config.articles;
         let mut logits = vec![0.0; batch.len() * articles];
@@ -101,40 +112,7 @@ impl Model {
         logits
     }
 
-    /// Each outfit's mixture of personas, one row an outfit; nothing where the method has none.
-    pub fn personas(&self, batch: &Batch) -> Option<Vec<f32>> {
-        let mut tape = self.tape(&batch.packed, None);
-        let shares = self.structure.forward(&mut tape).personas?;
-        Some(tape.value(shares).to_vec())
-    }
-
-    /// Each outfit's mean steps; nothing where the trunk is not universal.
-    pub fn steps(&self, batch: &Batch) -> Option<Vec<f32>> {
-        let mut tape = self.tape(&batch.packed, None);
-        let steps = self.structure.forward(&mut tape).steps?;
-        Some(tape.value(steps).to_vec())
-    }
-
-    /// The loss, without dropout and without learning.
-    pub fn loss(&self, batch: &Batch) -> Loss {
-        let articles = self.config.articles;
-        let parts: Vec<Part> = batch
-            .shards(SHARD)
-            .into_par_iter()
-            .zip(batch.targets.par_chunks(SHARD).zip(batch.weights.par_chunks(SHARD)))
-            .map(|(shard, (targets, weights))| {
-                let mut tape = self.tape(&shard, None);
-                let output = self.structure.forward(&mut tape);
-                let mut logits = vec![0.0; targets.len() * articles];
-                self.fill_logits(&tape, output, &mut logits);
-                let losses = Head::loss(&mut logits, targets, weights);
-                Part::new(&tape, output, &losses, weights)
-            })
-            .collect();
-        self.add_up(&parts, batch.len())
-    }
-
-    /// The loss and what it means for each weight; with dropout from `key`, or without.
+    /// The loss and its gradients, with dropout if there is a `key`.
     pub(crate) fn gradients(
         &self,
         batch: &Batch,
@@ -144,12 +122,12 @@ impl Model {
         let mut parts = Vec::new();
         let mut gradients = Gradients::new(&self.weights);
         let shards = batch.shards(SHARD);
-        let room = LOGITS_OF.min(batch.len()) * self.config.articles;
+        let room = OUTFITS_AT_ONCE.min(batch.len()) * self.config.articles;
         if scratch.len() < room {
             scratch.resize(room, 0.0);
         }
-        for (place, shards) in shards.chunks(LOGITS_OF / SHARD).enumerate() {
-            let first = place * LOGITS_OF;
+        for (place, shards) in shards.chunks(OUTFITS_AT_ONCE / SHARD).enumerate() {
+            let first = place * OUTFITS_AT_ONCE;
             let count: usize = shards.iter().map(Shard::outfits).sum();
             let logits = &mut scratch[..count * self.config.articles];
             let learned: Vec<Learned> = shards
@@ -172,13 +150,13 @@ impl Model {
         let Some(table) = self.structure.head.personas else { return };
         let width = self.config.personas;
         let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
-        let into = gradients.of(table, &self.weights);
+        let into = gradients.dense_mut(table, &self.weights);
         for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
             add_to(&mut into[row as usize * width..][..width], values);
         }
     }
 
-    /// One shard, forwards and backwards; leaves the gradient of its logits in their place.
+    /// Runs one shard forwards and backwards, and replaces its logits by their gradient.
     fn learn(
         &self,
         shard: &Shard,
@@ -188,7 +166,7 @@ impl Model {
         logits: &mut [f32],
     ) -> Learned {
         let outfits = from..from + shard.outfits();
-        let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: mixed(key, from) });
+        let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: shard_key(key, from) });
         let mut tape = self.tape(shard, dropout);
         let output = self.structure.forward(&mut tape);
         self.fill_logits(&tape, output, logits);
@@ -208,7 +186,7 @@ impl Model {
         Learned { part, hidden, personas, gradients }
     }
 
-    /// Adds up what the shards learned, in their order.
+    /// Adds the shards' gradients in their order, and those of the last dense layer.
     fn collect(
         &self,
         learned: Vec<Learned>,
@@ -218,35 +196,25 @@ impl Model {
     ) {
         let head = &self.structure.head;
         let (articles, width) = (self.config.articles, self.config.width);
-        gradients.dense.par_iter_mut().enumerate().for_each(|(param, to)| {
-            for from in learned.iter().map(|learned| &learned.gradients.dense[param]) {
-                if to.is_empty() {
-                    to.clone_from(from);
-                } else if !from.is_empty() {
-                    add_to(to, from);
-                }
-            }
-        });
-        let mut hidden = Vec::new();
-        let mut personas = Vec::new();
+        let (mut hidden, mut personas, mut by_shard) = (Vec::new(), Vec::new(), Vec::new());
         for mut learned in learned {
             parts.push(learned.part);
             hidden.append(&mut learned.hidden);
             personas.extend(learned.personas.into_iter().flatten());
-            gradients.articles.append(&mut learned.gradients.articles);
-            gradients.personas.append(&mut learned.gradients.personas);
+            by_shard.push(learned.gradients);
         }
-        let stripes = gradients.of(head.weight, &self.weights).par_chunks_mut(STRIPE * width);
+        gradients.add(by_shard);
+        let stripes = gradients.dense_mut(head.weight, &self.weights).par_chunks_mut(STRIPE * width);
         stripes.enumerate().for_each(|(place, rows)| {
             Head::add_table_gradient(rows, place * STRIPE, width, logits, articles, &hidden);
         });
-        let stripes = gradients.of(head.bias, &self.weights).par_chunks_mut(STRIPE);
+        let stripes = gradients.dense_mut(head.bias, &self.weights).par_chunks_mut(STRIPE);
         stripes.enumerate().for_each(|(place, biases)| {
             Head::add_bias_gradient(biases, place * STRIPE, logits, articles);
         });
         if let Some(table) = head.personas {
             let count = self.config.personas;
-            let stripes = gradients.of(table, &self.weights).par_chunks_mut(STRIPE * count);
+            let stripes = gradients.dense_mut(table, &self.weights).par_chunks_mut(STRIPE * count);
             stripes.enumerate().for_each(|(place, rows)| {
                 Head::add_table_gradient(rows, place * STRIPE, count, logits, articles, &personas);
             });
@@ -259,7 +227,7 @@ impl Model {
 
     pub(super) fn halting(&self) -> Halting {
         let universal = &self.config.universal;
-        Halting { epsilon: universal.epsilon, most_steps: universal.most_steps }
+        Halting { epsilon: universal.epsilon, max_steps: universal.most_steps }
     }
 
     fn fill_logits(&self, tape: &Tape<'_>, output: Output<crate::engine::Node>, logits: &mut [f32]) {
@@ -280,7 +248,7 @@ impl Model {
     }
 }
 
-/// What one shard learned.
+/// The result of one shard.
 struct Learned {
     part: Part,
     hidden: Vec<f32>,
@@ -308,13 +276,13 @@ impl Part {
     }
 }
 
-/// One step's own key.
-pub(super) fn key(seed: u64, step: u32) -> u64 {
+/// The dropout key of a step.
+fn key(seed: u64, step: u32) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(u64::from(step))
 }
 
-/// One shard's own key.
-pub(super) fn mixed(key: u64, from: usize) -> u32 {
+/// The dropout key of a shard.
+pub(super) fn shard_key(key: u64, from: usize) -> u32 {
     let mut mixed = key ^ (from as u64).wrapping_mul(0xd6e8_feb8_6659_fd93);
     mixed = (mixed ^ (mixed >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     (mixed >> 32) as u32

@@ -1,8 +1,8 @@
-//! How a model is put together, said once for training and export alike.
+//! How a model is put together: written once, for training and export.
 
 use crate::engine::{Activation, Head, Linear, Norm, Ops, PairHead, Tables};
 
-/// A model's layers, by their weights' places.
+/// A model's layers.
 #[derive(Debug, Clone)]
 pub(crate) struct Structure {
     pub(crate) tables: Tables,
@@ -34,7 +34,7 @@ pub(crate) struct AttentionLayer {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) attention: AttentionLayer,
-    /// How it reads the global state, where there is one.
+    /// Reads the global state, if there is one.
     pub(crate) state: Option<Linear>,
     pub(crate) fnn: Fnn,
     pub(crate) norm: Norm,
@@ -43,7 +43,7 @@ pub(crate) struct Block {
 /// How the global state changes after a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Update {
-    /// How it reads the outfit first.
+    /// Attention to the outfit, before the update.
     pub(crate) exchange: Option<AttentionLayer>,
     pub(crate) fnn: Fnn,
     pub(crate) norm: Norm,
@@ -53,7 +53,7 @@ pub(crate) struct Update {
 #[derive(Debug, Clone)]
 pub(crate) enum Conditioned {
     None,
-    /// FNN([x; c]), its first matrix in two parts: the context's part is computed once an outfit.
+    /// FNN([x; c]), its first matrix in two parts: the context's part is computed once per outfit.
     Concat {
         article: Linear,
         context: Linear,
@@ -62,17 +62,17 @@ pub(crate) enum Conditioned {
     Position {
         context: Linear,
     },
-    /// Updates happen between blocks: one less than blocks, or none.
+    /// Updates happen between blocks: one fewer than blocks, or none.
     State {
         context: Fnn,
         updates: Vec<Update>,
     },
 }
 
-/// What a model says of each outfit.
+/// A model's output for each outfit.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output<V> {
-    /// What goes into the last dense layer.
+    /// The input of the last dense layer.
     pub(crate) hidden: V,
     pub(crate) personas: Option<V>,
     pub(crate) steps: Option<V>,
@@ -97,7 +97,7 @@ impl Structure {
         Output { hidden, personas, steps }
     }
 
-    /// What the blocks begin with, and the global state.
+    /// The input of the first block, and the global state.
     fn condition<O: Ops>(&self, ops: &mut O, x: O::Value) -> (O::Value, Option<O::Value>) {
         match &self.conditioned {
             Conditioned::None => (x, None),
@@ -120,7 +120,7 @@ impl Structure {
         }
     }
 
-    /// The blocks one after the other; of the last only what the blank needs.
+    /// Applies the blocks one after the other, the last one only at the blank.
     fn stacked<O: Ops>(&self, ops: &mut O, mut x: O::Value, mut state: Option<O::Value>) -> O::Value {
         let updates = match &self.conditioned {
             Conditioned::State { updates, .. } => updates.as_slice(),
@@ -129,7 +129,7 @@ impl Structure {
         for (place, layer) in self.blocks.iter().enumerate() {
             x = block(ops, layer, x, state, place + 1 == self.blocks.len());
             if let (Some(update), Some(before)) = (updates.get(place), state) {
-                state = Some(updated(ops, update, before, x));
+                state = Some(update_state(ops, update, before, x));
             }
         }
         x
@@ -143,8 +143,8 @@ fn block<O: Ops>(
     state: Option<O::Value>,
     blank_only: bool,
 ) -> O::Value {
-    let asking = if blank_only { ops.at_blank(x) } else { x };
-    let mut x = attend(ops, &layer.attention, asking, x);
+    let query = if blank_only { ops.at_blank(x) } else { x };
+    let mut x = attend(ops, &layer.attention, query, x);
     if let (Some(read), Some(state)) = (&layer.state, state) {
         let read = ops.linear(state, read, Activation::Identity);
         x = ops.add_norm(x, read, None);
@@ -153,7 +153,7 @@ fn block<O: Ops>(
     ops.add_norm(x, through, Some(&layer.norm))
 }
 
-fn updated<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O::Value) -> O::Value {
+fn update_state<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O::Value) -> O::Value {
     if let Some(exchange) = &update.exchange {
         state = attend(ops, exchange, state, x);
     }
@@ -161,11 +161,11 @@ fn updated<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O::Valu
     ops.add_norm(state, through, Some(&update.norm))
 }
 
-/// What asks reads what is asked, and is normalised.
-fn attend<O: Ops>(ops: &mut O, layer: &AttentionLayer, asking: O::Value, asked: O::Value) -> O::Value {
-    let mixed = ops.attention(asking, asked, &layer.query, &layer.key_value);
-    let mixed = ops.linear(mixed, &layer.out, Activation::Identity);
-    ops.add_norm(asking, mixed, Some(&layer.norm))
+/// Lets `x` attend to `source`.
+fn attend<O: Ops>(ops: &mut O, layer: &AttentionLayer, x: O::Value, source: O::Value) -> O::Value {
+    let attended = ops.attention(x, source, &layer.query, &layer.key_value);
+    let attended = ops.linear(attended, &layer.out, Activation::Identity);
+    ops.add_norm(x, attended, Some(&layer.norm))
 }
 
 fn fnn<O: Ops>(ops: &mut O, layer: &Fnn, x: O::Value) -> O::Value {

@@ -5,12 +5,10 @@ use rand_pcg::Pcg64;
 use super::*;
 use crate::AdamWConfig;
 
-#[cfg(target_os = "linux")]
-mod device;
 mod gradients;
 pub(crate) mod pairs;
 
-/// A model small enough for finite differences; every part of it moves something.
+/// A model small enough for finite differences, whose every part has an effect.
 pub(crate) fn small(method: Method) -> Model {
     let schema = Schema::parse(
         "name = \"small\"\n\
@@ -35,7 +33,7 @@ pub(crate) fn small(method: Method) -> Model {
     Model::new(&config, 7)
 }
 
-/// Outfits of one to eight slots, with sets, unknown features, other blanks, and padding where told.
+/// Outfits of one to eight slots, with sets, unknown features, further blanks, and padding if `padded`.
 pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u64) -> Vec<OwnedExample> {
     let mut random = Pcg64::seed_from_u64(seed);
     (0..count)
@@ -50,7 +48,7 @@ pub(crate) fn examples(config: &ModelConfig, count: usize, padded: bool, seed: u
             if padded {
                 slots.resize(8, config.padding());
             }
-            // Told apart from another blank by being moved about with the rest.
+            // There may be another blank, so the slot to predict is followed through the shuffle.
             let mut order: Vec<usize> = (0..slots.len()).collect();
             order.shuffle(&mut random);
             let blank = order.iter().position(|&from| from == 0).unwrap();
@@ -82,13 +80,34 @@ pub(crate) fn batch(config: &ModelConfig, examples: &[OwnedExample]) -> Batch {
     batch
 }
 
+impl Model {
+    /// Each outfit's mixture of personas, if the method has personas.
+    pub(crate) fn personas(&self, batch: &Batch) -> Option<Vec<f32>> {
+        let mut tape = self.tape(&batch.packed, None);
+        let shares = self.structure.forward(&mut tape).personas?;
+        Some(tape.value(shares).to_vec())
+    }
+
+    /// Each outfit's mean steps, if the trunk is universal.
+    pub(crate) fn steps(&self, batch: &Batch) -> Option<Vec<f32>> {
+        let mut tape = self.tape(&batch.packed, None);
+        let steps = self.structure.forward(&mut tape).steps?;
+        Some(tape.value(steps).to_vec())
+    }
+
+    /// The loss without dropout.
+    fn loss(&self, batch: &Batch) -> Loss {
+        self.gradients(batch, None, &mut Vec::new()).0
+    }
+}
+
 fn difference(a: &[f32], b: &[f32]) -> f32 {
     assert_eq!(a.len(), b.len());
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max)
 }
 
 #[test]
-fn neither_order_nor_padding_nor_neighbours_matter() {
+fn order_padding_and_neighbours_do_not_matter() {
     for method in Method::ALL {
         let model = small(method);
         let mut outfits = examples(model.config(), 16, false, 11);
@@ -115,7 +134,7 @@ fn neither_order_nor_padding_nor_neighbours_matter() {
 }
 
 #[test]
-fn the_customer_moves_what_is_conditioned_and_nothing_else() {
+fn the_context_changes_conditioned_methods_only() {
     for method in Method::ALL {
         let model = small(method);
         let mut outfits = examples(model.config(), 8, false, 13);
@@ -127,19 +146,19 @@ fn the_customer_moves_what_is_conditioned_and_nothing_else() {
             outfit.features = vec![vec![2], vec![1, 3], vec![]];
         }
         let other = model.logits(&batch(model.config(), &outfits));
-        let conditioned = Axes::of(method).conditioning != Conditioning::None;
+        let conditioned = Axes::new(method).conditioning != Conditioning::None;
         assert_eq!(difference(&one, &other) > 1e-3, conditioned, "{method}");
     }
 }
 
 #[test]
-fn personas_come_from_what_is_visible() {
+fn personas_come_from_visible_articles() {
     for method in Method::ALL {
         let model = small(method);
         let mut outfits = examples(model.config(), 16, false, 17);
         outfits[7].slots.fill(model.config().blank());
         let Some(shares) = model.personas(&batch(model.config(), &outfits)) else {
-            assert!(!Axes::of(method).personas);
+            assert!(!Axes::new(method).personas);
             continue;
         };
         for (outfit, shares) in outfits.iter().zip(shares.chunks_exact(3)) {
@@ -158,12 +177,12 @@ fn slots_halt_between_the_first_step_and_the_last() {
     let outfits = examples(model.config(), 32, false, 19);
     let steps = model.steps(&batch(model.config(), &outfits)).unwrap();
     assert!(steps.iter().all(|steps| (1.0..=5.0).contains(steps)), "{steps:?}");
-    assert!(steps.iter().any(|steps| steps.fract() > 0.0), "slots halt each at its own step: {steps:?}");
+    assert!(steps.iter().any(|steps| steps.fract() > 0.0), "each slot halts at its own step: {steps:?}");
     assert_eq!(small(Method::None).steps(&batch(model.config(), &outfits)), None);
 }
 
 #[test]
-fn learning_is_the_same_every_time_and_goes_on_from_a_file() {
+fn training_is_reproducible_and_resumes_from_a_file() {
     let folder = tempfile::tempdir().unwrap();
     for method in [Method::Gsu, Method::LatentUniversal] {
         let start = || Trainer::new(small(method), AdamWConfig::default());
@@ -173,7 +192,7 @@ fn learning_is_the_same_every_time_and_goes_on_from_a_file() {
         let learn = |trainer: &mut Trainer, steps: usize| {
             let losses = (0..steps).map(|_| {
                 let batch = &batches[trainer.steps() as usize % batches.len()];
-                trainer.step(batch, 1e-2, 29).total
+                trainer.step(batch, None, 1e-2, 29).total
             });
             losses.collect::<Vec<f64>>()
         };
@@ -203,15 +222,18 @@ fn a_model_is_saved_with_its_configuration() {
     let loaded = Model::load(&path).unwrap();
     assert_eq!((loaded.config(), loaded.weights()), (model.config(), model.weights()));
 
-    let said = Trainer::load(&path).unwrap_err().to_string();
-    assert!(said.contains("the header's \"adamw\" is missing"), "{said}");
+    let error = Trainer::load(&path).unwrap_err().to_string();
+    assert!(error.contains("the header's \"adamw\" is missing"), "{error}");
     std::fs::write(&path, "not weights").unwrap();
-    let said = Model::load(&path).unwrap_err().to_string();
-    assert!(said.starts_with(path.to_str().unwrap()) && said.contains("is not a file of weights"), "{said}");
+    let error = Model::load(&path).unwrap_err().to_string();
+    assert!(
+        error.starts_with(path.to_str().unwrap()) && error.contains("is not a file of weights"),
+        "{error}"
+    );
 }
 
 #[test]
-fn a_weight_of_nought_teaches_nothing() {
+fn a_weight_of_zero_gives_no_gradient() {
     let model = small(Method::None);
     let mut outfits = examples(model.config(), 4, false, 31);
     for outfit in &mut outfits {

@@ -1,11 +1,11 @@
-//! What counting would say of two halves: how often their articles stood together before.
+//! The baseline: how often the halves' articles were worn together in training.
 
 use std::collections::HashMap;
 
 use super::Pair;
 use crate::{data::Data, number::real};
 
-/// Articles of the training outfits, counted alone and two by two.
+/// Counts of articles and of pairs of articles in the training outfits.
 #[derive(Debug)]
 pub struct Cooccurrence {
     alone: Vec<u32>,
@@ -15,7 +15,7 @@ pub struct Cooccurrence {
 }
 
 impl Cooccurrence {
-    /// Counts the training outfits, the development split aside.
+    /// Counts the training outfits, without the development split.
     pub fn count(data: &Data) -> Self {
         let mut alone = vec![0; data.vocabulary().len()];
         let mut together = HashMap::new();
@@ -31,17 +31,17 @@ impl Cooccurrence {
         Self { alone, together, outfits: data.training().len() }
     }
 
-    /// The mean over an article of each half of ln (times together + 1) / (times expected + 1), where
-    /// the expectation is that of articles which do not care for one another.
+    /// The mean of ln((times together + 1) / (times expected + 1)) over all pairs of an article of each half; the
+    /// expectation is that of independent articles.
     pub fn score(&self, pair: &Pair) -> f64 {
         let all = pair.first.iter().flat_map(|&a| pair.second.iter().map(move |&b| (a, b)));
-        let of_two = |(a, b): (u32, u32)| {
+        let score = |(a, b): (u32, u32)| {
             let count = |article: u32| f64::from(self.alone[article as usize]);
             let expected = count(a) * count(b) / real(self.outfits.max(1));
             let found = f64::from(self.together.get(&ordered(a, b)).copied().unwrap_or_default());
             ((found + 1.0) / (expected + 1.0)).ln()
         };
-        all.map(of_two).sum::<f64>() / real(pair.first.len() * pair.second.len())
+        all.map(score).sum::<f64>() / real(pair.first.len() * pair.second.len())
     }
 }
 

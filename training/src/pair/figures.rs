@@ -1,16 +1,16 @@
-//! How good answers about pairs are.
+//! Figures of answers about pairs.
 
 use serde::{Deserialize, Serialize};
 
 use crate::number::real;
 
-/// What scores of pairs are worth, a higher one meaning rather one outfit.
+/// How well scores tell pairs apart; a higher score means more likely one outfit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PairFigures {
     /// Half of them were one outfit.
     pub pairs: usize,
-    /// The share that was told rightly by whether the score is above a threshold.
+    /// The share of pairs that a threshold on the score classifies correctly.
     pub accuracy: f64,
     /// How often a pair that was one outfit scores above one that was not; equal scores count half.
     pub auc: f64,
@@ -18,7 +18,7 @@ pub struct PairFigures {
 
 impl PairFigures {
     pub fn new(scores: &[f64], same: &[bool], threshold: f64) -> Self {
-        assert_eq!(scores.len(), same.len(), "one score a pair; this is a bug");
+        assert_eq!(scores.len(), same.len(), "one score per pair; this is a bug");
         let right = scores.iter().zip(same).filter(|(score, same)| (**score > threshold) == **same).count();
         Self {
             pairs: scores.len(),
@@ -27,11 +27,11 @@ impl PairFigures {
         }
     }
 
-    /// The threshold with the highest accuracy on these scores: half way to the next lower score.
+    /// The threshold with the highest accuracy on these scores, half way between two of them.
     pub fn best_threshold(scores: &[f64], same: &[bool]) -> f64 {
         let mut order: Vec<(f64, bool)> = scores.iter().copied().zip(same.iter().copied()).collect();
         order.sort_by(|a, b| b.0.total_cmp(&a.0));
-        // From "none was one outfit" on, what each step down gains.
+        // Starts with no pair above the threshold; each step down changes the count of correct pairs.
         let (mut gain, mut most, mut best) = (0_i64, 0, f64::INFINITY);
         for (place, (score, same)) in order.iter().enumerate() {
             gain += if *same { 1 } else { -1 };

@@ -1,4 +1,4 @@
-//! Taking outfits apart at random, and finding halves of other outfits that could stand in.
+//! Splits outfits at random, and finds halves of other outfits that could replace theirs.
 
 use crate::{
     data::Data,
@@ -8,57 +8,57 @@ use crate::{
 /// Two halves, and whether they were one outfit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pair {
-    /// Where the first half is from; its features are the pair's.
+    /// The first half's outfit, whose features the pair has.
     pub outfit: u32,
     pub first: Vec<u32>,
     pub second: Vec<u32>,
     pub same: bool,
 }
 
-/// Outfits that lend each other halves.
+/// The outfits of one split, which lend each other halves.
 #[derive(Debug)]
 pub struct Halves<'a> {
     data: &'a Data,
     outfits: &'a [u32],
-    /// By article type: the outfits that have one of it.
+    /// By article type: the outfits that have it.
     by_type: Vec<Vec<u32>>,
 }
 
-/// An outfit taken apart.
-struct Apart {
+/// A split outfit.
+struct Split {
     first: Vec<u32>,
     second: Vec<u32>,
-    /// A half of another outfit, of the same types as the second.
+    /// Articles of another outfit with the types of `second`.
     stranger: Vec<u32>,
 }
 
-/// Outfits that are looked into for a stranger's half, at most: past so many there is hardly one.
-const LOOKED_INTO: usize = 4096;
-/// What is asked about a split is the same for every run.
+/// Outfits searched for a stranger's half; after this many there is hardly one.
+const SEARCH_LIMIT: usize = 4096;
+/// The questions about a split are the same for every run.
 const SEED: u64 = 1;
 
 impl<'a> Halves<'a> {
-    /// Of the outfits of one split, so that none lends a half to another's.
+    /// `outfits` are those of one split, so no half comes from another split.
     pub fn new(data: &'a Data, outfits: &'a [u32]) -> Self {
         let mut by_type = vec![Vec::new(); data.types().len()];
         for &outfit in outfits {
             for &article in data.outfits().articles(outfit) {
-                let of_type: &mut Vec<u32> = &mut by_type[data.type_of(article)];
-                if of_type.last() != Some(&outfit) {
-                    of_type.push(outfit);
+                let same_type: &mut Vec<u32> = &mut by_type[data.type_of(article)];
+                if same_type.last() != Some(&outfit) {
+                    same_type.push(outfit);
                 }
             }
         }
         Self { data, outfits, by_type }
     }
 
-    /// What is asked about the split: of each outfit its own second half and a stranger's. Outfits whose
-    /// second half has types that no other outfit has together are left out.
+    /// The questions about the split: for each outfit its own second half and a stranger's. Leaves out outfits for
+    /// whose second half there is no stranger.
     pub fn questions(&self) -> Vec<Pair> {
         let mut pairs = Vec::new();
         for &outfit in self.outfits {
             let mut stream = Stream::new(SEED, Table::Pairs, outfit as usize);
-            if let Some(Apart { first, second, stranger }) = self.apart(outfit, &mut stream) {
+            if let Some(Split { first, second, stranger }) = self.split(outfit, &mut stream) {
                 pairs.push(Pair { outfit, first: first.clone(), second, same: true });
                 pairs.push(Pair { outfit, first, second: stranger, same: false });
             }
@@ -66,43 +66,43 @@ impl<'a> Halves<'a> {
         pairs
     }
 
-    /// What is learned from an outfit in an epoch: as often its own second half as a stranger's; nothing
-    /// where no other outfit has the second half's types, for then the types would tell.
-    pub(crate) fn lesson(&self, seed: u64, epoch: u32, outfit: u32) -> Option<Pair> {
+    /// A pair to learn from an outfit in an epoch: with its own second half or a stranger's, equally often. None if
+    /// there is no stranger, because then the types alone would give the answer away.
+    pub(crate) fn training_pair(&self, seed: u64, epoch: u32, outfit: u32) -> Option<Pair> {
         let mut stream = Stream::new(seed, Table::Pairs, (epoch as usize) << 32 | outfit as usize);
-        let Apart { first, second, stranger } = self.apart(outfit, &mut stream)?;
+        let Split { first, second, stranger } = self.split(outfit, &mut stream)?;
         let same = stream.chance(0.5);
         Some(Pair { outfit, first, second: if same { second } else { stranger }, same })
     }
 
-    fn apart(&self, outfit: u32, stream: &mut Stream) -> Option<Apart> {
+    fn split(&self, outfit: u32, stream: &mut Stream) -> Option<Split> {
         let mut first = self.data.outfits().articles(outfit).to_vec();
         stream.shuffle(&mut first);
-        // An odd article goes with either half.
+        // An odd article goes to either half.
         let odd = usize::from(first.len() % 2 == 1 && stream.chance(0.5));
         let second = first.split_off(first.len() / 2 + odd);
-        let kinds: Vec<usize> = second.iter().map(|&article| self.data.type_of(article)).collect();
-        let rarest = kinds.iter().min_by_key(|&&kind| (self.by_type[kind].len(), kind))?;
+        let types: Vec<usize> = second.iter().map(|&article| self.data.type_of(article)).collect();
+        let rarest = types.iter().min_by_key(|&&kind| (self.by_type[kind].len(), kind))?;
         let lenders = &self.by_type[*rarest];
         let begin = stream.below(lenders.len());
-        let around = lenders[begin..].iter().chain(&lenders[..begin]).take(LOOKED_INTO);
+        let around = lenders[begin..].iter().chain(&lenders[..begin]).take(SEARCH_LIMIT);
         for &lender in around.filter(|&&lender| lender != outfit) {
-            let Some(stranger) = self.lent(lender, &kinds, stream) else { continue };
-            // Articles are worn once: one that stands in both halves would give the stranger away.
-            let told = stranger.iter().any(|article| first.contains(article));
+            let Some(stranger) = self.borrow(lender, &types, stream) else { continue };
+            // An outfit has no article twice, so a repeated one would give the stranger away.
+            let repeats = stranger.iter().any(|article| first.contains(article));
             let same = second.iter().all(|article| stranger.contains(article));
-            if !told && !same {
-                return Some(Apart { first, second, stranger });
+            if !repeats && !same {
+                return Some(Split { first, second, stranger });
             }
         }
         None
     }
 
-    /// Articles of these types, one after the other, if the outfit has them all.
-    fn lent(&self, lender: u32, kinds: &[usize], stream: &mut Stream) -> Option<Vec<u32>> {
+    /// Articles of these types, in this order, if the outfit has them all.
+    fn borrow(&self, lender: u32, types: &[usize], stream: &mut Stream) -> Option<Vec<u32>> {
         let mut left = self.data.outfits().articles(lender).to_vec();
-        let mut half = Vec::with_capacity(kinds.len());
-        for &kind in kinds {
+        let mut half = Vec::with_capacity(types.len());
+        for &kind in types {
             let of_kind = |article: &u32| self.data.type_of(*article) == kind;
             let count = left.iter().copied().filter(of_kind).count();
             if count == 0 {

@@ -1,9 +1,8 @@
-//! Halves of outfits, and whether two of them were one outfit: what is asked, and what the answers are
-//! worth.
+//! Pairs of halves of outfits: were the two one outfit?
 //!
-//! Outfits come in from [`Data`](crate::data::Data); [`Halves`] takes them apart and finds strangers'
-//! halves of the same types, [`Cooccurrence`] says what counting would answer, [`PairFigures`] how good any
-//! answers are. It must never know a model, a method or a file.
+//! Outfits come in from [`Data`](crate::data::Data). [`Halves`] splits them and finds halves of other outfits with
+//! the same types, [`Cooccurrence`] is the baseline by counting, [`PairFigures`] measures answers. This module must
+//! never know a model, a method or a file.
 
 mod cooccurrence;
 mod figures;

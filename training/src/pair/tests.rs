@@ -8,7 +8,7 @@ fn types(data: &Data, articles: &[u32]) -> Vec<usize> {
 }
 
 #[test]
-fn a_strangers_half_has_the_same_types_and_is_a_strangers() {
+fn a_strangers_half_has_the_same_types_and_another_outfit() {
     let home = patterned(200);
     let data = Data::load(home.path()).unwrap();
     let halves = Halves::new(&data, data.training());
@@ -18,11 +18,11 @@ fn a_strangers_half_has_the_same_types_and_is_a_strangers() {
     for two in questions.chunks_exact(2) {
         let (own, other) = (&two[0], &two[1]);
         assert!(own.same && !other.same && own.outfit == other.outfit && own.first == other.first);
-        let mut whole = [own.first.clone(), own.second.clone()].concat();
-        whole.sort_unstable();
+        let mut joined = [own.first.clone(), own.second.clone()].concat();
+        joined.sort_unstable();
         let mut articles = data.outfits().articles(own.outfit).to_vec();
         articles.sort_unstable();
-        assert_eq!(whole, articles);
+        assert_eq!(joined, articles);
         assert_eq!(types(&data, &own.second), types(&data, &other.second));
         assert_ne!(own.second, other.second);
         assert!(other.second.iter().all(|article| !own.first.contains(article)));
@@ -30,42 +30,42 @@ fn a_strangers_half_has_the_same_types_and_is_a_strangers() {
             lender != own.outfit
                 && other.second.iter().all(|article| data.outfits().articles(lender).contains(article))
         });
-        assert!(lenders.count() > 0, "it is some outfit's of the split");
+        assert!(lenders.count() > 0, "the half is from an outfit of the split");
     }
 }
 
 #[test]
-fn lessons_are_drawn_by_seed_epoch_and_outfit() {
+fn training_pairs_depend_on_seed_epoch_and_outfit() {
     let home = patterned(200);
     let data = Data::load(home.path()).unwrap();
     let halves = Halves::new(&data, data.training());
-    let lessons = |seed, epoch| -> Vec<Pair> {
-        data.training().iter().map(|&outfit| halves.lesson(seed, epoch, outfit).unwrap()).collect()
+    let pairs = |seed, epoch| -> Vec<Pair> {
+        data.training().iter().map(|&outfit| halves.training_pair(seed, epoch, outfit).unwrap()).collect()
     };
-    let once = lessons(1, 0);
-    assert_eq!(once, lessons(1, 0));
-    assert_ne!(once, lessons(2, 0));
-    assert_ne!(once, lessons(1, 1));
+    let once = pairs(1, 0);
+    assert_eq!(once, pairs(1, 0));
+    assert_ne!(once, pairs(2, 0));
+    assert_ne!(once, pairs(1, 1));
     let same = once.iter().filter(|pair| pair.same).count();
     assert!((once.len() * 2 / 5..once.len() * 3 / 5).contains(&same), "{same} of {}", once.len());
 }
 
 #[test]
-fn an_outfit_whose_types_nobody_shares_is_left_out() {
+fn an_outfit_without_a_stranger_is_left_out() {
     let home = patterned(200);
     let data = Data::load(home.path()).unwrap();
     assert_eq!(Halves::new(&data, &data.training()[..1]).questions(), []);
 }
 
 #[test]
-fn counting_tells_halves_that_stood_together() {
+fn counting_recognises_halves_worn_together() {
     let home = patterned(200);
     let data = Data::load(home.path()).unwrap();
     let questions = Halves::new(&data, data.training()).questions();
     let counted = Cooccurrence::count(&data);
     let scores: Vec<f64> = questions.iter().map(|pair| counted.score(pair)).collect();
     let same: Vec<bool> = questions.iter().map(|pair| pair.same).collect();
-    // A pattern's articles stand with no others, so nothing is easier.
+    // A pattern's articles are worn with no others, so counting separates the pairs.
     let figures = PairFigures::new(&scores, &same, PairFigures::best_threshold(&scores, &same));
     assert!(figures.auc > 0.999 && figures.accuracy > 0.999, "{figures:?}");
     let turned =
@@ -74,7 +74,7 @@ fn counting_tells_halves_that_stood_together() {
 }
 
 #[test]
-fn accuracy_and_auc_are_what_they_are_by_hand() {
+fn accuracy_and_auc_match_values_by_hand() {
     let scores = [0.9, 0.8, 0.8, 0.3, 0.1];
     let same = [true, false, true, true, false];
     let figures = PairFigures::new(&scores, &same, 0.5);

@@ -1,4 +1,4 @@
-//! The fifty brands of the default schema: how large, how dear, in what taste, for whom.
+//! The table of the fifty brands of the default schema: size, price tier, style, customers.
 
 use super::lexicon::{
     Colour::{
@@ -18,7 +18,7 @@ pub(crate) struct BrandTraits {
     pub(crate) tier: usize,
     /// Its first and second style.
     pub(crate) styles: [Style; 2],
-    /// Colours that it is known for.
+    /// The colours that it is known for.
     pub(crate) colours: [Colour; 3],
     /// Weights of women's and men's articles.
     pub(crate) lean: [f64; 2],
@@ -39,7 +39,7 @@ const fn brand(
     BrandTraits { name, size, tier, styles, colours, lean }
 }
 
-/// In the order of the schema's `preferred_brands`, which a test holds.
+/// In the order of the schema's `preferred_brands`.
 #[rustfmt::skip]
 pub(crate) const BRANDS: [BrandTraits; 50] = [
 //    name            size tier  styles               known for               for

@@ -1,6 +1,6 @@
-//! What goes with what: colours, styles and patterns side by side.
+//! How well articles go together, by colour, style and pattern.
 //!
-//! Harmony sees only an article's class (colour, style, bold or not) and is a product of one factor
+//! Harmony sees only an article's class (colour, style, bold or not) and is a product of a factor for
 //! each, so that sums over all classes stay cheap and the oracle exact.
 
 use super::lexicon::{
@@ -14,17 +14,17 @@ use super::lexicon::{
 /// How strongly articles of two families have to go together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closeness {
-    /// One of them is small: a watch need not answer to a skirt.
+    /// One of them is small, like a watch.
     Loose = 0,
     Plain = 1,
-    /// Belt and shoes are read as one.
+    /// Belt and shoes.
     Close = 2,
 }
 
 impl Closeness {
     pub(crate) const ALL: [Closeness; 3] = [Closeness::Loose, Closeness::Plain, Closeness::Close];
 
-    pub(crate) fn of(a: Family, b: Family) -> Self {
+    pub(crate) fn between(a: Family, b: Family) -> Self {
         match (a, b) {
             (Family::Belt, Family::Shoes) | (Family::Shoes, Family::Belt) => Closeness::Close,
             (Family::Bag, Family::Shoes) | (Family::Shoes, Family::Bag) => Closeness::Plain,
@@ -43,20 +43,14 @@ impl Closeness {
 }
 
 fn is_small(family: Family) -> bool {
+    use Family as F;
     matches!(
         family,
-        Family::Hosiery
-            | Family::Bag
-            | Family::Belt
-            | Family::Headwear
-            | Family::Scarf
-            | Family::Jewellery
-            | Family::Watch
-            | Family::Eyewear
+        F::Hosiery | F::Bag | F::Belt | F::Headwear | F::Scarf | F::Jewellery | F::Watch | F::Eyewear
     )
 }
 
-/// All that harmony sees of an article.
+/// The colour, the style and the boldness of an article.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Class(u16);
 
@@ -78,7 +72,7 @@ impl Class {
     }
 }
 
-/// The factors of one closeness: `exp(strength × score)`.
+/// The factors `exp(strength × score)` of one closeness.
 #[derive(Debug)]
 struct Factors {
     colours: [[f64; Colour::COUNT]; Colour::COUNT],
@@ -115,7 +109,7 @@ impl Harmony {
     }
 
     /// The factors of one class with every class.
-    pub(crate) fn from(&self, closeness: Closeness, class: Class) -> [f64; Class::COUNT] {
+    pub(crate) fn factors_with(&self, closeness: Closeness, class: Class) -> [f64; Class::COUNT] {
         let factors = &self.0[closeness as usize];
         let (colour, style, bold) = class.parts();
         let mut all = [0.0; Class::COUNT];
@@ -129,8 +123,8 @@ impl Harmony {
         all
     }
 
-    /// For every class at once, the sum over classes of `weight × factor`: one part after the other,
-    /// which takes 320 × 28 products instead of 320 × 320.
+    /// For each class, the sum over all classes of `weight × factor`. Summing over boldness, style and
+    /// colour in turn takes 320 × 28 products instead of 320 × 320.
     pub(crate) fn spread(&self, closeness: Closeness, weights: &[f64; Class::COUNT]) -> [f64; Class::COUNT] {
         const ROW: usize = Style::COUNT * 2;
         let factors = &self.0[closeness as usize];
@@ -163,8 +157,7 @@ impl Harmony {
 /// Two bold patterns in one outfit.
 const TWO_BOLD: f64 = -2.6;
 
-/// Colours that stylists name together, and those they keep apart. All other pairs follow the rule in
-/// [`colour_score`].
+/// Colours that stylists combine, and those they keep apart. [`colour_score`] has a rule for all others.
 #[rustfmt::skip]
 const COLOUR_PAIRS: &[(Colour, Colour, f64)] = &[
     (Black, White, 0.45), (Black, Grey, 0.40), (Black, Red, 0.25), (Black, Brown, -0.45), (Black, Navy, -0.35),
@@ -183,8 +176,7 @@ const COLOUR_PAIRS: &[(Colour, Colour, f64)] = &[
     (LightBlue, Pink, 0.15), (Burgundy, Purple, -0.10),
 ];
 
-/// Tone on tone is chic in the neutrals and daring in the brights; a neutral carries any colour; two
-/// brights fight unless [`COLOUR_PAIRS`] says otherwise.
+/// A neutral goes with any colour; two brights clash unless [`COLOUR_PAIRS`] has them.
 fn colour_score(a: Colour, b: Colour) -> f64 {
     if a == b {
         return match a {
@@ -235,19 +227,19 @@ mod tests {
     }
 
     #[test]
-    fn harmony_does_not_ask_which_came_first() {
+    fn harmony_is_symmetric() {
         let harmony = Harmony::new();
         for a in classes() {
             for b in classes() {
                 let there = harmony.factor(Closeness::Plain, a, b);
                 assert!((there - harmony.factor(Closeness::Plain, b, a)).abs() < 1e-15);
-                assert!((there - harmony.from(Closeness::Plain, a)[b.index()]).abs() < 1e-15);
+                assert!((there - harmony.factors_with(Closeness::Plain, a)[b.index()]).abs() < 1e-15);
             }
         }
     }
 
     #[test]
-    fn spreading_is_the_sum_written_out() {
+    fn spread_is_the_sum_over_all_classes() {
         let harmony = Harmony::new();
         let mut weights = [0.0; Class::COUNT];
         for (class, weight) in weights.iter_mut().enumerate() {
@@ -264,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_clashes_scores_below_what_goes_together() {
+    fn clashing_articles_score_below_matching_ones() {
         assert!(colour_score(Navy, White) > colour_score(Navy, Black));
         assert!(colour_score(Green, Red) < colour_score(Green, Beige));
         assert!(style_score(Classic, Preppy) > style_score(Classic, Street));

@@ -1,10 +1,10 @@
-//! What people of one gender, age and country lean to. Customers draw what they say they prefer from
-//! it, and a stylist falls back on it where a customer said nothing.
+//! The styles that people of one gender, age and country lean to. A customer's preferred styles are drawn
+//! from it, and the stylist falls back on it where a customer states none.
 
 use super::lexicon::{Country, Gender, Style, Word};
 
-/// The age at which the tables below hold as they stand.
-pub(crate) const MIDDLE_AGE: f64 = 38.0;
+/// The age at which the tables below apply unchanged.
+const MIDDLE_AGE: f64 = 38.0;
 
 #[rustfmt::skip]
 const STYLES: [[f64; Style::COUNT]; 2] = [
@@ -17,7 +17,7 @@ const STYLES: [[f64; Style::COUNT]; 2] = [
 const STYLES_BY_AGE: [f64; Style::COUNT] =
   [ 0.30, 0.05, -0.18, -0.75, 0.08, -0.05, -0.10, -0.15, 0.08, -0.22];
 
-/// Weights of the styles for such a person, with a sum of one.
+/// Shares of the styles for such a person.
 pub(crate) fn style_leaning(
     gender: Option<Gender>,
     age: Option<f64>,
@@ -35,7 +35,7 @@ pub(crate) fn style_leaning(
     weights.map(|weight| weight / sum)
 }
 
-/// How much of the women's and of the men's tables applies. Diverse or not given: half of each.
+/// The weights of the women's and the men's tables. Diverse or not given: half of each.
 pub(crate) fn by_gender(gender: Option<Gender>) -> [f64; 2] {
     match gender {
         Some(Gender::Female) => [1.0, 0.0],
@@ -60,7 +60,7 @@ fn home_styles(country: Country) -> [f64; Style::COUNT] {
     }
 }
 
-/// From -1 (warm) to 1 (cold).
+/// How cold a country is, from -1 (warm) to 1 (cold).
 pub(crate) fn cold(country: Option<Country>) -> f64 {
     match country {
         Some(Country::Spain) => -1.0,

@@ -1,8 +1,8 @@
-//! The words of the world: one enum a vocabulary, each value with the word that stands in the files.
+//! The words of the world: one enum per list, each value with its word in the files.
 //!
-//! Where the default schema has the same list, a test holds the two together, value by value.
+//! Tests compare the lists that the default schema has too, value by value.
 
-/// A closed list of words, numbered from zero in the order of its declaration.
+/// A closed list of words, numbered from zero in order of declaration.
 pub(crate) trait Word: Copy + 'static {
     const ALL: &'static [Self];
     const COUNT: usize = Self::ALL.len();
@@ -45,7 +45,7 @@ words! { HairColour {
     Black = "black", Brown = "brown", Blond = "blond", Red = "red", Grey = "grey", Other = "other",
 } }
 words! {
-    /// How close to the body an article is cut, and how close a customer wants it (the feature `fit`).
+    /// How close to the body an article is cut, and a customer wants it (the feature `fit`).
     Fit { Slim = "slim", Regular = "regular", Relaxed = "relaxed", Oversized = "oversized" }
 }
 words! { Colour {
@@ -75,7 +75,7 @@ words! { Pattern {
     Printed = "printed",
 } }
 words! {
-    /// Whom an article is made for.
+    /// The customers that an article is made for.
     Wearer { Women = "women", Men = "men", Unisex = "unisex" }
 }
 words! { ArticleType {
@@ -92,7 +92,7 @@ words! { ArticleType {
     Sunglasses = "sunglasses", Tights = "tights",
 } }
 words! {
-    /// The families of slots, in the order in which the stylist fills them. An outfit has at most one
+    /// Families of types, in the order in which the stylist fills them. An outfit has at most one
     /// article of each.
     Family {
         OnePiece = "one-piece", Bottom = "bottom", Top = "top", Shoes = "shoes", Layer = "layer",
@@ -130,26 +130,18 @@ impl SizeScale {
 }
 
 impl Pattern {
-    /// Patterns that want to be the only one of an outfit.
+    /// Whether an outfit should have no other pattern like it.
     pub(crate) fn is_bold(self) -> bool {
         matches!(self, Pattern::Checked | Pattern::Floral | Pattern::Dotted | Pattern::Printed)
     }
 }
 
-/// Any number of words of one list.
-#[derive(Debug, PartialEq, Eq)]
+/// A set of words of one list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words<T> {
     bits: u64,
     word: std::marker::PhantomData<T>,
 }
-
-impl<T> Clone for Words<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Words<T> {}
 
 impl<T> Default for Words<T> {
     fn default() -> Self {
@@ -157,9 +149,10 @@ impl<T> Default for Words<T> {
     }
 }
 
-impl<T> Words<T> {
-    pub(crate) fn insert_index(&mut self, index: usize) {
-        self.bits |= 1 << index;
+impl<T: Copy> Words<T> {
+    pub(crate) fn from_indices(indices: impl IntoIterator<Item = usize>) -> Self {
+        let bits = indices.into_iter().fold(0, |bits, index| bits | 1 << index);
+        Self { bits, word: std::marker::PhantomData }
     }
 
     pub(crate) fn has_index(self, index: usize) -> bool {
@@ -195,7 +188,7 @@ mod tests {
 
     use super::*;
 
-    fn of<T: Word>() -> Vec<&'static str> {
+    fn list<T: Word>() -> Vec<&'static str> {
         T::ALL.iter().map(|word| word.word()).collect()
     }
 
@@ -203,19 +196,19 @@ mod tests {
     fn the_worlds_words_are_the_default_schemas() {
         let schema = Schema::default_schema();
         let values = |name: &str| schema.feature(name).unwrap().values.clone();
-        assert_eq!(values("gender"), of::<Gender>());
-        assert_eq!(values("country"), of::<Country>());
-        assert_eq!(values("body_type"), of::<BodyType>());
-        assert_eq!(values("hair_colour"), of::<HairColour>());
-        assert_eq!(values("fit"), of::<Fit>());
-        assert_eq!(values("preferred_colours"), of::<Colour>());
-        assert_eq!(values("nogo_colours"), of::<Colour>());
-        assert_eq!(values("preferred_styles"), of::<Style>());
-        assert_eq!(values("nogo_types"), of::<ArticleType>());
-        assert_eq!(values("nogo_materials"), of::<Material>());
-        assert_eq!(values("occasion"), of::<Occasion>());
+        assert_eq!(values("gender"), list::<Gender>());
+        assert_eq!(values("country"), list::<Country>());
+        assert_eq!(values("body_type"), list::<BodyType>());
+        assert_eq!(values("hair_colour"), list::<HairColour>());
+        assert_eq!(values("fit"), list::<Fit>());
+        assert_eq!(values("preferred_colours"), list::<Colour>());
+        assert_eq!(values("nogo_colours"), list::<Colour>());
+        assert_eq!(values("preferred_styles"), list::<Style>());
+        assert_eq!(values("nogo_types"), list::<ArticleType>());
+        assert_eq!(values("nogo_materials"), list::<Material>());
+        assert_eq!(values("occasion"), list::<Occasion>());
         for group in PriceGroup::ALL {
-            assert_eq!(values(group.word()), of::<PriceBand>());
+            assert_eq!(values(group.word()), list::<PriceBand>());
         }
         for scale in SizeScale::ALL {
             assert_eq!(values(scale.word()), scale.sizes());
@@ -223,11 +216,9 @@ mod tests {
     }
 
     #[test]
-    fn a_set_of_words_keeps_what_was_put_in() {
-        let mut set = Words::<Colour>::default();
-        assert!(set.is_empty());
-        set.insert_index(Colour::Red.index());
-        set.insert_index(Colour::Black.index());
+    fn a_set_holds_its_words_in_order() {
+        assert!(Words::<Colour>::default().is_empty());
+        let set = Words::<Colour>::from_indices([Colour::Red.index(), Colour::Black.index()]);
         assert_eq!(set.iter().collect::<Vec<_>>(), [Colour::Black, Colour::Red]);
         assert!(set.has(Colour::Red) && !set.has(Colour::Pink) && set.len() == 2);
     }

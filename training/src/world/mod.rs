@@ -1,34 +1,25 @@
-//! The synthetic fashion world: a catalogue, customers, and a stylist who dresses them.
+//! The synthetic fashion world: a catalogue, customers, and a stylist who composes their outfits.
 //!
-//! It is data that methods are tried on, so it must never know a method: nothing here depends on a
-//! model, its tensors or its training, and its strengths were set by plausibility and by the oracle
-//! alone (docs/world.md). It takes a [`Plan`] in, and gives articles, customers and outfits of the
-//! domain out; no clock, no network, no randomness but the plan's seed.
+//! Methods are compared on it, so it must never know a method: nothing here depends on a model or its
+//! training (docs/world.md). A [`Plan`] comes in; articles, customers and outfits of the domain go out.
+//! All randomness comes from the plan's seed.
 //!
 //! The world knows its own probabilities: [`crate::oracle`] asks it for the exact answer to a blank.
 
-mod affinity;
-mod articles;
 mod brands;
 mod catalogue;
-mod colour_taste;
-mod context;
 mod harmony;
 mod leanings;
-pub(crate) mod lexicon;
-mod nogos;
+mod lexicon;
 mod occasion;
 mod palette;
-mod person;
 mod population;
 mod posterior;
 mod profile;
 mod rows;
-mod style_taste;
 mod stylist;
 mod taste;
 mod template;
-mod type_taste;
 mod types;
 
 #[cfg(test)]
@@ -40,9 +31,9 @@ use atelier::domain::{Article, Customer, Outfit, Split};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use context::Context;
 pub(crate) use lexicon::Occasion;
-pub(crate) use posterior::{Evidence, Reading};
+pub(crate) use posterior::{Evidence, ScoredContext};
+pub(crate) use profile::Context;
 
 use crate::random::{Stream, Table};
 use catalogue::Catalogue;
@@ -50,14 +41,14 @@ use lexicon::{ArticleType, Word};
 use population::Population;
 use stylist::Stylist;
 
-/// Every occasion that can be named.
+/// All occasions.
 pub(crate) const OCCASIONS: &[Occasion] = Occasion::ALL;
 
-/// The version of the generator. Whatever changes one byte of what a plan makes, or one probability,
-/// is a new version, and every result names the one it was taken on.
+/// The version of the generator. A change to any byte that a plan makes, or to any probability, needs a
+/// new version. Every result names its version.
 pub const VERSION: &str = "1";
 
-/// All that a world is made from, besides the version.
+/// Everything that determines a world, besides the version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
@@ -66,24 +57,24 @@ pub struct Plan {
     pub customers: usize,
     /// Training outfits.
     pub outfits: usize,
-    /// Validation outfits, drawn at random among all.
+    /// Validation outfits, drawn at random.
     pub validation: usize,
 }
 
-/// Why a plan makes no world.
+/// Why a plan cannot make a world.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     #[error(
-        "a world needs at least {needed} articles, one of each type; {asked} were asked for: raise --articles"
+        "{found} articles are too few: a world needs at least {needed}, one of each type; raise --articles"
     )]
-    Articles { asked: usize, needed: usize },
-    #[error("a world needs at least one customer: raise --customers")]
+    Articles { found: usize, needed: usize },
+    #[error("a world needs at least one customer; raise --customers")]
     Customers,
-    #[error("a world needs at least one outfit: raise --outfits")]
+    #[error("a world needs at least one outfit; raise --outfits")]
     Outfits,
 }
 
-/// A whole world but for its outfits, which are laid when they are asked for.
+/// A world. Its outfits are made on request.
 #[derive(Debug)]
 pub struct World {
     plan: Plan,
@@ -93,22 +84,20 @@ pub struct World {
     validation: HashSet<usize>,
 }
 
-/// One outfit by numbers: of the customer, and of the articles, each its row in the file.
+/// An outfit whose customer and articles are row numbers in their files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Laid {
+pub(crate) struct NumberedOutfit {
     pub(crate) customer: usize,
     pub(crate) occasion: Option<Occasion>,
-    /// In no order that tells anything.
+    /// In random order.
     pub(crate) articles: Vec<u32>,
     pub(crate) split: Split,
 }
 
 impl World {
-    /// # Errors
-    /// If the plan is too small to be a world.
     pub fn new(plan: Plan) -> Result<Self, PlanError> {
         if plan.articles < ArticleType::COUNT {
-            return Err(PlanError::Articles { asked: plan.articles, needed: ArticleType::COUNT });
+            return Err(PlanError::Articles { found: plan.articles, needed: ArticleType::COUNT });
         }
         if plan.customers == 0 {
             return Err(PlanError::Customers);
@@ -135,7 +124,7 @@ impl World {
 
     /// The catalogue in the order of its ids.
     pub fn articles(&self) -> impl ExactSizeIterator<Item = Article> {
-        (0..self.catalogue.len()).map(|number| rows::article(number, self.catalogue.numbered(number)))
+        (0..self.catalogue.len()).map(|number| rows::article(number, self.catalogue.article(number)))
     }
 
     /// The customers in the order of their ids.
@@ -143,52 +132,52 @@ impl World {
         (0..self.population.len()).map(|number| rows::customer(number, self.population.profile(number)))
     }
 
-    /// How many outfits there are, of both splits.
+    /// The number of outfits of both splits.
     pub fn outfit_count(&self) -> usize {
         self.plan.outfits + self.plan.validation
     }
 
-    /// Outfits of these numbers, laid in parallel, in the order of the numbers.
+    /// The outfits of these numbers, in order, made in parallel.
     pub fn outfits(&self, numbers: std::ops::Range<usize>) -> Vec<Outfit> {
-        numbers.into_par_iter().map(|number| rows::outfit(&self.lay(number))).collect()
+        numbers.into_par_iter().map(|number| rows::outfit(&self.outfit(number))).collect()
     }
 
-    /// The numbers of the validation outfits, rising.
+    /// The numbers of the validation outfits, ascending.
     pub(crate) fn validation(&self) -> Vec<usize> {
         let mut numbers: Vec<usize> = self.validation.iter().copied().collect();
         numbers.sort_unstable();
         numbers
     }
 
-    /// Whom one outfit is for.
+    /// The customer of one outfit.
     pub(crate) fn customer_of(&self, outfit: usize) -> usize {
         self.population.draw(&mut Stream::new(self.plan.seed, Table::Outfit, outfit))
     }
 
-    pub(crate) fn lay(&self, outfit: usize) -> Laid {
+    pub(crate) fn outfit(&self, outfit: usize) -> NumberedOutfit {
         let mut stream = Stream::new(self.plan.seed, Table::Outfit, outfit);
         let customer = self.population.draw(&mut stream);
         let occasion = occasion::draw(&mut stream, self.population.profile(customer));
-        let places = self.stylist.lay(&self.catalogue, self.context(customer, occasion), &mut stream);
+        let places = self.stylist.draw_outfit(&self.catalogue, self.context(customer, occasion), &mut stream);
         let mut articles: Vec<u32> =
             places.into_iter().map(|place| self.catalogue.number_of(place)).collect();
-        // A set: the file's order must not say which slot was filled when.
+        // The file's order must not show which slot was filled first.
         stream.shuffle(&mut articles);
         let split = if self.validation.contains(&outfit) { Split::Validation } else { Split::Train };
-        Laid { customer, occasion, articles, split }
+        NumberedOutfit { customer, occasion, articles, split }
     }
 
     pub(crate) fn context(&self, customer: usize, occasion: Option<Occasion>) -> Context<'_> {
         Context { profile: self.population.profile(customer), occasion }
     }
 
-    /// A customer and an occasion as an outfit draws them.
+    /// Draws a customer and an occasion the way outfits do.
     pub(crate) fn draw_context(&self, stream: &mut Stream) -> (usize, Option<Occasion>) {
         let customer = self.population.draw(stream);
         (customer, occasion::draw(stream, self.population.profile(customer)))
     }
 
-    /// A customer as those outfits draw them that have this occasion, or none stated.
+    /// Draws a customer the way outfits with this occasion, or with none, do.
     pub(crate) fn draw_customer_with(&self, stream: &mut Stream, occasion: Option<Occasion>) -> usize {
         let index = occasion.map_or(Occasion::COUNT, Word::index);
         loop {

@@ -1,4 +1,4 @@
-//! Occasions: how often each customer has them, and what they ask of an outfit.
+//! Occasions: how often each customer has them, and how they change an outfit.
 
 use crate::random::Stream;
 
@@ -8,22 +8,22 @@ use super::{
     profile::Profile,
 };
 
-/// Share of outfits that come without an occasion: the stylist was not told, and dresses for none.
-pub(crate) const UNSTATED: f64 = 0.06;
+/// Share of outfits without an occasion.
+const UNSTATED: f64 = 0.06;
 
-/// What an occasion asks of an outfit.
+/// How an occasion changes an outfit.
 #[derive(Debug)]
 pub(crate) struct OccasionTraits {
     share: f64,
-    /// The formality it wants, and how strictly.
+    /// The formality that suits it, and how strictly.
     pub(crate) formality: f64,
     pub(crate) formality_pull: f64,
-    /// The warmth it wants, and how strictly.
+    /// The warmth that suits it, and how strictly.
     pub(crate) warmth: f64,
     pub(crate) warmth_pull: f64,
-    /// What it adds to the logarithm of the price that a customer will bear.
+    /// Added to the logarithm of the ideal price.
     pub(crate) price: f64,
-    /// What it adds to each style.
+    /// Added to each style.
     pub(crate) styles: [f64; Style::COUNT],
 }
 
@@ -50,7 +50,7 @@ row( 4.0,  0.15,  6.0, -0.9,  3.5, -0.20, [-0.6,  0.5,  0.3, -0.2,  0.0,  0.3,  
 row( 4.0,  0.12,  6.0, -0.4,  1.6, -0.20, [-1.6,  0.3,  0.0,  1.0, -0.6,  0.0,  1.4,  0.2, -1.2,  1.0]), // festival
 ];
 
-/// What an outfit without an occasion is dressed for: an ordinary day, loosely.
+/// For an outfit without an occasion: an ordinary day, loosely.
 #[rustfmt::skip]
 const NONE: OccasionTraits =
 row( 0.0,  0.40,  1.5,  0.0,  0.0,  0.00, [ 0.2,  0.3, -0.3,  0.0,  0.2,  0.0,  0.0, -0.3,  0.0,  0.0]);
@@ -59,14 +59,12 @@ pub(crate) fn traits(occasion: Option<Occasion>) -> &'static OccasionTraits {
     occasion.map_or(&NONE, |occasion| &OCCASIONS[occasion.index()])
 }
 
-/// The occasion of a customer's next outfit.
+/// Draws the occasion of an outfit for this customer.
 pub(crate) fn draw(stream: &mut Stream, profile: &Profile) -> Option<Occasion> {
-    let shares = shares(profile);
-    let drawn = stream.weighted(&shares);
-    Occasion::ALL.get(drawn).copied()
+    Occasion::ALL.get(stream.weighted(&shares(profile))).copied()
 }
 
-/// Probability of each occasion for this customer, and last of none being stated.
+/// The probability of each occasion for this customer, and last of none.
 pub(crate) fn shares(profile: &Profile) -> [f64; Occasion::COUNT + 1] {
     let mut weights = OCCASIONS.each_ref().map(|traits| traits.share);
     let mut times = |occasion: Occasion, factor: f64| weights[occasion.index()] *= factor;
@@ -134,7 +132,7 @@ pub(crate) fn material(occasion: Option<Occasion>, material: Material) -> f64 {
 pub(crate) fn colour(occasion: Option<Occasion>, colour: Colour) -> f64 {
     use Colour as C;
     match (occasion, colour) {
-        // Guests leave white to the bride, and black to other days.
+        // Guests don't wear white at a wedding, and rarely black.
         (Some(Occasion::Wedding), C::White) => -0.6,
         (Some(Occasion::Wedding), C::Black) => -0.5,
         (Some(Occasion::Office), C::Navy | C::Grey | C::White) => 0.35,

@@ -1,8 +1,8 @@
-//! Colours: which are usual, in which style, for which type.
+//! Tables of how common each colour is, by style and by type.
 
 use super::lexicon::{ArticleType, Colour, Material, Style, Word};
 
-/// What each style does to the weight of each colour, for articles and for what customers prefer.
+/// The factor of each style on each colour, for articles and for the colours that customers prefer.
 #[rustfmt::skip]
 pub(crate) const STYLE_PALETTE: [[f64; Colour::COUNT]; Style::COUNT] = [
 // black white grey beige brown navy blue l-bl green olive yello orang red  burg pink purpl
@@ -44,7 +44,7 @@ const TIGHTS: [f64; Colour::COUNT] =
 const FRAMES: [f64; Colour::COUNT] =
   [24., 1.5, 5.0, 2.0, 12., 1.0, 1.0, 0.3, 0.6, 0.8, 3.0, 0.3, 0.8, 0.4, 0.6, 0.2];
 
-/// How usual each colour is for articles of this type and material.
+/// How common each colour is for articles of this type and material.
 pub(crate) fn type_palette(kind: ArticleType, material: Material) -> [f64; Colour::COUNT] {
     use ArticleType as T;
     match (kind, material) {

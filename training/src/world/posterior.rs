@@ -1,7 +1,7 @@
-//! The exact answer to a blank: how likely each article is, given the others and a context.
+//! The exact answer to a blank: the probability of each article, given the other articles and a context.
 //!
-//! The stylist picks the slots one after the other, so a blank's article also moved whatever was
-//! picked after it, and the template as a whole. For an article a of type τ and class κ,
+//! The stylist fills slots one after the other, so the missing article also influenced the template and
+//! every later pick. For an article a of type τ and class κ,
 //!
 //! ```text
 //! Pr(a, others | context) = exp(u(a)) · G(τ, κ)
@@ -10,23 +10,22 @@
 //! Z_t     = Σ over classes k: W(type of t, k) · harmony(k, picked before it)
 //! ```
 //!
-//! where W sums exp(u) over the articles of a type and class. G depends on the article through its
-//! type and class alone, which is what makes the answer for all articles cheap. Everything comes from
-//! the stylist's own `Scores`, `Harmony` and `TemplateLaw`.
+//! where W sums exp(u) over the articles of a type and class. G depends only on the article's type and
+//! class, so the answer for all articles is cheap.
 
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{
     World,
-    context::Context,
     harmony::{Class, Closeness},
     lexicon::{ArticleType, Family, Word},
+    profile::Context,
     stylist::Scores,
     taste::Taste,
-    template::TemplateLaw,
+    template::Templates,
 };
 
-/// What is known of an outfit with one blank, and all that follows from it without a context.
+/// An outfit with one blank, and everything that follows from it without a context.
 #[derive(Debug, Clone)]
 pub(crate) struct Evidence {
     others: Vec<Other>,
@@ -41,7 +40,7 @@ struct Other {
     place: usize,
     cell: usize,
     cells: Range<usize>,
-    /// The harmony of each cell of its type with what was picked before it, the blank aside.
+    /// The harmony of each cell of its type with the articles picked before it, without the blank.
     harmony: Vec<f64>,
 }
 
@@ -51,15 +50,15 @@ struct Completion {
     family: Family,
     template: Vec<ArticleType>,
     cells: Range<usize>,
-    /// The harmony of each cell of the type with what was picked before it.
+    /// The harmony of each cell of the type with the articles picked before it.
     harmony: Vec<f64>,
 }
 
-/// All that a context says about any blank.
+/// A context's probabilities for any blank.
 #[derive(Debug)]
-pub(crate) struct Reading<'a> {
+pub(crate) struct ScoredContext<'a> {
     pub(crate) scores: Scores,
-    law: TemplateLaw<'a>,
+    templates: Templates<'a>,
 }
 
 /// `G` for each cell of the catalogue that can hold the missing article.
@@ -72,7 +71,7 @@ pub(crate) struct Posterior {
 }
 
 impl World {
-    /// The evidence that these articles, by their numbers, are of an outfit with one blank.
+    /// The evidence from an outfit with one blank and these other articles, by number.
     pub(crate) fn evidence(&self, others: impl Iterator<Item = u32>) -> Evidence {
         let mut places: Vec<usize> = others.map(|number| self.catalogue.place_of(number as usize)).collect();
         places.sort_by_key(|place| self.catalogue.at(*place).kind.family());
@@ -85,7 +84,7 @@ impl World {
             .iter()
             .zip(&types)
             .map(|(&place, kind)| {
-                let cells = self.catalogue.cells_of(*kind);
+                let cells = self.catalogue.cells_of_type(*kind);
                 let before =
                     self.catalogue.cells()[cells.clone()].partition_point(|cell| cell.places.end <= place);
                 Other {
@@ -104,10 +103,10 @@ impl World {
                 let mut template = types.clone();
                 template.push(*kind);
                 template.sort_by_key(|kind| kind.family());
-                TemplateLaw::is_template(&template).then(|| Completion {
+                Templates::is_template(&template).then(|| Completion {
                     family: kind.family(),
                     template,
-                    cells: self.catalogue.cells_of(*kind),
+                    cells: self.catalogue.cells_of_type(*kind),
                     harmony: self.harmony_of_cells(*kind, &picked),
                 })
             })
@@ -119,29 +118,29 @@ impl World {
         let family = kind.family();
         let earlier: Vec<(Family, Class)> =
             picked.iter().filter(|(other, _)| *other < family).copied().collect();
-        self.catalogue.cells()[self.catalogue.cells_of(kind)]
+        self.catalogue.cells()[self.catalogue.cells_of_type(kind)]
             .iter()
             .map(|cell| self.stylist.harmony_with(family, cell.class, &earlier))
             .collect()
     }
 
-    /// What this context says about any blank: the costly part, done once for many blanks.
-    pub(crate) fn read(&self, context: Context<'_>) -> Reading<'_> {
-        Reading {
-            scores: Scores::of_all(&self.catalogue, &Taste::new(context)),
-            law: self.stylist.template_law(context),
+    /// Scores every article in a context: the costly part, done once for many blanks.
+    pub(crate) fn score(&self, context: Context<'_>) -> ScoredContext<'_> {
+        ScoredContext {
+            scores: Scores::for_all(&self.catalogue, &Taste::new(context)),
+            templates: self.stylist.templates(context),
         }
     }
 
-    /// `None` where the context, before the blank's pull on later picks is reckoned, makes the others
-    /// less likely than `floor`: not worth finishing.
+    /// `None` if the context makes the others less likely than `floor`, before the blank's influence on
+    /// later picks is computed.
     pub(crate) fn posterior(
         &self,
         evidence: &Evidence,
-        reading: &Reading<'_>,
+        context: &ScoredContext<'_>,
         floor: f64,
     ) -> Option<Posterior> {
-        let scores = &reading.scores;
+        let scores = &context.scores;
         let normalisers: Vec<f64> =
             evidence.others.iter().map(|other| scores.sum(other.cells.clone(), &other.harmony)).collect();
         let base: f64 = evidence
@@ -152,27 +151,27 @@ impl World {
                 scores.place(other.place) * other.harmony[other.cell - other.cells.start] / sum
             })
             .product();
-        // A template's probability is at most one, and takes longer to find out.
+        // A template's probability is at most one, and costs more to compute.
         if base < floor {
             return None;
         }
         let templates: Vec<f64> = evidence
             .completions
             .iter()
-            .map(|completion| reading.law.probability(&completion.template))
+            .map(|completion| context.templates.probability(&completion.template))
             .collect();
         if base * templates.iter().sum::<f64>() < floor {
             return None;
         }
         let mut posterior = Posterior::default();
-        let mut moved = BTreeMap::<Family, [f64; Class::COUNT]>::new();
+        let mut influences = BTreeMap::<Family, [f64; Class::COUNT]>::new();
         for (completion, template) in evidence.completions.iter().zip(templates) {
-            let moved = moved
+            let influence = influences
                 .entry(completion.family)
-                .or_insert_with(|| self.moved(evidence, &normalisers, scores, completion.family));
+                .or_insert_with(|| self.influence(evidence, &normalisers, scores, completion.family));
             let common = template * base / scores.sum(completion.cells.clone(), &completion.harmony);
             for (cell, harmony) in completion.cells.clone().zip(&completion.harmony) {
-                let factor = common * harmony * moved[self.catalogue.cells()[cell].class.index()];
+                let factor = common * harmony * influence[self.catalogue.cells()[cell].class.index()];
                 posterior.evidence += scores.cell(cell) * factor;
                 posterior.cells.push((cell, factor));
             }
@@ -180,16 +179,16 @@ impl World {
         Some(posterior)
     }
 
-    /// What an article of each class in this family's slot does to the picks after it: the product of
-    /// its harmony with each, over what it does to their normalisers.
-    fn moved(
+    /// The influence of an article of each class in this family's slot on the later picks: the product of
+    /// its harmony with each of them, divided by its effect on their normalisers.
+    fn influence(
         &self,
         evidence: &Evidence,
         normalisers: &[f64],
         scores: &Scores,
         family: Family,
     ) -> [f64; Class::COUNT] {
-        let mut moved = [1.0; Class::COUNT];
+        let mut influence = [1.0; Class::COUNT];
         for (other, normaliser) in evidence.others.iter().zip(normalisers) {
             if other.family < family {
                 continue;
@@ -198,17 +197,17 @@ impl World {
             for (cell, harmony) in other.cells.clone().zip(&other.harmony) {
                 weights[self.catalogue.cells()[cell].class.index()] = scores.cell(cell) * harmony;
             }
-            let closeness = Closeness::of(other.family, family);
+            let closeness = Closeness::between(other.family, family);
             let sums = self.stylist.harmony.spread(closeness, &weights);
-            let harmony = self.stylist.harmony.from(closeness, other.class);
-            for ((moved, sum), factor) in moved.iter_mut().zip(sums).zip(harmony) {
-                *moved *= factor * normaliser / sum;
+            let harmony = self.stylist.harmony.factors_with(closeness, other.class);
+            for ((influence, sum), factor) in influence.iter_mut().zip(sums).zip(harmony) {
+                *influence *= factor * normaliser / sum;
             }
         }
-        moved
+        influence
     }
 
-    /// Where an article stands on the shelf.
+    /// An article's place on the shelf.
     pub(crate) fn place_of(&self, number: u32) -> usize {
         self.catalogue.place_of(number as usize)
     }

@@ -1,23 +1,22 @@
-//! A customer as the stylist sees them: exactly the features that stand in the file, and nothing else.
+//! What the stylist knows of a customer: exactly the features in the file.
 //!
-//! The oracle is exact only because there is no other knowledge: what a customer did not say, the
-//! stylist does not know either.
+//! The oracle is exact only because the stylist knows nothing more.
 
 use atelier::domain::{FeatureValue, Features};
 
 use super::{
     brands::BRANDS,
     lexicon::{
-        ArticleType, BodyType, Colour, Country, Fit, Gender, HairColour, Material, PriceBand, PriceGroup,
-        SizeScale, Style, Word, Words,
+        ArticleType, BodyType, Colour, Country, Fit, Gender, HairColour, Material, Occasion, PriceBand,
+        PriceGroup, SizeScale, Style, Word, Words,
     },
 };
 
-/// The index of a brand in [`BRANDS`]; a mark for [`Words`].
-#[derive(Debug, PartialEq, Eq)]
+/// Marks a [`Words`] of indices into [`BRANDS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct BrandIndex;
 
-/// What is known about one customer. `None` and empty sets are features that are not given.
+/// One customer's features. `None` and empty sets are features that are not given.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Profile {
     pub(crate) gender: Option<Gender>,
@@ -34,13 +33,20 @@ pub(crate) struct Profile {
     pub(crate) nogo_types: Words<ArticleType>,
     pub(crate) nogo_colours: Words<Colour>,
     pub(crate) nogo_materials: Words<Material>,
-    /// Index on each scale.
+    /// An index on each scale.
     pub(crate) sizes: [Option<u8>; SizeScale::COUNT],
     pub(crate) prices: [Option<PriceBand>; PriceGroup::COUNT],
 }
 
+/// The stylist's knowledge when composing an outfit: the customer's profile, and the occasion if there is one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Context<'a> {
+    pub(crate) profile: &'a Profile,
+    pub(crate) occasion: Option<Occasion>,
+}
+
 impl Profile {
-    /// The profile as it stands in the customers' file.
+    /// The profile as features of the customers' file.
     pub(crate) fn features(&self) -> Features {
         let mut features = Features::default();
         let mut text = |name: &str, word: Option<&str>| {
@@ -70,11 +76,11 @@ impl Profile {
             }
         };
         many("preferred_brands", self.brands.indices().map(|brand| BRANDS[brand].name.to_owned()).collect());
-        many("preferred_colours", said(self.colours));
-        many("preferred_styles", said(self.styles));
-        many("nogo_types", said(self.nogo_types));
-        many("nogo_colours", said(self.nogo_colours));
-        many("nogo_materials", said(self.nogo_materials));
+        many("preferred_colours", to_strings(self.colours));
+        many("preferred_styles", to_strings(self.styles));
+        many("nogo_types", to_strings(self.nogo_types));
+        many("nogo_colours", to_strings(self.nogo_colours));
+        many("nogo_materials", to_strings(self.nogo_materials));
         features
     }
 
@@ -86,7 +92,7 @@ impl Profile {
         self.sizes[scale.index()]
     }
 
-    /// The body type, or what height and weight suggest where it is not given.
+    /// The body type, or if it is not given the one that height and weight suggest.
     pub(crate) fn apparent_body(&self) -> Option<BodyType> {
         self.body_type.or_else(|| {
             let height = f64::from(self.height?) / 100.0;
@@ -101,14 +107,14 @@ impl Profile {
         })
     }
 
-    /// Whether they wear one of the three largest sizes above or below.
+    /// Whether the customer wears one of the three largest top sizes or the four largest bottom sizes.
     pub(crate) fn is_large(&self) -> bool {
         self.size(SizeScale::Top).is_some_and(|size| size >= 5)
             || self.size(SizeScale::Bottom).is_some_and(|size| size >= 12)
     }
 }
 
-fn said<T: Word>(words: Words<T>) -> Vec<String> {
+fn to_strings<T: Word>(words: Words<T>) -> Vec<String> {
     words.iter().map(|word| word.word().to_owned()).collect()
 }
 
@@ -122,18 +128,15 @@ mod tests {
         T::ALL.iter().position(|w| w.word() == word).unwrap()
     }
 
-    fn set<T, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
-        let mut words = Words::default();
-        if let Some(FeatureValue::Many(given)) = features.get(name) {
-            for word in given {
-                words.insert_index(index(word));
-            }
+    fn set<T: Copy, F: Fn(&str) -> usize>(features: &Features, name: &str, index: F) -> Words<T> {
+        match features.get(name) {
+            Some(FeatureValue::Many(words)) => Words::from_indices(words.iter().map(|word| index(word))),
+            _ => Words::default(),
         }
-        words
     }
 
     /// The inverse of [`Profile::features`].
-    fn read(features: &Features) -> Profile {
+    fn parse(features: &Features) -> Profile {
         let text = |name: &str| match features.get(name) {
             Some(FeatureValue::Text(word)) => Some(word.as_str()),
             _ => None,
@@ -158,28 +161,24 @@ mod tests {
             nogo_types: set(features, "nogo_types", index::<ArticleType>),
             nogo_colours: set(features, "nogo_colours", index::<Colour>),
             nogo_materials: set(features, "nogo_materials", index::<Material>),
-            sizes: [SizeScale::Top, SizeScale::Bottom, SizeScale::Shoe].map(|scale| {
+            sizes: std::array::from_fn(|scale| {
+                let scale = SizeScale::ALL[scale];
                 let word = text(scale.word())?;
                 u8::try_from(scale.sizes().iter().position(|size| *size == word).unwrap()).ok()
             }),
-            prices: [
-                PriceGroup::Tops,
-                PriceGroup::Bottoms,
-                PriceGroup::Shoes,
-                PriceGroup::Outerwear,
-                PriceGroup::Accessories,
-            ]
-            .map(|group| text(group.word()).map(|w| PriceBand::ALL[index::<PriceBand>(w)])),
+            prices: std::array::from_fn(|group| {
+                text(PriceGroup::ALL[group].word()).map(|w| PriceBand::ALL[index::<PriceBand>(w)])
+            }),
         }
     }
 
     #[test]
-    fn the_file_holds_all_that_the_stylist_sees_and_the_schema_knows_every_word() {
+    fn features_hold_the_whole_profile_and_the_schema_knows_every_word() {
         let schema = Schema::default_schema();
         for number in 0..500 {
             let profile = draw_profile(5, number);
             let features = profile.features();
-            assert_eq!(read(&features), profile);
+            assert_eq!(parse(&features), profile);
             assert_eq!(schema.encode(&features).unwrap().warnings, []);
         }
     }

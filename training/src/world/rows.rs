@@ -1,10 +1,10 @@
-//! The world's rows as the domain's: what the three tables say of an article, a customer, an outfit.
+//! Turns the world's articles, customers and outfits into rows of the domain.
 
 use atelier::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit};
 use serde_json::{Map, Value, json};
 
 use super::{
-    Laid,
+    NumberedOutfit,
     brands::BRANDS,
     catalogue::ArticleTraits,
     lexicon::{ArticleType, Colour, Material, Pattern, Word},
@@ -12,11 +12,11 @@ use super::{
 };
 
 fn article_id(number: usize) -> ArticleId {
-    ArticleId::new(format!("a-{:05}", number + 1)).expect("such an id is sound; this is a bug")
+    ArticleId::new(format!("a-{:05}", number + 1)).expect("the id is valid; this is a bug")
 }
 
 fn customer_id(number: usize) -> CustomerId {
-    CustomerId::new(format!("c-{:06}", number + 1)).expect("such an id is sound; this is a bug")
+    CustomerId::new(format!("c-{:06}", number + 1)).expect("the id is valid; this is a bug")
 }
 
 pub(crate) fn article(number: usize, traits: &ArticleTraits) -> Article {
@@ -40,10 +40,10 @@ pub(crate) fn article(number: usize, traits: &ArticleTraits) -> Article {
     put("price", json!(f64::from(traits.price_cents) / 100.0));
     put("in_stock", json!(traits.in_stock));
     Article::new(article_id(number), traits.kind.word(), attributes)
-        .expect("the world's articles are sound; this is a bug")
+        .expect("the world's articles are valid; this is a bug")
 }
 
-/// Short and human: "Fjell wool coat", "Juno floral viscose dress".
+/// A short name: "Fjell wool coat", "Juno floral viscose dress".
 fn name(traits: &ArticleTraits) -> String {
     let mut words = vec![BRANDS[usize::from(traits.brand)].name.to_owned()];
     if traits.pattern != Pattern::Plain {
@@ -53,7 +53,7 @@ fn name(traits: &ArticleTraits) -> String {
         (Material::Metal, Colour::Yellow) => words.push("gold".to_owned()),
         (Material::Metal, Colour::Grey) => words.push("silver".to_owned()),
         (Material::Metal, _) => {}
-        _ if says_its_material(traits.kind) => {}
+        _ if implies_material(traits.kind) => {}
         (material, _) => words.push(material.word().to_owned()),
     }
     let kind = traits.kind.word();
@@ -63,7 +63,8 @@ fn name(traits: &ArticleTraits) -> String {
     words.join(" ")
 }
 
-fn says_its_material(kind: ArticleType) -> bool {
+/// Whether the type implies the material, so that the name leaves it out.
+fn implies_material(kind: ArticleType) -> bool {
     use ArticleType as T;
     matches!(kind, T::Jeans | T::DenimJacket | T::LeatherJacket | T::Sunglasses)
 }
@@ -72,12 +73,12 @@ pub(crate) fn customer(number: usize, profile: &Profile) -> Customer {
     Customer { id: customer_id(number), features: profile.features() }
 }
 
-pub(crate) fn outfit(laid: &Laid) -> Outfit {
-    let occasion = laid.occasion.map(|occasion| FeatureValue::Text(occasion.word().to_owned()));
+pub(crate) fn outfit(numbered: &NumberedOutfit) -> Outfit {
+    let occasion = numbered.occasion.map(|occasion| FeatureValue::Text(occasion.word().to_owned()));
     let features: Features = occasion.map(|value| ("occasion".to_owned(), value)).into_iter().collect();
-    let articles = laid.articles.iter().map(|number| article_id(*number as usize)).collect();
-    Outfit::new(customer_id(laid.customer), articles, Some(laid.split), features)
-        .expect("the stylist lays four to eight different articles; this is a bug")
+    let articles = numbered.articles.iter().map(|number| article_id(*number as usize)).collect();
+    Outfit::new(customer_id(numbered.customer), articles, Some(numbered.split), features)
+        .expect("the stylist picks four to eight different articles; this is a bug")
 }
 
 #[cfg(test)]
@@ -86,13 +87,11 @@ mod tests {
     use crate::world::catalogue::Catalogue;
 
     #[test]
-    fn names_are_short_and_human() {
+    fn names_are_short_and_readable() {
         let catalogue = Catalogue::new(1, 400);
         let names: Vec<String> = catalogue.shelf().iter().map(name).collect();
-        let some = |end: &str| names.iter().any(|name| name.ends_with(end));
-        assert!(
-            some(" cotton t-shirt") && some(" jeans") && some(" trench coat") && some(" silver jewellery")
-        );
-        assert!(!some(" denim jeans") && !some(" metal watch") && !some(" t shirt"));
+        let any = |end: &str| names.iter().any(|name| name.ends_with(end));
+        assert!(any(" cotton t-shirt") && any(" jeans") && any(" trench coat") && any(" silver jewellery"));
+        assert!(!any(" denim jeans") && !any(" metal watch") && !any(" t shirt"));
     }
 }

@@ -1,23 +1,23 @@
-//! The stylist: lays a template for a context, then fills its slots one after the other.
+//! The stylist: draws a template for a context, then fills its slots one after the other.
 //!
-//! An article's weight is `exp(u) × harmony with what is already there`; a choice in proportion to
-//! weights is the best choice under Gumbel noise. [`Scores`] holds `exp(u)` and its sums by class, and
-//! is all that generation and oracle know of taste: there is no second formula.
+//! An article's weight is `exp(u) × harmony with the articles picked before it`; drawing in proportion to
+//! weights is the best choice under Gumbel noise. The generator and the oracle both take `exp(u)` and its
+//! sums by class from [`Scores`].
+
+use std::ops::Range;
 
 use crate::random::Stream;
 
 use super::{
-    affinity::Affinity,
     catalogue::Catalogue,
-    context::Context,
     harmony::{Class, Closeness, Harmony},
     lexicon::{ArticleType, Family},
+    profile::Context,
     taste::Taste,
-    template::TemplateLaw,
-    type_taste::TypeTaste,
+    template::{Affinity, Templates},
 };
 
-/// What does not depend on the context.
+/// The tables that do not depend on the context.
 #[derive(Debug)]
 pub(crate) struct Stylist {
     pub(crate) harmony: Harmony,
@@ -29,22 +29,27 @@ impl Stylist {
         Self { harmony: Harmony::new(), affinity: Affinity::new() }
     }
 
-    pub(crate) fn template_law(&self, context: Context<'_>) -> TemplateLaw<'_> {
-        TemplateLaw::new(&self.affinity, TypeTaste::new(context))
+    pub(crate) fn templates(&self, context: Context<'_>) -> Templates<'_> {
+        Templates::new(&self.affinity, context)
     }
 
-    /// Lays an outfit: places on the catalogue's shelf, in the order of their families.
-    pub(crate) fn lay(&self, catalogue: &Catalogue, context: Context<'_>, stream: &mut Stream) -> Vec<usize> {
-        let types = self.template_law(context).draw(stream);
+    /// Draws an outfit: places on the catalogue's shelf, in the order of their families.
+    pub(crate) fn draw_outfit(
+        &self,
+        catalogue: &Catalogue,
+        context: Context<'_>,
+        stream: &mut Stream,
+    ) -> Vec<usize> {
+        let types = self.templates(context).draw(stream);
         let taste = Taste::new(context);
-        let mut laid: Vec<usize> = Vec::with_capacity(types.len());
+        let mut picked: Vec<usize> = Vec::with_capacity(types.len());
         for kind in types {
-            let scores = Scores::of_type(catalogue, &taste, kind);
-            let earlier: Vec<(Family, Class)> = laid
+            let scores = Scores::for_type(catalogue, &taste, kind);
+            let earlier: Vec<(Family, Class)> = picked
                 .iter()
                 .map(|place| (catalogue.at(*place).kind.family(), catalogue.at(*place).class()))
                 .collect();
-            let cells = catalogue.cells_of(kind);
+            let cells = catalogue.cells_of_type(kind);
             let weights: Vec<f64> = cells
                 .clone()
                 .map(|cell| {
@@ -54,16 +59,16 @@ impl Stylist {
                 .collect();
             let cell = &catalogue.cells()[cells.start + stream.weighted(&weights)];
             let within: Vec<f64> = cell.places.clone().map(|place| scores.place(place)).collect();
-            laid.push(cell.places.start + stream.weighted(&within));
+            picked.push(cell.places.start + stream.weighted(&within));
         }
-        laid
+        picked
     }
 
-    /// The factor of a class in a family beside what was picked earlier.
+    /// The factor of a class in a family, given the earlier picks.
     pub(crate) fn harmony_with(&self, family: Family, class: Class, earlier: &[(Family, Class)]) -> f64 {
         earlier
             .iter()
-            .map(|(other, theirs)| self.harmony.factor(Closeness::of(family, *other), class, *theirs))
+            .map(|(other, theirs)| self.harmony.factor(Closeness::between(family, *other), class, *theirs))
             .product()
     }
 }
@@ -78,17 +83,15 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
-    /// Of every article.
-    pub(crate) fn of_all(catalogue: &Catalogue, taste: &Taste) -> Self {
-        Self::of_cells(catalogue, taste, 0..catalogue.cells().len())
+    pub(crate) fn for_all(catalogue: &Catalogue, taste: &Taste) -> Self {
+        Self::for_cells(catalogue, taste, 0..catalogue.cells().len())
     }
 
-    /// Of the articles of one type.
-    pub(crate) fn of_type(catalogue: &Catalogue, taste: &Taste, kind: ArticleType) -> Self {
-        Self::of_cells(catalogue, taste, catalogue.cells_of(kind))
+    pub(crate) fn for_type(catalogue: &Catalogue, taste: &Taste, kind: ArticleType) -> Self {
+        Self::for_cells(catalogue, taste, catalogue.cells_of_type(kind))
     }
 
-    fn of_cells(catalogue: &Catalogue, taste: &Taste, cells: std::ops::Range<usize>) -> Self {
+    fn for_cells(catalogue: &Catalogue, taste: &Taste, cells: Range<usize>) -> Self {
         let first_cell = cells.start;
         let cells = &catalogue.cells()[cells];
         let (Some(first), Some(last)) = (cells.first(), cells.last()) else {
@@ -111,7 +114,7 @@ impl Scores {
         self.places[place - self.first_place]
     }
 
-    pub(crate) fn places(&self, places: std::ops::Range<usize>) -> &[f64] {
+    pub(crate) fn places(&self, places: Range<usize>) -> &[f64] {
         &self.places[places.start - self.first_place..places.end - self.first_place]
     }
 
@@ -119,8 +122,8 @@ impl Scores {
         self.cells[cell - self.first_cell]
     }
 
-    /// The sum over cells of their scores, each times a factor.
-    pub(crate) fn sum(&self, cells: std::ops::Range<usize>, factors: &[f64]) -> f64 {
+    /// The sum over these cells of score × factor.
+    pub(crate) fn sum(&self, cells: Range<usize>, factors: &[f64]) -> f64 {
         let cells = &self.cells[cells.start - self.first_cell..cells.end - self.first_cell];
         cells.iter().zip(factors).map(|(score, factor)| score * factor).sum()
     }

@@ -1,12 +1,12 @@
-//! Whether the oracle is exact, and whether the world is what docs/world.md says.
+//! Tests that the oracle is exact, and that the world is as docs/world.md says.
 //!
-//! The brute force below adds up what the stylist does over single articles, with no classes, no sums
-//! by cell and no shortcuts; it shares the definitions of u, harmony and template with everybody else.
+//! The brute force below sums over single articles, without classes or cells; it shares only the
+//! definitions of u, harmony and templates with the stylist and the oracle.
 
 use std::{fs, path::Path};
 
 use super::{
-    Context, Laid, Plan, World,
+    Context, NumberedOutfit, Plan, World,
     harmony::Closeness,
     lexicon::{ArticleType, Family, Word},
     taste::Taste,
@@ -20,23 +20,23 @@ fn small(seed: u64, articles: usize) -> World {
     World::new(Plan { seed, articles, customers: 200, outfits: 900, validation: 100 }).unwrap()
 }
 
-fn context<'w>(world: &'w World, laid: &Laid) -> Context<'w> {
-    world.context(laid.customer, laid.occasion)
+fn context<'w>(world: &'w World, outfit: &NumberedOutfit) -> Context<'w> {
+    world.context(outfit.customer, outfit.occasion)
 }
 
-/// Pr(these articles | context), written out. Zero where they are no outfit.
+/// Pr(these articles | context); zero if they are not an outfit.
 fn probability(world: &World, context: Context<'_>, articles: &[u32]) -> f64 {
     let mut places: Vec<usize> = articles.iter().map(|number| world.place_of(*number)).collect();
     places.sort_by_key(|place| world.catalogue.at(*place).kind.family());
     let types: Vec<ArticleType> = places.iter().map(|place| world.catalogue.at(*place).kind).collect();
-    let mut probability = world.stylist.template_law(context).probability(&types);
+    let mut probability = world.stylist.templates(context).probability(&types);
     let taste = Taste::new(context);
     for (order, place) in places.iter().enumerate() {
         let weight = |candidate: usize| {
             let article = world.catalogue.at(candidate);
             places[..order].iter().fold(taste.utility(article).exp(), |weight, earlier| {
                 let earlier = world.catalogue.at(*earlier);
-                let closeness = Closeness::of(article.kind.family(), earlier.kind.family());
+                let closeness = Closeness::between(article.kind.family(), earlier.kind.family());
                 weight * world.stylist.harmony.factor(closeness, article.class(), earlier.class())
             })
         };
@@ -47,15 +47,15 @@ fn probability(world: &World, context: Context<'_>, articles: &[u32]) -> f64 {
     probability
 }
 
-/// Pr(article, others | context) for every article, as the oracle has it.
+/// Pr(article, others | context) for every article, from the oracle.
 fn by_oracle(world: &World, context: Context<'_>, others: &[u32]) -> Vec<f64> {
-    let reading = world.read(context);
+    let scored = world.score(context);
     let evidence = world.evidence(others.iter().copied());
-    let posterior = world.posterior(&evidence, &reading, 0.0).unwrap();
+    let posterior = world.posterior(&evidence, &scored, 0.0).unwrap();
     let mut joint = vec![0.0; world.plan().articles];
     for (cell, factor) in &posterior.cells {
         for place in world.places_of(*cell) {
-            joint[world.catalogue.number_of(place) as usize] = factor * reading.scores.place(place);
+            joint[world.catalogue.number_of(place) as usize] = factor * scored.scores.place(place);
         }
     }
     let sum: f64 = joint.iter().sum();
@@ -67,18 +67,18 @@ fn by_oracle(world: &World, context: Context<'_>, others: &[u32]) -> Vec<f64> {
 fn the_oracle_agrees_with_brute_force_on_every_article() {
     let world = small(1, 60);
     for outfit in 0..25 {
-        let laid = world.lay(outfit);
-        let context = context(&world, &laid);
-        for slot in 0..laid.articles.len() {
-            let mut others = laid.articles.clone();
+        let outfit = world.outfit(outfit);
+        let context = context(&world, &outfit);
+        for slot in 0..outfit.articles.len() {
+            let mut others = outfit.articles.clone();
             let missing = others.remove(slot);
             let oracle = by_oracle(&world, context, &others);
             let brute: Vec<f64> = (0..60)
                 .map(|article| {
-                    let mut whole = others.clone();
-                    whole.push(article);
-                    // An article that is there already is of a family that is there already.
-                    probability(&world, context, &whole)
+                    let mut complete = others.clone();
+                    complete.push(article);
+                    // Zero for an article that is there already, because its family is.
+                    probability(&world, context, &complete)
                 })
                 .collect();
             let (sum_oracle, sum_brute) = (oracle.iter().sum::<f64>(), brute.iter().sum::<f64>());
@@ -92,42 +92,43 @@ fn the_oracle_agrees_with_brute_force_on_every_article() {
 }
 
 #[test]
-fn all_outfits_of_one_template_have_its_probability_together() {
+fn the_outfits_of_one_template_sum_to_its_probability() {
     let world = small(1, 60);
-    let laid = (0..200).map(|outfit| world.lay(outfit)).find(|laid| laid.articles.len() == 4).unwrap();
-    let context = context(&world, &laid);
+    let outfit =
+        (0..200).map(|outfit| world.outfit(outfit)).find(|outfit| outfit.articles.len() == 4).unwrap();
+    let context = context(&world, &outfit);
     let mut types: Vec<ArticleType> =
-        laid.articles.iter().map(|number| world.catalogue.numbered(*number as usize).kind).collect();
+        outfit.articles.iter().map(|number| world.catalogue.article(*number as usize).kind).collect();
     types.sort_by_key(|kind| kind.family());
-    let of = |kind: ArticleType| -> Vec<u32> {
-        (0..60_u32).filter(|number| world.catalogue.numbered(*number as usize).kind == kind).collect()
+    let of_type = |kind: ArticleType| -> Vec<u32> {
+        (0..60_u32).filter(|number| world.catalogue.article(*number as usize).kind == kind).collect()
     };
     let mut sum = 0.0;
-    for a in of(types[0]) {
-        for b in of(types[1]) {
-            for c in of(types[2]) {
-                for d in of(types[3]) {
+    for a in of_type(types[0]) {
+        for b in of_type(types[1]) {
+            for c in of_type(types[2]) {
+                for d in of_type(types[3]) {
                     sum += probability(&world, context, &[a, b, c, d]);
                 }
             }
         }
     }
-    let template = world.stylist.template_law(context).probability(&types);
+    let template = world.stylist.templates(context).probability(&types);
     assert!((sum / template - 1.0).abs() < 1e-10, "{sum} {template}");
 }
 
-/// Mask a random slot of a laid outfit: the chance of each article, added up over many outfits, must
-/// be how often it was the one. Generator and oracle cannot drift apart without this test seeing it.
+/// Masks a random slot of each outfit: the sum of an article's probabilities over many outfits must match
+/// how often it was the missing one. The test fails if the generator and the oracle disagree.
 #[test]
-fn what_the_stylist_lays_is_what_the_oracle_expects() {
+fn the_stylist_picks_articles_as_often_as_the_oracle_expects() {
     let world = small(5, 90);
     let (mut expected, mut variance, mut seen) = (vec![0.0; 90], vec![0.0; 90], vec![0.0; 90]);
     let mut stream = Stream::new(5, Table::Slots, 9);
     for outfit in 0..5000 {
-        let laid = world.lay(outfit);
-        let mut others = laid.articles.clone();
+        let outfit = world.outfit(outfit);
+        let mut others = outfit.articles.clone();
         let missing = others.remove(stream.below(others.len()));
-        let joint = by_oracle(&world, context(&world, &laid), &others);
+        let joint = by_oracle(&world, context(&world, &outfit), &others);
         let sum: f64 = joint.iter().sum();
         for (article, joint) in joint.iter().enumerate() {
             let chance = joint / sum;
@@ -156,39 +157,39 @@ fn what_the_stylist_lays_is_what_the_oracle_expects() {
 }
 
 #[test]
-fn outfits_are_whole_and_of_five_on_average() {
+fn outfits_are_complete_and_of_five_articles_on_average() {
     let world = World::new(Plan { seed: 1, articles: 2000, customers: 3000, outfits: 7500, validation: 500 });
     let world = world.unwrap();
-    // Making an `Outfit` refuses any that is not four to eight different articles.
+    // `Outfit::new` rejects anything but four to eight different articles.
     let outfits = world.outfits(0..8000);
     let mean = real(outfits.iter().map(|outfit| outfit.articles().len()).sum()) / 8000.0;
     assert!((4.9..=5.1).contains(&mean), "{mean}");
     let validation = outfits.iter().filter(|outfit| outfit.split == Some(atelier::domain::Split::Validation));
     assert_eq!(validation.count(), 500);
     for outfit in 0..500 {
-        let laid = world.lay(outfit);
-        let mut families: Vec<Family> = laid
+        let outfit = world.outfit(outfit);
+        let mut families: Vec<Family> = outfit
             .articles
             .iter()
-            .map(|number| world.catalogue.numbered(*number as usize).kind.family())
+            .map(|number| world.catalogue.article(*number as usize).kind.family())
             .collect();
         families.sort_unstable();
         families.dedup();
-        assert_eq!(families.len(), laid.articles.len(), "one article a family");
+        assert_eq!(families.len(), outfit.articles.len(), "one article a family");
         assert!(families.contains(&Family::Shoes));
     }
 }
 
 #[test]
-fn no_gos_and_sizes_are_kept_but_for_slips() {
+fn no_gos_and_sizes_are_almost_always_respected() {
     let world = World::new(Plan { seed: 1, articles: 3000, customers: 2000, outfits: 3000, validation: 0 });
     let world = world.unwrap();
     let (mut slips, mut misfits, mut slots) = (0, 0, 0);
     for outfit in 0..3000 {
-        let laid = world.lay(outfit);
-        let profile = world.population.profile(laid.customer);
-        for number in &laid.articles {
-            let article = world.catalogue.numbered(*number as usize);
+        let outfit = world.outfit(outfit);
+        let profile = world.population.profile(outfit.customer);
+        for number in &outfit.articles {
+            let article = world.catalogue.article(*number as usize);
             slots += 1;
             slips += usize::from(
                 profile.nogo_colours.has(article.colour)

@@ -1,6 +1,4 @@
-//! What the world knows of each type of article: where it is worn, who wears it, what it is made of.
-//!
-//! One row a type; docs/world.md explains the columns.
+//! The table of article types: where each is worn, who wears it, what it is made of.
 
 use super::lexicon::{ArticleType, Family, Material, PriceGroup, SizeScale, Style, Word};
 
@@ -11,9 +9,9 @@ pub(crate) struct TypeTraits {
     pub(crate) family: Family,
     /// Weight in the catalogue.
     pub(crate) share: f64,
-    /// How usual it is within its family, for women and for men.
+    /// How common it is within its family, for women and for men.
     pub(crate) worn: [f64; 2],
-    /// Share of its articles made for women, for men, for both.
+    /// Shares of its articles made for women, for men, for both.
     pub(crate) made: [f64; 3],
     /// Median price of a middle-tier article, in euros.
     pub(crate) price: f64,
@@ -102,48 +100,38 @@ impl ArticleType {
     pub(crate) fn family(self) -> Family {
         self.traits().family
     }
-
-    /// Every type of one family.
-    pub(crate) fn of(family: Family) -> impl Iterator<Item = ArticleType> {
-        ArticleType::ALL.iter().copied().filter(move |kind| kind.family() == family)
-    }
 }
 
 impl Family {
-    /// The price feature that speaks of it. A one-piece is both a top and a bottom: the stylist
-    /// takes the mean of the two bands, and this names the first.
+    pub(crate) fn types(self) -> impl Iterator<Item = ArticleType> {
+        ArticleType::ALL.iter().copied().filter(move |kind| kind.family() == self)
+    }
+
+    /// The price feature that applies to it. For a one-piece the stylist takes the mean of tops and
+    /// bottoms; this is the first.
     pub(crate) fn price_group(self) -> PriceGroup {
         match self {
             F::OnePiece | F::Top | F::Layer => PriceGroup::Tops,
             F::Bottom => PriceGroup::Bottoms,
             F::Shoes => PriceGroup::Shoes,
             F::Outerwear => PriceGroup::Outerwear,
-            F::Hosiery | F::Bag | F::Belt | F::Headwear | F::Scarf | F::Jewellery | F::Watch | F::Eyewear => {
-                PriceGroup::Accessories
-            }
+            _ => PriceGroup::Accessories,
         }
     }
 
-    /// The scale that its sizes are on; accessories come in one size.
+    /// The scale of its sizes; accessories come in one size.
     pub(crate) fn size_scale(self) -> Option<SizeScale> {
         match self {
             F::OnePiece | F::Top | F::Layer | F::Outerwear => Some(SizeScale::Top),
             F::Bottom => Some(SizeScale::Bottom),
             F::Shoes => Some(SizeScale::Shoe),
-            F::Hosiery | F::Bag | F::Belt | F::Headwear | F::Scarf | F::Jewellery | F::Watch | F::Eyewear => {
-                None
-            }
+            _ => None,
         }
     }
 
-    /// Whether it is worn on the body, cut to a fit.
+    /// Whether its articles have a fit.
     pub(crate) fn is_cut(self) -> bool {
         matches!(self, F::OnePiece | F::Top | F::Layer | F::Bottom | F::Outerwear)
-    }
-
-    /// Whether the stylist may leave it out: all but the body and the shoes.
-    pub(crate) fn is_optional(self) -> bool {
-        !matches!(self, F::OnePiece | F::Top | F::Bottom | F::Shoes)
     }
 }
 
@@ -152,13 +140,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rows_stand_in_the_order_of_the_types() {
+    fn rows_are_in_the_order_of_the_types() {
         for (row, kind) in TYPES.iter().zip(ArticleType::ALL) {
             assert_eq!(row.kind, *kind);
             assert!((row.made.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{}", kind.word());
         }
         for family in Family::ALL {
-            assert!(ArticleType::of(*family).count() > 0, "{}", family.word());
+            assert!(family.types().count() > 0, "{}", family.word());
         }
     }
 }

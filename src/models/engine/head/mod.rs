@@ -15,6 +15,7 @@ mod table;
 
 use pulp::Arch;
 
+pub(super) use self::simd::exp;
 use self::{
     pass::Pass,
     row::Row,

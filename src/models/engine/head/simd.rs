@@ -33,7 +33,7 @@ pub(super) fn logits<S: Simd, const ROWS: usize, const VECTORS: usize>(
 /// e^x for x up to 0, to about two units in the last place; below the smallest normal number it is that.
 #[inline(always)]
 #[expect(clippy::excessive_precision, reason = "the coefficients of a known polynomial (Cephes)")]
-pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(in super::super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     /// Rounds to the nearest whole number when added and taken away: it shifts the fraction out.
     const ROUND: f32 = 12_582_912.0;
     let number = |number| simd.splat_f32s(number);

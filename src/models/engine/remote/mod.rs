@@ -12,6 +12,10 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use ureq::http::{
+    HeaderMap,
+    header::{CONTENT_TYPE, HeaderValue},
+};
 
 use self::numbers::Numbers;
 use super::{
@@ -22,7 +26,7 @@ use super::{
 use crate::util::http_client::{Client, HttpError, Origin, Response};
 
 /// Where an answer's JSON ends and its bytes begin.
-const JSON_LENGTH: &str = "Inference-Header-Content-Length";
+const JSON_LENGTH: &str = "inference-header-content-length";
 
 /// A connection to one model.
 #[derive(Debug)]
@@ -118,7 +122,7 @@ impl Remote {
         let answer = self.client.get(&self.model, deadline);
         let answer = self.sound(answer)?;
         let Metadata { inputs, outputs } =
-            serde_json::from_slice(&answer.body).map_err(|error| self.refuse(&error.to_string()))?;
+            serde_json::from_slice(answer.body()).map_err(|error| self.refuse(&error.to_string()))?;
         let ports = |described: Vec<Described>| described.into_iter().map(Port::from).collect();
         Ok((ports(inputs), ports(outputs)))
     }
@@ -131,18 +135,18 @@ impl Remote {
     ) -> Result<Inferred, ModelError> {
         let body = serde_json::to_vec(&body(inputs, gives)).expect("numbers are JSON; this is a bug");
         let path = format!("{}/infer", self.model);
-        let answer =
-            self.client.send("POST", &path, &[("Content-Type", "application/json")], &body, deadline);
+        let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
+        let answer = self.client.post(&path, headers, &body, deadline);
         let answer = self.sound(answer)?;
         read(&answer).map_err(|reason| self.refuse(&reason))
     }
 
     fn sound(&self, answer: Result<Response, HttpError>) -> Result<Response, ModelError> {
         match answer {
-            Ok(answer) if answer.status == 200 => Ok(answer),
+            Ok(answer) if answer.status() == 200 => Ok(answer),
             Ok(answer) => {
-                let said: String = String::from_utf8_lossy(&answer.body).chars().take(200).collect();
-                Err(self.refuse(&format!("it answers {} {said:?}, expected 200", answer.status)))
+                let body: String = String::from_utf8_lossy(answer.body()).chars().take(200).collect();
+                Err(self.refuse(&format!("it answers {} {body:?}, expected 200", answer.status().as_u16())))
             }
             Err(HttpError::Late { .. }) => Err(ModelError::Late { path: self.path.clone() }),
             Err(error) => Err(self.refuse(&error.to_string())),
@@ -182,12 +186,15 @@ fn body(inputs: &Inputs, gives: Gives) -> InferBody<'_> {
 }
 
 fn read(answer: &Response) -> Result<Inferred, String> {
-    let length = match answer.header(JSON_LENGTH) {
-        Some(length) => length.parse().map_err(|_| format!("{JSON_LENGTH} is {length:?}"))?,
-        None => answer.body.len(),
+    let body = answer.body();
+    let length = match answer.headers().get(JSON_LENGTH) {
+        Some(length) => {
+            let number = length.to_str().ok().and_then(|length| length.parse().ok());
+            number.ok_or_else(|| format!("{JSON_LENGTH} is {length:?}"))?
+        }
+        None => body.len(),
     };
-    let (json, mut bytes) =
-        answer.body.split_at_checked(length).ok_or("its JSON is longer than its answer")?;
+    let (json, mut bytes) = body.split_at_checked(length).ok_or("its JSON is longer than its answer")?;
     let told: InferAnswer = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let mut outputs = Vec::new();
     for OutputBody { name, datatype, shape, data, parameters } in told.outputs {
@@ -249,8 +256,10 @@ mod tests {
     use super::*;
 
     fn read_body(body: &[u8], length: Option<usize>) -> Result<Vec<(String, Vec<f32>)>, String> {
-        let headers = length.map(|length| (JSON_LENGTH.to_lowercase(), length.to_string()));
-        let answer = Response::new(200, headers.into_iter().collect(), body.to_vec());
+        let mut answer = Response::new(body.to_vec());
+        if let Some(length) = length {
+            answer.headers_mut().insert(JSON_LENGTH, length.into());
+        }
         Ok(read(&answer)?.0.into_iter().map(|output| (output.name, output.values)).collect())
     }
 

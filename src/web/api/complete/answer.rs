@@ -1,4 +1,4 @@
-//! What `/complete` answers.
+//! The answer of `/complete`.
 
 use std::time::Duration;
 
@@ -22,27 +22,27 @@ use crate::{
 /// Suggestions for each blank of an outfit.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Completion)]
-pub(crate) struct Answer {
-    /// Send it back with feedback.
+pub(crate) struct CompletionBody {
+    /// Send this id with feedback.
     completion_id: String,
     #[schema(examples("demo"))]
     release: String,
     #[schema(examples("gsu"))]
     method: String,
-    /// The experiment's arm, where one chose the method.
+    /// The experiment's arm, if an experiment chose the method.
     #[serde(skip_serializing_if = "Option::is_none")]
     arm: Option<String>,
-    /// What the models compute on.
+    /// The device that the models run on.
     #[schema(examples("cpu"))]
     device: &'static str,
     blanks: Vec<BlankBody>,
     /// The most probable outfits with all blanks filled together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sets: Vec<SetBody>,
-    /// The outfit's mix of latent personas, where the method has them.
+    /// The outfit's mixture of latent personas, if the method has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     personas: Option<Vec<f32>>,
-    /// Mean steps of a universal trunk, where the method has one.
+    /// Mean number of steps of a universal trunk, if the method has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     steps: Option<f32>,
     warnings: Vec<WarningBody>,
@@ -52,9 +52,9 @@ pub(crate) struct Answer {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Blank)]
 struct BlankBody {
-    /// Its place in the outfit, from 0; one past the end where the outfit had no blank.
+    /// The blank's place in the outfit, from 0; one past the end if the outfit had no blank.
     slot: usize,
-    /// How many articles the filters let through.
+    /// Number of articles that the filters admit.
     admissible: usize,
     suggestions: Vec<SuggestionBody>,
 }
@@ -64,32 +64,32 @@ struct BlankBody {
 pub(crate) struct SuggestionBody {
     rank: usize,
     article: ArticleBody,
-    /// Over the release's whole vocabulary.
+    /// Over all articles of the release.
     probability: f64,
-    /// Of the probability of all that the filters let through.
+    /// Share of the probability of all articles that the filters admit.
     share: f64,
     /// How many times as likely as without knowing the customer.
     #[serde(skip_serializing_if = "Option::is_none")]
     lift: Option<f64>,
-    /// What moved it most, the strongest first; only what changed its probability by a tenth or more.
+    /// The features and articles that changed the probability most, by a tenth or more. The strongest comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<ReasonBody>>,
 }
 
-/// Without this, the suggestion would be so many times less likely.
+/// A feature or article that changed a suggestion's probability.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Reason)]
 struct ReasonBody {
-    /// A feature of the customer, with its value.
+    /// A feature of the customer and its value.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = free_object)]
     feature: Option<Map<String, Value>>,
-    /// Another article of the outfit, by its slot.
+    /// The slot of another article of the outfit.
     #[serde(skip_serializing_if = "Option::is_none")]
     slot: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
-    /// Above 1 it speaks for the suggestion, below 1 against it.
+    /// How many times less likely the suggestion would be without it: above 1 for, below 1 against the suggestion.
     factor: f64,
 }
 
@@ -97,7 +97,7 @@ struct ReasonBody {
 #[schema(as = OutfitSet)]
 struct SetBody {
     articles: Vec<PlacedBody>,
-    /// Of all these articles together.
+    /// Of these articles together.
     probability: f64,
     log_probability: f64,
 }
@@ -109,7 +109,7 @@ struct PlacedBody {
     article: ArticleBody,
 }
 
-/// What the caller should know though there is an answer.
+/// Something that may be wrong with the request, although there is an answer.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Warning)]
 pub(crate) struct WarningBody {
@@ -118,20 +118,20 @@ pub(crate) struct WarningBody {
     detail: String,
 }
 
-/// Where an article stands that was asked for by name.
+/// The rank of an article that the request named.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Standing)]
 pub(crate) struct PlacementBody {
-    /// Among all that the filters let through.
+    /// Among all articles that the filters admit.
     rank: usize,
     probability: f64,
-    /// Whether the filters let it through.
+    /// Whether the filters admit it.
     admissible: bool,
 }
 
-impl Answer {
-    pub(super) fn new(live: &LiveRelease, answered: Suggestions, took: Duration) -> Self {
-        let Suggestions { asked: Resolved { request, arm, .. }, completion, ticket } = answered;
+impl CompletionBody {
+    pub(super) fn new(live: &LiveRelease, answer: Suggestions, took: Duration) -> Self {
+        let Suggestions { asked: Resolved { request, arm, .. }, completion, ticket } = answer;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
             log_probability: set.log_probability,
@@ -163,18 +163,21 @@ impl Answer {
 
 impl BlankBody {
     fn new(blank: Blank, outfit: &[Option<ArticleId>]) -> Self {
-        let suggestions = suggestions(blank.suggestions, outfit);
+        let suggestions = suggestion_bodies(blank.suggestions, outfit);
         Self { slot: blank.slot, admissible: blank.admissible, suggestions }
     }
 }
 
-pub(crate) fn suggestions(found: Vec<Suggestion>, outfit: &[Option<ArticleId>]) -> Vec<SuggestionBody> {
+pub(crate) fn suggestion_bodies(
+    suggestions: Vec<Suggestion>,
+    outfit: &[Option<ArticleId>],
+) -> Vec<SuggestionBody> {
     let reason = |reason: completion::Reason| {
         let mut body = ReasonBody { feature: None, slot: None, article: None, factor: reason.factor };
         match reason.cause {
             Cause::Feature { name, value } => {
-                let one: Features = [(name, value)].into_iter().collect();
-                body.feature = Some(features::write(&one));
+                let feature: Features = [(name, value)].into_iter().collect();
+                body.feature = Some(features::write(&feature));
             }
             Cause::Article { slot } => {
                 body.slot = Some(slot);
@@ -192,7 +195,7 @@ pub(crate) fn suggestions(found: Vec<Suggestion>, outfit: &[Option<ArticleId>]) 
         lift: suggestion.lift,
         reasons: suggestion.reasons.map(|reasons| reasons.into_iter().map(reason).collect()),
     };
-    found.into_iter().enumerate().map(suggestion).collect()
+    suggestions.into_iter().enumerate().map(suggestion).collect()
 }
 
 impl From<completion::Warning> for WarningBody {
@@ -202,7 +205,7 @@ impl From<completion::Warning> for WarningBody {
 }
 
 impl From<Placement> for PlacementBody {
-    fn from(stands: Placement) -> Self {
-        Self { rank: stands.rank, probability: stands.probability, admissible: stands.admissible }
+    fn from(Placement { rank, probability, admissible, .. }: Placement) -> Self {
+        Self { rank, probability, admissible }
     }
 }

@@ -1,4 +1,4 @@
-//! What a caller of `/complete` sends, and what it means.
+//! The request body of `/complete`, and the parts that `/compare` and `/score` share with it.
 
 use std::collections::BTreeMap;
 
@@ -6,14 +6,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::web::{
-    api::features,
-    http::{
-        Finding, Problem,
-        extract::{object, whole, whole_option},
-        schema::free_object,
-    },
-};
 use crate::{
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
     service::{
@@ -21,9 +13,18 @@ use crate::{
         completion::{Filters, MAX_SETS, Request},
         live_release::LiveRelease,
     },
+    web::{
+        api::features,
+        http::{
+            Finding, Problem,
+            extract::{read_integer, read_object, read_optional_integer},
+            problem::value_or_finding,
+            schema::free_object,
+        },
+    },
 };
 
-/// Suggestions where the request does not say how many.
+/// Number of suggestions if the request has no `k`.
 pub(crate) const DEFAULT_K: usize = 5;
 
 /// An outfit to complete.
@@ -36,57 +37,57 @@ pub(crate) const DEFAULT_K: usize = 5;
 pub(crate) struct CompleteBody {
     /// The customer's id; their profile must be stored.
     pub(crate) customer: Option<String>,
-    /// What is known of the customer or the occasion, by name; it wins over the profile.
+    /// Features of the customer or the occasion, by name. They override the profile.
     #[serde(default)]
     #[schema(schema_with = free_object)]
     pub(crate) features: Map<String, Value>,
     /// Article ids, and null for each blank.
     #[schema(max_items = 8)]
     pub(crate) outfit: Vec<Option<String>>,
-    /// The method that answers; the service's default, or an experiment's arm, if not given.
+    /// The method that answers; by default, the service's default method or an experiment's arm.
     #[schema(examples("gsu"))]
     pub(crate) method: Option<String>,
-    /// Suggestions for each blank; 5 if not given.
+    /// Number of suggestions for each blank; 5 by default.
     #[schema(minimum = 1, maximum = 250)]
-    #[serde(default, deserialize_with = "whole_option")]
+    #[serde(default, deserialize_with = "read_optional_integer")]
     pub(crate) k: Option<usize>,
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default, deserialize_with = "read_object")]
     pub(crate) filters: FiltersBody,
-    /// From 0, the most likely first, to 1, as different from each other as can be.
+    /// From 0, the most probable articles, to 1, articles as different from each other as possible.
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     pub(crate) diversity: f64,
-    /// Say of each suggestion how many times as likely it is as without knowing the customer.
+    /// Return how many times as likely each suggestion is as without knowing the customer.
     #[serde(default)]
     pub(crate) lift: bool,
-    /// Say of each suggestion what moved it most.
+    /// Return the features and articles that changed each suggestion's probability most.
     #[serde(default)]
     pub(crate) explain: bool,
-    /// How many of the most probable outfits are wanted with all blanks filled together; 0 is none.
-    #[serde(default, deserialize_with = "whole")]
+    /// Number of outfits to return with all blanks filled together, the most probable first; 0 by default.
+    #[serde(default, deserialize_with = "read_integer")]
     #[schema(minimum = 0, maximum = 16)]
     pub(crate) sets: usize,
 }
 
-/// Who may be suggested. Filters come before the choice: k suggestions come whenever k exist.
+/// Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass.
 #[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = Filters)]
 pub(crate) struct FiltersBody {
-    /// By a blank's place in the outfit, from 0: the types that may fill it.
+    /// The types that may fill a blank, by its place in the outfit, from 0.
     #[schema(value_type = BTreeMap<String, Vec<String>>)]
     types: BTreeMap<usize, Vec<String>>,
     /// Article ids that are never suggested.
     exclude: Vec<String>,
-    #[serde(deserialize_with = "object")]
+    #[serde(deserialize_with = "read_object")]
     price: PriceBody,
-    /// Only what is in stock; an article that does not say counts as in stock.
+    /// Only articles in stock. An article without the attribute `in_stock` counts as in stock.
     in_stock: bool,
-    /// What the customer never wears is never suggested.
+    /// Never suggest articles that the customer's no-gos exclude.
     no_gos: bool,
 }
 
-/// An article without a price is within no limits.
+/// Price limits. If one is set, articles without a price are excluded.
 #[derive(Debug, Clone, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schema(as = Price)]
@@ -103,23 +104,24 @@ impl Default for FiltersBody {
 }
 
 impl CompleteBody {
-    /// How many suggestions it asks for, over all blanks and sets.
-    pub(super) fn suggestions(&self) -> usize {
+    /// How many suggestions the request asks for, over all blanks and sets.
+    pub(super) fn count_suggestions(&self) -> usize {
         let blanks = self.outfit.iter().filter(|slot| slot.is_none()).count().max(1);
         blanks.saturating_mul(self.k.unwrap_or(DEFAULT_K).saturating_add(self.sets))
     }
 
-    /// The question that this asks.
     pub(crate) fn read(self, live: &LiveRelease) -> Result<Question, Problem> {
         let mut findings = Vec::new();
-        let customer = self.customer.as_deref().and_then(|id| customer_id(id, "/customer", &mut findings));
-        let method = self.method.as_deref().and_then(|name| method(name, "/method", &mut findings));
-        let outfit = outfit(&self.outfit, &mut findings);
+        let customer = self.customer.as_deref().map(CustomerId::new).transpose();
+        let customer = value_or_finding(customer, || "/customer".into(), &mut findings).flatten();
+        let method = self.method.as_deref().map(str::parse::<Method>).transpose();
+        let method = value_or_finding(method, || "/method".into(), &mut findings).flatten();
+        let outfit = read_outfit(&self.outfit, &mut findings);
         let filters = self.filters.read(&mut findings);
         if self.sets > MAX_SETS {
             findings.push(Finding::at("/sets", format!("sets are 0 to {MAX_SETS}, found {}", self.sets)));
         }
-        let given = given_features(self.features, live, &mut findings);
+        let given = read_features(self.features, live, &mut findings);
         if !findings.is_empty() {
             return Err(Problem::invalid(findings));
         }
@@ -139,11 +141,9 @@ impl CompleteBody {
 
 impl FiltersBody {
     pub(crate) fn read(self, findings: &mut Vec<Finding>) -> Filters {
-        let exclude = self
-            .exclude
-            .iter()
-            .enumerate()
-            .filter_map(|(place, id)| article_id(id, || format!("/filters/exclude/{place}"), findings));
+        let exclude = self.exclude.iter().enumerate().filter_map(|(place, id)| {
+            value_or_finding(ArticleId::new(id), || format!("/filters/exclude/{place}"), findings)
+        });
         Filters {
             exclude: exclude.collect(),
             types: self.types,
@@ -155,47 +155,30 @@ impl FiltersBody {
     }
 }
 
-pub(crate) fn customer_id(id: &str, pointer: &str, findings: &mut Vec<Finding>) -> Option<CustomerId> {
-    CustomerId::new(id).map_err(|error| findings.push(Finding::at(pointer, error.to_string()))).ok()
-}
-
-pub(crate) fn article_id(
-    id: &str,
-    pointer: impl FnOnce() -> String,
-    findings: &mut Vec<Finding>,
-) -> Option<ArticleId> {
-    ArticleId::new(id).map_err(|error| findings.push(Finding::at(pointer(), error.to_string()))).ok()
-}
-
-pub(crate) fn method(name: &str, pointer: &str, findings: &mut Vec<Finding>) -> Option<Method> {
-    let unknown =
-        |error: crate::domain::UnknownMethod| findings.push(Finding::at(pointer, error.to_string()));
-    name.parse().map_err(unknown).ok()
-}
-
-/// Ids alone are judged here; what they stand for is the completion's matter.
-pub(crate) fn outfit(given: &[Option<String>], findings: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
-    if given.len() > MAX_SLOTS {
-        let detail = format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", given.len());
+/// Only checks the ids; the completion checks that the articles exist.
+pub(crate) fn read_outfit(slots: &[Option<String>], findings: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
+    if slots.len() > MAX_SLOTS {
+        let detail = format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", slots.len());
         findings.push(Finding::at("/outfit", detail));
         return Vec::new();
     }
     let slot = |(place, id): (usize, &Option<String>)| {
-        id.as_deref().and_then(|id| article_id(id, || format!("/outfit/{place}"), findings))
+        let id = id.as_deref().map(ArticleId::new).transpose();
+        value_or_finding(id, || format!("/outfit/{place}"), findings).flatten()
     };
-    given.iter().enumerate().map(slot).collect()
+    slots.iter().enumerate().map(slot).collect()
 }
 
-/// Keeps what the schema does not know: the completion warns about it.
-pub(crate) fn given_features(
+/// Keeps unknown features: the completion warns about them.
+pub(crate) fn read_features(
     features: Map<String, Value>,
     live: &LiveRelease,
     findings: &mut Vec<Finding>,
 ) -> Features {
     match features::read(features, live.serving.release().schema(), "/features") {
         Ok(read) => read.features,
-        Err(wrong) => {
-            findings.extend(wrong);
+        Err(errors) => {
+            findings.extend(errors);
             Features::default()
         }
     }

@@ -1,4 +1,4 @@
-//! `/complete`: which articles belong in an outfit's blanks, for this customer.
+//! `/complete`: suggestions for an outfit's blanks.
 
 mod answer;
 mod body;
@@ -12,18 +12,17 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use self::answer::Answer;
+use self::answer::CompletionBody;
 pub(crate) use self::{
-    answer::{PlacementBody, SuggestionBody, WarningBody, suggestions},
-    body::{CompleteBody, DEFAULT_K, FiltersBody, article_id, customer_id, given_features, method, outfit},
+    answer::{PlacementBody, SuggestionBody, WarningBody, suggestion_bodies},
+    body::{CompleteBody, DEFAULT_K, FiltersBody, read_features, read_outfit},
 };
-use crate::service::access::Scope;
-use crate::web::http::routes::Routes;
 use crate::{
-    service::asking::suggest,
+    service::{access::Scope, asking::suggest},
     web::http::{
         AppState, Finding, Problem, ProblemBody, RequestId,
         extract::{Json, from_value},
+        routes::Routes,
         timing::TimingBody,
     },
 };
@@ -34,40 +33,40 @@ pub(crate) fn router() -> Routes {
 
 /// Complete an outfit
 ///
-/// Says for each blank (`null`) of the outfit which articles a stylist would most likely put there for this
-/// customer. Without a blank one more article is asked for. The customer is named by `customer`, or described by
-/// `features`, or both: features in the request win over those of the profile.
+/// Suggests, for each blank (`null`) of the outfit, the articles that a stylist would most likely choose for this
+/// customer. If the outfit has no blank, suggests one more article. Name the customer with `customer`, describe them
+/// with `features`, or both: features in the request override the profile.
 #[utoipa::path(post, path = "/complete", tag = "completion", request_body = CompleteBody, responses(
-    (status = 200, description = "Suggestions for each blank", body = Answer,
+    (status = 200, description = "Suggestions for each blank", body = CompletionBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
-    (status = 429, description = "The method's queue is full, or an answer would come too late"),
+    (status = 429, description = "The method's queue is full, or the answer would be too late"),
     (status = 504, description = "No answer within the deadline"),
 ))]
 async fn complete(
     State(state): State<AppState>,
     Json(body): Json<CompleteBody>,
-) -> Result<(TimingBody, Json<Answer>), Problem> {
-    let answer = answer(&state, body).await?;
-    Ok((answer.timing, Json(answer)))
+) -> Result<(TimingBody, Json<CompletionBody>), Problem> {
+    let completion = complete_outfit(&state, body).await?;
+    Ok((completion.timing, Json(completion)))
 }
 
-async fn answer(state: &AppState, body: CompleteBody) -> Result<Answer, Problem> {
-    let begun = Instant::now();
+async fn complete_outfit(state: &AppState, body: CompleteBody) -> Result<CompletionBody, Problem> {
+    let started = Instant::now();
     let live = state.live_release()?;
     let question = body.read(&live)?;
-    let times = (state.now(), begun, begun + state.limits.deadline());
+    let times = (state.now(), started, started + state.limits.deadline());
     let suggestions = suggest(&live, &state.profiles, &state.tickets, question, times).await?;
-    Ok(Answer::new(&live, suggestions, begun.elapsed()))
+    Ok(CompletionBody::new(&live, suggestions, started.elapsed()))
 }
 
-/// Items of a batch that are answered at a time.
+/// How many items of a batch are completed at the same time.
 const AT_A_TIME: usize = 16;
 
 /// Several outfits to complete.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct BatchBody {
-    /// Each as for `/complete`.
+    /// Each item is a body of `/complete`.
     #[schema(value_type = Vec<CompleteBody>, min_items = 1)]
     items: Vec<Value>,
 }
@@ -75,22 +74,23 @@ struct BatchBody {
 #[derive(Debug, Serialize, ToSchema)]
 struct BatchAnswer {
     /// In the order of the request.
-    items: Vec<Item>,
+    items: Vec<BatchItem>,
 }
 
-/// What `/complete` would have answered, or the problem.
+/// The answer of `/complete`, or a problem.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Item)]
 #[serde(untagged)]
-enum Item {
-    Answer(Box<Answer>),
+enum BatchItem {
+    Completion(Box<CompletionBody>),
     Problem(ProblemBody),
 }
 
 /// Complete many outfits
 ///
-/// Each item has its own answer or problem; one bad item never fails the rest.
+/// Each item gets its own answer or problem; a bad item does not fail the others.
 #[utoipa::path(post, path = "/complete/batch", tag = "completion", request_body = BatchBody, responses(
-    (status = 200, description = "An answer or a problem for each item, in their order", body = BatchAnswer),
+    (status = 200, description = "An answer or a problem for each item, in order", body = BatchAnswer),
 ))]
 async fn batch(
     State(state): State<AppState>,
@@ -104,30 +104,34 @@ async fn batch(
     }
     let items: Vec<_> = body.items.into_iter().map(from_value::<CompleteBody>).collect();
     check_size(&items, state.limits.batch_suggestions as usize)?;
-    // Several at a time, so that they fill a model's batches; not all, so that they leave its queue to others.
-    let items = stream::iter(items).map(|item| item_of(&state, &request, item)).buffered(AT_A_TIME);
+    // Several at a time fill a model's batches; all at once would fill its queue.
+    let items = stream::iter(items).map(|item| complete_item(&state, &request, item)).buffered(AT_A_TIME);
     Ok(Json(BatchAnswer { items: items.collect().await }))
 }
 
-/// How many suggestions all items ask for together is what an answer's size follows.
+/// Limits the size of the answer, which depends on the number of suggestions in all items.
 fn check_size(items: &[Result<CompleteBody, Problem>], most: usize) -> Result<(), Problem> {
-    let asked: usize = items.iter().flatten().map(CompleteBody::suggestions).sum();
-    if asked > most {
+    let found: usize = items.iter().flatten().map(CompleteBody::count_suggestions).sum();
+    if found > most {
         let detail = format!(
-            "a batch asks for at most {most} suggestions over all blanks of all items, this one for {asked}; split it"
+            "a batch asks for at most {most} suggestions over all blanks of all items, this one for {found}; split it"
         );
         return Err(Problem::invalid(vec![Finding::at("/items", detail)]));
     }
     Ok(())
 }
 
-async fn item_of(state: &AppState, request: &RequestId, item: Result<CompleteBody, Problem>) -> Item {
-    let answered = match item {
-        Ok(body) => answer(state, body).await,
+async fn complete_item(
+    state: &AppState,
+    request: &RequestId,
+    item: Result<CompleteBody, Problem>,
+) -> BatchItem {
+    let result = match item {
+        Ok(body) => complete_outfit(state, body).await,
         Err(problem) => Err(problem),
     };
-    match answered {
-        Ok(answer) => Item::Answer(Box::new(answer)),
-        Err(problem) => Item::Problem(problem.into_item(request)),
+    match result {
+        Ok(completion) => BatchItem::Completion(Box::new(completion)),
+        Err(problem) => BatchItem::Problem(problem.into_item(request)),
     }
 }

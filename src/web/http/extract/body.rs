@@ -1,4 +1,4 @@
-//! Reading a body that may be longer than it should, or stop arriving.
+//! Reading a body that may be too long, too slow, or incomplete.
 
 use std::time::Duration;
 
@@ -13,34 +13,34 @@ use tokio::time::timeout;
 use super::{Kind, Problem};
 
 /// How long a body may pause.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// How much of a body that is too large is read and thrown away, so that a caller who writes before it reads
-/// gets to see the answer rather than a broken connection.
-const DISCARDED: u64 = 32 << 20;
+const MAX_PAUSE: Duration = Duration::from_secs(30);
+/// How much of a too large body is read and discarded, so that a caller that writes everything before it reads gets
+/// the answer and not a broken connection.
+const MAX_DISCARDED: u64 = 32 << 20;
 
 /// A body as it arrives, up to a limit.
 pub(crate) struct Incoming {
     chunks: BodyDataStream,
     limit: u64,
     read: u64,
-    /// What the caller says its length is.
-    announced: Option<u64>,
-    /// The caller waits to be told to go on, so it has sent nothing that would have to be thrown away.
-    waits: bool,
+    content_length: Option<u64>,
+    /// The caller waits for `100 Continue`, so it has sent nothing that needs to be discarded.
+    expects_continue: bool,
 }
 
 impl Incoming {
     pub(crate) fn new(request: Request, limit: u64) -> Self {
         let headers = request.headers();
-        let announced = headers.get(header::CONTENT_LENGTH);
-        let announced = announced.and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-        let waits = headers.contains_key(header::EXPECT);
-        Self { chunks: request.into_body().into_data_stream(), limit, read: 0, announced, waits }
+        let length = headers.get(header::CONTENT_LENGTH);
+        let content_length = length.and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
+        let expects_continue = headers.contains_key(header::EXPECT);
+        let chunks = request.into_body().into_data_stream();
+        Self { chunks, limit, read: 0, content_length, expects_continue }
     }
 
-    /// The next piece; `None` at the end.
+    /// The next chunk; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
-        if self.announced.is_some_and(|length| length > self.limit) {
+        if self.content_length.is_some_and(|length| length > self.limit) {
             return Err(self.too_large().await);
         }
         let Some(bytes) = self.chunk().await? else { return Ok(None) };
@@ -51,54 +51,60 @@ impl Incoming {
         Ok(Some(bytes))
     }
 
-    /// The whole body in memory.
-    pub(super) async fn whole(mut self, most: Duration) -> Result<Vec<u8>, Problem> {
+    /// Reads the complete body into memory.
+    pub(super) async fn read_all(mut self, deadline: Duration) -> Result<Vec<u8>, Problem> {
         let read = async {
-            let mut whole = Vec::new();
+            let mut body = Vec::new();
             while let Some(bytes) = self.next().await? {
-                whole.extend_from_slice(&bytes);
+                body.extend_from_slice(&bytes);
             }
-            Ok(whole)
+            Ok(body)
         };
-        timeout(most, read).await.unwrap_or_else(|_| {
-            let detail = format!("the body did not arrive within {} ms; send it again", most.as_millis());
+        timeout(deadline, read).await.unwrap_or_else(|_| {
+            let detail = format!("the body did not arrive within {} ms; send it again", deadline.as_millis());
             Err(Problem::new(Kind::Malformed, detail))
         })
     }
 
     async fn chunk(&mut self) -> Result<Option<Bytes>, Problem> {
-        match timeout(PATIENCE, self.chunks.next()).await {
+        match timeout(MAX_PAUSE, self.chunks.next()).await {
             Ok(None) => Ok(None),
             Ok(Some(Ok(bytes))) => Ok(Some(bytes)),
             Ok(Some(Err(error))) => {
-                Err(Problem::new(Kind::Malformed, format!("the body broke off: {error}; send it again")))
+                Err(Problem::new(Kind::Malformed, format!("the body is incomplete: {error}; send it again")))
             }
             Err(_) => {
-                let seconds = PATIENCE.as_secs();
-                let detail = format!("nothing more of the body arrived for {seconds} seconds; send it again");
+                let seconds = MAX_PAUSE.as_secs();
+                let detail = format!("no more of the body arrived for {seconds} seconds; send it again");
                 Err(Problem::new(Kind::Malformed, detail))
             }
         }
     }
 
     async fn too_large(&mut self) -> Problem {
-        let most = self.limit + DISCARDED;
-        let worthwhile = !self.waits && self.announced.is_none_or(|length| length <= most);
-        while worthwhile && self.read <= most {
+        let most = self.limit + MAX_DISCARDED;
+        let discard = !self.expects_continue && self.content_length.is_none_or(|length| length <= most);
+        while discard && self.read <= most {
             let Ok(Some(bytes)) = self.chunk().await else { break };
             self.read += bytes.len() as u64;
         }
         let limit = self.limit;
-        Problem::new(
-            Kind::TooLarge,
-            format!("the body is longer than the {limit} bytes that this path takes"),
-        )
+        Problem::new(Kind::TooLarge, format!("the body is longer than this path's limit of {limit} bytes"))
     }
 }
 
-/// The media type that the caller names, in lower case and without its parameters.
-pub(crate) fn media_type(headers: &HeaderMap) -> Option<String> {
-    let named = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;
-    let named = named.split(';').next().unwrap_or_default().trim();
-    (!named.is_empty()).then(|| named.to_ascii_lowercase())
+/// Checks the media type, which is passed to `accepts` in lower case and without its parameters.
+pub(crate) fn check_media_type(
+    headers: &HeaderMap,
+    expected: &str,
+    accepts: impl FnOnce(&str) -> bool,
+) -> Result<(), Problem> {
+    let header = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let found = header.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if accepts(&found) {
+        return Ok(());
+    }
+    let found = if found.is_empty() { "none".to_owned() } else { format!("{found:?}") };
+    let detail = format!("the Content-Type must be {expected}, found {found}");
+    Err(Problem::new(Kind::UnsupportedMediaType, detail))
 }

@@ -1,4 +1,4 @@
-//! Bodies in JSON, in and out.
+//! JSON bodies of requests and answers.
 
 use axum::{
     extract::{FromRef, FromRequest, Request},
@@ -9,14 +9,14 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
-use super::{Finding, Incoming, Kind, Problem, media_type};
+use super::{Finding, Incoming, Kind, Problem, check_media_type};
 use crate::{config::Limits, files::json_reason, util::json_pointer::step};
 
-/// A JSON object as a request's body; anything as an answer's.
+/// A JSON object as a request's body; any JSON as an answer's.
 #[derive(Debug)]
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// A JSON text as a request's body, for a handler that takes more than one shape: see [`parse`].
+/// The JSON text of a request's body, for a handler that accepts more than one shape. See [`parse`].
 #[derive(Debug)]
 pub(crate) struct JsonText(pub(crate) Vec<u8>);
 
@@ -42,22 +42,17 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let media_type = media_type(request.headers());
-        if !media_type.as_deref().is_some_and(is_json) {
-            let found = media_type.map_or("none".into(), |found| format!("{found:?}"));
-            let detail = format!("the Content-Type must be application/json, found {found}");
-            return Err(Problem::new(Kind::UnsupportedMediaType, detail));
-        }
+        check_media_type(request.headers(), "application/json", is_json)?;
         let limits = Limits::from_ref(state);
-        Incoming::new(request, limits.body_bytes).whole(limits.body()).await.map(Self)
+        Incoming::new(request, limits.body_bytes).read_all(limits.body()).await.map(Self)
     }
 }
 
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
-        /// About what a completion takes: growing to it bit by bit copies it several times.
-        const USUAL: usize = 8 * 1024;
-        let mut json = Vec::with_capacity(USUAL);
+        /// About the size of a completion. Growing a vector to it would copy it several times.
+        const TYPICAL_BYTES: usize = 8 * 1024;
+        let mut json = Vec::with_capacity(TYPICAL_BYTES);
         match serde_json::to_writer(&mut json, &self.0) {
             Ok(()) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
             Err(error) => Problem::inside(Kind::Internal, error).into_response(),
@@ -70,23 +65,23 @@ fn is_json(media_type: &str) -> bool {
         || media_type.starts_with("application/") && media_type.ends_with("+json")
 }
 
-/// An object from its JSON text: 400 where the text is no JSON, 422 where it is not that object.
+/// Parses an object: 400 if the text is not JSON, 422 if it is not such an object.
 pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     match text.trim_ascii_start().first() {
         None => return Err(Problem::new(Kind::Malformed, "the body is empty; expected a JSON object")),
         Some(b'{') => {}
-        // serde would take a list for an object whose fields come in order.
-        Some(_) => return from_value(whole(text)?),
+        // serde would read an array as the object's fields in order.
+        Some(_) => return from_value(parse_value(text)?),
     }
-    // Where it is wrong costs a path to keep, which what is right need not pay for.
+    // Tracking the path of an error costs time, so valid bodies are parsed without it.
     if let Ok(value) = serde_json::from_slice(text) {
         return Ok(value);
     }
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).or_else(|error| {
-        // A wrong type may end the reading before what is no JSON, and serde_json calls some wrong types
-        // wrong syntax: the text alone decides which of the two it is.
-        whole(text)?;
+        // A wrong type may end parsing before a syntax error, and serde_json reports some wrong types as syntax
+        // errors. So the status depends on the text alone: 400 if it is not JSON.
+        parse_value(text)?;
         let reason = error.inner();
         let detail = if reason.is_data() { json_reason(reason) } else { "this has the wrong type".into() };
         Err(Problem::invalid(vec![Finding::at(pointer(error.path()), detail)]))
@@ -95,19 +90,19 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-fn whole(text: &[u8]) -> Result<Value, Problem> {
+fn parse_value(text: &[u8]) -> Result<Value, Problem> {
     serde_json::from_slice(text).map_err(|error| malformed(&error))
 }
 
-/// A list from its JSON text, each of its items to be read apart by [`from_value`].
+/// Parses a list, whose items can be read one by one with [`from_value`].
 pub(crate) fn parse_list(text: &[u8]) -> Result<Vec<Value>, Problem> {
     serde_json::from_slice(text).map_err(|error| malformed(&error))
 }
 
-/// An object that was read as JSON before.
+/// Reads an object from parsed JSON.
 pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem> {
     if !value.is_object() {
-        let detail = format!("expected an object, found {}", kind(&value));
+        let detail = format!("expected an object, found {}", type_name(&value));
         return Err(Problem::invalid(vec![Finding::at("", detail)]));
     }
     serde_path_to_error::deserialize(value).map_err(|error| {
@@ -121,8 +116,8 @@ fn malformed(error: &serde_json::Error) -> Problem {
     Problem::new(Kind::Malformed, detail)
 }
 
-/// What a value is, for messages.
-fn kind(value: &Value) -> &'static str {
+/// The type of a value, for messages.
+fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "true or false",
@@ -162,31 +157,31 @@ mod tests {
         _n: u32,
     }
 
-    fn said(text: &str) -> (u16, Option<String>, String) {
+    fn reject(text: &str) -> (u16, Option<String>, String) {
         let problem = parse::<Outer>(text.as_bytes()).unwrap_err();
-        let told = problem.told();
-        (told.0.status(), told.2.first().and_then(|finding| finding.pointer.clone()), told.1.to_owned())
+        let (kind, detail, findings) = problem.shown_to_caller();
+        (kind.status(), findings.first().and_then(|finding| finding.pointer.clone()), detail.to_owned())
     }
 
     #[test]
-    fn a_wrong_body_says_where() {
+    fn errors_in_a_body_are_located() {
         let at = |pointer: &str| Some(pointer.to_owned());
-        let (status, place, detail) = said(r#"{"inner": [{"n": 1}, {"n": "x"}]}"#);
+        let (status, place, detail) = reject(r#"{"inner": [{"n": 1}, {"n": "x"}]}"#);
         assert_eq!((status, place), (422, at("/inner/1/n")));
         assert_eq!(detail, "invalid type: string \"x\", expected u32");
-        let (status, place, detail) = said(r#"{"inner": [], "more": 1}"#);
+        let (status, place, detail) = reject(r#"{"inner": [], "more": 1}"#);
         assert_eq!((status, place), (422, at("/more")), "{detail}");
         assert_eq!(detail, "unknown field `more`, expected `inner`");
-        assert_eq!(said("{}"), (422, at(""), "missing field `inner`".into()));
-        let (status, place, detail) = said(r#"{"inner": [7]}"#);
+        assert_eq!(reject("{}"), (422, at(""), "missing field `inner`".into()));
+        let (status, place, detail) = reject(r#"{"inner": [7]}"#);
         assert_eq!((status, place), (422, at("/inner/0")));
         assert_eq!(detail, "invalid type: integer `7`, expected an object with a number \"n\"");
-        assert_eq!(said(" [[]]"), (422, at(""), "expected an object, found a list".into()));
-        assert_eq!(said("null").2, "expected an object, found null");
+        assert_eq!(reject(" [[]]"), (422, at(""), "expected an object, found a list".into()));
+        assert_eq!(reject("null").2, "expected an object, found null");
     }
 
     #[test]
-    fn what_is_no_json_says_so() {
+    fn syntax_errors_are_malformed_requests() {
         for (text, detail) in [
             ("", "the body is empty; expected a JSON object"),
             (
@@ -204,11 +199,11 @@ mod tests {
             ),
             ("[1", "the body cannot be read at line 1, column 2: not JSON: it ends too early"),
         ] {
-            assert_eq!(said(text), (400, None, detail.into()), "{text}");
+            assert_eq!(reject(text), (400, None, detail.into()), "{text}");
         }
-        assert_eq!(said(&"[".repeat(100_000)).0, 400);
-        assert_eq!(said(&format!("{{\"inner\":{}", "[".repeat(100_000))).0, 400);
-        assert_eq!(said("{\"inner\": [NaN]}").0, 400);
-        assert_eq!(said("{\"inner\": 7, \"more\": \"\\ud800\"}").0, 400, "whatever was wrong before it");
+        assert_eq!(reject(&"[".repeat(100_000)).0, 400);
+        assert_eq!(reject(&format!("{{\"inner\":{}", "[".repeat(100_000))).0, 400);
+        assert_eq!(reject("{\"inner\": [NaN]}").0, 400);
+        assert_eq!(reject("{\"inner\": 7, \"more\": \"\\ud800\"}").0, 400, "also after a wrong type");
     }
 }

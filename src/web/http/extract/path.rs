@@ -8,14 +8,14 @@ use axum::{
 use super::{Finding, Kind, Problem};
 use crate::domain::{ArticleId, CustomerId};
 
-/// The one parameter of the route's path, decoded: `%2F` in an id is a slash of the id's.
+/// The only parameter of the route's path, percent-decoded: `%2F` is a slash in the id.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
-/// What a path can name.
+/// A value that a path can contain.
 pub(crate) trait PathParameter: Sized {
     /// # Errors
-    /// Why no such thing can exist.
+    /// Why the text is not such a value.
     fn parse(text: &str) -> Result<Self, String>;
 }
 
@@ -36,15 +36,15 @@ impl<S: Send + Sync, T: PathParameter> FromRequestParts<S> for Path<T> {
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let parameters = RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
-            Problem::new(Kind::Malformed, "the path is not UTF-8 text, once its % are decoded")
+            Problem::new(Kind::Malformed, "the path is not valid UTF-8 after percent-decoding")
         })?;
         let (name, text) =
-            parameters.iter().next().expect("the route of such a handler has a parameter; this is a bug");
+            parameters.iter().next().expect("the handler's route has a parameter; this is a bug");
         T::parse(text).map(Self).map_err(|reason| Problem::invalid(vec![Finding::parameter(name, reason)]))
     }
 }
 
-/// A release's name, which is its folder's.
+/// A release's name, which is also its folder's name.
 #[derive(Debug)]
 pub(crate) struct ReleaseName(pub(crate) String);
 

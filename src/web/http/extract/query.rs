@@ -1,4 +1,4 @@
-//! The query of a request: what follows the `?`.
+//! The query of a request.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
@@ -38,18 +38,18 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_query_says_which_parameter() {
+    fn errors_in_a_query_name_the_parameter() {
         assert_eq!(
             parse::<Page>("search=%C3%84rmel+50%25&n=3").unwrap(),
             Page { n: Some(3), search: Some("Ärmel 50%".into()) }
         );
-        let said = |query| {
+        let reject = |query| {
             let problem = parse::<Page>(query).unwrap_err();
-            let finding = &problem.told().2[0];
+            let finding = &problem.shown_to_caller().2[0];
             (finding.parameter.clone().unwrap(), finding.detail.clone())
         };
-        assert_eq!(said("n=-1"), ("n".into(), "invalid digit found in string".into()));
-        assert_eq!(said("serach=x").1, "unknown field `serach`, expected `n` or `search`");
-        assert_eq!(said("n=1&n=2").1, "duplicate field `n`");
+        assert_eq!(reject("n=-1"), ("n".into(), "invalid digit found in string".into()));
+        assert_eq!(reject("serach=x").1, "unknown field `serach`, expected `n` or `search`");
+        assert_eq!(reject("n=1&n=2").1, "duplicate field `n`");
     }
 }

@@ -1,13 +1,11 @@
-//! `/metrics`: what a Prometheus server reads, as OpenMetrics text.
+//! `/metrics`: measurements for a Prometheus server, as OpenMetrics text.
 //!
-//! The engine counts what its models do, the layer here counts requests, and what is a state rather than a
-//! count (queues, the release, the process) is looked at when somebody asks. Labels are route templates and
-//! names of the project's own, never what a caller sent: a customer's id must not end up in a time series, and
-//! nobody can make series at will.
+//! The engine counts model runs, the outer layer counts requests, and states (queues, the release, the process) are
+//! read when `/metrics` is requested. Labels are route templates and the service's own names, never text from a
+//! request: a customer's id must not get into a time series, and callers must not be able to create series.
 
-mod offered;
+mod live_release;
 mod process;
-mod reading;
 mod recent;
 
 use std::{sync::Arc, time::Instant};
@@ -19,21 +17,19 @@ use axum::{
 };
 use prometheus_client::{
     encoding::{EncodeLabelSet, text},
-    metrics::{family::Family, histogram::Histogram, info::Info},
+    metrics::info::Info,
     registry::{Registry, Unit},
 };
 use utoipa_axum::routes;
 
 pub use self::recent::SAMPLED;
-use self::{offered::Offered, process::Process, recent::Recent};
-pub(crate) use self::{
-    reading::{Estimate, Labels, Reading, Spread},
-    recent::Moment,
+use self::{live_release::LiveReleaseCollector, process::ProcessCollector, recent::Recent};
+pub(crate) use self::{process::Usage, recent::Moment};
+use crate::{
+    service::{access::Scope, live_release::Releases},
+    util::histogram::{Distribution, Histograms},
+    web::http::{AppState, Kind, Problem, routes::Routes},
 };
-use crate::service::access::Scope;
-use crate::service::live_release::Releases;
-use crate::web::http::routes::Routes;
-use crate::web::http::{AppState, Kind, Problem};
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Metrics, routes!(metrics))
@@ -41,52 +37,59 @@ pub(crate) fn router() -> Routes {
 
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Prometheus' own defaults, which its dashboards expect of a service.
-const SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+/// Prometheus' default buckets, which dashboards expect.
+const SECONDS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Everything that one service counts. A value, not a global: a test process runs many services.
+/// The metrics of one service. Not a global, because a test process runs many services.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     registry: Arc<Registry>,
-    requests: Family<Answered, Histogram>,
+    requests: Histograms<RequestLabels>,
+    releases: Arc<Releases>,
     recent: Arc<Recent>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
-    method: &'static str,
-    route: String,
-    status: u16,
+/// What requests are counted by.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
+pub(crate) struct RequestLabels {
+    pub(crate) method: &'static str,
+    pub(crate) route: String,
+    pub(crate) status: u16,
 }
 
 impl Metrics {
     pub fn new(releases: &Arc<Releases>) -> Self {
         let mut registry = Registry::default();
-        let seconds: fn() -> Histogram = || Histogram::new(SECONDS);
-        let requests = Family::new_with_constructor(seconds);
+        let requests = Histograms::new(SECONDS);
         let ours = registry.sub_registry_with_prefix("atelier");
         ours.register_with_unit(
             "http_request_duration",
-            "From a request's head to its answer's head",
+            "Time from a request's head to its answer's head",
             Unit::Seconds,
             requests.clone(),
         );
         releases.engine().metrics().register(ours);
-        ours.register_collector(Box::new(Offered(Arc::clone(releases))));
+        ours.register_collector(Box::new(LiveReleaseCollector(Arc::clone(releases))));
         let build =
             [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", releases.engine().onnx_runtime())];
-        ours.register("build", "What runs", Info::new(build.to_vec()));
-        registry.register_collector(Box::new(Process));
-        Self { registry: Arc::new(registry), requests, recent: Arc::default() }
+        ours.register("build", "The running version", Info::new(build.to_vec()));
+        registry.register_collector(Box::new(ProcessCollector));
+        let releases = Arc::clone(releases);
+        Self { registry: Arc::new(registry), requests, releases, recent: Arc::default() }
+    }
+
+    /// The seconds that answers took, by route and status.
+    pub(crate) fn requests(&self) -> Vec<(RequestLabels, Distribution)> {
+        self.requests.snapshot()
     }
 }
 
 /// Measurements for Prometheus
 ///
-/// OpenMetrics text: durations of requests by route, of waiting and of inference by method, batch sizes,
-/// queues, what is served, and the process itself.
+/// OpenMetrics text: request durations by route, queue and inference times by method, batch sizes, queues, the live
+/// release, and the process.
 #[utoipa::path(get, path = "/metrics", tag = "service", responses(
-    (status = 200, description = "All of them", body = String,
+    (status = 200, description = "All measurements", body = String,
         content_type = "application/openmetrics-text"),
 ))]
 async fn metrics(State(state): State<AppState>) -> Result<Response, Problem> {
@@ -96,29 +99,29 @@ async fn metrics(State(state): State<AppState>) -> Result<Response, Problem> {
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response())
 }
 
-/// A request that is being measured.
+/// Measures the duration of one request.
 #[derive(Debug)]
-pub(crate) struct Measured {
-    began: Instant,
+pub(crate) struct RequestTimer {
+    started: Instant,
     method: &'static str,
     route: String,
 }
 
-impl Measured {
-    pub(crate) fn new(request: &Request) -> Self {
+impl RequestTimer {
+    pub(crate) fn start(request: &Request) -> Self {
         let route = request.extensions().get::<MatchedPath>();
         let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
-        Self { began: Instant::now(), method: method_name(request.method()), route }
+        Self { started: Instant::now(), method: method_name(request.method()), route }
     }
 
-    pub(crate) fn end(self, metrics: &Metrics, response: &Response) {
-        let Self { began, method, route } = self;
-        let answered = Answered { method, route, status: response.status().as_u16() };
-        metrics.requests.get_or_create(&answered).observe(began.elapsed().as_secs_f64());
+    pub(crate) fn stop(self, metrics: &Metrics, response: &Response) {
+        let Self { started, method, route } = self;
+        let labels = RequestLabels { method, route, status: response.status().as_u16() };
+        metrics.requests.get_or_create(&labels).observe(started.elapsed().as_secs_f64());
     }
 }
 
-/// Callers can name methods that do not exist.
+/// The method as a label. Callers can invent methods, so unknown ones share a label.
 pub(crate) fn method_name(method: &Method) -> &'static str {
     const KNOWN: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE"];
     KNOWN.into_iter().find(|known| *known == method.as_str()).unwrap_or("other")

@@ -1,5 +1,5 @@
-//! What the process costs, by the names that every Prometheus client gives it. Linux tells it in /proc; on
-//! other systems there is nothing to tell.
+//! Memory and processor time of the process, under the names that all Prometheus clients use. They come from Linux's
+//! /proc; other systems report nothing.
 
 use std::{fmt, fs};
 
@@ -10,29 +10,43 @@ use prometheus_client::{
     registry::Unit,
 };
 
-/// The unit of times in /proc, the same on every architecture that Linux tells them for.
+/// The unit of times in /proc. Linux uses 100 on every architecture.
 const TICKS_A_SECOND: f64 = 100.0;
 
 #[derive(Debug)]
-pub(super) struct Process;
+pub(super) struct ProcessCollector;
 
-impl Collector for Process {
+impl Collector for ProcessCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        if let Some(bytes) = resident_bytes() {
-            let help = "Memory that the process holds";
+        let usage = Usage::now();
+        if let Some(bytes) = usage.resident_bytes {
+            let help = "Resident memory of the process";
             let name = "process_resident_memory";
             let metric = encoder.encode_descriptor(name, help, Some(&Unit::Bytes), MetricType::Gauge)?;
             ConstGauge::new(bytes).encode(metric)?;
         }
-        let Some(times) = times() else { return Ok(()) };
-        let help = "Processor time that the process has used";
+        let Some(times) = usage.times else { return Ok(()) };
+        let help = "Processor time used by the process";
         let metric =
             encoder.encode_descriptor("process_cpu", help, Some(&Unit::Seconds), MetricType::Counter)?;
         ConstCounter::new(times.used).encode(metric)?;
-        let help = "When the process began, in seconds since 1970";
+        let help = "Start time of the process, in seconds since 1970";
         let metric =
             encoder.encode_descriptor("process_start_time", help, Some(&Unit::Seconds), MetricType::Gauge)?;
-        ConstGauge::new(times.began).encode(metric)
+        ConstGauge::new(times.started).encode(metric)
+    }
+}
+
+/// What the process uses, as far as the system tells.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    pub(crate) resident_bytes: Option<u64>,
+    pub(crate) times: Option<Times>,
+}
+
+impl Usage {
+    pub(crate) fn now() -> Self {
+        Self { resident_bytes: resident_bytes(), times: times() }
     }
 }
 
@@ -42,19 +56,22 @@ fn resident_bytes() -> Option<u64> {
     Some(kilobytes.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? * 1024)
 }
 
-struct Times {
-    used: f64,
-    began: f64,
+#[derive(Debug)]
+pub(crate) struct Times {
+    /// Seconds of processor time.
+    pub(crate) used: f64,
+    /// Seconds since 1970.
+    pub(crate) started: f64,
 }
 
 fn times() -> Option<Times> {
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The process's name may hold anything, but its last bracket ends it.
+    // The process's name is in parentheses and may contain parentheses.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-    // As proc(5) counts them, the first of these is field 3.
+    // In proc(5), the first of these is field 3.
     let ticks = |field: usize| fields.get(field - 3)?.parse::<f64>().ok();
     let system = fs::read_to_string("/proc/stat").ok()?;
     let booted: f64 = system.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-    let (user, kernel, began) = (ticks(14)?, ticks(15)?, ticks(22)?);
-    Some(Times { used: (user + kernel) / TICKS_A_SECOND, began: booted + began / TICKS_A_SECOND })
+    let (user, kernel, started) = (ticks(14)?, ticks(15)?, ticks(22)?);
+    Some(Times { used: (user + kernel) / TICKS_A_SECOND, started: booted + started / TICKS_A_SECOND })
 }

@@ -1,6 +1,6 @@
-//! The last quarter of an hour, for the eye: one sample each few seconds, the oldest dropped.
+//! The last 15 minutes of a few metrics, for charts: a sample every few seconds, the oldest ones dropped.
 //!
-//! Whoever owns the service takes the samples ([`Metrics::sample`]); nothing here has a clock or a thread.
+//! The service's owner takes the samples with [`Metrics::sample`]; nothing here has a clock or a thread.
 
 use std::{
     collections::VecDeque,
@@ -8,44 +8,49 @@ use std::{
     time::Duration,
 };
 
-use super::reading::{Estimate, Reading, Spread};
-use crate::domain::Timestamp;
-use crate::web::http::Metrics;
+use crate::{
+    domain::Timestamp,
+    util::histogram::{Distribution, Estimate},
+    web::http::Metrics,
+};
 
-/// Between two samples.
+/// The time between two samples.
 pub const SAMPLED: Duration = Duration::from_secs(5);
-/// A quarter of an hour of them, and the one that the first is counted from.
+/// The samples of 15 minutes, and the one before them.
 const KEPT: usize = 181;
 
-/// What watching costs must not look like traffic.
-const WATCHING: [&str; 4] = ["/metrics", "/livez", "/readyz", "/operations"];
+/// Routes for monitoring, which is not counted as traffic.
+const MONITORING: [&str; 4] = ["/metrics", "/livez", "/readyz", "/operations"];
 
-/// Held for as long as it takes to push or to copy.
+/// The lock is only held to push or to copy.
 #[derive(Debug, Default)]
 pub(super) struct Recent(Mutex<VecDeque<Sample>>);
 
 #[derive(Debug, Clone)]
 struct Sample {
     at: Timestamp,
-    answered: Spread,
-    waiting: f64,
+    answered: Distribution,
+    waiting: usize,
 }
 
-/// What happened between two samples.
+/// The interval between two samples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Moment {
-    /// Answers a second.
+    /// Answers per second.
     pub(crate) rate: f64,
-    /// Seconds that 95 of 100 answers took at most; None where there was none.
+    /// The 95th percentile of durations in seconds; `None` without answers.
     pub(crate) slow: Option<Estimate>,
-    /// Questions that waited for a model at the end of it.
-    pub(crate) waiting: f64,
+    /// Questions waiting for a model at the end of the interval.
+    pub(crate) waiting: usize,
 }
 
 impl Metrics {
-    /// Looks once; called each [`SAMPLED`].
+    /// Takes a sample. Call it every [`SAMPLED`].
     pub fn sample(&self, now: Timestamp) {
-        let sample = Sample::of(&self.read(), now);
+        let answered = self.requests.total(|labels| !MONITORING.contains(&labels.route.as_str()));
+        let live = self.releases.current();
+        let waiting = live.map_or(0, |live| live.serving.queues().map(|(_, queue)| queue.waiting).sum());
+        let sample = Sample { at: now, answered, waiting };
         let mut samples = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() == KEPT {
             samples.pop_front();
@@ -53,31 +58,21 @@ impl Metrics {
         samples.push_back(sample);
     }
 
-    /// The moments of the last quarter of an hour, the oldest first.
+    /// The intervals of the last 15 minutes, the oldest first.
     pub(crate) fn moments(&self) -> Vec<Moment> {
         let samples = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        samples.iter().zip(samples.iter().skip(1)).map(|(before, after)| Moment::of(before, after)).collect()
-    }
-}
-
-impl Sample {
-    fn of(reading: &Reading, at: Timestamp) -> Self {
-        let mut answered = Spread::default();
-        for (labels, spread) in reading.spreads("atelier_http_request_duration_seconds") {
-            if !WATCHING.contains(&labels["route"].as_str()) {
-                answered.add(&spread);
-            }
-        }
-        let waiting = reading.values("atelier_queue_size").map(|(_, waiting)| waiting).sum();
-        Self { at, answered, waiting }
+        let pairs = samples.iter().zip(samples.iter().skip(1));
+        pairs.map(|(before, after)| Moment::between(before, after)).collect()
     }
 }
 
 impl Moment {
-    fn of(before: &Sample, after: &Sample) -> Self {
+    fn between(before: &Sample, after: &Sample) -> Self {
         #[expect(clippy::cast_precision_loss, reason = "a few seconds")]
         let seconds = (after.at.millis() - before.at.millis()).max(1) as f64 / 1000.0;
         let answered = after.answered.since(&before.answered);
-        Self { rate: answered.count / seconds, slow: answered.quantile(0.95), waiting: after.waiting }
+        #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+        let rate = answered.count() as f64 / seconds;
+        Self { rate, slow: answered.quantile(0.95), waiting: after.waiting }
     }
 }

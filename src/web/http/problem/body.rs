@@ -1,15 +1,15 @@
-//! A problem as programs read it.
+//! The JSON body of a problem.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{Finding, Told};
+use super::{Finding, PublicProblem};
 use crate::web::http::RequestId;
 
-/// Where each problem is explained: its `type` is this path with its code as the fragment.
+/// The page that explains all problems. A problem's `type` is this path with its code as the fragment.
 const PAGE: &str = "/docs/problems";
 
-/// A problem as programs read it (RFC 9457).
+/// A problem (RFC 9457).
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemBody {
@@ -20,19 +20,19 @@ pub struct ProblemBody {
     status: u16,
     /// What was found, what was expected, what to do.
     detail: String,
-    /// What programs tell kinds apart by.
+    /// Identifies the kind of problem; it never changes.
     #[schema(examples("invalid"))]
     code: &'static str,
-    /// The request's X-Request-ID, by which the log knows it.
+    /// The request's X-Request-ID, which is also in the log.
     request_id: String,
-    /// Each place that something is the matter with.
+    /// The located errors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<Finding>,
 }
 
 impl ProblemBody {
-    pub(crate) fn new(told: Told, request: &RequestId) -> Self {
-        let Told { kind, detail, findings, .. } = told;
+    pub(crate) fn new(problem: PublicProblem, request: &RequestId) -> Self {
+        let PublicProblem { kind, detail, findings, .. } = problem;
         Self {
             r#type: format!("{PAGE}#{}", kind.code()),
             title: kind.title(),

@@ -1,14 +1,13 @@
-//! What is the matter at one place of a request: the items of a problem's `errors` and of an answer's
-//! `warnings`.
+//! One located error or warning in a request: the items of a problem's `errors` and of an answer's `warnings`.
 
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// One thing that was found, and where: in a JSON body by pointer, in a path or query by the parameter's
-/// name, in JSON Lines by the line.
+/// An error or warning and its place: a pointer into a JSON body, the name of a parameter in the path or query, or the
+/// line of a JSON Lines body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Finding {
-    /// A JSON pointer (RFC 6901) into the body; empty for the whole of it.
+    /// A JSON pointer (RFC 6901) into the body; empty for the complete body.
     #[schema(examples("/features/age"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
@@ -23,20 +22,29 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// At a place of a JSON body, such as `/features/age`.
+    /// A finding at a place in a JSON body, such as `/features/age`.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: Some(pointer.into()), parameter: None, line: None, detail: detail.into() }
     }
 
-    /// In a parameter of the path or query.
+    /// A finding in a parameter of the path or query.
     pub fn parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: None, parameter: Some(name.into()), line: None, detail: detail.into() }
     }
 
-    /// In a line of a stream.
+    /// A finding in a line of a stream.
     pub fn line(line: u64, detail: impl Into<String>) -> Self {
         Self { pointer: None, parameter: None, line: Some(line), detail: detail.into() }
     }
+}
+
+/// The value, or `None` with the error added to `findings`.
+pub(crate) fn value_or_finding<T, E: ToString>(
+    result: Result<T, E>,
+    pointer: impl FnOnce() -> String,
+    findings: &mut Vec<Finding>,
+) -> Option<T> {
+    result.map_err(|error| findings.push(Finding::at(pointer(), error.to_string()))).ok()
 }
 
 #[cfg(test)]
@@ -44,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_says_its_place_and_no_other() {
+    fn absent_places_are_left_out_of_the_json() {
         let finding = serde_json::to_string(&Finding::line(3, "x")).unwrap();
         assert_eq!(finding, r#"{"line":3,"detail":"x"}"#);
     }

@@ -1,9 +1,8 @@
-//! Everything that can go wrong with a request.
+//! All errors of requests.
 //!
-//! A handler returns a [`Problem`]; `pages::problem` gives it a body when the request is known: RFC 9457 for programs, a
-//! page for people who asked for HTML. What is told stands in the problem's detail and
-//! findings; what is for the log alone, its cause, is logged here, once, and never told: a 5xx body says
-//! nothing of the inside.
+//! A handler returns a [`Problem`]. `pages::problem` gives it a body when the request is known: RFC 9457 JSON for
+//! programs, a page for callers that ask for HTML. The caller sees the detail and the findings. The cause is logged here,
+//! once, and never shown: a 5xx body reveals nothing internal.
 
 mod body;
 mod finding;
@@ -16,28 +15,28 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
+pub(crate) use self::finding::value_or_finding;
 pub use self::{
     body::ProblemBody,
     finding::Finding,
     kind::{KINDS, Kind},
 };
-use crate::store::StoreError;
-use crate::web::http::RequestId;
+use crate::{store::StoreError, web::http::RequestId};
 
-/// What a 5xx says where its cause is not the caller's to know.
-const IN_THE_LOG: &str = "the log tells more under this request's id";
+/// The detail of a problem whose cause is only for the log.
+const IN_THE_LOG: &str = "the log has the cause under this request's id";
 
-/// A problem as handlers know it.
+/// A problem, as handlers return it.
 #[derive(Debug)]
 pub struct Problem {
-    told: Told,
-    /// For the log.
+    public: PublicProblem,
+    /// For the log only.
     cause: Option<String>,
 }
 
-/// The part of a problem that the caller is told.
+/// The part of a problem that the caller sees.
 #[derive(Debug, Clone)]
-pub(crate) struct Told {
+pub(crate) struct PublicProblem {
     pub(crate) kind: Kind,
     pub(crate) detail: String,
     pub(crate) findings: Vec<Finding>,
@@ -45,69 +44,67 @@ pub(crate) struct Told {
 }
 
 impl Problem {
-    /// `detail` is for the caller: what was found, what was expected, what to do.
+    /// The caller sees `detail`: what was found, what was expected, what to do.
     pub fn new(kind: Kind, detail: impl Into<String>) -> Self {
-        Self {
-            told: Told { kind, detail: detail.into(), findings: Vec::new(), retry_after: None },
-            cause: None,
-        }
+        let public = PublicProblem { kind, detail: detail.into(), findings: Vec::new(), retry_after: None };
+        Self { public, cause: None }
     }
 
-    /// A request that can be read and makes no sense, at each of these places.
+    /// A request that can be parsed but has these errors.
     pub fn invalid(mut findings: Vec<Finding>) -> Self {
-        /// Nobody reads more at once, and a request must not be able to ask for megabytes of them.
+        /// A request must not be able to produce megabytes of errors.
         const MOST: usize = 20;
         let detail = match &findings[..] {
             [only] => only.detail.clone(),
             all if all.len() > MOST => {
-                format!("{} things are wrong with the request, errors has the first {MOST}", all.len())
+                format!("the request has {} errors; `errors` lists the first {MOST}", all.len())
             }
-            all => format!("{} things are wrong with the request, see errors", all.len()),
+            all => format!("the request has {} errors; `errors` lists them", all.len()),
         };
         findings.truncate(MOST);
         Self::new(Kind::Invalid, detail).with_findings(findings)
     }
 
-    /// A problem of the service's own. The cause goes to the log, and nowhere else.
+    /// A problem of the service itself. The cause goes to the log only.
     pub fn inside(kind: Kind, cause: impl fmt::Display) -> Self {
         Self { cause: Some(cause.to_string()), ..Self::new(kind, IN_THE_LOG) }
     }
 
     pub fn with_findings(mut self, findings: Vec<Finding>) -> Self {
-        self.told.findings = findings;
+        self.public.findings = findings;
         self
     }
 
-    /// When it is worth trying again.
+    /// Tells the caller when to try again.
     pub fn retry_after(mut self, wait: Duration) -> Self {
-        self.told.retry_after = Some(wait);
+        self.public.retry_after = Some(wait);
         self
     }
 
     pub fn kind(&self) -> Kind {
-        self.told.kind
+        self.public.kind
     }
 
-    /// What the caller is told: the kind, the detail, and the findings.
+    /// The kind, the detail and the findings.
     #[cfg(test)]
-    pub(crate) fn told(&self) -> (Kind, &str, &[Finding]) {
-        (self.told.kind, &self.told.detail, &self.told.findings)
+    pub(crate) fn shown_to_caller(&self) -> (Kind, &str, &[Finding]) {
+        (self.public.kind, &self.public.detail, &self.public.findings)
     }
 
-    /// As one item of a list of answers: of one request, some parts can be done and others not.
+    /// The body for one failed item of a request with several items.
     pub fn into_item(self, request: &RequestId) -> ProblemBody {
-        ProblemBody::new(self.logged(), request)
+        ProblemBody::new(self.log(), request)
     }
 
-    /// What is told, once the log has the rest.
-    fn logged(self) -> Told {
-        let code = self.told.kind.code();
+    /// Logs the cause and returns the part that the caller sees.
+    fn log(self) -> PublicProblem {
+        let code = self.public.kind.code();
         if let Some(cause) = self.cause {
             tracing::error!(code, error = cause, "request failed");
-        } else if self.told.kind.status() >= 500 {
-            tracing::error!(code, error = self.told.detail, "request failed");
+        } else if self.public.kind.status() >= 500 {
+            tracing::error!(code, error = self.public.detail, "request failed");
         }
-        self.told
+        self.public
     }
 }
 
@@ -138,12 +135,12 @@ impl From<askama::Error> for Problem {
     }
 }
 
-/// Only carries what is told to `render`, which knows the request.
+/// A response without a body. `pages::problem`, which knows the request, adds the body.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let told = self.logged();
-        let mut response = status(told.kind).into_response();
-        response.extensions_mut().insert(told);
+        let public = self.log();
+        let mut response = status(public.kind).into_response();
+        response.extensions_mut().insert(public);
         response
     }
 }
@@ -152,8 +149,8 @@ pub(crate) fn status(kind: Kind) -> StatusCode {
     StatusCode::from_u16(kind.status()).expect("every kind has a valid status; this is a bug")
 }
 
-/// For the layer that catches panics.
-#[expect(clippy::needless_pass_by_value, reason = "the layer calls it so")]
+/// Makes a problem of a panic, for the layer that catches panics.
+#[expect(clippy::needless_pass_by_value, reason = "the layer passes it by value")]
 pub(crate) fn from_panic(panic: Box<dyn Any + Send>) -> Response {
     let message = panic
         .downcast_ref::<&str>()

@@ -126,7 +126,7 @@ struct KeyPage {
     shell: Shell,
     tab: Tab,
     key: String,
-    kept: KeyView,
+    record: KeyView,
 }
 
 /// Creates a key and shows it once.
@@ -161,7 +161,7 @@ pub(super) async fn create(
         shell: visitor.shell(Page::Access),
         tab: Tab::Keys,
         key: key.as_str().to_owned(),
-        kept: KeyView::new(&record, now),
+        record: KeyView::new(&record, now),
     };
     Ok((NO_STORE, Html(page.render()?)).into_response())
 }

@@ -40,7 +40,7 @@ const SIZE: usize = 12;
 struct CasesPage {
     shell: Shell,
     tab: Tab,
-    asked: CaseQuery,
+    query: CaseQuery,
     pager: Pager,
     cases: Vec<CaseView>,
     /// The address of the same cases as a file.
@@ -89,7 +89,7 @@ pub(super) async fn page(
         pager: Pager::new(&query, tab.path(), found.len(), SIZE),
         cases: page_of(&found, query.page, SIZE).map(view).collect(),
         csv: query.link("/evaluation/cases.csv", 1),
-        asked: query,
+        query,
         bys: By::ALL,
         leads: Lead::ALL,
         shell,

@@ -30,7 +30,7 @@ const SIZE: usize = 30;
 struct CustomersPage {
     shell: Shell,
     tab: Tab,
-    asked: CaseQuery,
+    query: CaseQuery,
     pager: Pager,
     customers: Vec<CustomerView>,
     bys: [By; 2],
@@ -72,7 +72,7 @@ pub(super) async fn page(
         tab,
         pager: Pager::new(&query, tab.path(), found.len(), SIZE),
         customers,
-        asked: query,
+        query,
         bys: By::ALL,
         leads: Lead::ALL,
         shell,

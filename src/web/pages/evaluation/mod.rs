@@ -20,7 +20,7 @@ use serde::Deserialize;
 use crate::{
     domain::Method,
     drawing::chart,
-    service::evaluation::{EvaluationError, Figures, Metric, RANKS},
+    service::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS},
     web::{
         http::{AppState, Finding, Problem},
         pages::shell::Shell,
@@ -133,9 +133,6 @@ struct MethodOption {
     chosen: bool,
 }
 
-/// The methods of the paper's Table 1.
-const PAPER_METHODS: [Method; 5] = [Method::None, Method::C, Method::Np, Method::Gs, Method::Gsu];
-
 impl Choice {
     fn new(query: &ChoiceQuery, figures: &Figures) -> Result<Self, Problem> {
         let evaluated: Vec<Method> = figures.methods().collect();
@@ -146,7 +143,7 @@ impl Choice {
             |wanted: &[Method]| evaluated.iter().copied().filter(|method| wanted.contains(method)).collect();
         let mut chosen: Vec<Method> = select(&query.method);
         if chosen.is_empty() {
-            chosen = select(&PAPER_METHODS);
+            chosen = select(&PAPER.map(|row| row.method));
         }
         if chosen.is_empty() {
             chosen.clone_from(&evaluated);

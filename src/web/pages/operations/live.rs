@@ -13,9 +13,12 @@ use super::{
 use crate::{
     domain::Timestamp,
     service::live_release::LiveRelease,
-    util::calendar,
+    util::{calendar, histogram::Distribution},
     web::{
-        http::{AppState, Problem, metrics::Reading},
+        http::{
+            AppState, Problem,
+            metrics::{RequestLabels, Usage},
+        },
         pages::{
             figures,
             shell::{Page, Shell},
@@ -46,20 +49,23 @@ pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    let (reading, live) = (state.metrics.read(), state.releases.current());
+    let (requests, live) = (state.metrics.requests(), state.releases.current());
     let now = SystemTime::now();
-    let (routes, others) = route_rows(&reading);
+    let (routes, others) = route_rows(&requests);
     let page = LivePage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Live,
         at: time_of_day(now),
         release: live.as_ref().map(|live| live.name().to_owned()),
-        figures: totals(&state, &reading, live.as_deref()).await?,
+        figures: totals(&state, &requests, live.as_deref()).await?,
         sparks: sparks(&state.metrics.moments()),
-        methods: live.as_ref().map(|live| method_rows(&reading, live)).unwrap_or_default(),
+        methods: live
+            .as_ref()
+            .map(|live| method_rows(state.releases.engine().metrics(), live))
+            .unwrap_or_default(),
         routes,
         others,
-        runs: runs(&state, &reading, live.as_deref(), now.into()),
+        runs: runs(&state, live.as_deref(), now.into()),
     };
     Ok(Html(page.render()?))
 }
@@ -72,27 +78,23 @@ fn time_of_day(now: SystemTime) -> String {
 
 async fn totals(
     state: &AppState,
-    reading: &Reading,
+    requests: &[(RequestLabels, Distribution)],
     live: Option<&LiveRelease>,
 ) -> Result<Vec<(&'static str, String)>, Problem> {
     let store = &state.store;
     let (articles, customers, outfits) = (store.articles(), store.customers(), store.outfits());
     let (articles, customers, outfits) =
         tokio::try_join!(articles.count(), customers.count(), outfits.count())?;
-    let mut answers = 0.0;
-    let mut errors = 0.0;
-    for (labels, spread) in reading.spreads("atelier_http_request_duration_seconds") {
-        answers += spread.count;
-        if labels["status"].starts_with('5') {
-            errors += spread.count;
-        }
-    }
+    let count = |wanted: fn(u16) -> bool| -> u64 {
+        let wanted = requests.iter().filter(|(answered, _)| wanted(answered.status));
+        wanted.map(|(_, took)| took.count()).sum()
+    };
     let mut figures = vec![
         ("articles", figures::count(articles)),
         ("customers", figures::count(customers)),
         ("outfits", figures::count(outfits)),
-        ("answers", figures::rounded(answers)),
-        ("errors (5xx)", figures::rounded(errors)),
+        ("answers", figures::count(count(|_| true))),
+        ("errors (5xx)", figures::count(count(|status| status >= 500))),
     ];
     if let Some(live) = live {
         let unknown = figures::count(live.catalogue.unknown_count() as u64);
@@ -102,12 +104,7 @@ async fn totals(
 }
 
 /// This process: what it runs and what it uses. Figures that the system does not report are left out.
-fn runs(
-    state: &AppState,
-    reading: &Reading,
-    live: Option<&LiveRelease>,
-    now: Timestamp,
-) -> Vec<(&'static str, String)> {
+fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut runs = vec![
         ("Atelier", env!("CARGO_PKG_VERSION").to_owned()),
         ("Database", state.store.kind().to_owned()),
@@ -120,15 +117,17 @@ fn runs(
     }
     let keys = if state.access.requires_key() { "required" } else { "not required on a loopback address" };
     runs.push(("API keys", keys.to_owned()));
-    if let Some(began) = reading.value("process_start_time_seconds") {
+    let usage = Usage::now();
+    if let Some(times) = &usage.times {
         #[expect(clippy::cast_precision_loss, reason = "a date")]
-        runs.push(("Uptime", figures::duration((now.millis() as f64 / 1000.0 - began).max(0.0))));
+        runs.push(("Uptime", figures::duration((now.millis() as f64 / 1000.0 - times.started).max(0.0))));
     }
-    if let Some(bytes) = reading.value("process_resident_memory_bytes") {
-        runs.push(("Memory", format!("{} MB", figures::rounded(bytes / 1e6))));
+    if let Some(bytes) = usage.resident_bytes {
+        #[expect(clippy::cast_precision_loss, reason = "megabytes")]
+        runs.push(("Memory", format!("{} MB", figures::rounded(bytes as f64 / 1e6))));
     }
-    if let Some(seconds) = reading.value("process_cpu_seconds_total") {
-        runs.push(("Processor time", figures::duration(seconds)));
+    if let Some(times) = usage.times {
+        runs.push(("Processor time", figures::duration(times.used)));
     }
     runs
 }

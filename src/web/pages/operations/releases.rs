@@ -42,7 +42,7 @@ struct ReleaseView {
     name: String,
     active: bool,
     /// An error says why it cannot be served.
-    told: Result<ManifestView, String>,
+    manifest: Result<ManifestView, String>,
 }
 
 struct ManifestView {
@@ -74,7 +74,7 @@ pub(super) async fn page(
     let active = state.releases.current().map(|live| live.name().to_owned());
     let view = |(name, manifest): (String, Result<Manifest, ReleaseError>)| ReleaseView {
         active: active.as_ref() == Some(&name),
-        told: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
+        manifest: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
         name,
     };
     let releases = listed(&state).await?.into_iter().map(view).collect();
@@ -131,7 +131,7 @@ async fn release_page(
         live.map(|live| (live.name().to_owned(), ManifestView::new(live.serving.release().manifest())));
     let release = ReleaseView {
         active: before.as_ref().is_some_and(|(active, _)| *active == name),
-        told: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
+        manifest: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
         name,
     };
     let shell = visitor.shell(Page::Operations);

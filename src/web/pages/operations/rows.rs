@@ -1,13 +1,13 @@
 //! Measurements by method and by route, as rows of tables.
 
+use std::cmp::Reverse;
+
 use crate::{
     domain::Method,
-    models::engine::QueueState,
+    models::engine::{EngineMetrics, QueueState},
     service::live_release::LiveRelease,
-    web::{
-        http::metrics::{Estimate, Labels, Reading, Spread},
-        pages::figures,
-    },
+    util::histogram::{Distribution, Estimate},
+    web::{http::metrics::RequestLabels, pages::figures},
 };
 
 /// The most frequent routes are shown.
@@ -41,98 +41,67 @@ pub(super) struct RouteRow {
 }
 
 /// In the methods' own order.
-pub(super) fn method_rows(reading: &Reading, live: &LiveRelease) -> Vec<MethodRow> {
-    let measured = Measured {
-        queued: by_method(reading, "atelier_queue_duration_seconds", |_| true),
-        // A release that was swapped out may have been slower.
-        inferred: by_method(reading, "atelier_inference_duration_seconds", |labels| {
-            labels["release"] == live.name()
-        }),
-        batch: by_method(reading, "atelier_batch_size", |_| true),
-    };
+pub(super) fn method_rows(metrics: &EngineMetrics, live: &LiveRelease) -> Vec<MethodRow> {
     let default = live.choose(None).method;
     live.serving
         .queues()
-        .map(|(method, state)| measured.row(reading, live, method, state, method == default))
+        .map(|(method, queue)| method_row(metrics, live, method, queue, method == default))
         .collect()
 }
 
-struct Measured {
-    queued: Vec<(String, Spread)>,
-    inferred: Vec<(String, Spread)>,
-    batch: Vec<(String, Spread)>,
-}
-
-impl Measured {
-    fn row(
-        &self,
-        reading: &Reading,
-        live: &LiveRelease,
-        method: Method,
-        state: QueueState,
-        is_default: bool,
-    ) -> MethodRow {
-        let batch = of(&self.batch, method);
-        let entries = &live.serving.release().manifest().methods;
-        let entry = entries.iter().find(|entry| entry.method == method);
-        let entry = entry.expect("what is served is in the manifest; this is a bug");
-        MethodRow {
-            method,
-            is_default,
-            parameters: figures::count(entry.parameters),
-            waiting: figures::count(state.waiting as u64),
-            limit: figures::count(state.limit as u64),
-            copies: state.workers,
-            questions: figures::rounded(batch.sum),
-            batch: batch.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.1}")),
-            queued: quantiles(&of(&self.queued, method)),
-            inferred: quantiles(&of(&self.inferred, method)),
-            refused: refused(reading, method),
-        }
+fn method_row(
+    metrics: &EngineMetrics,
+    live: &LiveRelease,
+    method: Method,
+    queue: QueueState,
+    is_default: bool,
+) -> MethodRow {
+    let batches = metrics.batches(method);
+    let entries = &live.serving.release().manifest().methods;
+    let entry = entries.iter().find(|entry| entry.method == method);
+    let entry = entry.expect("what is served is in the manifest; this is a bug");
+    MethodRow {
+        method,
+        is_default,
+        parameters: figures::count(entry.parameters),
+        waiting: figures::count(queue.waiting as u64),
+        limit: figures::count(queue.limit as u64),
+        copies: queue.workers,
+        questions: figures::rounded(batches.sum),
+        batch: batches.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.1}")),
+        queued: quantiles(&metrics.queued(method)),
+        // A release that was swapped out may have been slower.
+        inferred: quantiles(&metrics.ran(method, live.name())),
+        refused: refused(metrics, method),
     }
 }
 
-fn by_method(reading: &Reading, name: &str, wanted: impl Fn(&Labels) -> bool) -> Vec<(String, Spread)> {
-    let spreads = reading.spreads(name).into_iter().filter(|(labels, _)| wanted(labels));
-    spreads.map(|(labels, spread)| (labels["method"].clone(), spread)).collect()
+fn quantiles(took: &Distribution) -> [String; 3] {
+    [0.5, 0.95, 0.99].map(|share| milliseconds(took.quantile(share)))
 }
 
-fn of(spreads: &[(String, Spread)], method: Method) -> Spread {
-    let mut all = Spread::default();
-    for (_, spread) in spreads.iter().filter(|(name, _)| name == method.as_str()) {
-        all.add(spread);
-    }
-    all
-}
-
-fn quantiles(spread: &Spread) -> [String; 3] {
-    [0.5, 0.95, 0.99].map(|share| milliseconds(spread.quantile(share)))
-}
-
-fn refused(reading: &Reading, method: Method) -> Option<String> {
-    let counts = reading.values("atelier_requests_rejected_total");
-    let own = counts.filter(|(labels, count)| labels["method"] == method.as_str() && *count > 0.0);
+fn refused(metrics: &EngineMetrics, method: Method) -> Option<String> {
+    let counts = metrics.rejections(method).into_iter().filter(|(_, count)| *count > 0);
     let reasons: Vec<String> =
-        own.map(|(labels, count)| format!("{} {}", figures::rounded(count), labels["reason"])).collect();
+        counts.map(|(reason, count)| format!("{} {reason}", figures::count(count))).collect();
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
-/// The most asked first, and how many are left out.
-pub(super) fn route_rows(reading: &Reading) -> (Vec<RouteRow>, usize) {
-    let mut spreads: Vec<(Labels, Spread)> =
-        reading.spreads("atelier_http_request_duration_seconds").into_iter().collect();
-    spreads.sort_by(|(_, one), (_, other)| other.count.total_cmp(&one.count));
-    let others = spreads.len().saturating_sub(MOST_ROUTES);
-    let rows = spreads.iter().take(MOST_ROUTES).map(|(labels, spread)| RouteRow {
-        route: match labels["route"].as_str() {
-            "none" => format!("{} unknown path", labels["method"]),
-            route => format!("{} {route}", labels["method"]),
+/// The most frequent first, and the number of routes not shown.
+pub(super) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<RouteRow>, usize) {
+    let mut requests: Vec<_> = requests.iter().collect();
+    requests.sort_by_key(|(_, took)| Reverse(took.count()));
+    let others = requests.len().saturating_sub(MOST_ROUTES);
+    let rows = requests.into_iter().take(MOST_ROUTES).map(|(answered, took)| RouteRow {
+        route: match answered.route.as_str() {
+            "none" => format!("{} unknown path", answered.method),
+            route => format!("{} {route}", answered.method),
         },
-        status: labels["status"].clone(),
-        is_error: labels["status"].starts_with('5'),
-        answers: figures::rounded(spread.count),
-        half: milliseconds(spread.quantile(0.5)),
-        most: milliseconds(spread.quantile(0.95)),
+        status: answered.status.to_string(),
+        is_error: answered.status >= 500,
+        answers: figures::count(took.count()),
+        half: milliseconds(took.quantile(0.5)),
+        most: milliseconds(took.quantile(0.95)),
     });
     (rows.collect(), others)
 }

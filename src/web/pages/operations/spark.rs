@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::rows::milliseconds;
-use crate::web::{
-    http::metrics::{Estimate, Moment},
-    pages::figures,
+use crate::{
+    util::histogram::Estimate,
+    web::{http::metrics::Moment, pages::figures},
 };
 
 /// The drawing's own size; it is stretched to its place.
@@ -32,7 +32,8 @@ pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
     };
     let rates: Vec<Option<f64>> = moments.iter().map(|moment| Some(moment.rate)).collect();
     let slow: Vec<Option<f64>> = moments.iter().map(|moment| moment.slow.map(seconds)).collect();
-    let waiting: Vec<Option<f64>> = moments.iter().map(|moment| Some(moment.waiting)).collect();
+    #[expect(clippy::cast_precision_loss, reason = "a queue is short")]
+    let waiting: Vec<Option<f64>> = moments.iter().map(|moment| Some(moment.waiting as f64)).collect();
     let slowest = moments.iter().filter_map(|moment| moment.slow);
     let slowest = slowest.max_by(|one, other| seconds(*one).total_cmp(&seconds(*other)));
     vec![
@@ -53,7 +54,7 @@ pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
         Spark {
             id: "spark-waiting",
             title: "Waiting for a model",
-            now: figures::rounded(last.waiting),
+            now: figures::count(last.waiting as u64),
             most: figures::rounded(most(&waiting)),
             path: path(&waiting),
         },
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn curves_say_what_they_show() {
-        let moment = |rate, slow| Moment { rate, slow, waiting: 3.0 };
+        let moment = |rate, slow| Moment { rate, slow, waiting: 3 };
         assert!(sparks(&[]).is_empty());
         let [rate, slow, waiting] =
             &sparks(&[moment(4.0, Some(Estimate::Above(10.0))), moment(1.0, None)])[..]

@@ -4,6 +4,7 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
     domain::{ArticleId, CustomerId, Method, UnknownMethod},
+    service::evaluation::PAPER,
     web::{
         http::{Finding, Problem},
         pages::form::{each_parameter, too_long},
@@ -13,8 +14,6 @@ use crate::{
 /// The default number of rows.
 const DEFAULT_K: usize = 10;
 const MAX_K: usize = 50;
-/// The paper's five methods.
-const PAPER_METHODS: [Method; 5] = [Method::None, Method::C, Method::Np, Method::Gs, Method::Gsu];
 /// More columns would not be readable.
 const MAX_COLUMNS: usize = 10;
 
@@ -158,7 +157,7 @@ impl View {
             // Several methods are left over from a comparison of methods; none of them is preferred here.
             [only] => vec![*only],
             _ if self.is_of_customers() => vec![default],
-            [] => PAPER_METHODS.into_iter().filter(|method| has(*method)).collect(),
+            [] => PAPER.iter().map(|row| row.method).filter(|method| has(*method)).collect(),
             chosen => chosen.to_vec(),
         }
     }
@@ -196,7 +195,7 @@ mod tests {
             (&*many, "customer"),
         ] {
             let problem = View::parse(query).unwrap_err();
-            assert_eq!(problem.told().2[0].parameter.as_deref(), Some(name), "{query}");
+            assert_eq!(problem.shown_to_caller().2[0].parameter.as_deref(), Some(name), "{query}");
         }
     }
 }

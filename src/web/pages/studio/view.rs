@@ -353,7 +353,7 @@ mod tests {
             (&*many, "slot"),
         ] {
             let problem = View::parse(query).unwrap_err();
-            assert_eq!(problem.told().2[0].parameter.as_deref(), Some(name), "{query}");
+            assert_eq!(problem.shown_to_caller().2[0].parameter.as_deref(), Some(name), "{query}");
         }
     }
 }

@@ -1,5 +1,4 @@
-//! The case explorer, held against the single answers as they are read here: by rows, in another way than the
-//! service reads them.
+//! The case explorer, compared with the single answers, which this test reads by rows, unlike the service.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -19,10 +18,10 @@ use crate::{
 };
 
 contracts!(
-    the_first_case_is_the_one_where_they_differ_most,
-    cases_can_be_narrowed_down_and_turned_around,
+    cases_start_with_the_largest_difference,
+    cases_can_be_filtered_and_reversed,
     customers_are_sorted_by_the_mean_of_their_cases,
-    cases_as_a_file,
+    cases_can_be_downloaded,
 );
 
 /// A row of `ranks.parquet`.
@@ -43,7 +42,7 @@ impl Answered {
         self.none.1 - self.gsu.1
     }
 
-    /// How the case opens in Side by side.
+    /// The link that opens the case in Side by side.
     fn link(&self) -> String {
         let slots = self.articles.iter().enumerate();
         let slots =
@@ -88,7 +87,7 @@ fn answers() -> Vec<Answered> {
     file.get_row_iter(None).unwrap().map(|row| answered(row.unwrap())).collect()
 }
 
-/// Those of customers whom the demo's database has.
+/// Answers for customers in the demo's database.
 fn known_answers() -> Vec<Answered> {
     let known: HashSet<String> =
         rows::<Customer>().into_iter().map(|customer| customer.id.to_string()).collect();
@@ -101,7 +100,7 @@ fn links(html: &str) -> Vec<String> {
     links.filter(|link| link.starts_with("/side-by-side?")).map(str::to_owned).collect()
 }
 
-async fn the_first_case_is_the_one_where_they_differ_most(db: TestDatabase) {
+async fn cases_start_with_the_largest_difference(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
     let html = analyst.page("/evaluation/cases?first=gsu&second=none").await;
@@ -115,17 +114,17 @@ async fn the_first_case_is_the_one_where_they_differ_most(db: TestDatabase) {
     assert!(text(&html).contains(&format!("gsu rank {}", first.gsu.0)), "{}", text(&html));
     assert!(text(&html).contains(&format!("none rank {}", first.none.0)));
 
-    // What it links to is there, and marks the true article.
+    // The link works, and the page marks the true article.
     let opened = analyst.page(&expected[0].replace("&#38;", "&")).await;
     assert!(opened.contains(&first.article), "{opened}");
-    // The second page goes on where the first one ends.
+    // The second page continues after the first.
     let second = links(&analyst.page("/evaluation/cases?first=gsu&second=none&page=2").await);
     assert_eq!(second[0], all[12].link());
     let past = analyst.page("/evaluation/cases?first=gsu&second=none&page=9999").await;
-    assert!(past.contains("No case fits"));
+    assert!(past.contains("No cases match"));
 }
 
-async fn cases_can_be_narrowed_down_and_turned_around(db: TestDatabase) {
+async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
     let base = "/evaluation/cases?first=gsu&second=none";
@@ -142,17 +141,17 @@ async fn cases_can_be_narrowed_down_and_turned_around(db: TestDatabase) {
     let own: Vec<Answered> = known_answers().into_iter().filter(|one| one.customer == customer).collect();
     assert_eq!(shown(&format!("customer={customer}")).await.len(), own.len().min(12));
 
-    // All of the evaluation: the customers who are not here are told of, and lead nowhere.
+    // The whole evaluation: customers who are not in the database are listed without a link.
     let html = analyst.page(&format!("{base}&known=no")).await;
     assert!(text(&html).contains("9,898 cases"));
-    let strangers = html.matches("this customer is not known here").count();
+    let strangers = html.matches("this customer is not in this database").count();
     assert_eq!(strangers + links(&html).len(), 12);
     assert!(strangers > 0);
-    // A form as browsers send it, with what was left open.
+    // A form as browsers send it, with its empty fields.
     let open = "by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=";
     assert_eq!(shown(open).await, shown("").await);
     let nobody = analyst.page(&format!("{base}&customer=c-nobody")).await;
-    assert!(nobody.contains("No case fits"));
+    assert!(nobody.contains("No cases match"));
 }
 
 async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
@@ -177,7 +176,7 @@ async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
     assert!(text(&html).contains(&format!("{} customers", sums.len())));
 }
 
-async fn cases_as_a_file(db: TestDatabase) {
+async fn cases_can_be_downloaded(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
     let answer = analyst.get("/evaluation/cases.csv?first=gsu&second=none&type=coat&known=no").await;

@@ -13,9 +13,9 @@ use crate::{
     web::{Service, models},
 };
 
-contracts!(files_that_are_missing_or_damaged_are_told_of);
+contracts!(missing_and_damaged_files_are_reported);
 
-/// The demo release with something changed, as a folder of releases.
+/// A folder of releases with a changed demo release.
 pub fn demo_but(change: impl FnOnce(&Path, &mut Value)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let demo = folder.path().join("demo");
@@ -31,7 +31,7 @@ pub fn demo_but(change: impl FnOnce(&Path, &mut Value)) -> TempDir {
     folder
 }
 
-/// A file of other content, as the manifest has it too.
+/// Changes a file, and the manifest with it.
 fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
     fs::write(demo.join(name), content).unwrap();
     let digest: String =
@@ -39,7 +39,7 @@ fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
     manifest["files"][name] = json!({"bytes": content.len(), "sha256": digest});
 }
 
-async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
+async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
     let folder = demo_but(|demo, manifest| {
         // Fewer models load faster.
         manifest["methods"]
@@ -67,7 +67,7 @@ async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
     }
     assert_eq!(analyst.get("/evaluation/cases.csv").await.status(), 404);
 
-    // Figures that make no sense, and single answers that were changed while they were served.
+    // Invalid figures, and single answers that changed while they were served.
     let demo = folder.path().join("demo");
     let path = demo.join("release.json");
     let mut manifest: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -81,14 +81,14 @@ async fn files_that_are_missing_or_damaged_are_told_of(db: TestDatabase) {
     let html = analyst.page("/evaluation/cases").await;
     let bytes = fs::metadata(models().join("demo/ranks.parquet")).unwrap().len();
     assert!(html.contains(&format!("5 bytes, the manifest says {bytes}")), "{html}");
-    // It is tried again, and then kept: nobody reads the file for every page.
+    // It is read again and then kept, not read for every page.
     fs::copy(models().join("demo/ranks.parquet"), demo.join("ranks.parquet")).unwrap();
     let whole = analyst.page("/evaluation/cases?known=no").await;
     assert!(text(&whole).contains("9,898 cases"), "{whole}");
     fs::remove_file(demo.join("ranks.parquet")).unwrap();
     assert_eq!(analyst.page("/evaluation/cases?known=no").await, whole);
 
-    // Figures without single answers: everything but the curves.
+    // Figures without single answers show everything but the curves.
     replace(
         &demo,
         &mut manifest,

@@ -1,4 +1,4 @@
-//! `/evaluation`: what the pages show is what the release says, and what is computed of it is computed anew here.
+//! `/evaluation`: the pages show the release's figures; computed ones are computed here again.
 
 pub mod cases;
 pub mod lack;
@@ -12,31 +12,31 @@ use super::{Service, browser, header, models};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    figures_are_the_releases_own,
+    figures_come_from_the_release,
     curves_and_segments_have_their_numbers,
-    what_makes_no_sense_is_refused,
+    invalid_queries_are_refused,
     only_analysts_see_it,
-    the_projects_own_results_stand_beside,
+    published_results_are_shown,
 );
 
 fn evaluation() -> Value {
     serde_json::from_str(&fs::read_to_string(models().join("demo/evaluation.json")).unwrap()).unwrap()
 }
 
-/// A page's text without its tags, for reading.
+/// A page's text without its tags.
 fn text(html: &str) -> String {
     let parts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
     parts.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The line of a page's first table that begins with this name.
+/// The row of a page's first table that starts with this name.
 fn line(html: &str, name: &str) -> String {
     let head = format!("{name}</th>");
     let mut lines = html.split("<tr>").filter(|line| line.contains(&head));
     lines.next().unwrap_or_else(|| panic!("no line {name}: {html}")).to_owned()
 }
 
-async fn figures_are_the_releases_own(db: TestDatabase) {
+async fn figures_come_from_the_release(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
     let html = analyst.page("/evaluation").await;
@@ -62,7 +62,7 @@ async fn figures_are_the_releases_own(db: TestDatabase) {
     for baseline in ["popularity", "popularity, told the type", "co-occurrence"] {
         assert!(html.contains(&format!("<th scope=\"row\">{baseline}</th>")), "{baseline}");
     }
-    // The paper's own line, and that it is the best of its columns; ours is another method.
+    // The paper's row is the best of its columns; ours is another method.
     assert!(line(&html, "gsu").contains("best\">4.746<span"), "{}", line(&html, "gsu"));
     assert!(line(&html, "np").contains("best\">3.369<span"), "{}", line(&html, "np"));
     assert!(line(&html, "none").contains("546,432") && !line(&html, "none").contains("best"));
@@ -76,7 +76,7 @@ async fn figures_are_the_releases_own(db: TestDatabase) {
     ] {
         assert!(text.contains(sentence), "{sentence}: {text}");
     }
-    // Differences, from both sides, and one that is none.
+    // Differences in both directions, and one that is zero.
     assert!(text.contains("▲ −0.376 better −0.400 to −0.354 p 0.002"), "{text}");
     assert!(text.contains("▼ +0.376 worse +0.354 to +0.400 p 0.002"), "{text}");
     assert!(text.contains("≈ −0.003 no significant difference −0.014 to +0.008 p 0.595"), "{text}");
@@ -123,7 +123,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     assert!(text(&page).contains("270 slots, few"), "a small group is marked");
     assert!(page.contains("<svg class=\"chart whiskers\"") && page.contains("Recall@1 by gender"));
 
-    // The most there is to show is still a page that loads at once.
+    // Even the largest page loads at once.
     let all: String = evaluation["comparison"]["methods"]
         .as_array()
         .unwrap()
@@ -135,7 +135,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     }
 }
 
-async fn what_makes_no_sense_is_refused(db: TestDatabase) {
+async fn invalid_queries_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
     for (path, says) in [
@@ -174,15 +174,14 @@ async fn only_analysts_see_it(db: TestDatabase) {
     }
 }
 
-async fn the_projects_own_results_stand_beside(db: TestDatabase) {
+async fn published_results_are_shown(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let html = service.signed_in(Role::Analyst).await.page("/evaluation/results").await;
     for name in ["paper", "fifth", "demo"] {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/results/{name}.json"));
         let text = fs::read_to_string(file).unwrap();
         let table: Value = serde_json::from_str(&text).unwrap();
-        let section =
-            html.split("<section>").find(|part| part.contains(&format!("The world “{name}”"))).unwrap();
+        let section = html.split("<section>").find(|part| part.contains(&format!("World “{name}”"))).unwrap();
         for method in table["methods"].as_array().unwrap() {
             let with = if method["attributes"] == true { " + attributes" } else { "" };
             let line = line(section, &format!("{}{with}", method["method"].as_str().unwrap()));

@@ -1,4 +1,4 @@
-//! `/operations`: what is shown is what was done, and what is changed is asked first and written down.
+//! `/operations`: shows what happened; changes need confirmation and are audited.
 
 pub mod releases;
 pub mod routing;
@@ -15,13 +15,13 @@ use super::{Browser, Service, releases::copy};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
-    the_figures_are_those_of_metrics,
-    without_a_release_it_says_so,
-    the_last_quarter_of_an_hour_is_drawn,
+    figures_equal_the_metrics,
+    a_missing_release_is_shown,
+    curves_show_the_last_quarter_of_an_hour,
     pages_stay_small,
 );
 
-/// With the demo release and its data, and an admin at a browser.
+/// With the demo release and its data, and a signed-in admin.
 async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor) {
     let service = Service::start_in(db, Limits::default(), folder.path().to_owned()).await;
     service.bring_in_demo().await;
@@ -37,7 +37,7 @@ async fn last(service: &Service) -> Option<(Actor, String, String, Value)> {
     entries.into_iter().next().map(|one| (one.actor, one.action, one.subject, one.details.into()))
 }
 
-/// The cells of the row that begins with this.
+/// The cells of the row that starts with this.
 fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
     let (_, rest) = html.split_once(head).unwrap_or_else(|| panic!("{head} in {html}"));
     let (row, _) = rest.split_once("</tr>").unwrap();
@@ -47,18 +47,18 @@ fn row<'a>(html: &'a str, head: &str) -> Vec<&'a str> {
         .collect()
 }
 
-async fn the_figures_are_those_of_metrics(db: TestDatabase) {
+async fn figures_equal_the_metrics(db: TestDatabase) {
     let models = tempfile::tempdir().unwrap();
     copy(&super::models().join("demo"), &models.path().join("demo"));
     let (service, admin, _) = start(&db, &models).await;
     service.put("/articles/new-coat", &json!({"type": "coat"})).await;
     for _ in 0..3 {
-        service.asked("/complete", &json!({"outfit": ["a-00134", null, null], "method": "gsu"})).await;
+        service.ask_ok("/complete", &json!({"outfit": ["a-00134", null, null], "method": "gsu"})).await;
     }
     assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
 
     let html = admin.page("/operations").await;
-    assert!(html.contains("The release demo answers"), "{html}");
+    assert!(html.contains("Release demo is live"), "{html}");
     let figure = |name: &str, value: &str| {
         let shown = format!("<dt>{name}</dt><dd>{value}</dd>");
         assert!(html.contains(&shown), "{shown} in {html}");
@@ -89,30 +89,30 @@ async fn the_figures_are_those_of_metrics(db: TestDatabase) {
     assert!(html.contains("<a class=\"button small no-script\" href=\"/operations\">Refresh</a>"), "{html}");
 }
 
-async fn without_a_release_it_says_so(db: TestDatabase) {
+async fn a_missing_release_is_shown(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let nowhere = empty.path().join("models");
     let service = Service::start_in(&db, Limits::default(), nowhere).await;
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations").await;
-    assert!(html.contains("No release answers") && html.contains("<dt>articles</dt><dd>0</dd>"), "{html}");
+    assert!(html.contains("No release is live") && html.contains("<dt>articles</dt><dd>0</dd>"), "{html}");
     assert!(admin.page("/operations/releases").await.contains("<strong>No releases</strong>"));
     let routing = admin.get("/operations/routing").await;
     assert_eq!(routing.status(), 503);
-    assert!(routing.text().await.unwrap().contains("no release is being served"));
+    assert!(routing.text().await.unwrap().contains("no release is live"));
     assert_eq!(service.json("/releases").await, json!({"active": null, "releases": []}));
 }
 
-async fn the_last_quarter_of_an_hour_is_drawn(db: TestDatabase) {
+async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let metrics = &service.state.metrics;
     let second = |second: i64| Timestamp::from_millis(1000 * second);
     metrics.sample(second(0));
-    assert!(admin.page("/operations").await.contains("The curves begin some seconds after the service."));
+    assert!(admin.page("/operations").await.contains("The curves start a few seconds after the service."));
     for _ in 0..10 {
         service.get("/articles").await;
-        // What watches is no traffic.
+        // Monitoring is not traffic.
         service.get("/livez").await;
         service.get("/metrics").await;
     }
@@ -124,7 +124,7 @@ async fn the_last_quarter_of_an_hour_is_drawn(db: TestDatabase) {
     assert!(html.contains("Answers a second: 0.0 now, 2.0 at most"), "{html}");
     assert!(html.contains("Waiting for a model: 0 now, 0 at most"), "{html}");
     assert!(html.contains("95th percentile, ms: – now,"), "{html}");
-    // However long it runs, a quarter of an hour is kept.
+    // Only the last quarter of an hour is kept.
     for at in 3..400 {
         metrics.sample(second(5 * at));
     }
@@ -141,7 +141,7 @@ async fn pages_stay_small(db: TestDatabase) {
     for at in 0..200 {
         service.state.metrics.sample(Timestamp::from_millis(5000 * at));
     }
-    // Every route with the statuses that are easily had.
+    // Every route with a few statuses.
     let document = service.json("/openapi.json").await;
     for path in document["paths"].as_object().unwrap().keys() {
         service.get(&path.replace("{id}", "x").replace("{name}", "x")).await;

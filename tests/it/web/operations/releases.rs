@@ -1,4 +1,4 @@
-//! Which release answers, and how another one takes over.
+//! Which release is live, and how another one is activated.
 
 use std::{fs, path::Path};
 
@@ -13,9 +13,9 @@ use crate::{
 };
 
 contracts!(
-    releases_are_listed_with_what_is_wrong,
-    a_release_is_activated_after_its_changes_were_shown,
-    a_broken_release_leaves_the_old_one_answering,
+    releases_are_listed_with_their_faults,
+    activation_shows_the_changes_first,
+    a_broken_release_leaves_the_old_one_live,
 );
 
 /// A folder with the demo release and one with fewer methods.
@@ -27,7 +27,7 @@ pub fn two_releases() -> TempDir {
     let mut digests = Vec::new();
     for file in fs::read_dir(&less).unwrap().map(|entry| entry.unwrap().path()) {
         if file.extension().is_some_and(|ending| ending == "onnx") {
-            // A model's metadata names its release, as protobuf: a name of the same length takes the place.
+            // A model's metadata names its release: a name of the same length can replace it in the file.
             let (key, demo) = (b"\x0a\x07release\x12\x04", b"demo");
             let mut bytes = fs::read(&file).unwrap();
             let named = [&key[..], demo].concat();
@@ -51,7 +51,7 @@ pub fn two_releases() -> TempDir {
     folder
 }
 
-/// The same, and two that cannot be served: a model of one is cut, the other has another format.
+/// The same, and two that cannot be served: one has a truncated model, the other another format.
 fn folder() -> TempDir {
     let folder = two_releases();
     let cut = folder.path().join("cut");
@@ -72,14 +72,14 @@ fn change(release: &Path, with: impl FnOnce(&mut Value)) {
     fs::write(path, manifest.to_string()).unwrap();
 }
 
-async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
+async fn releases_are_listed_with_their_faults(db: TestDatabase) {
     let folder = folder();
     let (_service, admin, _) = start(&db, &folder).await;
     let html = admin.page("/operations/releases").await;
     let demo =
-        row(&html, "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">answers</span></th>");
+        row(&html, "<th scope=\"row\">demo <span class=\"chip\" aria-current=\"true\">live</span></th>");
     assert_eq!(demo[..2], ["2026-11-22 09:25:57", "demo"]);
-    assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Load anew …"), "{demo:?}");
+    assert!(demo[2].starts_with("none, c, np,") && demo[3].contains("Reload …"), "{demo:?}");
     assert!(
         row(&html, "<th scope=\"row\">less</th>")[3]
             .contains("href=\"/operations/releases/less\">Activate …")
@@ -87,19 +87,19 @@ async fn releases_are_listed_with_what_is_wrong(db: TestDatabase) {
     let odd = row(&html, "<th scope=\"row\">odd</th>");
     assert!(odd[0].contains("odd/release.json: format 7, expected 1"), "{odd:?}");
     let odd = admin.page("/operations/releases/odd").await;
-    assert!(odd.contains("odd cannot be served") && odd.contains("The release demo answers."), "{odd}");
+    assert!(odd.contains("odd cannot be served") && odd.contains("Release demo is live."), "{odd}");
     assert!(!odd.contains("action=\"/operations/releases"), "there is nothing to activate: {odd}");
     assert_eq!(admin.get("/operations/releases/nowhere").await.status(), 404);
     assert_eq!(admin.get("/operations/releases/..%2Fdemo").await.status(), 422);
 }
 
-async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
+async fn activation_shows_the_changes_first(db: TestDatabase) {
     let folder = two_releases();
     let (service, admin, me) = start(&db, &folder).await;
     service.put("/routing", &json!({"default_method": "np"})).await;
     let asked = admin.page("/operations/releases/less").await;
     assert!(asked.contains("<h1>Activate less?</h1>"), "{asked}");
-    assert_eq!(row(&asked, "<th scope=\"row\">Its default method</th>"), ["gsu", "gsx"]);
+    assert_eq!(row(&asked, "<th scope=\"row\">Default method</th>"), ["gsu", "gsx"]);
     for said in [
         "<li>Removed: c, np. Requests that name them are refused with 422.</li>",
         "<li>It was trained on other data, so its articles may differ.</li>",
@@ -107,43 +107,43 @@ async fn a_release_is_activated_after_its_changes_were_shown(db: TestDatabase) {
     ] {
         assert!(asked.contains(said), "{said} in {asked}");
     }
-    assert_eq!(service.json("/releases").await["active"], "demo", "asking changes nothing");
+    assert_eq!(service.json("/releases").await["active"], "demo", "the confirmation page changes nothing");
 
     let stale = admin.post("/operations/releases/less", &[("before", "older")]).await;
     assert_eq!(stale.status(), 409);
     assert!(stale.text().await.unwrap().contains("demo was activated in the meantime"));
     let done = admin.post("/operations/releases/less", &[("before", "demo")]).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
-    assert_eq!(service.asked("/complete", &json!({"outfit": [null]})).await["method"], "gsx");
+    assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["method"], "gsx");
     let details = json!({"before": "demo", "after": "less"});
     assert_eq!(last(&service).await, Some((me, "release.activate".into(), "less".into(), details)));
     assert!(
         admin
             .page("/operations/routing")
             .await
-            .contains("The release less lacks np: its default answers there.")
+            .contains("Release less has no np: its own default answers instead.")
     );
 
-    // Back, which finds what was lost; and once more, anew.
+    // Back to the first, which knows the lost articles; then to the second again.
     let asked = admin.page("/operations/releases/demo").await;
     assert!(asked.contains("<li>New: c, np.</li>"), "{asked}");
     admin.post("/operations/releases/demo", &[("before", "less")]).await;
-    assert!(admin.page("/operations/releases/demo").await.contains("<h1>Load demo anew?</h1>"));
+    assert!(admin.page("/operations/releases/demo").await.contains("<h1>Reload demo?</h1>"));
     assert_eq!(admin.post("/operations/releases/demo", &[("before", "demo")]).await.status(), 303);
     let forged = admin.post_bare("/operations/releases/less", &[("before", "demo"), ("csrf", "")]).await;
     assert_eq!(forged.status(), 403);
     assert_eq!(service.json("/releases").await["active"], "demo");
 }
 
-async fn a_broken_release_leaves_the_old_one_answering(db: TestDatabase) {
+async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     let folder = folder();
     let (service, admin, _) = start(&db, &folder).await;
     let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).await;
     assert_eq!(refused.status(), 409);
     let html = refused.text().await.unwrap();
-    assert!(html.contains("<strong>It was not activated.</strong>"), "{html}");
+    assert!(html.contains("<strong>Not activated.</strong>"), "{html}");
     assert!(html.contains("cut/gsu.onnx: 1000 bytes, the manifest says "), "{html}");
-    assert!(html.contains("The release demo goes on answering."), "{html}");
-    assert_eq!(service.asked("/complete", &json!({"outfit": [null]})).await["release"], "demo");
+    assert!(html.contains("Release demo stays live."), "{html}");
+    assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["release"], "demo");
     assert_eq!(last(&service).await, None, "nothing was changed");
 }

@@ -1,4 +1,4 @@
-//! Which method answers where none is named, and how often its suggestions are taken.
+//! Which method answers by default, and how often its suggestions are accepted.
 
 use atelier::domain::{Method, Role};
 use serde_json::{Value, json};
@@ -10,16 +10,16 @@ use crate::{
 };
 
 contracts!(
-    a_routing_is_shown_before_it_is_set,
-    a_routing_that_cannot_be_is_told_why,
+    routing_is_confirmed_before_it_is_set,
+    invalid_routing_is_explained,
     acceptance_is_counted_by_method_and_arm,
 );
 
-async fn a_routing_is_shown_before_it_is_set(db: TestDatabase) {
+async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
-    assert!(html.contains("Where no method is named, gsu answers, as demo has it"), "{html}");
+    assert!(html.contains("Default method: gsu, set by release demo"), "{html}");
     assert!(html.contains("No experiment runs"), "{html}");
 
     let arms = [
@@ -37,7 +37,11 @@ async fn a_routing_is_shown_before_it_is_set(db: TestDatabase) {
     let after = "np, experiment autumn (gsu 9, none 1)";
     assert!(asked.contains(&format!("<dd><strong>{after}</strong></dd>")), "{asked}");
     assert!(asked.contains("Known customers are split between the arms"), "{asked}");
-    assert_eq!(service.json("/routing").await["experiment"], Value::Null, "asking changes nothing");
+    assert_eq!(
+        service.json("/routing").await["experiment"],
+        Value::Null,
+        "the confirmation page changes nothing"
+    );
 
     let fields: Vec<(&str, &str)> = [("before", before), ("default_method", "np"), ("experiment", "autumn")]
         .into_iter()
@@ -53,9 +57,12 @@ async fn a_routing_is_shown_before_it_is_set(db: TestDatabase) {
     assert_eq!(details, json!({"before": before, "after": after}));
     let html = admin.page("/operations/routing").await;
     assert_eq!(row(&html, "<th scope=\"row\">gsu</th>"), ["9", "90 %"]);
-    assert!(html.contains("id=\"share-none\" value=\"1\""), "the form begins from what is: {html}");
+    assert!(
+        html.contains("id=\"share-none\" value=\"1\""),
+        "the form starts from the current routing: {html}"
+    );
 
-    // The same form again comes too late: it was made before the change.
+    // The same form again is refused: it was made before the change.
     let late = admin.post("/operations/routing", &fields).await;
     assert_eq!(late.status(), 409);
     assert!(
@@ -74,7 +81,7 @@ async fn a_routing_is_shown_before_it_is_set(db: TestDatabase) {
     assert_eq!(service.json("/routing").await, json!({"default_method": "np", "experiment": null}));
 }
 
-async fn a_routing_that_cannot_be_is_told_why(db: TestDatabase) {
+async fn invalid_routing_is_explained(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     for (query, said) in [
@@ -117,13 +124,13 @@ async fn acceptance_is_counted_by_method_and_arm(db: TestDatabase) {
     let mut arm = String::new();
     for number in 0..4 {
         let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 1});
-        let answer = service.asked("/complete", &request).await;
+        let answer = service.ask_ok("/complete", &request).await;
         arm = answer["arm"].as_str().unwrap().to_owned();
         let article = &answer["blanks"][0]["suggestions"][0]["article"]["id"];
         for kind in if number == 0 { &["shown", "accepted"][..] } else { &["shown"] } {
             let event = json!({"id": format!("{kind}-{number}"), "completion_id": answer["completion_id"],
                 "kind": kind, "slot": 1, "article": article});
-            service.asked("/feedback", &event).await;
+            service.ask_ok("/feedback", &event).await;
         }
     }
     let html = admin.page("/operations/routing").await;
@@ -131,7 +138,7 @@ async fn acceptance_is_counted_by_method_and_arm(db: TestDatabase) {
     let (_, acceptance) = html.split_once("id=\"acceptance\"").unwrap();
     let found = row(acceptance, &format!("<th scope=\"row\">{method}</th>"));
     assert_eq!(found[..6], ["demo", arm.as_str(), "4", "1", "0", "0"]);
-    // Wilson's interval of one in four.
+    // Wilson's interval for one of four.
     assert_eq!(found[6], "25 % <span class=\"quiet\">(4.6 % to 70 %)</span>");
     assert!(found[7].contains("aria-label=\"25 %, between 4.6 % and 70 %\""), "{found:?}");
 }

@@ -8,10 +8,10 @@ use super::{
 };
 use crate::engine::{Gradients, PairHead, number};
 
-/// Every tensor's gradient against central differences of the loss, along the gradient itself and along a
+/// Compares every tensor's gradient with central differences of the loss, along the gradient itself and along a
 /// random direction.
 #[test]
-fn gradients_are_what_finite_differences_say() {
+fn gradients_match_finite_differences() {
     Method::ALL.into_par_iter().for_each(|method| {
         let mut model = small(method);
         let outfits = examples(model.config(), 8, false, 3);
@@ -21,22 +21,22 @@ fn gradients_are_what_finite_differences_say() {
     });
 }
 
-/// The last dense layer takes no part in a pair.
+/// The last dense layer has no gradient from pairs.
 #[test]
-fn gradients_through_pairs_are_what_finite_differences_say() {
+fn gradients_through_pairs_match_finite_differences() {
     Method::ALL.into_par_iter().for_each(|method| {
         let mut model = small_pair(method);
         let batch = pair_batch(model.config(), &pairs(model.config(), 8, false, 3));
-        let (of_pairs, gradients) = model.pair_gradients(&batch, 0.7, None);
+        let (pair_loss, gradients) = model.pair_gradients(&batch, 0.7, None);
         let loss = |model: &Model| {
             let mut tape = model.tape(&batch.readings.packed, None);
-            let read = model.read(&mut tape);
+            let read = model.structure.forward(&mut tape);
             let mut judged = model.pair_head().forward(&model.weights, model.readings(&tape, read));
             let losses = PairHead::loss(&mut judged.logits, &batch.same, 1.0);
             let ponder = f64::from(model.config.universal.ponder_weight) * tape.ponder() / 3.0;
             0.7 * (losses.iter().copied().map(f64::from).sum::<f64>() + ponder) / 8.0
         };
-        assert!((loss(&model) - of_pairs.total).abs() < 1e-6, "{method}: the loss is what is learned from");
+        assert!((loss(&model) - pair_loss.total).abs() < 1e-6, "{method}: the reported loss");
         check(&mut model, &gradients, &|name| !name.starts_with("vocabulary."), &loss);
     });
 }
@@ -44,7 +44,7 @@ fn gradients_through_pairs_are_what_finite_differences_say() {
 fn check(
     model: &mut Model,
     gradients: &Gradients,
-    takes_part: &dyn Fn(&str) -> bool,
+    has_gradient: &dyn Fn(&str) -> bool,
     loss: &dyn Fn(&Model) -> f64,
 ) {
     let method = model.config.method;
@@ -59,14 +59,14 @@ fn check(
     let mut random = Pcg64::seed_from_u64(5);
     for (place, gradient) in dense.iter().enumerate() {
         let name = model.weights.0[place].name.clone();
-        if !takes_part(&name) {
-            assert!(gradient.is_empty(), "{method}: {name} takes no part");
+        if !has_gradient(&name) {
+            assert!(gradient.is_empty(), "{method}: {name} has no gradient");
             continue;
         }
         assert_eq!(gradient.len(), model.weights.0[place].data.len(), "{method}: {name} has a gradient");
         let length = gradient.len();
         let norm = gradient.iter().map(|g| g * g).sum::<f32>().sqrt();
-        assert!(norm > 1e-6, "{method}: nothing moves {name}");
+        assert!(norm > 1e-6, "{method}: {name} has no effect");
         let along: Vec<f32> = gradient.iter().map(|g| g / norm).collect();
         let signs = (0..length).map(|_| if random.random_bool(0.5) { 1.0 } else { -1.0 });
         let across: Vec<f32> = signs.map(|sign: f32| sign / number(length).sqrt()).collect();
@@ -74,7 +74,7 @@ fn check(
         for direction in directions {
             let expected: f64 =
                 gradient.iter().zip(&direction).map(|(g, d)| f64::from(*g) * f64::from(*d)).sum();
-            // A long step sees kinks and curvature, a short one the rounding of float32: one has to agree.
+            // A long step meets kinks and curvature, a short one float32's rounding: one of them must agree.
             let agrees = [3e-3, 3e-4, 1e-4, 3e-5].into_iter().any(|step| {
                 let found = slope(model, place, &direction, step, loss);
                 (found - expected).abs() < 3e-2 * f64::from(norm) + 1e-3
@@ -97,7 +97,7 @@ fn slope(model: &mut Model, place: usize, direction: &[f32], step: f32, loss: &d
     slope
 }
 
-/// What is dropped going forwards is dropped going backwards; another key drops other numbers.
+/// The backward pass drops the same numbers as the forward pass; another key drops others.
 #[test]
 fn gradients_hold_under_dropout() {
     let mut model = small(Method::Gsu);

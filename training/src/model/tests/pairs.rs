@@ -3,7 +3,7 @@ use rand_pcg::Pcg64;
 
 use super::*;
 
-/// [`small`], judging pairs.
+/// [`small`] that judges pairs.
 pub(crate) fn small_pair(method: Method) -> Model {
     let mut config = small(method).config().clone();
     config.pair = true;
@@ -18,7 +18,7 @@ pub(crate) struct OwnedPair {
     pub(crate) same: bool,
 }
 
-/// Halves of one to four slots with a blank here and there, and padding where told.
+/// Halves of one to four slots with some blanks, and padding if `padded`.
 pub(crate) fn pairs(config: &ModelConfig, count: usize, padded: bool, seed: u64) -> Vec<OwnedPair> {
     let mut random = Pcg64::seed_from_u64(seed);
     let half = |length: usize, random: &mut Pcg64| {
@@ -54,7 +54,7 @@ pub(crate) fn pair_batch(config: &ModelConfig, pairs: &[OwnedPair]) -> PairBatch
 }
 
 #[test]
-fn neither_the_order_of_halves_and_slots_nor_padding_moves_a_pair() {
+fn the_order_of_halves_and_slots_and_padding_do_not_matter() {
     for method in Method::ALL {
         let model = small_pair(method);
         let mut all = pairs(model.config(), 16, false, 3);
@@ -88,7 +88,7 @@ fn neither_the_order_of_halves_and_slots_nor_padding_moves_a_pair() {
 }
 
 #[test]
-fn a_model_begins_with_the_same_numbers_whether_it_judges_pairs_or_not() {
+fn a_seed_gives_the_same_weights_with_and_without_pairs() {
     for method in Method::ALL {
         let (with, without) = (small_pair(method), small(method));
         let count = without.weights().0.len();
@@ -98,7 +98,10 @@ fn a_model_begins_with_the_same_numbers_whether_it_judges_pairs_or_not() {
         assert_eq!(more, names);
         assert!(with.has_pair() && !without.has_pair());
         let header = serde_json::to_string(without.config()).unwrap();
-        assert!(!header.contains("pair"), "files of models without pairs stay as they were: {header}");
+        assert!(
+            !header.contains("pair"),
+            "the header of a model without pairs does not mention them: {header}"
+        );
     }
 }
 
@@ -108,17 +111,17 @@ fn pairs_are_learned_beside_the_masked_articles() {
         let start = || Trainer::new(small_pair(method), AdamWConfig::default());
         let config = start().model().config().clone();
         let outfits = batch(&config, &examples(&config, 8, false, 23));
-        // Two shards of them.
+        // Two shards.
         let halves = pair_batch(&config, &pairs(&config, 34, false, 29));
         let learn = |trainer: &mut Trainer, steps: usize| -> Vec<Loss> {
-            (0..steps).map(|_| trainer.step_with_pairs(&outfits, &halves, 0.5, 2e-2, 31)).collect()
+            (0..steps).map(|_| trainer.step(&outfits, Some((&halves, 0.5)), 2e-2, 31)).collect()
         };
         let mut trainer = start();
         let mut losses = learn(&mut trainer, 5);
         let after_five = trainer.model().weights().clone();
         losses.append(&mut learn(&mut trainer, 20));
         let pair: Vec<f64> = losses.iter().map(|loss| loss.pair.unwrap()).collect();
-        // Under dropout one step says little.
+        // Five steps each: with dropout a single loss is noisy.
         let mean = |losses: &[f64]| losses.iter().sum::<f64>() / 5.0;
         assert!(mean(&pair[20..]) < 0.96 * mean(&pair[..5]), "{method}: {pair:?}");
         assert!(losses[0].total > losses[0].cross_entropy * 0.5);
@@ -129,14 +132,14 @@ fn pairs_are_learned_beside_the_masked_articles() {
 
         let mut with_none = start();
         let mut plain = start();
-        let none = with_none.step_with_pairs(&outfits, &PairBatch::new(&config), 0.5, 1e-2, 31);
-        assert_eq!(none, plain.step(&outfits, 1e-2, 31));
+        let none = with_none.step(&outfits, Some((&PairBatch::new(&config), 0.5)), 1e-2, 31);
+        assert_eq!(none, plain.step(&outfits, None, 1e-2, 31));
         assert_eq!(with_none.model().weights(), plain.model().weights());
     }
 }
 
 #[test]
-fn a_half_without_articles_is_a_half() {
+fn a_half_may_have_no_articles() {
     let model = small_pair(Method::GsxLatent);
     let mut all = pairs(model.config(), 4, false, 5);
     for pair in &mut all {

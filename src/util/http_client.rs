@@ -1,0 +1,380 @@
+//! The HTTP requests that Atelier itself makes: to a model server, to a trace collector, and to itself for a health
+//! check.
+//!
+//! For threads that may block: one deadline covers name lookup, connection, TLS, request and answer. No redirects and
+//! no proxies: both ends belong to the operator. Must not know what is asked or why.
+
+use std::{
+    fmt, io,
+    sync::{Arc, LazyLock, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use percent_encoding::percent_decode_str;
+use ureq::{
+    Agent, AsSendBody, Error,
+    config::Config,
+    http::{HeaderMap, HeaderValue, Request, Uri, header::AUTHORIZATION},
+    tls::{Certificate, RootCerts, TlsConfig},
+    unversioned::{
+        resolver::{DefaultResolver, ResolvedSocketAddrs, Resolver},
+        transport::{DefaultConnector, NextTimeout},
+    },
+};
+
+/// An answer with its whole body.
+pub type Response = ureq::http::Response<Vec<u8>>;
+
+/// Enough for the logits of the largest batch over the largest vocabulary, as text.
+const MAX_BODY: u64 = 4 << 30;
+/// How long a connection without requests is kept.
+const MAX_IDLE: Duration = Duration::from_mins(1);
+
+/// Asks one server over one connection, which stays open between requests.
+#[derive(Debug)]
+pub struct Client {
+    origin: Origin,
+    agent: Agent,
+    addresses: Addresses,
+    /// Whether the last request was answered, so that its connection may still be open.
+    kept: bool,
+}
+
+/// A server's `http://host:port` or `https://host:port`, with a path that it may be mounted under, and credentials.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// Without the credentials, and without a slash at the end.
+    url: String,
+    /// Marked as sensitive, so that nothing prints it.
+    authorization: Option<HeaderValue>,
+}
+
+/// The text is not a server's URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected http://HOST:PORT or https://HOST:PORT, found {0:?}")]
+pub struct NoOrigin(String);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error("{origin} cannot be reached: {source}")]
+    Unreachable { origin: Origin, source: io::Error },
+    #[error(
+        "TLS with {origin} failed: {reason}; check that it speaks TLS, and that SSL_CERT_FILE names the authority of \
+         its certificate if that is your own"
+    )]
+    Tls { origin: Origin, reason: String },
+    #[error("{origin} did not answer in time")]
+    Late { origin: Origin },
+    #[error("{origin} did not answer as an HTTP server does: {reason}")]
+    Answer { origin: Origin, reason: String },
+}
+
+impl Client {
+    pub fn new(origin: Origin) -> Self {
+        let mut config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(None)
+            .user_agent(concat!("atelier/", env!("CARGO_PKG_VERSION")))
+            .max_idle_connections(1)
+            .max_idle_age(MAX_IDLE);
+        if origin.is_https() {
+            config = config.tls_config(TlsConfig::builder().root_certs(AUTHORITIES.clone()).build());
+        }
+        let addresses = Addresses::default();
+        let agent = Agent::with_parts(config.build(), DefaultConnector::default(), addresses.clone());
+        Self { origin, agent, addresses, kept: false }
+    }
+
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    pub fn get(&mut self, path: &str, deadline: Instant) -> Result<Response, HttpError> {
+        let mut request = Request::new(());
+        *request.uri_mut() = self.origin.uri(path);
+        self.send(request, deadline)
+    }
+
+    /// The request may arrive twice: if a kept connection turns out to be closed, it is sent again over a new one.
+    pub fn post(
+        &mut self,
+        path: &str,
+        headers: HeaderMap,
+        body: &[u8],
+        deadline: Instant,
+    ) -> Result<Response, HttpError> {
+        let mut request =
+            Request::post(self.origin.uri(path)).body(body).expect("it has a URI; this is a bug");
+        *request.headers_mut() = headers;
+        self.send(request, deadline)
+    }
+
+    fn send<B: AsSendBody + Clone>(
+        &mut self,
+        mut request: Request<B>,
+        deadline: Instant,
+    ) -> Result<Response, HttpError> {
+        if let Some(authorization) = &self.origin.authorization {
+            request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| authorization.clone());
+        }
+        let mut answer = self.exchange(request.clone(), deadline);
+        if self.kept && matches!(answer, Err(Error::Io(_))) {
+            // Perhaps the server closed the connection, or moved to another address; only a new connection tells.
+            self.addresses.forget();
+            answer = self.exchange(request, deadline);
+        }
+        self.kept = answer.is_ok();
+        answer.map_err(|error| {
+            self.addresses.forget();
+            self.explain(error)
+        })
+    }
+
+    fn exchange(&self, request: Request<impl AsSendBody>, deadline: Instant) -> Result<Response, Error> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
+        let (head, mut body) = self.agent.run(request)?.into_parts();
+        let body = body.with_config().limit(MAX_BODY).read_to_vec()?;
+        Ok(Response::from_parts(head, body))
+    }
+
+    fn explain(&self, error: Error) -> HttpError {
+        let origin = self.origin.clone();
+        match error {
+            Error::Timeout(_) => HttpError::Late { origin },
+            // How rustls reports its errors where a socket is expected.
+            Error::Io(error) if error.kind() == io::ErrorKind::InvalidData && origin.is_https() => {
+                HttpError::Tls { origin, reason: error.to_string() }
+            }
+            Error::Rustls(error) => HttpError::Tls { origin, reason: error.to_string() },
+            Error::Io(source) => HttpError::Unreachable { origin, source },
+            Error::HostNotFound => {
+                let source = io::Error::new(io::ErrorKind::NotFound, "its name has no address");
+                HttpError::Unreachable { origin, source }
+            }
+            other => HttpError::Answer { origin, reason: other.to_string() },
+        }
+    }
+}
+
+/// The server's addresses, kept while it answers: ureq looks them up for each request, even where it needs no new
+/// connection.
+#[derive(Debug, Clone, Default)]
+struct Addresses(Arc<Mutex<Option<ResolvedSocketAddrs>>>);
+
+impl Addresses {
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+impl Resolver for Addresses {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        config: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.is_none() {
+            *kept = Some(DefaultResolver::default().resolve(uri, config, timeout)?);
+        }
+        let mut addresses = self.empty();
+        kept.iter().flatten().for_each(|address| addresses.push(*address));
+        Ok(addresses)
+    }
+}
+
+/// The authorities that this machine trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR` alone. A machine without
+/// any, such as a slim container, trusts Mozilla's.
+static AUTHORITIES: LazyLock<RootCerts> = LazyLock::new(|| {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "certificates of authorities cannot be read");
+    }
+    if found.certs.is_empty() {
+        return RootCerts::WebPki;
+    }
+    found.certs.iter().map(|certificate| Certificate::from_der(certificate).to_owned()).into()
+});
+
+impl Origin {
+    /// `http://host`, `https://user:password@host:port`, any of them with a path behind. Credentials are
+    /// percent-encoded, as in any URL.
+    pub fn parse(url: &str) -> Result<Self, NoOrigin> {
+        Self::split(url).ok_or_else(|| {
+            // A password may stand before the last `@`.
+            let shown = url.rsplit_once('@').map(|(_, rest)| format!("…@{rest}"));
+            NoOrigin(shown.unwrap_or_else(|| url.to_owned()))
+        })
+    }
+
+    fn split(url: &str) -> Option<Self> {
+        let uri: Uri = url.parse().ok()?;
+        let (scheme, authority) = (uri.scheme_str()?, uri.authority()?);
+        let (credentials, host) = match authority.as_str().rsplit_once('@') {
+            Some((credentials, host)) => (Some(credentials), host),
+            None => (None, authority.as_str()),
+        };
+        let has_host = !authority.host().is_empty();
+        let sound_port = host == authority.host() || authority.port_u16().is_some();
+        let path = uri.path();
+        // `Uri` drops a fragment.
+        let only_path = uri.query().is_none() && !url.contains('#') && !path.contains(['@', '\\']);
+        if !["http", "https"].contains(&scheme) || !has_host || !sound_port || !only_path {
+            return None;
+        }
+        let url = format!("{scheme}://{host}{}", path.trim_end_matches('/'));
+        Some(Self { url, authorization: credentials.map(basic) })
+    }
+
+    fn is_https(&self) -> bool {
+        self.url.starts_with("https://")
+    }
+
+    /// `path` starts with a slash.
+    fn uri(&self, path: &str) -> Uri {
+        format!("{}{path}", self.url).parse().expect("an origin with a path is a URI; this is a bug")
+    }
+}
+
+/// Never with the credentials.
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.url)
+    }
+}
+
+/// Basic authentication with `user:password` as a URL encodes it.
+fn basic(credentials: &str) -> HeaderValue {
+    let mut decoded: Vec<u8> = percent_decode_str(credentials).collect();
+    if !credentials.contains(':') {
+        decoded.push(b':');
+    }
+    let mut value = HeaderValue::try_from(format!("Basic {}", STANDARD.encode(decoded)))
+        .expect("base64 fits into a header; this is a bug");
+    value.set_sensitive(true);
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read, Write},
+        net::{SocketAddr, TcpListener},
+        thread::{self, JoinHandle},
+    };
+
+    use super::*;
+
+    /// Answers one connection after the other, each with these texts in turn, and returns what it was sent.
+    fn server(connections: Vec<Vec<&'static str>>) -> (SocketAddr, JoinHandle<Vec<String>>) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let served = thread::spawn(move || {
+            let mut requests = Vec::new();
+            for answers in connections {
+                let (mut stream, _) = listener.accept().unwrap();
+                for answer in answers {
+                    let mut buffer = [0; 4096];
+                    let read = stream.read(&mut buffer).unwrap();
+                    requests.push(String::from_utf8_lossy(&buffer[..read]).into_owned());
+                    stream.write_all(answer.as_bytes()).unwrap();
+                }
+            }
+            requests
+        });
+        (address, served)
+    }
+
+    fn client(address: SocketAddr) -> Client {
+        Client::new(Origin::parse(&format!("http://me:p%40ss@{address}/models/")).unwrap())
+    }
+
+    fn soon() -> Instant {
+        Instant::now() + Duration::from_secs(10)
+    }
+
+    #[test]
+    fn a_connection_is_kept_and_replaced_once_it_is_closed() {
+        let (address, served) = server(vec![
+            vec![
+                "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab",
+                "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
+            ],
+            vec!["HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nab\r\n1\r\nc\r\n0\r\n\r\n"],
+            vec!["HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nto the end"],
+        ]);
+        let mut client = client(address);
+        let mut ask = || client.get("/x", soon()).unwrap();
+        assert_eq!((ask().body().as_slice(), ask().status().as_u16()), (&b"ab"[..], 404));
+        assert_eq!(ask().body(), b"abc");
+        let last = ask();
+        assert_eq!(
+            (last.body().as_slice(), last.headers()["x-a"].as_bytes()),
+            (&b"to the end"[..], &b"b"[..])
+        );
+        let requests = served.join().unwrap();
+        assert_eq!(requests.len(), 4);
+        let head = requests[0].to_lowercase();
+        assert!(head.starts_with("get /models/x http/1.1\r\n"), "{head}");
+        assert!(head.contains(&format!("\r\nhost: {address}\r\n")), "{head}");
+        // me:p@ss
+        assert!(requests[0].contains("Basic bWU6cEBzcw=="), "{head}");
+    }
+
+    #[test]
+    fn errors_say_what_happened() {
+        let (address, served) = server(vec![vec!["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"]]);
+        let error = client(address).get("/", soon()).unwrap_err();
+        assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
+        served.join().unwrap();
+        let error = client(address).get("/", soon()).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("http://{address}/models cannot be reached: ")), "{error}");
+        let (address, _served) = server(vec![vec!["SSH-2.0-OpenSSH\r\n\r\n"]]);
+        let error = client(address).get("/", soon()).unwrap_err();
+        assert!(matches!(error, HttpError::Answer { .. }), "{error}");
+
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let mut client = client(silent.local_addr().unwrap());
+        let error = client.get("/", Instant::now() + Duration::from_millis(30)).unwrap_err();
+        assert!(matches!(error, HttpError::Late { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_server_is_named_by_its_url() {
+        let origin = |url: &str| Origin::parse(url).map(|origin| origin.to_string());
+        let named = |shown: &str| Ok(shown.to_owned());
+        assert_eq!(origin("http://triton:8000/"), named("http://triton:8000"));
+        assert_eq!(origin("http://models"), named("http://models"));
+        assert_eq!(origin("https://[::1]:80/a/b"), named("https://[::1]:80/a/b"));
+        assert_eq!(origin("https://u:p@triton/v"), named("https://triton/v"));
+        for refused in [
+            "ftp://triton",
+            "triton:8000",
+            "http://",
+            "http://:80",
+            "http://a:b",
+            "http://a b",
+            "http://a/?b",
+        ] {
+            assert!(Origin::parse(refused).is_err(), "{refused}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_never_printed() {
+        let origin = Origin::parse("https://me:secret@triton").unwrap();
+        assert!(!format!("{origin} {origin:?}").contains("secret"));
+        let client = Client::new(Origin::parse("http://me:secret@triton").unwrap());
+        assert!(!format!("{client:?}").contains("secret"));
+        for wrong in ["me:secret@triton", "https://me:sec/ret@triton", "https://me:secret@triton#a"] {
+            let error = Origin::parse(wrong).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("ret"), "{error}");
+        }
+    }
+}

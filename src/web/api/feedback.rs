@@ -1,0 +1,316 @@
+//! `/feedback`: what happened to suggestions.
+//!
+//! The completion id of an event determines the release, method and arm of the suggestion, so a caller cannot credit
+//! the wrong method by mistake.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::State,
+    http::header,
+    response::{IntoResponse, Response},
+};
+use futures_util::{TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use utoipa_axum::routes;
+
+use crate::{
+    domain::{ArticleId, CustomerId, Timestamp},
+    service::{
+        access::Scope,
+        feedback::{self, Report, Share},
+    },
+    store::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, StoreError},
+    util::calendar,
+    web::http::{
+        AppState, Finding, Kind, Problem, ProblemBody, RequestId,
+        extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
+        problem::value_or_finding,
+        routes::Routes,
+        schema::id_text,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new()
+        .scoped(Scope::Feedback, routes!(report))
+        .scoped(Scope::Feedback, routes!(counts))
+        .scoped(Scope::Feedback, routes!(accepted))
+}
+
+/// One event, or several.
+#[derive(ToSchema)]
+#[schema(as = Feedback)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it only describes the body, which is read item by item")]
+enum FeedbackBody {
+    One(EventBody),
+    Several(Vec<EventBody>),
+}
+
+/// A recorded event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Taken)]
+struct RecordedEvent {
+    /// The event's id.
+    #[schema(examples("order-17/a-12"))]
+    id: String,
+    /// False if it was already recorded; nothing changed.
+    recorded: bool,
+}
+
+/// The result for one of several events.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+enum FeedbackItem {
+    Recorded(RecordedEvent),
+    Problem(ProblemBody),
+}
+
+/// One result, or a list of them.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FeedbackTaken)]
+#[serde(untagged)]
+enum FeedbackResult {
+    One(RecordedEvent),
+    Several(Vec<FeedbackItem>),
+}
+
+/// Report what happened to suggestions
+///
+/// Takes one event, or a list of up to `x-limits.feedback_events`. A list is answered with a list in the same order:
+/// for each event, its result or a problem. An event may be sent again with the same id; it counts once.
+#[utoipa::path(post, path = "/feedback", tag = "feedback", request_body = FeedbackBody, responses(
+    (status = 200, description = "The event is recorded, now or before", body = FeedbackResult),
+    (status = 404, description = "This service made no such completion"),
+    (status = 409, description = "The id belongs to another event"),
+))]
+async fn report(
+    State(state): State<AppState>,
+    request: RequestId,
+    JsonText(text): JsonText,
+) -> Result<Json<FeedbackResult>, Problem> {
+    let now = state.now();
+    if text.trim_ascii_start().first() != Some(&b'[') {
+        let event = parse(&text)?;
+        return record(&state, event, now).await.map(|event| Json(FeedbackResult::One(event)));
+    }
+    let events = parse_list(&text)?;
+    let most = state.limits.feedback_events;
+    if events.len() > most as usize {
+        let detail = format!("a list has at most {most} events, found {}; split it", events.len());
+        return Err(Problem::invalid(vec![Finding::at("", detail)]));
+    }
+    record_all(&state, events, &request, now).await.map(|items| Json(FeedbackResult::Several(items)))
+}
+
+async fn record_all(
+    state: &AppState,
+    events: Vec<Value>,
+    request: &RequestId,
+    now: Timestamp,
+) -> Result<Vec<FeedbackItem>, Problem> {
+    let mut items = Vec::with_capacity(events.len());
+    for (place, event) in events.into_iter().enumerate() {
+        // The list is in the order of events. Times a millisecond apart keep that order.
+        let at = now + Duration::from_millis(place as u64);
+        let result = match from_value(event) {
+            Ok(event) => record(state, event, at).await,
+            Err(problem) => Err(problem),
+        };
+        items.push(match result {
+            Ok(event) => FeedbackItem::Recorded(event),
+            // The other events would fail, too.
+            Err(problem) if problem.kind() == Kind::Unavailable => return Err(problem),
+            Err(problem) => FeedbackItem::Problem(problem.into_item(request)),
+        });
+    }
+    Ok(items)
+}
+
+async fn record(state: &AppState, body: EventBody, now: Timestamp) -> Result<RecordedEvent, Problem> {
+    let report = body.read()?;
+    let id = report.id.clone();
+    let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await?;
+    Ok(RecordedEvent { id, recorded: recorded == Recorded::Now })
+}
+
+/// Something that happened to one suggested article.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = FeedbackEvent)]
+struct EventBody {
+    /// The caller's own id of the event. An event that is sent again counts once.
+    #[schema(examples("order-17/a-12"), min_length = 1, max_length = 256)]
+    id: String,
+    /// The completion's `completion_id`.
+    completion_id: String,
+    kind: KindBody,
+    /// The blank's place in the outfit, from 0.
+    #[schema(examples(1))]
+    #[serde(deserialize_with = "read_integer")]
+    slot: u32,
+    #[schema(schema_with = id_text)]
+    article: String,
+    /// The suggestion's rank, from 1. Required beyond rank 20, and if another release is live by now.
+    #[schema(examples(1), minimum = 1)]
+    #[serde(default, deserialize_with = "read_optional_integer")]
+    rank: Option<u32>,
+    /// The customer, if the feedback is to be exported and erased with them.
+    #[schema(examples("c-17"))]
+    customer: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+#[schema(as = FeedbackKind)]
+enum KindBody {
+    Shown,
+    Accepted,
+    Rejected,
+    Bought,
+}
+
+impl From<KindBody> for FeedbackKind {
+    fn from(kind: KindBody) -> Self {
+        match kind {
+            KindBody::Shown => Self::Shown,
+            KindBody::Accepted => Self::Accepted,
+            KindBody::Rejected => Self::Rejected,
+            KindBody::Bought => Self::Bought,
+        }
+    }
+}
+
+impl EventBody {
+    fn read(self) -> Result<Report, Problem> {
+        let mut findings = Vec::new();
+        let article = value_or_finding(ArticleId::new(&self.article), || "/article".into(), &mut findings);
+        let customer = self.customer.as_deref().map(CustomerId::new).transpose();
+        let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
+        findings.extend(feedback::check_id(&self.id).err().map(Finding::from));
+        let (Some(article), Some(customer), true) = (article, customer, findings.is_empty()) else {
+            return Err(Problem::invalid(findings));
+        };
+        Ok(Report {
+            id: self.id,
+            completion_id: self.completion_id,
+            kind: self.kind.into(),
+            slot: self.slot,
+            article,
+            rank: self.rank,
+            customer,
+        })
+    }
+}
+
+/// A stored event.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct FeedbackStored {
+    #[schema(examples("bought"))]
+    kind: &'static str,
+    completion_id: String,
+    slot: u32,
+    article: String,
+    rank: u32,
+    release: String,
+    method: String,
+    arm: Option<String>,
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    at: String,
+}
+
+impl From<FeedbackEvent> for FeedbackStored {
+    fn from(event: FeedbackEvent) -> Self {
+        let FeedbackEvent { kind, completion_id, slot, article, rank, release, method, arm, at, .. } = event;
+        let (kind, article) = (kind.as_str(), article.to_string());
+        let at = calendar::moment(at.millis(), 1000, true);
+        Self { kind, completion_id, slot, article, rank, release, method, arm, at }
+    }
+}
+
+/// Feedback by release, method and arm.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FeedbackCounts)]
+struct CountsBody {
+    items: Vec<CountBody>,
+}
+
+/// The feedback on one method's suggestions.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = FeedbackCount)]
+struct CountBody {
+    #[schema(examples("demo"))]
+    release: String,
+    #[schema(examples("gsu"))]
+    method: String,
+    /// The experiment's arm; null if no experiment chose the method.
+    arm: Option<String>,
+    shown: u64,
+    accepted: u64,
+    rejected: u64,
+    bought: u64,
+    /// The share of shown suggestions that were accepted; null if none was shown, or more accepted than shown.
+    acceptance: Option<ShareBody>,
+}
+
+/// A share with its 95 % confidence interval (Wilson's).
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Share)]
+struct ShareBody {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Share> for ShareBody {
+    fn from(Share { value, low, high }: Share) -> Self {
+        Self { value, low, high }
+    }
+}
+
+/// Feedback counts
+///
+/// How often suggestions are accepted, by release, method and the experiment's arm. If the intervals of two methods
+/// overlap widely, there are too few events to tell which is better.
+#[utoipa::path(get, path = "/feedback/counts", tag = "feedback", responses(
+    (status = 200, description = "The counts", body = CountsBody),
+))]
+async fn counts(State(state): State<AppState>) -> Result<Json<CountsBody>, Problem> {
+    let counts = state.store.feedback().counts().await?;
+    Ok(Json(CountsBody { items: counts.into_iter().map(CountBody::from).collect() }))
+}
+
+impl From<FeedbackCounts> for CountBody {
+    fn from(counts: FeedbackCounts) -> Self {
+        let FeedbackCounts { release, method, arm, shown, accepted, rejected, bought } = counts;
+        let acceptance = feedback::share(accepted, shown).map(ShareBody::from);
+        Self { release, method, arm, shown, accepted, rejected, bought, acceptance }
+    }
+}
+
+/// Accepted outfits as training data
+///
+/// One outfit per line, in the format of `atelier export`: one for each completion of the live release that was made
+/// for a known customer, has an accepted or bought article in every blank, and has four to eight articles in total. An
+/// article that was rejected after it was accepted does not count.
+#[utoipa::path(get, path = "/feedback/outfits.jsonl", tag = "feedback", responses(
+    (status = 200, description = "The outfits", body = String, content_type = "application/x-ndjson"),
+))]
+async fn accepted(State(state): State<AppState>) -> Response {
+    let pages = stream::try_unfold(Some(String::new()), move |after| {
+        let state = state.clone();
+        async move {
+            let Some(after) = after else { return Ok(None) };
+            feedback::accepted_outfits(&state.store, &state.releases, &state.tickets, &after).await.map(Some)
+        }
+    });
+    // The answer has already started, so an error can only cut it off and be logged.
+    let pages = pages.inspect_err(|error: &StoreError| {
+        tracing::error!(%error, "the answer with accepted outfits was cut off");
+    });
+    ([(header::CONTENT_TYPE, "application/x-ndjson")], Body::from_stream(pages)).into_response()
+}

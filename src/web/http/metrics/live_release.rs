@@ -1,0 +1,44 @@
+//! Metrics of the live release: its queues and models.
+
+use std::{fmt, sync::Arc};
+
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+
+use crate::{models::engine::QueueState, service::live_release::Releases};
+
+#[derive(Debug)]
+pub(super) struct LiveReleaseCollector(pub(super) Arc<Releases>);
+
+/// A gauge's name, its help text, and how to read its value.
+type Gauge = (&'static str, &'static str, fn(QueueState) -> usize);
+
+const QUEUE: [Gauge; 3] = [
+    ("queue_size", "Jobs waiting for a free model", |state| state.waiting),
+    ("queue_limit", "Maximum number of waiting jobs; more are rejected", |state| state.limit),
+    ("workers", "Worker threads, each with a copy of the model", |state| state.workers),
+];
+
+impl Collector for LiveReleaseCollector {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        let Some(live) = self.0.current() else { return Ok(()) };
+        for (name, help, read) in QUEUE {
+            let mut gauge = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            for (method, state) in live.serving.queues() {
+                let labels = [("method", method.as_str())];
+                ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
+            }
+        }
+        let help = "The live release's methods";
+        let mut models = encoder.encode_descriptor("model_info", help, None, MetricType::Gauge)?;
+        for method in live.serving.methods() {
+            let device = live.serving.device().as_str();
+            let labels = [("release", live.name()), ("method", method.as_str()), ("device", device)];
+            ConstGauge::new(1_u64).encode(models.encode_family(&labels)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! One table of many evaluations: methods over their seeds, baselines, the oracle's bounds, and the paper's
+//! figures.
+//!
+//! Evaluations and the oracle's report come in from the files of other commands; Markdown and JSON go out.
+//! The module computes only means, standard errors over seeds, and shares of the oracle's gap.
+
+use std::fmt::Write;
+
+use anyhow::{Result, bail};
+use atelier::service::evaluation::{PAPER, PaperRow};
+use serde::Serialize;
+
+use crate::{
+    baselines::Baseline,
+    evaluate::{Evaluation, MethodResult, Spread},
+    metrics::Summary,
+    oracle::Report,
+};
+
+#[derive(Debug, Serialize)]
+pub struct Table {
+    pub data: String,
+    pub fingerprint: String,
+    pub outfits: usize,
+    pub slots: u64,
+    pub methods: Vec<MethodResult>,
+    pub baselines: Vec<Baseline>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bounds: Option<Bounds>,
+    pub paper: &'static [PaperRow],
+}
+
+/// The oracle's bounds, for a sample of the slots.
+#[derive(Debug, Serialize)]
+pub struct Bounds {
+    /// Customer and occasion known: no method can be better.
+    pub known: Summary,
+    /// Nothing known, with the largest draw: overstates the cross-entropy a little.
+    pub unknown: Summary,
+    /// The cross-entropy with nothing known, extrapolated to an infinite draw.
+    pub unknown_limit: Option<f64>,
+}
+
+impl Table {
+    /// Fails if there are no evaluations, or if their data differs.
+    pub fn new(
+        evaluations: &[Evaluation],
+        baselines: Vec<Baseline>,
+        oracle: Option<&Report>,
+    ) -> Result<Self> {
+        let Some(first) = evaluations.first() else { bail!("there are no evaluations") };
+        if let Some(other) = evaluations.iter().find(|other| other.fingerprint != first.fingerprint) {
+            bail!(
+                "evaluations of different data cannot be in one table: {} has fingerprint {}, {} has {}",
+                first.data,
+                first.fingerprint,
+                other.data,
+                other.fingerprint
+            );
+        }
+        Ok(Self {
+            data: first.data.clone(),
+            fingerprint: first.fingerprint.clone(),
+            outfits: first.outfits,
+            slots: first.summary.slots,
+            methods: MethodResult::from_evaluations(&evaluations.iter().collect::<Vec<_>>()),
+            baselines,
+            bounds: oracle.map(Bounds::new),
+            paper: &PAPER,
+        })
+    }
+
+    pub fn markdown(&self) -> String {
+        let mut text = format!(
+            "Validation split of {}: {} outfits, each of their {} slots masked in turn, ranks over the whole \
+             catalogue. ± is the standard error over seeds if a method has several runs.\n\n",
+            self.data, self.outfits, self.slots
+        );
+        text += "| method | runs | cross-entropy | recall@1 % | recall@5 % | recall@250 % | MRR | NDCG@10 | \
+                 coverage@5 % | calibration error | parameters |";
+        text += if self.bounds.is_some() { " share of the gap |\n" } else { "\n" };
+        text += "|---|---|---|---|---|---|---|---|---|---|---|";
+        text += if self.bounds.is_some() { "---|\n" } else { "\n" };
+        self.methods.iter().for_each(|method| self.write_method(&mut text, method));
+        for Baseline { name, summary } in &self.baselines {
+            write_plain(&mut text, name, summary, self.bounds.is_some());
+        }
+        if let Some(bounds) = &self.bounds {
+            write_plain(&mut text, "oracle, customer unknown", &bounds.unknown, true);
+            write_plain(&mut text, "oracle, customer known", &bounds.known, true);
+            let _ = writeln!(
+                text,
+                "\nThe oracle answered {} of the slots and bounds every method. The share of the gap is the part \
+                 of the distance between the oracle's cross-entropies with the customer unknown{} and known that \
+                 a method covers.",
+                bounds.known.slots,
+                bounds
+                    .unknown_limit
+                    .map_or_else(String::new, |limit| format!(" (estimated limit {limit:.4})")),
+            );
+        }
+        text += "\nTable 1 of the paper, on **another data set**: its figures cannot be compared with those \
+                 above.\n\n\
+                 | method | cross-entropy | recall@1 % | recall@5 % | recall@250 % | parameters |\n\
+                 |---|---|---|---|---|---|\n";
+        for row in self.paper {
+            let pair =
+                |(mean, error): (f64, f64), digits: usize| format!("{mean:.digits$} ± {error:.digits$}");
+            let _ = writeln!(
+                text,
+                "| {} | {} | {} | {} | {} | {} |",
+                row.method,
+                pair(row.cross_entropy, 4),
+                pair(row.recall_at_1, 2),
+                pair(row.recall_at_5, 2),
+                pair(row.recall_at_250, 2),
+                with_commas(row.parameters)
+            );
+        }
+        text
+    }
+
+    fn write_method(&self, text: &mut String, result: &MethodResult) {
+        let percent = |spread: Spread| {
+            let standard_error = spread.standard_error.map(|error| 100.0 * error);
+            format_spread(Spread { mean: 100.0 * spread.mean, standard_error }, 2)
+        };
+        let _ = write!(
+            text,
+            "| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            result.name(),
+            result.runs,
+            format_spread(result.cross_entropy, 4),
+            percent(result.recall_at_1),
+            percent(result.recall_at_5),
+            percent(result.recall_at_250),
+            format_spread(result.mrr, 4),
+            format_spread(result.ndcg_at_10, 4),
+            percent(result.coverage_at_5),
+            format_spread(result.calibration_error, 4),
+            with_commas(result.parameters),
+        );
+        if let Some(bounds) = &self.bounds {
+            let _ = write!(text, " {:.0} % |", 100.0 * bounds.share_of_gap(result.cross_entropy.mean));
+        }
+        text.push('\n');
+    }
+}
+
+impl Bounds {
+    fn new(report: &Report) -> Self {
+        let unknown = &report.unknown;
+        let largest = unknown.sizes.last().map_or(&unknown.with_own, |size| &size.answers);
+        Self { known: report.known.clone(), unknown: largest.clone(), unknown_limit: unknown.limit }
+    }
+
+    /// The share of the gain from knowing the customer that a method achieves.
+    fn share_of_gap(&self, cross_entropy: f64) -> f64 {
+        let unknown = self.unknown_limit.unwrap_or(self.unknown.cross_entropy.mean);
+        (unknown - cross_entropy) / (unknown - self.known.cross_entropy.mean)
+    }
+}
+
+/// Writes a line without seeds.
+fn write_plain(text: &mut String, name: &str, summary: &Summary, with_gap: bool) {
+    let percent = |mean: f64| format!("{:.2}", 100.0 * mean);
+    let _ = writeln!(
+        text,
+        "| *{name}* | | {:.4} | {} | {} | {} | {:.4} | {:.4} | | | |{}",
+        summary.cross_entropy.mean,
+        percent(summary.recall_at_1.mean),
+        percent(summary.recall_at_5.mean),
+        percent(summary.recall_at_250.mean),
+        summary.mrr.mean,
+        summary.ndcg_at_10.mean,
+        if with_gap { " |" } else { "" },
+    );
+}
+
+fn format_spread(Spread { mean, standard_error }: Spread, digits: usize) -> String {
+    let error = standard_error.map_or_else(String::new, |error| format!(" ± {error:.digits$}"));
+    format!("{mean:.digits$}{error}")
+}
+
+fn with_commas(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = digits
+        .as_bytes()
+        .rchunks(3)
+        .rev()
+        .map(|group| std::str::from_utf8(group).unwrap_or_default())
+        .collect();
+    groups.join(",")
+}

@@ -1,0 +1,60 @@
+//! The program as people run it, and evaluation through the real ONNX Runtime.
+
+mod evaluation;
+mod pairs;
+mod shop;
+mod verbs;
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder in which commands run.
+struct Home(TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.at(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn json(&self, name: &str) -> Value {
+        serde_json::from_str(&fs::read_to_string(self.at(name)).unwrap()).unwrap()
+    }
+
+    fn run(&self, command: &str) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_atelier-training"))
+            .args(command.split(' '))
+            .current_dir(self.0.path())
+            .output()
+            .unwrap()
+    }
+
+    /// The standard output of a command that must succeed.
+    fn output_of(&self, command: &str) -> String {
+        let output = self.run(command);
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// The standard error of a command that must fail.
+    fn error_of(&self, command: &str) -> String {
+        let output = self.run(command);
+        assert!(!output.status.success(), "{command} must fail");
+        String::from_utf8(output.stderr).unwrap()
+    }
+}

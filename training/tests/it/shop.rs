@@ -1,0 +1,249 @@
+//! Another company's data, from its files to a release that opens: a schema of six features with sets, articles with
+//! their own attributes, no splits. Runs the program with the real ONNX Runtime.
+
+use std::{fmt::Write, fs, path::Path, process::Command};
+
+use atelier::{
+    domain::Method,
+    models::release::Release,
+    service::evaluation::{Figures, Ranks},
+};
+use atelier_training::data::Data;
+use parquet::{file::reader::FileReader, file::serialized_reader::SerializedFileReader, record::RowAccessor};
+use serde_json::Value;
+
+use super::Home;
+
+const SCHEMA: &str = r#"
+name = "garden-6"
+[[feature]]
+name = "climate"
+kind = "category"
+values = ["dry", "mild", "wet"]
+[[feature]]
+name = "likes"
+kind = "set"
+values = ["roses", "herbs", "trees", "ponds"]
+[[feature]]
+name = "avoids"
+kind = "set"
+values = ["thorns", "pollen"]
+excludes = "trait"
+[[feature]]
+name = "size"
+kind = "number"
+edges = [20, 100, 500]
+unit = "m²"
+[[feature]]
+name = "budget"
+kind = "category"
+values = ["small", "large"]
+[[feature]]
+name = "month"
+kind = "number"
+edges = [3, 6, 9]
+"#;
+
+/// Narrow and quick.
+const SETTINGS: &str = "[fit]\nbatch = 16\nepochs = 3\nlearning_rate = 0.01\nwarm_up = 0.5\n\
+    [model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\npersonas = 3\n\
+    [task_weights]\nshrub = 2.0\n";
+
+fn garden() -> Home {
+    let home = Home::new();
+    let mut articles = "id,type,latin,price,trait\n".to_owned();
+    for kind in ["shrub", "bulb", "pot", "tool"] {
+        for number in 0..6 {
+            writeln!(articles, "{kind}-{number},{kind},Planta {number},{number}.5,thorns").unwrap();
+        }
+    }
+    let mut customers = String::new();
+    for number in 0..20 {
+        writeln!(
+                customers,
+                "{{\"id\":\"g-{number}\",\"features\":{{\"climate\":\"{}\",\"likes\":[\"roses\",\"ponds\"],\"size\":{}}}}}",
+                ["dry", "mild", "wet"][number % 3],
+                number * 30
+            )
+            .unwrap();
+    }
+    let mut outfits = String::new();
+    for number in 0..120 {
+        let (a, b) = (number % 3, 3 + number % 2);
+        writeln!(
+            outfits,
+            "{{\"customer\":\"g-{}\",\"articles\":[\"shrub-{a}\",\"bulb-{a}\",\"pot-{b}\",\"tool-{b}\"],\
+                 \"features\":{{\"month\":{}}}}}",
+            number % 20,
+            1 + number % 12
+        )
+        .unwrap();
+    }
+    for (name, text) in [
+        ("theirs/articles.csv", articles.as_str()),
+        ("theirs/customers.jsonl", &customers),
+        ("theirs/outfits.ndjson", &outfits),
+        ("theirs/schema.toml", SCHEMA),
+        ("settings.toml", SETTINGS),
+    ] {
+        home.write(name, text);
+    }
+    home
+}
+
+#[test]
+fn from_three_files_and_a_schema_to_a_release() {
+    let home = garden();
+    let output = home.output_of("import theirs --out garden");
+    assert_eq!(output, "garden: 164 rows, 0 bad rows skipped\n");
+    let outfits = fs::read_to_string(home.at("garden/outfits.jsonl")).unwrap();
+    assert_eq!(outfits.matches("\"split\":\"validation\"").count(), 6);
+    assert_eq!(outfits.matches("\"split\":\"train\"").count(), 114);
+
+    for (method, seed) in [("none", 1), ("gsu", 1), ("gsu", 2), ("latent-universal", 1)] {
+        let output = home
+            .output_of(&format!("fit --method {method} --seed {seed} --data garden --config settings.toml"));
+        assert_eq!(output, format!("runs/garden/{method}-{seed}\n"));
+    }
+    let again = home.error_of("fit --method none --data garden --config settings.toml");
+    assert!(again.contains("runs/garden/none-1 already holds a run"), "{again}");
+    let lines = fs::read_to_string(home.at("runs/garden/gsu-1/metrics.jsonl")).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+
+    let runs = "runs/garden/none-1 runs/garden/gsu-1 runs/garden/gsu-2 runs/garden/latent-universal-1";
+    let output =
+        home.output_of(&format!("evaluate --data garden --runs {runs} --out all.json --ranks ranks.parquet"));
+    assert!(output.contains("6 outfits, each of their 24 slots"), "{output}");
+    let all = home.json("all.json");
+    assert_eq!(all["baselines"].as_array().unwrap().len(), 3);
+    assert_eq!(all["methods"][1]["runs"], 2);
+    assert!(all["methods"][1]["cross_entropy"]["standard_error"].as_f64().unwrap() > 0.0);
+    assert_eq!(all["differences"].as_array().unwrap().len(), 3 * 5);
+    let gsu = home.json("runs/garden/gsu-1/evaluation.json");
+    let segments = gsu["segments"].as_array().unwrap();
+    let slots = |by: &str| -> u64 {
+        segments.iter().filter(|s| s["by"] == by).map(|s| s["summary"]["slots"].as_u64().unwrap()).sum()
+    };
+    assert_eq!((slots("type"), slots("customer"), slots("climate"), slots("month")), (24, 24, 24, 24));
+    assert_eq!(slots("likes"), 48, "an outfit counts for each value of a set");
+    assert!(segments.iter().any(|s| s["by"] == "size" && s["value"] == "100 to under 500 m²"));
+    let bins = gsu["calibration"]["bins"].as_array().unwrap();
+    assert_eq!(bins.iter().map(|bin| bin["slots"].as_u64().unwrap()).sum::<u64>(), 24);
+
+    let table = home.output_of(&format!("table --runs {runs} --baselines all.json --json table.json"));
+    assert!(table.contains("\n| gsu | 2 | ") && table.contains("| *co-occurrence* |"), "{table}");
+    assert!(table.contains("| gsu | 4.7459 ± 0.0043 | 12.21 ± 0.17 |"), "the paper's own:\n{table}");
+    assert_eq!(home.json("table.json")["methods"][0]["parameters"], all["methods"][0]["parameters"]);
+
+    let output = home.output_of("export --run runs/garden/gsu-1 --storage float16 --out half.onnx");
+    assert!(output.starts_with("half.onnx: "), "{output}");
+
+    let made = home.output_of(&format!(
+        "release --name spring --data garden --runs {runs} --storage float16 --customers 3"
+    ));
+    assert_eq!(made, "models/spring\n");
+    let release = Release::open(&home.at("models/spring")).unwrap();
+    assert_eq!(release.schema().context_width(), 6 * 32);
+    assert_eq!(release.articles()[7].attribute("latin"), Some(&Value::from("Planta 1")));
+    let methods: Vec<Method> = release.manifest().methods.iter().map(|entry| entry.method).collect();
+    assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
+    assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
+    assert!(release.manifest().methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
+    // The service reads the figures that training wrote.
+    let (figures, ranks) = (Figures::from_release(&release).unwrap(), Ranks::from_release(&release).unwrap());
+    assert!(figures.methods().eq(methods.iter().copied()) && ranks.methods().eq(methods));
+    assert_eq!((figures.comparison.slots, ranks.len()), (24, 24));
+    let recall = figures.evaluation_of(Method::Gsu).unwrap().summary.scores.recall_at_5.mean;
+    assert!((ranks.recall(Method::Gsu, 5).unwrap() - recall).abs() < 6e-5);
+    let mut commands = release.manifest().commands.iter();
+    let fitted = commands.find(|command| command.contains("fit --method gsu --seed")).unwrap();
+    let (fit, run) = fitted.strip_prefix("atelier-training ").unwrap().split_once(" --run ").unwrap();
+    let (run, settings) = run.split_once(' ').expect("task weights have no flag");
+    assert!(settings.contains("--set task_weights.shrub=2.0"), "{fitted}");
+    home.output_of(&format!("{fit} --run again {settings}"));
+    let weights = |run: &str| fs::read(home.at(run).join("best.safetensors")).unwrap();
+    assert!(weights("again") == weights(run), "not the same run: {fitted}");
+    assert!(release.manifest().commands.last().unwrap().ends_with("--storage float16 --customers 3"));
+    let customers = fs::read_to_string(home.at("models/spring/customers.jsonl")).unwrap();
+    assert_eq!(customers.lines().count(), 3);
+    let hidden: Vec<_> = fs::read_dir(home.at("models")).unwrap().collect();
+    assert_eq!(hidden.len(), 1, "no unfinished folder is left");
+    let taken = home.error_of(&format!("release --name spring --data garden --runs {runs}"));
+    assert!(taken.contains("models/spring is not empty"), "{taken}");
+
+    let output = home.output_of("evaluate --data garden --release models/spring --ranks of-release.parquet");
+    assert!(output.contains("| latent-universal | 1 | "), "{output}");
+    let reader = SerializedFileReader::new(fs::File::open(home.at("of-release.parquet")).unwrap()).unwrap();
+    let names: Vec<String> =
+        reader.metadata().file_metadata().schema().get_fields().iter().map(|f| f.name().to_owned()).collect();
+    assert_eq!(names[..7], ["outfit", "slot", "customer", "seen", "articles", "article", "type"]);
+    assert_eq!(names[7..9], ["none.rank", "none.cross_entropy"]);
+    let rows: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
+    assert_eq!(rows.len(), 24);
+    assert!(rows.iter().all(|row| (1.0..=24.0).contains(&row.get_float(7).unwrap())));
+    let whole = rows[1].get_string(4).unwrap();
+    assert_eq!(whole.split('|').nth(1), Some(rows[1].get_string(5).unwrap().as_str()));
+    let losses: f64 = rows.iter().map(|row| f64::from(row.get_float(8).unwrap())).sum();
+    let stated = release.manifest().methods[0].metrics["cross_entropy"]["mean"].as_f64().unwrap();
+    assert!((losses / 24.0 - stated).abs() < 1e-5, "the release's figures match its files");
+}
+
+#[test]
+fn a_bad_row_stops_an_import_unless_it_may_be_skipped() {
+    let home = garden();
+    let path = home.at("theirs/outfits.ndjson");
+    let text = fs::read_to_string(&path).unwrap().replacen("shrub-1", "shrub-9", 1);
+    fs::write(&path, text).unwrap();
+    let error = home.error_of("import theirs --out garden");
+    assert!(
+        error.contains("theirs/outfits.ndjson, line 2: article \"shrub-9\" is not in the catalogue"),
+        "{error}"
+    );
+    assert!(error.contains("nothing was imported. Fix the 1 bad rows, or import the other 163"), "{error}");
+    assert!(!home.at("garden").exists());
+    assert_eq!(
+        home.output_of("import theirs --out garden --skip-bad"),
+        "garden: 163 rows, 1 bad rows skipped\n"
+    );
+    let error = home.error_of("import --outfits theirs/outfits.ndjson --out other");
+    assert!(error.contains("there is no articles file: a data folder needs all three tables"), "{error}");
+}
+
+/// docs/training.md starts with these files.
+#[test]
+fn the_guides_furnished_rooms_import_without_a_bad_row() {
+    let home = garden();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/rooms.py");
+    let made = Command::new("python3")
+        .arg(script)
+        .args("rooms-theirs --customers 200 --rooms 300 --validation 40".split(' '))
+        .current_dir(home.0.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    assert_eq!(
+        home.output_of("import rooms-theirs --out rooms"),
+        "rooms: 940 rows, 0 bad rows skipped\n",
+        "400 articles, 200 customers, 340 outfits"
+    );
+    let data = Data::load(&home.at("rooms")).unwrap();
+    assert_eq!(data.schema().context_width(), 6 * 32);
+    assert_eq!((data.vocabulary().len(), data.types().len(), data.validation().len()), (400, 12, 40));
+    assert_eq!(data.vocabulary().article(0).unwrap().as_str(), "möbel-0001");
+    let new = data.validation().iter().filter(|&&outfit| !data.seen(data.outfits().customer(outfit)));
+    assert!((4..25).contains(&new.count()), "some customers are new in validation");
+    let households: Vec<Vec<u32>> = data
+        .training()
+        .iter()
+        .map(|&outfit| {
+            let mut features = Vec::new();
+            data.features_of(outfit, &mut features);
+            features.swap_remove(0)
+        })
+        .collect();
+    assert!(households.iter().filter(|values| !values.is_empty()).count() > 200, "whole numbers are words");
+    let counted = home.output_of("baselines --data rooms");
+    assert!(!counted.contains("gender"), "the schema has none:\n{counted}");
+    let survey = home.output_of("survey --data rooms --outfits 1");
+    assert!(survey.contains("wood in outfits:\n") && !survey.contains("brand in"), "{survey}");
+}

@@ -1,0 +1,52 @@
+//! A small synthetic world, its survey, the oracle and the baselines.
+
+use serde_json::Value;
+
+use super::Home;
+
+#[test]
+fn a_small_world_goes_through_every_verb() {
+    let home = Home::new();
+    let synthesise = "synthesise --out world --articles 300 --customers 200 --outfits 3000 --validation 150";
+    let made = home.output_of(synthesise);
+    assert!(made.starts_with("world version 1 in "), "{made}");
+    assert_eq!(made.lines().count(), 5, "the version and four digests:\n{made}");
+    assert!(home.error_of(synthesise).contains("is not empty"));
+
+    let survey = home.output_of("survey --data world --outfits 3");
+    assert!(survey.starts_with("300 articles, 200 customers, 3150 outfits"), "{survey}");
+    assert_eq!(survey.lines().filter(|line| line.starts_with("c-")).count(), 3);
+
+    let answers = home.output_of("oracle --data world --slots 60 --customers 64 --json oracle.json");
+    assert!(answers.contains("overstates the cross-entropy"), "explains the finite draw:\n{answers}");
+    home.output_of("baselines --data world --json baselines.json");
+
+    let (oracle, baselines) = (home.json("oracle.json"), home.json("baselines.json"));
+    assert_eq!(oracle["world_version"], "1");
+    assert_eq!(oracle["plan"]["articles"], 300);
+    let loss = |answers: &Value| answers["cross_entropy"]["mean"].as_f64().unwrap();
+    let best = loss(&oracle["report"]["known"]);
+    assert_eq!(oracle["report"]["known"]["slots"], 60);
+    let rows = baselines.as_array().unwrap();
+    assert_eq!(rows.len(), 4);
+    assert!(rows[0]["baseline"].as_str().unwrap().starts_with("popularity (+"));
+    let losses: Vec<f64> = rows.iter().map(|row| loss(&row["answers"])).collect();
+    assert!(best < losses[1] && losses[1] < losses[0], "oracle {best}, baselines {losses:?}");
+    assert!(losses[3] < losses[2], "gender and price help: {losses:?}");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let home = Home::new();
+    let assert_fails = |command: &str, text: &str| {
+        let error = home.error_of(command);
+        assert!(error.contains(text), "{error}");
+    };
+    assert_fails("oracle --data .", "the oracle needs a folder made by `synthesise`");
+    assert_fails("baselines --data .", "has no articles.jsonl, articles.csv or articles.parquet");
+    assert_fails(
+        "synthesise --out tiny --articles 10",
+        "10 articles are too few: a world needs at least 43, one of each type",
+    );
+    assert!(!home.at("tiny").exists());
+}
