@@ -1,9 +1,9 @@
-//! What the database said, remembered: taken as it is while it is fresh, and served older when the database cannot
-//! be reached.
+//! A cache of database rows. Fresh rows are served without a query, stale ones only while the database cannot be
+//! reached.
 //!
-//! When the database does not answer, whatever was read within `most_age` is served as it was, with its age, and
-//! everything else is an error. Then one request at a time finds out whether the database is back: the others do not
-//! wait for it. Knows what the store's errors mean, and not what is remembered.
+//! When the database does not answer, rows read within `most_age` are served with their age; everything else is an
+//! error. One request at a time then tries the database again, and the others do not wait for it. Knows the meaning of
+//! the store's errors, but not of the rows.
 
 use std::{
     collections::HashMap,
@@ -16,132 +16,132 @@ use tokio::time::timeout;
 
 use crate::store::StoreError;
 
-/// How long a request waits for an answer before the database counts as out of reach.
+/// How long a request waits before the database counts as unreachable.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How often a database that was out of reach is asked again.
+/// The wait before an unreachable database is tried again.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// How much is remembered, and for how long.
+/// How much to cache, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Keep {
-    /// Most entries; those that nobody asked for longest go first.
+    /// The most entries. The least recently used go first.
     pub most: usize,
-    /// How long one is taken as it is.
+    /// How long an entry is served without a query.
     pub fresh: Duration,
-    /// How old one may be that is served because the database cannot be reached.
+    /// The maximum age of an entry while the database cannot be reached.
     pub most_age: Duration,
 }
 
-/// Something that was asked for.
+/// A row from the cache or the database.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cached<V> {
     pub(crate) value: V,
-    /// How old it is, where the database could not be asked whether it is still so.
+    /// Its age, if the database could not be reached to confirm it.
     pub(crate) stale: Option<Duration>,
 }
 
-/// Clones share what is remembered.
+/// Clones share the entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Cache<K, V> {
     keep: Keep,
-    /// Held for as long as it takes to look something up, never while the database is asked.
-    kept: Arc<Mutex<Kept<K, V>>>,
+    /// Locked only to look an entry up, never during a query.
+    entries: Arc<Mutex<Entries<K, V>>>,
 }
 
 impl<K: Clone + Eq + Hash, V: Clone> Cache<K, V> {
     pub(crate) fn new(keep: Keep) -> Self {
-        Self { keep, kept: Arc::new(Mutex::new(Kept::new())) }
+        Self { keep, entries: Arc::new(Mutex::new(Entries::new())) }
     }
 
-    /// `ask` asks the database; it is not even begun where that is not needed. None if there is nothing.
+    /// The row with this key, if there is one. `query` reads it from the database and is polled only if needed.
     ///
     /// # Errors
-    /// Among others if the database cannot be reached and the answer is not remembered (`Unreachable`).
+    /// `Unreachable` if the database cannot be reached and the row is not cached; other database errors.
     pub(crate) async fn get(
         &self,
         key: &K,
         now: Instant,
-        ask: impl Future<Output = Result<Option<V>, StoreError>>,
+        query: impl Future<Output = Result<Option<V>, StoreError>>,
     ) -> Result<Option<Cached<V>>, StoreError> {
-        let (entry, changes, may_ask) = {
-            let mut kept = self.kept();
-            let entry = kept.find(key, self.keep.most);
+        let (entry, changes, may_query) = {
+            let mut entries = self.entries();
+            let entry = entries.find(key, self.keep.most);
             let age = entry.as_ref().map(|entry| now.saturating_duration_since(entry.read));
             if let (Some(entry), Some(age)) = (&entry, age)
                 && age < self.keep.fresh
             {
                 return Ok(Some(Cached { value: entry.value.clone(), stale: None }));
             }
-            (entry.zip(age), kept.changes, kept.may_ask(now))
+            (entry.zip(age), entries.changes, entries.may_query(now))
         };
-        let asked = if may_ask { self.ask(key, changes, now, ask).await } else { Err(silent()) };
-        match (asked, entry) {
+        let result = if may_query { self.query(key, changes, now, query).await } else { Err(unreachable()) };
+        match (result, entry) {
             (Err(StoreError::Unreachable { .. }), Some((entry, age))) if age <= self.keep.most_age => {
                 Ok(Some(Cached { value: entry.value, stale: Some(age) }))
             }
-            (asked, _) => Ok(asked?.map(|value| Cached { value, stale: None })),
+            (result, _) => Ok(result?.map(|value| Cached { value, stale: None })),
         }
     }
 
-    /// It changed: what was remembered is gone, and what is being read right now is not kept.
+    /// Drops a changed row. The result of a query that is running now is not cached either.
     pub(crate) fn forget(&self, key: &K) {
-        let mut kept = self.kept();
-        kept.changes += 1;
-        kept.remove(key);
+        let mut entries = self.entries();
+        entries.changes += 1;
+        entries.remove(key);
     }
 
-    /// The same for everything.
+    /// Like [`Cache::forget`], for all rows.
     pub(crate) fn forget_all(&self) {
-        let mut kept = self.kept();
-        kept.changes += 1;
-        kept.young.clear();
-        kept.old.clear();
+        let mut entries = self.entries();
+        entries.changes += 1;
+        entries.young.clear();
+        entries.old.clear();
     }
 
-    async fn ask(
+    async fn query(
         &self,
         key: &K,
         changes: u64,
         now: Instant,
-        ask: impl Future<Output = Result<Option<V>, StoreError>>,
+        query: impl Future<Output = Result<Option<V>, StoreError>>,
     ) -> Result<Option<V>, StoreError> {
-        let found = timeout(PATIENCE, ask).await.unwrap_or_else(|_| Err(silent()));
-        let mut kept = self.kept();
-        kept.ask_from = match found {
+        let found = timeout(PATIENCE, query).await.unwrap_or_else(|_| Err(unreachable()));
+        let mut entries = self.entries();
+        entries.retry_at = match found {
             Err(StoreError::Unreachable { .. }) => Some(Instant::now() + RETRY),
             _ => None,
         };
         let Some(value) = found? else {
-            kept.remove(key);
+            entries.remove(key);
             return Ok(None);
         };
-        if kept.changes == changes {
-            // As of when it was asked for: it may have changed since.
+        if entries.changes == changes {
+            // Its age counts from the start of the query: the row may have changed since.
             let entry = Entry { value: value.clone(), read: now };
-            kept.insert(key.clone(), entry, self.keep.most);
+            entries.insert(key.clone(), entry, self.keep.most);
         }
         Ok(Some(value))
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept<K, V>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, Entries<K, V>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn silent() -> StoreError {
+fn unreachable() -> StoreError {
     StoreError::Unreachable { reason: "it did not answer within a second".into() }
 }
 
-/// Two generations: when the young ones are half of what may be kept they become the old ones, and the old ones
-/// that nobody asked for since are gone.
+/// Two generations: when the young entries reach half of the limit they become the old ones, and old entries that were
+/// not used since are dropped.
 #[derive(Debug)]
-struct Kept<K, V> {
+struct Entries<K, V> {
     young: HashMap<K, Entry<V>>,
     old: HashMap<K, Entry<V>>,
-    /// How often something was forgotten.
+    /// The number of calls to `forget` and `forget_all`.
     changes: u64,
-    /// When a database that did not answer is asked again.
-    ask_from: Option<Instant>,
+    /// When an unreachable database may be tried again.
+    retry_at: Option<Instant>,
 }
 
 #[derive(Debug, Clone)]
@@ -150,12 +150,12 @@ struct Entry<V> {
     read: Instant,
 }
 
-impl<K: Eq + Hash, V: Clone> Kept<K, V> {
+impl<K: Eq + Hash, V: Clone> Entries<K, V> {
     fn new() -> Self {
-        Self { young: HashMap::new(), old: HashMap::new(), changes: 0, ask_from: None }
+        Self { young: HashMap::new(), old: HashMap::new(), changes: 0, retry_at: None }
     }
 
-    /// What is found is young again.
+    /// An old entry that is found becomes young again.
     fn find(&mut self, key: &K, most: usize) -> Option<Entry<V>> {
         if let Some(entry) = self.young.get(key) {
             return Some(entry.clone());
@@ -178,12 +178,12 @@ impl<K: Eq + Hash, V: Clone> Kept<K, V> {
         self.old.remove(key);
     }
 
-    /// Whether the database is worth asking. If it was silent, this caller finds out for the others.
-    fn may_ask(&mut self, now: Instant) -> bool {
-        match self.ask_from {
-            Some(from) if now < from => false,
+    /// Whether the caller should query the database. If it was unreachable, one caller at a time tries again.
+    fn may_query(&mut self, now: Instant) -> bool {
+        match self.retry_at {
+            Some(retry_at) if now < retry_at => false,
             Some(_) => {
-                self.ask_from = Some(now + PATIENCE + RETRY);
+                self.retry_at = Some(now + PATIENCE + RETRY);
                 true
             }
             None => true,
@@ -197,46 +197,46 @@ mod tests {
 
     const KEEP: Keep = Keep { most: 4, fresh: Duration::from_secs(1), most_age: Duration::from_mins(1) };
 
-    async fn read(recall: &Cache<u32, u32>, key: u32, now: Instant) -> Option<u32> {
-        recall.get(&key, now, async { Ok(Some(key * 10)) }).await.unwrap().map(|recalled| recalled.value)
+    async fn read(cache: &Cache<u32, u32>, key: u32, now: Instant) -> Option<u32> {
+        cache.get(&key, now, async { Ok(Some(key * 10)) }).await.unwrap().map(|cached| cached.value)
     }
 
     #[tokio::test]
-    async fn no_more_is_kept_than_may_be() {
-        let recall = Cache::new(KEEP);
+    async fn the_number_of_entries_is_limited() {
+        let cache = Cache::new(KEEP);
         let now = Instant::now();
         for key in 0..20 {
-            assert_eq!(read(&recall, key, now).await, Some(key * 10));
-            assert_eq!(read(&recall, 0, now).await, Some(0));
-            let kept = recall.kept();
-            assert!(kept.young.len() + kept.old.len() <= KEEP.most, "{key}");
+            assert_eq!(read(&cache, key, now).await, Some(key * 10));
+            assert_eq!(read(&cache, 0, now).await, Some(0));
+            let entries = cache.entries();
+            assert!(entries.young.len() + entries.old.len() <= KEEP.most, "{key}");
         }
-        let kept = recall.kept();
-        assert!(kept.young.contains_key(&0) || kept.old.contains_key(&0), "asked for again and again");
+        let entries = cache.entries();
+        assert!(entries.young.contains_key(&0) || entries.old.contains_key(&0), "used again and again");
     }
 
     #[tokio::test]
-    async fn what_was_read_before_a_change_is_not_kept() {
-        let recall = Cache::new(KEEP);
+    async fn a_row_read_before_a_change_is_not_cached() {
+        let cache = Cache::new(KEEP);
         let now = Instant::now();
-        // The change comes between the read and its end.
-        let late = recall.get(&1, now, async {
-            recall.forget(&1);
+        // The change comes while the query runs.
+        let late = cache.get(&1, now, async {
+            cache.forget(&1);
             Ok(Some(10))
         });
         assert!(late.await.unwrap().is_some());
-        let gone = recall.get(&1, now, async { Ok(None) }).await;
-        assert_eq!(gone, Ok(None), "the database is asked anew");
+        let gone = cache.get(&1, now, async { Ok(None) }).await;
+        assert_eq!(gone, Ok(None), "the database is queried again");
     }
 
     #[tokio::test]
-    async fn one_caller_at_a_time_asks_a_silent_database() {
-        let recall = Cache::<u32, u32>::new(KEEP);
+    async fn one_caller_at_a_time_tries_an_unreachable_database() {
+        let cache = Cache::<u32, u32>::new(KEEP);
         let now = Instant::now();
-        let mut kept = recall.kept();
-        kept.ask_from = Some(now + RETRY);
-        assert!(!kept.may_ask(now), "it was asked just now");
-        assert!(kept.may_ask(now + RETRY));
-        assert!(!kept.may_ask(now + RETRY), "another one is asking");
+        let mut entries = cache.entries();
+        entries.retry_at = Some(now + RETRY);
+        assert!(!entries.may_query(now), "it was tried just now");
+        assert!(entries.may_query(now + RETRY));
+        assert!(!entries.may_query(now + RETRY), "another caller is trying");
     }
 }

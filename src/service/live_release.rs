@@ -1,5 +1,5 @@
-//! What is on offer: the release that answers, the catalogue as it sees it, and which method answers where
-//! none is named. The three change together, at once; a request takes one [`LiveRelease`] and keeps it.
+//! The live release: the release being served, its catalogue and its routing. The three change together; a request
+//! takes one [`LiveRelease`] and keeps it to its end.
 //!
 //! Knows the engine and the store; must not know HTTP.
 
@@ -30,28 +30,25 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// What a request is answered from.
+/// A snapshot of everything that answers a request.
 #[derive(Debug, Clone)]
 pub struct LiveRelease {
     pub serving: Arc<Serving>,
     pub catalogue: Arc<Catalogue>,
     pub routing: Arc<Routing>,
-    /// What the release says of its own methods.
     pub evaluation: Arc<Evaluation>,
-    /// What its methods say of their personas.
     pub personas: Arc<Personas>,
-    /// The state of the tables that catalogue and routing were read at.
+    /// The revisions of the tables behind the catalogue and the routing.
     articles: i64,
     settings: i64,
 }
 
 impl LiveRelease {
-    /// The release's name.
     pub fn name(&self) -> &str {
         &self.serving.release().manifest().name
     }
 
-    /// The method that answers where none is named.
+    /// Chooses the method for a request that names none.
     pub fn choose(&self, customer: Option<&CustomerId>) -> Choice {
         let default = self.serving.release().manifest().default_method;
         self.routing.choose(default, |method| self.serving.has(method), customer)
@@ -62,7 +59,7 @@ impl LiveRelease {
     }
 }
 
-/// Why another release is not on offer now. What was goes on being.
+/// Why a release could not be activated. The live release stays.
 #[derive(Debug, thiserror::Error)]
 pub enum ActivateError {
     #[error("there is no release {name:?} in {folder}", folder = .folder.display())]
@@ -73,23 +70,23 @@ pub enum ActivateError {
     Store(#[from] StoreError),
 }
 
-/// The present offer and its changes.
+/// The live release, and changes to it.
 #[derive(Debug)]
 pub struct Releases {
     engine: Engine,
     store: Store,
     models: PathBuf,
-    /// Held for as long as it takes to clone or replace the pointer.
+    /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
-    /// One change at a time: each begins from what the one before it left. Inside, a release that was activated
-    /// elsewhere and could not be served here, and when it is worth another try.
+    /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
+    /// on another replica and failed to load here, with the time of the next attempt.
     changing: Mutex<Option<(String, Instant)>>,
 }
 
-/// A release that could not be served is tried again after so long: its folder may be on its way.
+/// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The setting under which the routing is kept, and that of the release.
+/// The names of the settings that hold the routing and the release's name.
 const ROUTING: &str = "routing";
 const RELEASE: &str = "release";
 
@@ -103,12 +100,12 @@ impl Releases {
         self.current.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The schema that features are read by: the served release's, or the default one without a release.
+    /// The live release's schema, or the default one without a live release.
     pub fn schema(&self) -> ServedSchema {
         ServedSchema(self.current())
     }
 
-    /// The live release, if it is the one that gave the ticket's numbers their meaning.
+    /// The live release, if the ticket's article indices refer to its vocabulary.
     pub fn matching(&self, ticket: &Ticket) -> Option<Arc<LiveRelease>> {
         let same = |live: &Arc<LiveRelease>| {
             let mark = live.serving.release().vocabulary_mark();
@@ -125,7 +122,7 @@ impl Releases {
     pub fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         let entries = match self.models.read_dir() {
-            // A service may begin without any.
+            // A service may start without releases.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
             entries => entries?,
         };
@@ -145,41 +142,41 @@ impl Releases {
         self.models.join(name)
     }
 
-    /// Loads a release beside the one that answers and puts it in its place; every replica follows.
+    /// Loads a release beside the live one, then replaces it. All replicas follow.
     pub async fn activate(&self, name: &str, now: Timestamp) -> Result<Arc<LiveRelease>, ActivateError> {
         let _changing = self.changing.lock().await;
         let serving = self.load(name).await?;
         self.store.settings().set(RELEASE, name, now).await?;
-        Ok(self.take_up(serving).await?)
+        Ok(self.replace(serving).await?)
     }
 
-    /// The same for this process alone.
+    /// Like [`Releases::activate`], for this process only.
     pub async fn serve(&self, name: &str) -> Result<Arc<LiveRelease>, ActivateError> {
         let _changing = self.changing.lock().await;
         let serving = self.load(name).await?;
-        Ok(self.take_up(serving).await?)
+        Ok(self.replace(serving).await?)
     }
 
-    /// Serves a release that is loaded already.
+    /// Serves a loaded release.
     pub async fn serve_loaded(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
         let _changing = self.changing.lock().await;
-        self.take_up(serving).await
+        self.replace(serving).await
     }
 
-    /// The release that an admin activated last, on any replica.
+    /// The name of the last activated release, on any replica.
     pub async fn activated(&self) -> Result<Option<String>, StoreError> {
         self.store.settings().get(RELEASE).await
     }
 
-    /// Sets what answers where no method is named; every replica follows.
+    /// Sets the routing. All replicas follow.
     pub async fn route(&self, routing: &Routing, now: Timestamp) -> Result<(), StoreError> {
         let text = serde_json::to_string(routing).expect("a routing is plain JSON; this is a bug");
         self.store.settings().set(ROUTING, &text, now).await?;
         self.refresh().await
     }
 
-    /// Reads anew what has changed in the database since the present offer was made: called after a
-    /// change made here, and now and then for those made elsewhere.
+    /// Rereads what changed in the database since the live release was built. Called after each change in this process,
+    /// and periodically for changes by other replicas.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         let mut failed = self.changing.lock().await;
         if let Some(name) = self.activated_elsewhere().await?
@@ -188,10 +185,10 @@ impl Releases {
             match self.load(&name).await {
                 Ok(serving) => {
                     *failed = None;
-                    return self.take_up(serving).await.map(drop);
+                    return self.replace(serving).await.map(drop);
                 }
                 Err(error) => {
-                    tracing::error!(release = name, %error, "it was activated elsewhere and cannot be served here");
+                    tracing::error!(release = name, %error, "cannot serve a release that another replica activated");
                     *failed = Some((name, Instant::now() + RETRY));
                 }
             }
@@ -209,11 +206,11 @@ impl Releases {
         if articles != live.articles {
             next.catalogue = self.catalogue(&live.serving).await?;
         }
-        self.put(next);
+        self.set_current(next);
         Ok(())
     }
 
-    /// The release that another replica's admin activated, where it is not the one that answers here.
+    /// The last activated release, if it is not the live one here.
     async fn activated_elsewhere(&self) -> Result<Option<String>, StoreError> {
         let activated = self.activated().await?;
         Ok(activated.filter(|name| self.current().is_none_or(|live| live.name() != name)))
@@ -222,26 +219,27 @@ impl Releases {
     async fn load(&self, name: &str) -> Result<Arc<Serving>, ActivateError> {
         let folder = self.folder(name)?;
         let engine = self.engine.clone();
-        // Reading and warming up takes seconds of a core: not on a thread that answers requests.
+        // Reading and warming up takes seconds of a core.
         let load = task::spawn_blocking(move || engine.load(&folder));
         Ok(Arc::new(load.await.expect("loading does not panic; this is a bug")?))
     }
 
-    async fn take_up(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
-        // Before the tables are read: what changes meanwhile is read again by the next refresh.
+    async fn replace(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
+        // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
         let catalogue = self.catalogue(&serving).await?;
         let routing = self.routing().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        Ok(self.put(LiveRelease { serving, catalogue, routing, evaluation, personas, articles, settings }))
+        let live = LiveRelease { serving, catalogue, routing, evaluation, personas, articles, settings };
+        Ok(self.set_current(live))
     }
 
-    /// A plain name of a folder that holds a release.
+    /// The folder of a release. The name must not contain path separators.
     fn folder(&self, name: &str) -> Result<PathBuf, ActivateError> {
         let folder = self.models.join(name);
-        let plain = Path::new(name).file_name().is_some_and(|only| only == name);
+        let plain = Path::new(name).file_name().is_some_and(|file_name| file_name == name);
         if plain && folder.join(MANIFEST).is_file() {
             return Ok(folder);
         }
@@ -257,23 +255,23 @@ impl Releases {
     async fn routing(&self) -> Result<Arc<Routing>, StoreError> {
         let Some(text) = self.store.settings().get(ROUTING).await? else { return Ok(Arc::default()) };
         let routing = serde_json::from_str(&text).unwrap_or_else(|error| {
-            // Written by another version, perhaps: the default is better than no answers.
-            tracing::error!(%error, "the stored routing is not understood; the release's default answers");
+            // Another version may have written it; the default is better than no answers.
+            tracing::error!(%error, "cannot read the stored routing; using the release's default method");
             Routing::default()
         });
         Ok(Arc::new(routing))
     }
 
-    fn put(&self, live: LiveRelease) -> Arc<LiveRelease> {
+    fn set_current(&self, live: LiveRelease) -> Arc<LiveRelease> {
         let live = Arc::new(live);
         let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&live));
-        // Outside the lock: the last holder of a release frees its models.
+        // Dropped outside the lock: this may free the old models.
         drop(old);
         live
     }
 }
 
-/// A schema that stays valid while another release is activated.
+/// A schema that outlives the activation of another release.
 #[derive(Debug, Clone)]
 pub struct ServedSchema(Option<Arc<LiveRelease>>);
 

@@ -1,7 +1,6 @@
-//! Customers' profiles, kept in memory for as long as they are surely true, and served older when the database
-//! cannot be reached.
+//! A cache of customers' profiles. Stale profiles are served only while the database cannot be reached.
 //!
-//! A change made on another replica is seen as much later as a profile stays fresh; one made here is told by
+//! A change on another replica shows once the cached profile is no longer fresh; a change here calls
 //! [`Profiles::forget`]. Knows the store; must not know HTTP.
 
 use std::{
@@ -17,18 +16,18 @@ use crate::{
     util::telemetry::timed,
 };
 
-/// The profiles of a store's customers. Clones share what is kept.
+/// The profiles of a store's customers. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct Profiles {
     store: Store,
     cache: Cache<CustomerId, Arc<Features>>,
 }
 
-/// What is known of a customer.
+/// A customer's profile.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     pub features: Features,
-    /// How old it is, where the database could not be asked whether it is still so.
+    /// Its age, if the database could not be reached to confirm it.
     pub stale: Option<Duration>,
 }
 
@@ -40,22 +39,22 @@ impl Profiles {
     /// None if there is no such customer.
     ///
     /// # Errors
-    /// Among others if the database cannot be reached and the profile is not kept (`Unreachable`).
+    /// `Unreachable` if the database cannot be reached and the profile is not cached; other database errors.
     pub async fn get(&self, id: &CustomerId, now: Instant) -> Result<Option<Profile>, StoreError> {
-        let ask = async {
+        let read = async {
             let found = timed("database: customer", self.store.customers().get(id)).await?;
             Ok(found.map(|customer| Arc::new(customer.features)))
         };
-        let cached = self.cache.get(id, now, ask).await?;
-        Ok(cached.map(|it| Profile { features: Features::clone(&it.value), stale: it.stale }))
+        let cached = self.cache.get(id, now, read).await?;
+        Ok(cached.map(|cached| Profile { features: Features::clone(&cached.value), stale: cached.stale }))
     }
 
-    /// The customer was changed or erased here: nothing that was known of them is served any more.
+    /// Drops a customer's profile after a change or an erasure in this process.
     pub fn forget(&self, id: &CustomerId) {
         self.cache.forget(id);
     }
 
-    /// The same for everybody.
+    /// Drops all profiles.
     pub fn forget_all(&self) {
         self.cache.forget_all();
     }
@@ -95,28 +94,28 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_change_is_seen_once_what_is_kept_is_no_longer_fresh() {
+    async fn a_change_shows_once_the_cached_profile_is_no_longer_fresh() {
         let (_folder, store, profiles) = with(1).await;
         let now = Instant::now();
-        let known = |age, stale| Ok(Some(Profile { features: customer(0, age).features, stale }));
-        assert_eq!(profiles.get(&id(0), now).await, known(30.0, None));
+        let profile = |age, stale| Ok(Some(Profile { features: customer(0, age).features, stale }));
+        assert_eq!(profiles.get(&id(0), now).await, profile(30.0, None));
         put(&store, &customer(0, 31.0)).await;
-        assert_eq!(profiles.get(&id(0), now + SECOND / 2).await, known(30.0, None), "still fresh");
-        assert_eq!(profiles.get(&id(0), now + SECOND).await, known(31.0, None));
+        assert_eq!(profiles.get(&id(0), now + SECOND / 2).await, profile(30.0, None), "still fresh");
+        assert_eq!(profiles.get(&id(0), now + SECOND).await, profile(31.0, None));
         put(&store, &customer(0, 32.0)).await;
         profiles.forget(&id(0));
-        assert_eq!(profiles.get(&id(0), now + SECOND).await, known(32.0, None), "a change made here");
+        assert_eq!(profiles.get(&id(0), now + SECOND).await, profile(32.0, None), "a change made here");
         assert_eq!(profiles.get(&id(1), now).await, Ok(None));
     }
 
     #[tokio::test]
-    async fn without_the_database_who_is_known_is_served_with_the_age() {
+    async fn without_the_database_cached_profiles_are_served_with_their_age() {
         let (_folder, store, profiles) = with(2).await;
         let now = Instant::now();
-        let known = profiles.get(&id(0), now).await.unwrap().unwrap();
+        let cached = profiles.get(&id(0), now).await.unwrap().unwrap();
         store.close().await;
         let later = profiles.get(&id(0), now + 5 * SECOND).await.unwrap().unwrap();
-        assert_eq!(later, Profile { stale: Some(5 * SECOND), ..known });
+        assert_eq!(later, Profile { stale: Some(5 * SECOND), ..cached });
         for (number, when) in [(1, 5 * SECOND), (0, 61 * SECOND)] {
             let missing = profiles.get(&id(number), now + when).await;
             assert!(matches!(missing, Err(StoreError::Unreachable { .. })), "{number}: {missing:?}");
@@ -124,7 +123,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_was_erased_is_gone_at_once() {
+    async fn erased_customers_are_gone_at_once() {
         let (_folder, store, profiles) = with(1).await;
         let now = Instant::now();
         profiles.get(&id(0), now).await.unwrap().unwrap();

@@ -1,7 +1,7 @@
-//! Which method answers where the caller names none: the release's own default, another that an admin
-//! set, or one of an experiment's arms, by the customer.
+//! Chooses the method for requests that name none: the release's default, another default set by an admin, or an arm
+//! of an experiment, by customer.
 //!
-//! Pure: the setting comes in, a choice goes out. Where it is kept is the store's matter.
+//! Pure: a setting comes in, a choice goes out. The store keeps the setting.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use sha2::{Digest, Sha256};
 
 use crate::domain::{CustomerId, Method};
 
-/// What an admin set.
+/// The routing as an admin set it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Routing {
-    /// Instead of the release's own.
+    /// Replaces the release's own default.
     pub default_method: Option<Method>,
     pub experiment: Option<Experiment>,
 }
 
-/// Traffic split between methods. A customer stays in one arm for as long as the experiment keeps its name and
-/// its arms: other shares move some of them.
+/// Traffic split between methods. A customer stays in one arm as long as the experiment keeps its name and arms;
+/// changed shares move some customers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Experiment {
@@ -33,31 +33,31 @@ pub struct Experiment {
 #[serde(deny_unknown_fields)]
 pub struct Arm {
     pub method: Method,
-    /// Its share of the customers, beside the other arms' shares.
+    /// Its share of the customers, relative to the other arms' shares.
     pub share: u32,
 }
 
-/// Why something is no experiment.
+/// Why an experiment is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExperimentError {
     #[error("an experiment's name has 1 to 64 letters, digits, dots, hyphens or underscores, found {0:?}")]
     Name(String),
     #[error("an experiment has two to ten arms, this one has {0}")]
     Arms(usize),
-    #[error("the method {0} stands in two arms")]
+    #[error("the method {0} is in two arms")]
     Twice(Method),
     #[error("the arm of {0} has no share; leave it out")]
     NoShare(Method),
 }
 
-/// The method that answers, and the experiment's arm if that decided.
+/// The chosen method, and the experiment's arm if the experiment decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
     pub method: Method,
     pub arm: Option<String>,
 }
 
-/// In words, for people and the audit log.
+/// For pages and the audit log.
 impl fmt::Display for Routing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.default_method {
@@ -79,8 +79,8 @@ impl fmt::Display for Experiment {
 }
 
 impl Routing {
-    /// `release_default` answers where nothing else is set; `has` says which methods there are: what was
-    /// set for another release and is not in this one is passed over.
+    /// Falls back to `release_default`. `has` tells which methods the release has; a method that was set for another
+    /// release and is missing from this one is skipped.
     pub fn choose(
         &self,
         release_default: Method,
@@ -118,8 +118,8 @@ impl Experiment {
         Ok(())
     }
 
-    /// By a digest of the experiment's name and the customer's id: the same on every replica, and
-    /// independent between experiments.
+    /// By a digest of the experiment's name and the customer's id: the same on every replica, and independent between
+    /// experiments.
     fn arm_of(&self, customer: &CustomerId) -> Method {
         let digest = Sha256::new().chain_update(&self.name).chain_update([0]).chain_update(customer.as_str());
         let bytes = digest.finalize();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn customers_are_split_by_share_and_stay_where_they_are() {
+    fn customers_are_split_by_share_and_stay_in_their_arm() {
         let routing = Routing { default_method: Some(Method::C), experiment: Some(experiment()) };
         let mut in_gsu = 0;
         for number in 0..10_000 {
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_routing_is_told_in_words() {
+    fn a_routing_in_words() {
         assert_eq!(Routing::default().to_string(), "the release's default, no experiment");
         let routing = Routing { default_method: Some(Method::C), experiment: Some(experiment()) };
         assert_eq!(routing.to_string(), "c, experiment autumn (gsu 3, none 1)");
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_experiment_is_said_so() {
+    fn invalid_experiments_are_refused() {
         assert_eq!(experiment().check(), Ok(()));
         let with = |change: fn(&mut Experiment)| {
             let mut experiment = experiment();

@@ -1,4 +1,4 @@
-//! API keys: what programs come with, and how far each reaches.
+//! API keys of programs, and their scopes.
 
 use std::{
     fmt,
@@ -7,21 +7,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Access, NOTED, Token};
+use super::{Access, Token, USE_INTERVAL};
 use crate::{
     domain::Timestamp,
     store::{ApiKey, KeyId, Name, StoreError, TokenHash},
 };
 
-/// What a key begins with, so that one that was left in a file is found by it.
+/// The start of each key, so that secret scanners find leaked ones.
 const PREFIX: &str = "atl_";
 
-/// A key as it is shown once. Like a [`Token`] it has no `Debug` and reaches no log.
+/// A key in plain text, which is shown once. Like a [`Token`] it has no `Debug` and never appears in a log.
 #[derive(Clone, PartialEq, Eq)]
 #[expect(missing_debug_implementations, reason = "a secret must reach no log")]
 pub struct Key(String);
 
-/// How far a key reaches. A key has any of them; none holds another.
+/// What a key may do. Scopes are independent: none includes another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scope {
     Complete,
@@ -36,7 +36,7 @@ impl Key {
         Self(format!("{PREFIX}{}", Token::draw().as_str()))
     }
 
-    /// As a program sent it. None for what this service never gave out.
+    /// Parses a key from a request. None if it does not have a key's form.
     pub fn parse(text: &str) -> Option<Self> {
         Token::parse(text.strip_prefix(PREFIX)?).map(|_| Self(text.to_owned()))
     }
@@ -51,7 +51,7 @@ impl Key {
 }
 
 impl Access {
-    /// Makes a key for a program. What is returned beside its record is shown once and kept nowhere.
+    /// Creates a key for a program, with its record. The key itself is stored nowhere.
     pub async fn issue_key(
         &self,
         label: &Name,
@@ -62,32 +62,30 @@ impl Access {
         let key = Key::draw();
         let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
         let expires = lifetime.map(|lifetime| now + lifetime);
-        let kept = self.store.api_keys().create(&key.hash(), label, &scopes, now, expires).await?;
-        Ok((key, kept))
+        let record = self.store.api_keys().create(&key.hash(), label, &scopes, now, expires).await?;
+        Ok((key, record))
     }
 
-    /// What is known of a key, if it is neither expired nor revoked. The database is asked each time; while it
-    /// cannot be reached, whoever showed a key a few minutes ago gets in with it.
+    /// A key's record, if the key is neither expired nor revoked. Reads the database each time; while that cannot be
+    /// reached, keys used in the last minutes stay valid.
     pub async fn key(&self, key: &Key, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
         let (keys, hash) = (self.store.api_keys(), key.hash());
         let ask = keys.find_valid(&hash, now);
-        let Some(found) = self.keys.get(&hash, Instant::now(), ask).await? else { return Ok(None) };
-        let kept = found.value;
-        if kept.expires_at.is_some_and(|expires| expires <= now) {
+        let Some(cached) = self.keys.get(&hash, Instant::now(), ask).await? else { return Ok(None) };
+        let record = cached.value;
+        if record.expires_at.is_some_and(|expires| expires <= now) {
             return Ok(None);
         }
-        if found.stale.is_none() && kept.last_used_at.is_none_or(|last| last + NOTED <= now) {
-            // A key that is right opens the door, whether or not that can be noted.
-            if let Err(error) = keys.touch(kept.id, now).await {
-                tracing::warn!(%error, "the use of an API key could not be noted");
+        if cached.stale.is_none() && record.last_used_at.is_none_or(|last| last + USE_INTERVAL <= now) {
+            // A valid key works even if its use cannot be stored.
+            if let Err(error) = keys.touch(record.id, now).await {
+                tracing::warn!(%error, "cannot store the last use of an API key");
             }
         }
-        Ok(Some(kept))
+        Ok(Some(record))
     }
-}
 
-impl Access {
-    /// Counts a request of the key's, or says how long to wait before the next.
+    /// Counts a request with the key, or returns how long to wait before the next.
     pub fn pace(&self, key: KeyId, per_second: u32, now: Instant) -> Result<(), Duration> {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(key, per_second, now)
     }
@@ -106,12 +104,12 @@ impl Scope {
         }
     }
 
-    /// What it opens, in words.
+    /// A description of what the scope allows.
     pub fn opens(self) -> &'static str {
         match self {
-            Self::Complete => "completions, comparisons and scores, and which methods there are",
+            Self::Complete => "completions, comparisons, scores and the list of methods",
             Self::Catalogue => "reading and changing articles, customers and outfits",
-            Self::Feedback => "reporting feedback and reading its counts",
+            Self::Feedback => "sending feedback and reading its counts",
             Self::Admin => "activating releases and setting the routing",
             Self::Metrics => "reading /metrics",
         }
@@ -139,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_drawn_is_a_key() {
+    fn only_drawn_keys_parse() {
         let key = Key::draw();
         assert!(key.as_str().starts_with("atl_") && key.as_str().len() == 68, "{}", key.as_str());
         assert!(Key::parse(key.as_str()).is_some_and(|read| read.hash() == key.hash()));
@@ -149,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn scopes_are_read_as_they_are_written() {
+    fn scopes_parse_from_their_text() {
         for scope in Scope::ALL {
             assert_eq!(scope.as_str().parse(), Ok(scope));
         }

@@ -1,6 +1,6 @@
-//! Who gets in: people by password or by a link that works once, and the sessions they then have; programs by keys.
+//! Access: people sign in by password or one-time link and get a session; programs use API keys.
 //!
-//! Knows the store; must not know HTTP, cookies or pages. Tokens and keys go out as text and are kept as hashes only.
+//! Knows the store; must not know HTTP, cookies or pages. Tokens and keys go out as text; only their hashes are stored.
 
 mod key;
 mod password;
@@ -26,42 +26,42 @@ pub use self::{
 };
 use self::{password::Hasher, rate::Rates, throttle::Throttle};
 
-/// A person signs in anew after so long.
+/// How long a session lasts.
 pub const SESSION: Duration = Duration::from_hours(24 * 7);
-/// How long a sign-in link waits to be used.
+/// How long a sign-in link is valid.
 pub const LINK: Duration = Duration::from_hours(24);
-/// The last use of a session or key is written down at most so often: it is a write.
-const NOTED: Duration = Duration::from_mins(1);
-/// The first admin's name; a person's name can be no other's.
+/// The last use of a session or key is stored at most this often, to save writes.
+const USE_INTERVAL: Duration = Duration::from_mins(1);
+/// The first admin's name.
 const FIRST: &str = "admin";
 
-/// The door. Cheap to clone: clones share what they know of failed attempts.
+/// Sign-ins, sessions and API keys. Cheap to clone: clones share failed attempts and rates.
 #[derive(Debug, Clone)]
 pub struct Access {
     store: Store,
     hasher: Hasher,
-    /// Held for as long as it takes to look a name up.
+    /// Locked only to look a name up.
     throttle: Arc<Mutex<Throttle>>,
     keys: Cache<TokenHash, ApiKey>,
     requires_key: bool,
-    /// Held for as long as it takes to look a key up.
+    /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
 }
 
-/// Keys are asked for each time, so one that was revoked is worth nothing at once; what is remembered opens the door
-/// while the database cannot be reached, and only for a few minutes.
+/// Keys are read from the database each time, so revoking works at once. Cached keys count only while the database
+/// cannot be reached, for at most ten minutes.
 const KEYS: Keep = Keep { most: 1000, fresh: Duration::ZERO, most_age: Duration::from_mins(10) };
 
-/// Why somebody does not get in.
+/// Why a person cannot sign in.
 #[derive(Debug, thiserror::Error)]
 pub enum SignInError {
-    /// The same words whether the name, the password or the account is the matter: it tells nobody who exists.
-    #[error("that name and password do not go together")]
+    /// The same message for an unknown name, a wrong password and a disabled account, so it does not reveal who exists.
+    #[error("wrong name or password")]
     Wrong,
-    #[error("too many attempts for that name; try again in {} seconds", .0.as_secs().max(1))]
+    #[error("too many attempts for this name; try again in {} seconds", .0.as_secs().max(1))]
     TooMany(Duration),
     #[error(
-        "this link was used already, has expired, or a newer one was made; ask an admin for another, or run \
+        "this link was already used, has expired or was replaced by a newer one; ask an admin for another, or run \
          `atelier sign-in-link`"
     )]
     Link,
@@ -72,7 +72,7 @@ pub enum SignInError {
 }
 
 impl Access {
-    /// Programs get in without a key.
+    /// Programs need no key.
     pub fn new(store: Store) -> Self {
         let keys = Cache::new(KEYS);
         Self {
@@ -85,7 +85,7 @@ impl Access {
         }
     }
 
-    /// Programs need a key from now on.
+    /// Requires a key from programs.
     pub fn requiring_keys(self) -> Self {
         Self { requires_key: true, ..self }
     }
@@ -94,7 +94,7 @@ impl Access {
         self.requires_key
     }
 
-    /// By name and password.
+    /// Signs a person in by name and password.
     pub async fn sign_in(&self, name: &str, password: &str, now: Timestamp) -> Result<Token, SignInError> {
         let Ok(name) = Name::new(name.trim()) else { return Err(SignInError::Wrong) };
         self.throttle().attempt(&name.key(), now).map_err(SignInError::TooMany)?;
@@ -103,7 +103,7 @@ impl Access {
             Some(person) => self.store.people().password_hash(person.id).await?,
             None => None,
         };
-        // Somebody who is not there takes as long to refuse as somebody who is.
+        // Refusing an unknown name takes as long as refusing a wrong password.
         let fits = self.hasher.verify(password, hash).await;
         let Some(person) = person.filter(|person| fits && person.disabled_at.is_none()) else {
             return Err(SignInError::Wrong);
@@ -112,19 +112,19 @@ impl Access {
         Ok(self.begin(person.id, now).await?)
     }
 
-    /// A link's token that signs this person in once; the one before it is worth nothing any more.
+    /// Creates a link's token that signs the person in once. Earlier links stop working.
     pub async fn link(&self, person: PersonId, now: Timestamp) -> Result<Token, StoreError> {
         let token = Token::draw();
         self.store.sign_in_links().create(&token.hash(), person, now, now + LINK).await?;
         Ok(token)
     }
 
-    /// Whom a link would sign in. Looking does not use it up.
+    /// The person whom a link would sign in. This does not use the link up.
     pub async fn holder(&self, link: &Token, now: Timestamp) -> Result<Person, SignInError> {
         self.store.sign_in_links().find_valid(&link.hash(), now).await?.ok_or(SignInError::Link)
     }
 
-    /// Uses a link up, with the password that the person chose, if they did.
+    /// Signs in by a link and uses it up. Sets the password if there is one.
     pub async fn enter(
         &self,
         link: &Token,
@@ -132,7 +132,7 @@ impl Access {
         now: Timestamp,
     ) -> Result<Token, SignInError> {
         let person = self.holder(link, now).await?;
-        // Before the link is used up: a password that is refused costs nothing.
+        // Before the link is used up, so that a refused password does not waste it.
         let hash = match password {
             Some(password) => Some(self.hasher.hash(password).await?),
             None => None,
@@ -146,7 +146,7 @@ impl Access {
         Ok(self.begin(person.id, now).await?)
     }
 
-    /// Sets the password of somebody who is signed in; their sessions end, and this one begins.
+    /// Changes a signed-in person's password. Ends all their sessions and starts a new one.
     pub async fn change_password(
         &self,
         person: PersonId,
@@ -158,10 +158,10 @@ impl Access {
         Ok(self.begin(person, now).await?)
     }
 
-    /// Who is signed in by this token.
+    /// The session of this token, with its person.
     pub async fn session(&self, token: &Token, now: Timestamp) -> Result<Option<Session>, StoreError> {
         let session = self.store.sessions().find_valid(&token.hash(), now).await?;
-        if session.as_ref().is_some_and(|session| session.last_seen_at + NOTED <= now) {
+        if session.as_ref().is_some_and(|session| session.last_seen_at + USE_INTERVAL <= now) {
             self.store.sessions().touch(&token.hash(), now).await?;
         }
         Ok(session)
@@ -171,20 +171,22 @@ impl Access {
         self.store.sessions().delete(&token.hash()).await.map(drop)
     }
 
-    /// The admin to hand a link to when the service starts: the first one, made here where nobody is, for as
-    /// long as no admin has a password.
+    /// The admin who gets a sign-in link when the service starts: the first one, as long as no admin has a password.
+    /// Creates that admin if there are no people yet.
     pub async fn without_password(&self, now: Timestamp) -> Result<Option<Person>, StoreError> {
         let people = self.store.people();
         if people.list().await?.is_empty() {
-            let name = Name::new(FIRST).expect("it is a name; this is a bug");
+            let name = Name::new(FIRST).expect("the name is valid; this is a bug");
             match people.create(&name, Role::Admin, now).await {
-                // Another replica, started at the same time, was first.
+                // Another replica that started at the same time may create the admin first.
                 Ok(_) | Err(StoreError::Conflict(_)) => {}
                 Err(error) => return Err(error),
             }
         }
-        let everybody = people.list().await?;
-        let admins = everybody.into_iter().filter(|one| one.role == Role::Admin && one.disabled_at.is_none());
+        let all_people = people.list().await?;
+        let admins = all_people
+            .into_iter()
+            .filter(|person| person.role == Role::Admin && person.disabled_at.is_none());
         let mut first = None;
         for admin in admins {
             if people.password_hash(admin.id).await?.is_some() {
@@ -199,7 +201,7 @@ impl Access {
         let token = Token::draw();
         let sessions = self.store.sessions();
         sessions.create(&token.hash(), person, now, now + SESSION).await?;
-        // Signing in is rare enough to sweep by the way.
+        // Sign-ins are rare enough to clean up on each.
         sessions.delete_expired(now).await?;
         Ok(token)
     }

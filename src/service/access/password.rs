@@ -1,4 +1,4 @@
-//! Passwords: argon2id with its crate's settings, which are OWASP's, off the threads that answer requests.
+//! Passwords: argon2id with its crate's defaults, which are OWASP's, off the threads that answer requests.
 
 use std::sync::{Arc, LazyLock};
 
@@ -8,17 +8,17 @@ use argon2::{
 };
 use tokio::{sync::Semaphore, task::spawn_blocking};
 
-/// Shorter ones are guessed; longer ones would be a way to make work.
+/// Shorter passwords can be guessed; hashing longer ones would cost too much.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=256;
-/// Each takes 19 MiB and tens of milliseconds of a core.
-const AT_A_TIME: usize = 2;
+/// Each hash takes 19 MiB and tens of milliseconds of a core.
+const CONCURRENT: usize = 2;
 
-/// Somebody's hash, so that a name that nobody has is refused no faster.
-static NOBODY: LazyLock<String> = LazyLock::new(|| hash("nobody's password"));
+/// A hash to verify for unknown names, so that refusing them is not faster.
+static DUMMY: LazyLock<String> = LazyLock::new(|| hash("nobody's password"));
 
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "a password has {least} to {most} characters, this one {found}; several words are easy to keep in mind",
+    "a password has {least} to {most} characters, this one {found}; several words are easy to remember",
     least = LENGTH.start(), most = LENGTH.end()
 )]
 pub struct PasswordError {
@@ -30,7 +30,7 @@ pub(super) struct Hasher(Arc<Semaphore>);
 
 impl Default for Hasher {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(AT_A_TIME)))
+        Self(Arc::new(Semaphore::new(CONCURRENT)))
     }
 }
 
@@ -44,24 +44,24 @@ impl Hasher {
         Ok(self.run(move || hash(&password)).await)
     }
 
-    /// False, as slowly, where there is no hash.
-    pub(super) async fn verify(&self, password: &str, kept: Option<String>) -> bool {
+    /// Without a hash the answer is false, after the same time.
+    pub(super) async fn verify(&self, password: &str, hash: Option<String>) -> bool {
         if password.chars().count() > *LENGTH.end() {
             return false;
         }
         let password = password.to_owned();
         self.run(move || {
-            let there = kept.is_some();
-            let kept = kept.unwrap_or_else(|| NOBODY.clone());
-            let fits = PasswordHash::new(&kept)
-                .is_ok_and(|kept| Argon2::default().verify_password(password.as_bytes(), &kept).is_ok());
-            there && fits
+            let exists = hash.is_some();
+            let hash = hash.unwrap_or_else(|| DUMMY.clone());
+            let fits = PasswordHash::new(&hash)
+                .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok());
+            exists && fits
         })
         .await
     }
 
     async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let _turn = self.0.acquire().await.expect("the semaphore is never closed; this is a bug");
+        let _permit = self.0.acquire().await.expect("the semaphore is never closed; this is a bug");
         spawn_blocking(work).await.expect("hashing does not panic; this is a bug")
     }
 }
@@ -78,10 +78,10 @@ mod tests {
     #[tokio::test]
     async fn only_the_password_fits_its_hash() {
         let hasher = Hasher::default();
-        let kept = hasher.hash("correct horse battery").await.unwrap();
-        assert!(kept.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{kept}");
-        assert!(hasher.verify("correct horse battery", Some(kept.clone())).await);
-        assert!(!hasher.verify("correct horse battery ", Some(kept)).await);
+        let hash = hasher.hash("correct horse battery").await.unwrap();
+        assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
+        assert!(hasher.verify("correct horse battery", Some(hash.clone())).await);
+        assert!(!hasher.verify("correct horse battery ", Some(hash)).await);
         assert!(!hasher.verify("nobody's password", None).await);
         let refused = hasher.hash("short").await.unwrap_err().to_string();
         assert!(refused.starts_with("a password has 12 to 256 characters, this one 5;"), "{refused}");

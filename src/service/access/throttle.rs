@@ -1,16 +1,15 @@
-//! How often a name may be tried: five times, then each further attempt waits twice as long as the one before.
+//! The limit of sign-in attempts for a name: five are free, then each waits twice as long as the one before.
 
 use std::{collections::HashMap, time::Duration};
 
 use crate::domain::Timestamp;
 
-/// Free attempts.
-const FREE: u32 = 5;
-const LONGEST: Duration = Duration::from_mins(15);
-/// Names that are remembered; nobody fills the memory by making names up.
-const MOST: usize = 10_000;
+const FREE_ATTEMPTS: u32 = 5;
+const MAX_WAIT: Duration = Duration::from_mins(15);
+/// The most names with an entry, so that made-up names cannot fill the memory.
+const MAX_NAMES: usize = 10_000;
 
-/// Failed attempts by name. Of this process alone: each replica counts its own.
+/// Failed attempts by name. For this process only: each replica counts its own.
 #[derive(Debug, Default)]
 pub(super) struct Throttle(HashMap<String, Attempts>);
 
@@ -18,39 +17,39 @@ pub(super) struct Throttle(HashMap<String, Attempts>);
 struct Attempts {
     count: u32,
     next: Timestamp,
-    /// After that it is as if nothing had been.
+    /// After this the attempts no longer count.
     over: Timestamp,
 }
 
 impl Throttle {
-    /// Counts an attempt, or says how long to wait before the next.
+    /// Counts an attempt, or returns how long to wait before the next.
     pub(super) fn attempt(&mut self, name: &str, now: Timestamp) -> Result<(), Duration> {
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_NAMES {
             self.0.retain(|_, attempts| attempts.over > now);
-            if self.0.len() >= MOST {
+            if self.0.len() >= MAX_NAMES {
                 self.0.clear();
             }
         }
-        // Nobody is ever told to wait longer than the longest: where it says so, the clock was set back.
-        let stands = |attempts: &Attempts| attempts.over > now && attempts.next <= now + LONGEST;
-        self.0.retain(|key, attempts| key != name || stands(attempts));
+        // A wait above the maximum means that the clock was set back: such an entry does not count.
+        let counts = |attempts: &Attempts| attempts.over > now && attempts.next <= now + MAX_WAIT;
+        self.0.retain(|key, attempts| key != name || counts(attempts));
         let attempts =
-            self.0.entry(name.to_owned()).or_insert(Attempts { count: 0, next: now, over: now + LONGEST });
+            self.0.entry(name.to_owned()).or_insert(Attempts { count: 0, next: now, over: now + MAX_WAIT });
         if attempts.next > now {
             let wait = attempts.next.millis().saturating_sub(now.millis());
             return Err(Duration::from_millis(wait.unsigned_abs()));
         }
         attempts.count += 1;
-        let wait = match attempts.count.checked_sub(FREE) {
+        let wait = match attempts.count.checked_sub(FREE_ATTEMPTS) {
             None => Duration::ZERO,
-            Some(beyond) => Duration::from_secs(1 << beyond.min(10)).min(LONGEST),
+            Some(beyond) => Duration::from_secs(1 << beyond.min(10)).min(MAX_WAIT),
         };
         attempts.next = now + wait;
-        attempts.over = attempts.next + LONGEST;
+        attempts.over = attempts.next + MAX_WAIT;
         Ok(())
     }
 
-    /// The attempt went well.
+    /// Drops a name's attempts after a successful sign-in.
     pub(super) fn forget(&mut self, name: &str) {
         self.0.remove(name);
     }
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_set_back_locks_nobody_out() {
+    fn a_clock_set_back_does_not_lock_out() {
         let mut throttle = Throttle::default();
         let now = Timestamp::from_millis(100_000_000);
         throttle.attempt("ada", now).unwrap();
@@ -69,10 +68,10 @@ mod tests {
     }
 
     #[test]
-    fn attempts_get_slower_and_time_heals() {
+    fn attempts_slow_down_and_are_forgotten_in_time() {
         let mut throttle = Throttle::default();
         let mut now = Timestamp::from_millis(0);
-        for _ in 0..FREE {
+        for _ in 0..FREE_ATTEMPTS {
             throttle.attempt("ada", now).unwrap();
         }
         assert_eq!(throttle.attempt("ada", now), Err(Duration::from_secs(1)));
@@ -84,22 +83,22 @@ mod tests {
         throttle.attempt("ada", now).unwrap();
         for _ in 0..20 {
             while let Err(wait) = throttle.attempt("ada", now) {
-                assert!(wait <= LONGEST);
+                assert!(wait <= MAX_WAIT);
                 now = now + wait;
             }
         }
-        now = now + LONGEST + LONGEST;
-        for _ in 0..FREE {
+        now = now + MAX_WAIT + MAX_WAIT;
+        for _ in 0..FREE_ATTEMPTS {
             throttle.attempt("ada", now).unwrap();
         }
     }
 
     #[test]
-    fn made_up_names_fill_nothing() {
+    fn made_up_names_do_not_fill_the_memory() {
         let mut throttle = Throttle::default();
-        for name in 0..3 * MOST {
+        for name in 0..3 * MAX_NAMES {
             throttle.attempt(&name.to_string(), Timestamp::from_millis(0)).unwrap();
         }
-        assert!(throttle.0.len() <= MOST);
+        assert!(throttle.0.len() <= MAX_NAMES);
     }
 }

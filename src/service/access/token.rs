@@ -1,11 +1,11 @@
-//! What proves a session or a link: 244 random bits as text.
+//! The secret of a session or a link: 244 random bits as text.
 
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::store::TokenHash;
 
-/// Whoever has it is let in, so it has no `Debug` and reaches no log.
+/// It grants access, so it has no `Debug` and never appears in a log.
 #[derive(Clone, PartialEq, Eq)]
 #[expect(missing_debug_implementations, reason = "a secret must reach no log")]
 pub struct Token(String);
@@ -16,7 +16,7 @@ impl Token {
         Self(hex::encode(drawn))
     }
 
-    /// As it came back. None for what this service never gave out.
+    /// None if the text does not have a token's form.
     pub fn parse(text: &str) -> Option<Self> {
         let plain = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         plain.then(|| Self(text.to_owned()))
@@ -30,8 +30,7 @@ impl Token {
         TokenHash::new(&self.0)
     }
 
-    /// What a form of this session carries: only a page of the session knows it, and it does not give the
-    /// session away.
+    /// The CSRF token of this session's forms: only the session's pages know it, and it does not reveal the session.
     pub fn form_token(&self) -> String {
         hex::encode(Sha256::digest(format!("a form of {}", self.0)))
     }
@@ -42,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_unlike_and_forms_follow_them() {
+    fn tokens_and_their_form_tokens_differ() {
         let (one, other) = (Token::draw(), Token::draw());
         assert!(one.as_str() != other.as_str() && one.form_token() != other.form_token());
         assert_eq!(Token::parse(one.as_str()).map(|token| token.form_token()), Some(one.form_token()));

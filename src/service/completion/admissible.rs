@@ -1,4 +1,4 @@
-//! Filters as sets of articles.
+//! Turns filters into sets of articles.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -9,11 +9,11 @@ use super::{
 use crate::domain::{Features, Mask};
 use crate::service::fault::{Fault, Field};
 
-/// Most types asked for in one slot, and most articles excluded: more than any catalogue's page needs.
-const MOST_TYPES: usize = 100;
-const MOST_EXCLUDED: usize = 1000;
+/// Limits on the types for one slot and on the excluded articles: more than any shop's page needs.
+const MAX_TYPES: usize = 100;
+const MAX_EXCLUDED: usize = 1000;
 
-/// The blanks, and who may fill each.
+/// The blanks with their admissible articles.
 pub(super) fn blanks(
     served: Served<'_>,
     request: &Request,
@@ -42,7 +42,7 @@ pub(super) fn blanks(
     slots.blanks.iter().map(blank).collect()
 }
 
-/// What every blank may be filled with, its type aside.
+/// The articles admissible for every blank, whatever its type.
 fn common(
     served: Served<'_>,
     request: &Request,
@@ -57,9 +57,9 @@ fn common(
     for index in slots.known.iter().flatten() {
         mask.remove(*index);
     }
-    if filters.exclude.len() > MOST_EXCLUDED {
+    if filters.exclude.len() > MAX_EXCLUDED {
         let detail =
-            format!("at most {MOST_EXCLUDED} articles are excluded, found {}", filters.exclude.len());
+            format!("at most {MAX_EXCLUDED} articles can be excluded, found {}", filters.exclude.len());
         errors.push(Fault::new(Field::Excluded, detail));
     }
     for (place, id) in filters.exclude.iter().enumerate() {
@@ -67,24 +67,23 @@ fn common(
             Some(index) => mask.remove(index),
             None if catalogue.unknown(id).is_some() => {}
             None => {
-                let detail = format!("filters.exclude names {id} at {place}, which is no article");
+                let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
                 warnings.push(Warning { code: "unknown-article-excluded", detail });
             }
         }
     }
     let (least, most) = (filters.least_price, filters.most_price);
-    let sound = [(Field::PriceMin, least), (Field::PriceMax, most)].into_iter().all(|(field, price)| {
-        let sound = price.is_none_or(|price| price.is_finite() && price >= 0.0);
-        if !sound {
-            let detail = "a price is a number from 0 up";
-            errors.push(Fault::new(field, detail));
+    let valid = [(Field::PriceMin, least), (Field::PriceMax, most)].into_iter().all(|(field, price)| {
+        let valid = price.is_none_or(|price| price.is_finite() && price >= 0.0);
+        if !valid {
+            errors.push(Fault::new(field, "a price is a number of 0 or more"));
         }
-        sound
+        valid
     });
-    if let (true, Some(least), Some(most)) = (sound, least, most)
+    if let (true, Some(least), Some(most)) = (valid, least, most)
         && least > most
     {
-        let detail = format!("the least price {least} is above the most {most}");
+        let detail = format!("the lowest price {least} is above the highest, {most}");
         errors.push(Fault::new(Field::Price, detail));
     }
     if least.is_some() || most.is_some() {
@@ -99,7 +98,7 @@ fn common(
     mask
 }
 
-/// By slot, the articles of the types asked for there.
+/// The articles of the requested types, by slot.
 fn types(
     served: Served<'_>,
     request: &Request,
@@ -110,16 +109,16 @@ fn types(
     for (&slot, types) in &request.filters.types {
         let field = Field::TypesOf(slot);
         if !slots.blanks.iter().any(|(blank, _)| *blank == slot) {
-            errors.push(Fault::new(field, format!("slot {slot} is no blank of the outfit")));
+            errors.push(Fault::new(field, format!("slot {slot} is not a blank of the outfit")));
             continue;
         }
-        if types.len() > MOST_TYPES {
-            let detail = format!("at most {MOST_TYPES} types are named for a slot, found {}", types.len());
+        if types.len() > MAX_TYPES {
+            let detail = format!("a slot takes at most {MAX_TYPES} types, found {}", types.len());
             errors.push(Fault::new(field, detail));
             continue;
         }
         if types.is_empty() {
-            errors.push(Fault::new(field, "a list of types names at least one; leave the slot out for all"));
+            errors.push(Fault::new(field, "a list of types needs at least one; omit the slot to allow all"));
             continue;
         }
         let mut mask = Mask::none(served.catalogue.present().length());
@@ -129,7 +128,7 @@ fn types(
                 continue;
             }
             let types = served.catalogue.types().join(", ");
-            let detail = format!("no article of the catalogue is of the type {kind:?}; there are {types}");
+            let detail = format!("the catalogue has no articles of type {kind:?}; its types are {types}");
             errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
         }
         found.insert(slot, mask);

@@ -1,12 +1,11 @@
-//! How alike two rankings are.
+//! The similarity of two rankings.
 
 use std::{collections::HashSet, hash::Hash};
 
-/// How fast attention fades down a ranking: the first five have two fifths of the weight, the first ten two
-/// thirds.
+/// How fast the weight falls down a ranking: the first five have two fifths of it, the first ten two thirds.
 const PERSISTENCE: f64 = 0.9;
 
-/// The share of the longer list's length that both have in common.
+/// The number of common items, as a share of the longer list's length.
 pub fn overlap<T: Eq + Hash>(one: &[T], other: &[T]) -> f64 {
     let most = one.len().max(other.len());
     if most == 0 {
@@ -16,8 +15,8 @@ pub fn overlap<T: Eq + Hash>(one: &[T], other: &[T]) -> f64 {
     real(other.iter().filter(|item| one.contains(item)).count()) / real(most)
 }
 
-/// Rank-biased overlap, extrapolated from the common depth: 1 for the same order, 0 for nothing in common, the
-/// top counting more than what stands below it.
+/// Rank-biased overlap, extrapolated from the common depth: 1 for the same order, 0 for nothing in common. Higher
+/// ranks count more.
 pub fn rank_biased_overlap<T: Eq + Hash>(one: &[T], other: &[T]) -> f64 {
     let depth = one.len().min(other.len());
     if depth == 0 {

@@ -1,24 +1,24 @@
-//! Suggestions that are not all alike.
+//! Diverse suggestions.
 //!
-//! The next one is always that with the greatest `(1 − d) · likelihood − d · likeness`: how likely it is
-//! beside the most likely one, and how like those already chosen (the share of type and attributes that two
-//! articles have in common). At d = 0 that is the order of the probabilities; at 1 it is variety alone.
+//! Each next suggestion has the greatest `(1 − d) · likelihood − d · likeness`: its probability relative to the most
+//! likely one, and its similarity to those already chosen (the share of type and attributes in common). At d = 0 the
+//! order is by probability; at 1 by variety alone.
 
 use super::Suggestion;
 use crate::domain::Article;
 
-/// Most suggestions of one blank where variety is wanted: choosing them costs their number times the pool's.
+/// The most diverse suggestions for one blank: the cost is their number times the pool's size.
 pub const MAX_VARIED: usize = 50;
-/// How many times `k` candidates are looked at where variety is wanted, and how many at least.
+/// The pool's size as a multiple of `k`, and at least.
 const POOL: usize = 2;
 const LEAST_POOL: usize = 50;
 
-/// How many candidates are needed to choose `k` from.
+/// The number of candidates to choose `k` from.
 pub(super) fn pool(k: usize, diversity: f64) -> usize {
     if diversity > 0.0 { (k * POOL).max(LEAST_POOL) } else { k }
 }
 
-/// Chooses `k`; as many as there are if there are fewer.
+/// Chooses `k` suggestions, or all if the pool has fewer.
 pub(super) fn choose(mut pool: Vec<Suggestion>, k: usize, diversity: f64) -> Vec<Suggestion> {
     if diversity == 0.0 {
         pool.truncate(k);
@@ -33,18 +33,18 @@ pub(super) fn choose(mut pool: Vec<Suggestion>, k: usize, diversity: f64) -> Vec
         let next = (0..pool.len())
             .reduce(|best, place| if worth(place) > worth(best) { place } else { best })
             .expect("the pool is not empty; this is a bug");
-        // Order in the pool breaks ties, so it is kept.
-        let next_one = pool.remove(next);
+        // `remove` keeps the pool's order, which breaks ties.
+        let next_suggestion = pool.remove(next);
         alike.remove(next);
         for (alike, other) in alike.iter_mut().zip(&pool) {
-            *alike = alike.max(likeness(&next_one.article, &other.article));
+            *alike = alike.max(likeness(&next_suggestion.article, &other.article));
         }
-        chosen.push(next_one);
+        chosen.push(next_suggestion);
     }
     chosen
 }
 
-/// From 0 to 1: the share of what both say of themselves in words that is the same.
+/// From 0 to 1: the share of equal values among the type and the text attributes that both articles have.
 fn likeness(one: &Article, other: &Article) -> f64 {
     let (mut same, mut both) = (u32::from(one.kind() == other.kind()), 1);
     for (name, value) in one.attributes() {

@@ -1,4 +1,4 @@
-//! A request in a model's terms, or what is wrong with it.
+//! Validates a request and encodes it for a model.
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
@@ -9,21 +9,21 @@ use crate::{
     service::fault::{Fault, Field},
 };
 
-/// What the caller should know though there is an answer.
+/// A note for the caller beside an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
     pub code: &'static str,
     pub detail: String,
 }
 
-/// A request as a model takes it.
+/// A request as a model needs it.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The outfit by the vocabulary's indices, without what the release does not know.
+    /// The outfit by vocabulary indices, without articles outside the release.
     pub(super) slots: Vec<u32>,
-    /// For each of `slots` its place in the request's outfit.
+    /// For each of `slots`, its place in the request's outfit.
     pub(super) places: Vec<usize>,
-    /// For each slot of the request its article's index; None for blanks and for what is not known.
+    /// For each slot of the request, its article's index; None for blanks and articles outside the release.
     pub(super) known: Vec<Option<u32>>,
     pub(super) blanks: Vec<Blank>,
     pub(super) context: Context,
@@ -33,7 +33,7 @@ pub(super) struct Prepared {
     pub(super) warnings: Vec<Warning>,
 }
 
-/// A blank that is asked about.
+/// A blank to fill.
 #[derive(Debug, Clone)]
 pub(super) struct Blank {
     /// In the request's outfit.
@@ -44,7 +44,7 @@ pub(super) struct Blank {
 }
 
 impl Prepared {
-    /// For completing: there is at least one blank afterwards.
+    /// For completing. An outfit without blanks gets one.
     pub(super) fn new(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
         let mut outfit = Cow::Borrowed(&request.outfit);
         if outfit.iter().all(Option::is_some) {
@@ -54,7 +54,7 @@ impl Prepared {
         if outfit.len() > MAX_SLOTS {
             let detail = if request.outfit.len() == MAX_SLOTS {
                 format!(
-                    "an outfit has at most {MAX_SLOTS} slots; these are all taken, so none is left for one more article"
+                    "an outfit has at most {MAX_SLOTS} slots; all are filled, so there is no room for another article"
                 )
             } else {
                 TooManySlots { found: request.outfit.len() }.to_string()
@@ -80,7 +80,7 @@ impl Prepared {
         Self::build(served, request, &outfit, errors)
     }
 
-    /// For scoring: a whole outfit, without blanks.
+    /// For scoring: an outfit without blanks.
     pub(super) fn whole(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
         let mut errors = Vec::new();
         if !(2..=MAX_SLOTS).contains(&request.outfit.len()) {
@@ -100,7 +100,7 @@ impl Prepared {
         }
     }
 
-    /// The bare question about a blank; who asks adds what is wanted of it.
+    /// The question about a blank. The caller adds the figures that it wants.
     pub(super) fn question(&self, blank: &Blank) -> Question {
         Question::new(self.slots.clone(), blank.place, self.context.clone())
     }
@@ -113,8 +113,9 @@ impl Prepared {
     ) -> Result<Self, CompletionError> {
         let mut warnings = Vec::new();
         if !served.serving.has(request.method) {
-            let has: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
-            let detail = format!("this release has no method {}; it has {}", request.method, has.join(", "));
+            let methods: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
+            let detail =
+                format!("this release has no method {}; it has {}", request.method, methods.join(", "));
             errors.push(Fault::new(Field::Method, detail));
         }
         let (context, features) = encode(served, request, &mut warnings, &mut errors);
@@ -125,7 +126,7 @@ impl Prepared {
         }
         if outfit.len() < MIN_ARTICLES {
             let detail = format!(
-                "models learned outfits of {MIN_ARTICLES} to {MAX_SLOTS} articles; this one has {} slots",
+                "models were trained on outfits of {MIN_ARTICLES} to {MAX_SLOTS} articles; this one has {} slots",
                 outfit.len()
             );
             warnings.push(Warning { code: "short-outfit", detail });
@@ -143,19 +144,19 @@ impl Prepared {
     }
 }
 
-/// By the vocabulary's indices; None for what the release does not know.
+/// The articles' vocabulary indices; None for articles outside the release.
 fn indices(served: Served<'_>, ids: &[ArticleId]) -> Vec<Option<u32>> {
     let vocabulary = served.serving.release().vocabulary();
     ids.iter().map(|id| vocabulary.index_of(id.as_str())).collect()
 }
 
-/// The outfit by indices.
+/// The outfit by vocabulary indices.
 #[derive(Debug)]
 pub(super) struct Slots {
     pub(super) indices: Vec<u32>,
     pub(super) places: Vec<usize>,
     pub(super) known: Vec<Option<u32>>,
-    /// The blanks: slot of the request, place in `indices`.
+    /// The blanks: the slot in the request and the place in `indices`.
     pub(super) blanks: Vec<(usize, usize)>,
 }
 
@@ -178,7 +179,7 @@ impl Slots {
                 continue;
             };
             if !seen.insert(id) {
-                let detail = format!("article {id} stands in it twice: an outfit is a set");
+                let detail = format!("article {id} is in the outfit twice; remove one");
                 errors.push(Fault::new(Field::Slot(slot), detail));
             }
             let known = vocabulary.index_of(id.as_str());
@@ -186,7 +187,7 @@ impl Slots {
             match known {
                 Some(index) => {
                     if served.catalogue.article(index).is_none() {
-                        let detail = format!("the catalogue no longer has {id}; the release still knows it");
+                        let detail = format!("{id} is no longer in the catalogue; the release still has it");
                         warnings.push(Warning { code: "article-not-in-catalogue", detail });
                     }
                     slots.push(slot, index);
@@ -230,13 +231,13 @@ fn encode(
                     let field = Field::Feature(error.feature.clone());
                     errors.push(Fault::new(field, error.to_string()));
                 } else {
-                    // A profile may be older than the schema: it is not this caller's mistake.
+                    // A profile may be older than the schema, so this is not the caller's mistake.
                     let detail = format!("in the stored profile, {error}; models do not see it");
                     warnings.push(Warning { code: "profile-not-understood", detail });
                 }
                 features.remove(&error.feature);
             }
-            schema.encode(&features).expect("what does not fit was removed; this is a bug")
+            schema.encode(&features).expect("invalid features were removed; this is a bug")
         }
     };
     for warning in &encoding.warnings {

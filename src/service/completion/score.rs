@@ -1,4 +1,4 @@
-//! How well an outfit hangs together: each article's likelihood given the others.
+//! Scores an outfit: each article's likelihood given the others.
 
 use std::{sync::Arc, time::Instant};
 
@@ -17,7 +17,7 @@ pub struct OutfitScore {
     /// Mean natural logarithm of the articles' probabilities.
     pub mean_log_probability: f64,
     pub articles: Vec<ArticleScore>,
-    /// The slot of the least likely article, measured against its own type.
+    /// The slot of the least likely article relative to its own type.
     pub weakest: usize,
     pub warnings: Vec<Warning>,
     pub cost: Cost,
@@ -29,11 +29,11 @@ pub struct ArticleScore {
     /// In the request's outfit.
     pub slot: usize,
     pub log_probability: f64,
-    /// Among all that the shop has of its type, from 1 up.
+    /// Its rank among all articles of its type, starting at 1.
     pub rank: usize,
-    /// Of the probability of all of its type.
+    /// Its share of the probability of all articles of its type.
     pub share: f64,
-    /// How many there are of its type.
+    /// The number of articles of its type.
     pub of_type: usize,
     pub article: Arc<CatalogueArticle>,
 }
@@ -49,16 +49,16 @@ pub(super) async fn score(
     let mut scored = Vec::new();
     let mut questions = Vec::new();
     for (place, &index) in prepared.slots.iter().enumerate() {
-        // What the catalogue no longer has is seen, but nobody asks how good it is.
+        // Articles that left the catalogue are seen by the model, but not scored.
         let Some(article) = catalogue.article(index) else { continue };
-        let of_type = catalogue.of_type(article.kind()).expect("its own type is there; this is a bug");
+        let of_type = catalogue.of_type(article.kind()).expect("the catalogue has its type; this is a bug");
         let mut slots = prepared.slots.clone();
         slots[place] = blank;
         questions.push(question(&prepared, slots, place, index, of_type));
         scored.push((prepared.places[place], Arc::clone(article)));
     }
     if questions.is_empty() {
-        let detail = "none of its articles is known to both the catalogue and the release";
+        let detail = "none of its articles is in both the catalogue and the release";
         return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
     }
     let admission = Admission::New { follow_ups: 0 };
@@ -83,7 +83,7 @@ pub(super) async fn score(
         .collect();
     let count = f64::from(u32::try_from(articles.len()).expect("an outfit is small; this is a bug"));
     let sum: f64 = articles.iter().map(|article| article.log_probability).sum();
-    // Types differ in size; against its own type a belt can be as good as a coat.
+    // Types differ in size; relative to its own type a belt can be as good as a coat.
     let against_type = |article: &ArticleScore| {
         article.share * f64::from(u32::try_from(article.of_type).unwrap_or(u32::MAX))
     };

@@ -1,8 +1,7 @@
-//! A completion's id: a ticket that says of itself what was suggested, by whom and when, signed.
+//! Tickets: a completion's id is a signed record of the suggestions, their method and their time.
 //!
-//! Feedback comes back with it, hours or days later and perhaps to another replica. What the ticket says need
-//! not be written down for every completion, most of which nobody ever reports on; the signature keeps
-//! callers from making up completions. It names no customer.
+//! Feedback returns it hours or days later, perhaps to another replica. So completions need not be stored, most of which
+//! never get feedback; the signature prevents made-up completions. A ticket names no customer.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
@@ -10,17 +9,17 @@ use sha2::Sha256;
 
 use crate::{domain::Method, models::release::VocabularyMark};
 
-/// Suggestions of a blank that a ticket remembers, from the first.
+/// The number of a blank's first suggestions in a ticket.
 pub const REMEMBERED: usize = 20;
 const VERSION: u8 = 2;
-/// Tickets that were given out before a vocabulary stood in them.
+/// The version before tickets had a vocabulary.
 const WITHOUT_VOCABULARY: u8 = 1;
-/// Bytes of the signature that are kept: enough that nobody guesses one.
+/// Bytes of the signature in a ticket: too many to guess.
 const SIGNATURE: usize = 16;
-/// Longest name that a ticket can hold.
+/// The longest name in a ticket.
 const NAME: usize = u8::MAX as usize;
 
-/// What signs tickets; all replicas share it.
+/// The key that signs tickets. All replicas share it.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "a secret must reach no log")]
 pub struct Secret([u8; 32]);
@@ -32,39 +31,41 @@ impl Secret {
 
     fn signature(&self, text: &[u8]) -> Hmac<Sha256> {
         Hmac::<Sha256>::new_from_slice(&self.0)
-            .expect("a key of any length will do; this is a bug")
+            .expect("HMAC takes keys of any length; this is a bug")
             .chain_update(text)
     }
 }
 
-/// What a completion was.
+/// The record of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ticket {
     pub release: String,
-    /// What its numbers mean articles by; None in one that was given out before that stood in them.
+    /// The vocabulary of its article indices; None in tickets of the old version.
     pub vocabulary: Option<VocabularyMark>,
     pub method: Method,
-    /// Of the experiment that chose the method, if one did.
+    /// The arm of the experiment that chose the method, if one did.
     pub arm: Option<String>,
-    /// When, in milliseconds since 1970.
+    /// The time in milliseconds since 1970.
     pub at: i64,
-    /// The outfit by the release's vocabulary; None for blanks and for what the release did not know.
+    /// The outfit by vocabulary indices; None for blanks and articles outside the release.
     pub slots: Vec<Option<u32>>,
-    /// Slot of each blank, and the first of its suggestions.
+    /// Each blank's slot and its first suggestions.
     pub blanks: Vec<(usize, Vec<u32>)>,
 }
 
-/// The text is no id that this service gave out.
+/// The text is not a ticket of this service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("this is no id of a completion that this service gave; send completion_id as it was answered")]
+#[error(
+    "this is not a completion id of this service; send completion_id unchanged from the completion's answer"
+)]
 pub struct NoTicket;
 
 impl Ticket {
-    /// The id that is given out.
+    /// Signs the ticket and encodes it as a completion id.
     pub fn seal(&self, secret: &Secret) -> String {
         let mut bytes = vec![if self.vocabulary.is_some() { VERSION } else { WITHOUT_VOCABULARY }];
         let method = Method::ALL.iter().position(|method| *method == self.method);
-        put(&mut bytes, method.expect("every method is among all; this is a bug"));
+        put(&mut bytes, method.expect("every method is in Method::ALL; this is a bug"));
         put_text(&mut bytes, &self.release);
         bytes.extend(self.vocabulary.iter().flatten());
         put_text(&mut bytes, self.arm.as_deref().unwrap_or_default());
@@ -87,18 +88,18 @@ impl Ticket {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// What an id says, if it was given out by a holder of the secret.
+    /// Decodes a completion id if it was signed with the secret.
     pub fn open(id: &str, secret: &Secret) -> Result<Self, NoTicket> {
         let bytes = URL_SAFE_NO_PAD.decode(id).map_err(|_| NoTicket)?;
         let (body, signature) =
             bytes.split_at_checked(bytes.len().wrapping_sub(SIGNATURE)).ok_or(NoTicket)?;
-        // In constant time: how far a forgery was right must not show.
+        // In constant time, so that a forger learns nothing from it.
         secret.signature(body).verify_truncated_left(signature).map_err(|_| NoTicket)?;
         Reader(body).ticket().ok_or(NoTicket)
     }
 }
 
-/// Seven bits a byte, the lowest first; the eighth says that more follow.
+/// Seven bits per byte, the lowest first; the eighth bit means that more follow.
 fn put(bytes: &mut Vec<u8>, mut number: usize) {
     loop {
         let low = u8::try_from(number & 0x7f).expect("seven bits; this is a bug");
@@ -117,7 +118,7 @@ fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text);
 }
 
-/// What is left to read. The signature was right, so only another version's ticket can be unreadable.
+/// The bytes left to read. The signature is valid, so only a ticket of another version can be unreadable.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_sealed_comes_out_again() {
+    fn a_sealed_ticket_opens_again() {
         let secret = Secret::new([7; 32]);
         let id = ticket().seal(&secret);
         assert!(id.len() < 100, "{id}");
@@ -201,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn what_was_given_out_before_vocabularies_stood_in_it_can_be_read() {
+    fn tickets_of_the_old_version_can_be_read() {
         let secret = Secret::new([7; 32]);
         let old = Ticket { vocabulary: None, ..ticket() };
         assert_eq!(Ticket::open(&old.seal(&secret), &secret), Ok(old));
     }
 
     #[test]
-    fn forgeries_are_not() {
+    fn forgeries_are_refused() {
         let secret = Secret::new([7; 32]);
         let id = ticket().seal(&secret);
         assert_eq!(Ticket::open(&id, &Secret::new([8; 32])), Err(NoTicket));
@@ -216,7 +217,7 @@ mod tests {
             let mut forged = id.clone().into_bytes();
             forged[place] = if forged[place] == b'A' { b'B' } else { b'A' };
             let forged = String::from_utf8(forged).unwrap();
-            // The last character's lowest bits may carry nothing; then it is not the text that was given out.
+            // The last character's lowest bits may be unused; a changed text must be refused all the same.
             assert_eq!(Ticket::open(&forged, &secret), Err(NoTicket), "{place}");
             assert_eq!(Ticket::open(&id[..place], &secret), Err(NoTicket), "{place}");
         }
@@ -224,11 +225,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_made_up_panics(id in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+        fn made_up_ids_do_not_panic(id in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..100)) {
             let secret = Secret::new([1; 32]);
             prop_assert!(Ticket::open(&id, &secret).is_err());
             prop_assert!(Ticket::open(&URL_SAFE_NO_PAD.encode(&bytes), &secret).is_err());
-            // Signed, but of another shape.
+            // As if the signature were valid.
             let _ = Reader(&bytes).ticket();
         }
     }

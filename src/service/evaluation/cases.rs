@@ -1,28 +1,28 @@
-//! Where two methods differ most: cases and customers, sorted by how far the methods are apart.
+//! The cases and customers on which two methods differ most.
 
 use serde::Deserialize;
 
 use super::Ranks;
 use crate::domain::{CustomerId, Method};
 
-/// Two methods, and what they are held against each other by.
+/// Two methods and how to compare them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versus {
     pub first: Method,
     pub second: Method,
     pub by: By,
-    /// Whose best cases come first.
+    /// The method whose best cases come first.
     pub lead: Lead,
 }
 
-/// What of the true article is looked at. Either way a difference above 0 speaks for the first method.
+/// The figure of the true article to compare. A difference above 0 always favours the first method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum By {
-    /// The logarithm of its probability: the first method's less the second's.
+    /// The logarithm of its probability: the first method's minus the second's.
     #[default]
     LogProbability,
-    /// Its rank: the second method's less the first's.
+    /// Its rank: the second method's minus the first's.
     Rank,
 }
 
@@ -35,28 +35,28 @@ pub enum Lead {
     Second,
 }
 
-/// Which cases are looked at: those that fit all that is given.
+/// A filter of cases. A case must match every field that is set.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Selection<'a> {
     /// The true article's type.
     pub kind: Option<&'a str>,
-    /// Whether the customer was met in training.
+    /// Whether the customer was seen in training.
     pub seen: Option<bool>,
     pub customer: Option<&'a CustomerId>,
-    /// By the customer's place among [`Ranks::customers`], whether their cases are looked at.
+    /// For each of [`Ranks::customers`], whether their cases are included.
     pub among: Option<&'a [bool]>,
 }
 
-/// A case, and how far two methods are apart in it.
+/// The difference between two methods in one case.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Apart {
+pub struct CaseDifference {
     pub row: usize,
     pub difference: f32,
 }
 
-/// A customer, and how far two methods are apart over their cases.
+/// The difference between two methods over a customer's cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct CustomerApart<'a> {
+pub struct CustomerDifference<'a> {
     pub customer: &'a CustomerId,
     pub cases: u32,
     /// The mean over the cases.
@@ -64,65 +64,69 @@ pub struct CustomerApart<'a> {
 }
 
 impl Ranks {
-    /// What a method says of the true article: its rank and the logarithm of its probability.
+    /// The rank and the log-probability of the true article, as a method answered.
     pub fn answer(&self, method: Method, row: usize) -> Option<(f32, f32)> {
-        let answers = self.of(method)?;
+        let answers = self.answers_of(method)?;
         Some((answers.ranks[row], answers.log_probabilities[row]))
     }
 
-    /// The cases by how far the methods are apart, those that speak most for the leading method first; none
-    /// if one of the methods was not asked.
-    pub fn apart(&self, versus: Versus, selection: Selection<'_>) -> Vec<Apart> {
-        let mut found: Vec<Apart> = self.differences(versus, selection).collect();
-        let key =
-            |apart: &Apart| if versus.lead == Lead::First { -apart.difference } else { apart.difference };
-        found.sort_by(|one, other| key(one).total_cmp(&key(other)).then(one.row.cmp(&other.row)));
-        found
+    /// The cases in order of difference, those that most favour the leading method first. Empty if one of the
+    /// methods was not evaluated.
+    pub fn cases_by_difference(&self, versus: Versus, selection: Selection<'_>) -> Vec<CaseDifference> {
+        let mut cases: Vec<CaseDifference> = self.differences(versus, selection).collect();
+        let key = |case: &CaseDifference| versus.lead.sort_key(f64::from(case.difference));
+        cases.sort_by(|one, other| key(one).total_cmp(&key(other)).then(one.row.cmp(&other.row)));
+        cases
     }
 
-    /// The same of customers.
-    pub fn customers_apart(&self, versus: Versus, selection: Selection<'_>) -> Vec<CustomerApart<'_>> {
+    /// The customers in order of their mean difference.
+    pub fn customers_by_difference(
+        &self,
+        versus: Versus,
+        selection: Selection<'_>,
+    ) -> Vec<CustomerDifference<'_>> {
         let mut sums = vec![(0_u32, 0.0_f64); self.customers().len()];
-        for Apart { row, difference } in self.differences(versus, selection) {
+        for CaseDifference { row, difference } in self.differences(versus, selection) {
             let (cases, sum) = &mut sums[self.customer_place(row)];
             *cases += 1;
             *sum += f64::from(difference);
         }
-        let told = self.customers().iter().zip(sums).filter(|(_, (cases, _))| *cases > 0);
-        let mut found: Vec<CustomerApart<'_>> = told
-            .map(|(customer, (cases, sum))| CustomerApart {
+        let mut customers: Vec<CustomerDifference<'_>> = self
+            .customers()
+            .iter()
+            .zip(sums)
+            .filter(|(_, (cases, _))| *cases > 0)
+            .map(|(customer, (cases, sum))| CustomerDifference {
                 customer,
                 cases,
                 difference: sum / f64::from(cases),
             })
             .collect();
-        let key = |apart: &CustomerApart<'_>| {
-            if versus.lead == Lead::First { -apart.difference } else { apart.difference }
-        };
-        found.sort_by(|one, other| {
+        let key = |customer: &CustomerDifference<'_>| versus.lead.sort_key(customer.difference);
+        customers.sort_by(|one, other| {
             key(one).total_cmp(&key(other)).then_with(|| one.customer.cmp(other.customer))
         });
-        found
+        customers
     }
 
     fn differences<'a>(
         &'a self,
         versus: Versus,
         selection: Selection<'a>,
-    ) -> impl Iterator<Item = Apart> + use<'a> {
-        let both = self.of(versus.first).zip(self.of(versus.second));
+    ) -> impl Iterator<Item = CaseDifference> + use<'a> {
+        let both = self.answers_of(versus.first).zip(self.answers_of(versus.second));
         let rows = if both.is_some() { self.len() } else { 0 };
-        (0..rows).filter(move |&row| self.fits(row, selection)).filter_map(move |row| {
+        (0..rows).filter(move |&row| self.matches(row, selection)).filter_map(move |row| {
             let (first, second) = both?;
             let difference = match versus.by {
                 By::LogProbability => first.log_probabilities[row] - second.log_probabilities[row],
                 By::Rank => second.ranks[row] - first.ranks[row],
             };
-            Some(Apart { row, difference })
+            Some(CaseDifference { row, difference })
         })
     }
 
-    fn fits(&self, row: usize, selection: Selection<'_>) -> bool {
+    fn matches(&self, row: usize, selection: Selection<'_>) -> bool {
         let case = self.case(row);
         selection.among.is_none_or(|among| among[self.customer_place(row)])
             && selection.seen.is_none_or(|seen| seen == case.seen)
@@ -134,7 +138,7 @@ impl Ranks {
 impl By {
     pub const ALL: [By; 2] = [By::LogProbability, By::Rank];
 
-    /// As addresses write it.
+    /// Its name in addresses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::LogProbability => "log_probability",
@@ -146,7 +150,12 @@ impl By {
 impl Lead {
     pub const ALL: [Lead; 2] = [Lead::First, Lead::Second];
 
-    /// As addresses write it.
+    /// In ascending order, the differences that favour this method most come first.
+    fn sort_key(self, difference: f64) -> f64 {
+        if self == Self::First { -difference } else { difference }
+    }
+
+    /// Its name in addresses.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::First => "first",

@@ -1,7 +1,7 @@
-//! Whole columns of a Parquet file as numbers, without a value of its own for each row.
+//! Reads whole columns of a Parquet file.
 //!
-//! The tables of `exchange` come in a row at a time and in many shapes; this file has one shape, tens of
-//! thousands of rows and a column or two a method.
+//! `files` reads tables of many shapes row by row. This file has one shape: tens of thousands of rows, and a column
+//! or two per method.
 
 use std::{fs::File, path::Path};
 
@@ -15,7 +15,7 @@ use parquet::{
 
 use crate::files::catch_panic;
 
-/// Rows read at once: what a file says of its size is not believed before it is there.
+/// Rows read at once. A file's own claim about its size is not trusted.
 const CHUNK: usize = 8192;
 
 /// An open file, whose columns are read by their names.
@@ -25,7 +25,7 @@ pub(super) struct Columns {
 
 impl Columns {
     /// # Errors
-    /// As everywhere here: what is the matter with the file, in words.
+    /// Here and below, a description of the defect in the file.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| error.to_string())?;
         let file = catch_panic(|| SerializedFileReader::new(file)).map_err(|error| error.to_string())?;
@@ -67,7 +67,7 @@ impl Columns {
         Ok(truths)
     }
 
-    /// Hands over one text after the other, so that nobody has to keep them all.
+    /// Passes the texts to `take` one by one, so they need not all be kept.
     pub(super) fn texts(
         &self,
         name: &str,
@@ -85,8 +85,8 @@ impl Columns {
         mut take: impl FnMut(D::T) -> Result<(), String>,
     ) -> Result<(), String> {
         let column = self.find::<D>(name)?;
-        let told = |reason: String| format!("column {name:?} {reason}");
-        let damaged = |error: ParquetError| told(format!("is damaged: {error}"));
+        let describe = |reason: String| format!("column {name:?} {reason}");
+        let damaged = |error: ParquetError| describe(format!("is damaged: {error}"));
         for group in 0..self.file.num_row_groups() {
             let group = catch_panic(|| self.file.get_row_group(group)).map_err(damaged)?;
             let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
@@ -98,24 +98,21 @@ impl Columns {
                 let read = catch_panic(|| reader.read_records(left.min(CHUNK), None, None, &mut values));
                 let (rows, found, _) = read.map_err(damaged)?;
                 if rows == 0 || found != rows {
-                    return Err(told(format!(
-                        "has {found} values where there should be {}",
-                        left.min(CHUNK)
-                    )));
+                    return Err(describe(format!("has {found} values, expected {}", left.min(CHUNK))));
                 }
                 left -= rows.min(left);
-                values.drain(..).try_for_each(&mut take).map_err(told)?;
+                values.drain(..).try_for_each(&mut take).map_err(describe)?;
             }
         }
         Ok(())
     }
 
-    /// The column's number, if it holds one value of the type in every row.
+    /// The column's index, if it holds one value of the type in every row.
     fn find<D: DataType>(&self, name: &str) -> Result<usize, String> {
         let schema = self.file.metadata().file_metadata().schema_descr();
         let named = |column: &&std::sync::Arc<ColumnDescriptor>| column.name() == name;
         let place = schema.columns().iter().position(|column| named(&column));
-        let place = place.ok_or_else(|| format!("it has no column {name:?}"))?;
+        let place = place.ok_or_else(|| format!("there is no column {name:?}"))?;
         let column = schema.column(place);
         let (found, expected) = (column.physical_type(), D::get_physical_type());
         if found != expected {

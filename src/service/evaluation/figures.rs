@@ -1,12 +1,11 @@
-//! `evaluation.json`: what was found when a release's methods were asked about every validation slot.
+//! `evaluation.json`: the figures of a release's methods on every validation slot.
 //!
-//! Training writes it and writes more into it than is read here: a field that nobody looks at may come and go.
+//! Training writes more fields than are read here; those may come and go.
 
-use std::{fs, path::Path};
+use std::{fmt, fs, path::Path};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::Metric;
 use crate::domain::Method;
 
 /// All figures of a release.
@@ -16,7 +15,7 @@ pub struct Figures {
     pub evaluations: Vec<MethodEvaluation>,
 }
 
-/// Methods side by side, on the same questions.
+/// Methods on the same slots.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Comparison {
     /// The data's name.
@@ -26,18 +25,18 @@ pub struct Comparison {
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
     pub differences: Vec<Difference>,
-    /// How often the outfits were drawn for the differences.
+    /// The number of bootstrap samples of outfits behind the differences.
     pub draws: u64,
 }
 
-/// A figure, and how far chance may have moved it.
+/// A figure with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Figure {
     pub mean: f64,
     pub standard_error: Option<f64>,
 }
 
-/// What answers are worth, by every metric.
+/// One figure for each metric.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Scores {
     pub cross_entropy: Figure,
@@ -48,7 +47,7 @@ pub struct Scores {
 }
 
 impl Scores {
-    pub fn of(&self, metric: Metric) -> Figure {
+    pub fn get(&self, metric: Metric) -> Figure {
         match metric {
             Metric::CrossEntropy => self.cross_entropy,
             Metric::RecallAt1 => self.recall_at_1,
@@ -59,11 +58,11 @@ impl Scores {
     }
 }
 
-/// One method over its runs. The errors are over runs: one run has none.
+/// One method over its runs. The errors are over runs; a single run has none.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct MethodResult {
     pub method: Method,
-    /// Whether its runs are of those in which articles learn together what they have in common.
+    /// Whether articles share embeddings of their attributes.
     #[serde(default)]
     pub attributes: bool,
     pub parameters: u64,
@@ -75,13 +74,13 @@ pub struct MethodResult {
 }
 
 impl MethodResult {
-    /// As tables call it.
+    /// Its name in tables.
     pub fn name(&self) -> String {
         format!("{}{}", self.method, if self.attributes { " + attributes" } else { "" })
     }
 }
 
-/// What counting achieves.
+/// A simple baseline without a model.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Baseline {
     #[serde(rename = "baseline")]
@@ -89,31 +88,30 @@ pub struct Baseline {
     pub answers: Scores,
 }
 
-/// The first method's figure less the second's.
+/// The first method's figure minus the second's.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Difference {
     pub metric: Metric,
     pub first: Method,
     pub second: Method,
     pub difference: f64,
-    /// 95 of 100 draws lie between these.
+    /// The ends of the 95 % interval.
     pub low: f64,
     pub high: f64,
     /// Two-sided.
     pub p: f64,
 }
 
-/// How sure a difference must be to be told as one.
-const SURE: f64 = 0.05;
+/// The significance level.
+const SIGNIFICANCE: f64 = 0.05;
 
 impl Difference {
-    /// Whether it is more than the luck of the draw.
-    pub fn is_sure(&self) -> bool {
-        self.p < SURE
+    pub fn is_significant(&self) -> bool {
+        self.p < SIGNIFICANCE
     }
 
-    /// The same, seen from the second method.
-    fn turned(&self) -> Self {
+    /// The second method's figure minus the first's.
+    fn reversed(&self) -> Self {
         Self {
             first: self.second,
             second: self.first,
@@ -125,7 +123,7 @@ impl Difference {
     }
 }
 
-/// One method's file, on its own. The errors are over outfits.
+/// One method's evaluation. The errors are over outfits.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct MethodEvaluation {
     pub about: About,
@@ -146,10 +144,10 @@ pub struct Summary {
     pub scores: Scores,
 }
 
-/// Whether a method is as sure as it may be.
+/// How well a method's confidence matches its accuracy.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Calibration {
-    /// From the least to the most confident, each of about as many slots.
+    /// From the least to the most confident, with about the same number of slots each.
     pub bins: Vec<Bin>,
     /// Mean distance between confidence and accuracy.
     pub expected_error: f64,
@@ -158,13 +156,13 @@ pub struct Calibration {
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct Bin {
     pub slots: u64,
-    /// Mean probability of the article put first.
+    /// Mean probability of the first suggestion.
     pub confidence: f64,
-    /// How often it was the right one.
+    /// How often the first suggestion was right.
     pub accuracy: f64,
 }
 
-/// A part of the validation outfits: those of one value of a feature.
+/// The validation outfits with one value of a feature.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Segment {
     /// `type` (of the missing article), `customer`, `articles` (of the whole outfit), or a feature's name.
@@ -175,7 +173,7 @@ pub struct Segment {
 
 impl Figures {
     /// # Errors
-    /// What is the matter with the file, in words.
+    /// A description of the defect, if the file is not valid.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|error| error.to_string())?;
         let figures: Self = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
@@ -185,7 +183,7 @@ impl Figures {
         Ok(figures)
     }
 
-    pub fn of(&self, method: Method) -> Option<&MethodEvaluation> {
+    pub fn evaluation_of(&self, method: Method) -> Option<&MethodEvaluation> {
         self.evaluations.iter().find(|evaluation| evaluation.about.method == method)
     }
 
@@ -194,7 +192,7 @@ impl Figures {
         self.comparison.methods.iter().map(|result| result.method)
     }
 
-    /// What outfits can be parted by, in the file's order.
+    /// The features that split outfits into segments, in the file's order.
     pub fn features(&self) -> Vec<&str> {
         let mut features: Vec<&str> = Vec::new();
         for segment in self.evaluations.iter().flat_map(|evaluation| &evaluation.segments) {
@@ -207,13 +205,74 @@ impl Figures {
 }
 
 impl Comparison {
-    /// The first method less the second, whichever way round the file has them.
+    /// The first method's figure minus the second's, in whichever order the file has them.
     pub fn difference(&self, metric: Metric, first: Method, second: Method) -> Option<Difference> {
         let found = |one: Method, other: Method| {
             self.differences.iter().find(|difference| {
                 difference.metric == metric && difference.first == one && difference.second == other
             })
         };
-        found(first, second).cloned().or_else(|| found(second, first).map(Difference::turned))
+        found(first, second).cloned().or_else(|| found(second, first).map(Difference::reversed))
+    }
+}
+
+/// A measure of the quality of a method's answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    CrossEntropy,
+    #[serde(rename = "recall_at_1")]
+    RecallAt1,
+    #[serde(rename = "recall_at_5")]
+    RecallAt5,
+    #[serde(rename = "recall_at_250")]
+    RecallAt250,
+    Mrr,
+}
+
+impl Metric {
+    pub const ALL: [Metric; 5] =
+        [Metric::CrossEntropy, Metric::RecallAt1, Metric::RecallAt5, Metric::RecallAt250, Metric::Mrr];
+
+    /// Its name in files and addresses.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CrossEntropy => "cross_entropy",
+            Self::RecallAt1 => "recall_at_1",
+            Self::RecallAt5 => "recall_at_5",
+            Self::RecallAt250 => "recall_at_250",
+            Self::Mrr => "mrr",
+        }
+    }
+
+    /// Its name on pages.
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::CrossEntropy => "cross-entropy",
+            Self::RecallAt1 => "recall@1",
+            Self::RecallAt5 => "recall@5",
+            Self::RecallAt250 => "recall@250",
+            Self::Mrr => "MRR",
+        }
+    }
+
+    pub fn lower_is_better(self) -> bool {
+        self == Self::CrossEntropy
+    }
+
+    /// Whether it is a share of all slots, shown in percent.
+    pub fn is_share(self) -> bool {
+        matches!(self, Self::RecallAt1 | Self::RecallAt5 | Self::RecallAt250)
+    }
+
+    /// Whether the first of two figures is the better one.
+    pub fn better(self, one: f64, other: f64) -> bool {
+        if self.lower_is_better() { one < other } else { one > other }
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
     }
 }

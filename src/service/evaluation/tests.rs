@@ -7,7 +7,7 @@ fn demo() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("models/demo")
 }
 
-/// The single answers say the same as the figures that were computed from them.
+/// The single answers lead to the same figures.
 #[test]
 fn ranks_and_figures_agree() {
     let figures = Figures::read(&demo().join(FIGURES)).unwrap();
@@ -17,7 +17,7 @@ fn ranks_and_figures_agree() {
     assert_eq!((ranks.types().len(), ranks.types()[0].as_str()), (43, "backpack"));
     assert_eq!(ranks.customers().len(), 1813);
     for method in Method::ALL {
-        let scores = figures.of(method).unwrap().summary.scores;
+        let scores = figures.evaluation_of(method).unwrap().summary.scores;
         for (k, figure) in [(1, scores.recall_at_1), (5, scores.recall_at_5), (250, scores.recall_at_250)] {
             let recall = ranks.recall(method, k).unwrap();
             assert!((recall - figure.mean).abs() < 6e-5, "{method} recall@{k}: {recall} and {figure:?}");
@@ -32,12 +32,12 @@ fn ranks_and_figures_agree() {
 #[test]
 fn a_difference_can_be_seen_from_both_sides() {
     let figures = Figures::read(&demo().join(FIGURES)).unwrap();
-    let of = |one, other| figures.comparison.difference(Metric::CrossEntropy, one, other).unwrap();
-    let (one, other) = (of(Method::None, Method::Gsu), of(Method::Gsu, Method::None));
+    let difference = |one, other| figures.comparison.difference(Metric::CrossEntropy, one, other).unwrap();
+    let (one, other) = (difference(Method::None, Method::Gsu), difference(Method::Gsu, Method::None));
     assert_eq!((one.difference, one.low, one.high), (0.3764, 0.3538, 0.4002));
     assert_eq!((other.difference, other.low, other.high), (-0.3764, -0.4002, -0.3538));
     assert_eq!((other.first, other.second, other.p), (Method::Gsu, Method::None, one.p));
-    assert!(one.is_sure() && !of(Method::C, Method::Gsu).is_sure());
+    assert!(one.is_significant() && !difference(Method::C, Method::Gsu).is_significant());
     assert!(figures.comparison.difference(Metric::Mrr, Method::Gsu, Method::Gsu).is_none());
 }
 
@@ -46,62 +46,65 @@ fn cases_and_customers_by_difference() {
     let ranks = Ranks::read(&demo().join(RANKS)).unwrap();
     let versus =
         Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
-    let all = ranks.apart(versus, Selection::default());
+    let all = ranks.cases_by_difference(versus, Selection::default());
     assert_eq!(all.len(), ranks.len());
     assert!(all.is_sorted_by(|one, next| one.difference >= next.difference));
-    let turned = ranks.apart(Versus { lead: Lead::Second, ..versus }, Selection::default());
+    let turned = ranks.cases_by_difference(Versus { lead: Lead::Second, ..versus }, Selection::default());
     assert!(turned.is_sorted_by(|one, next| one.difference <= next.difference));
-    let seen =
-        ranks.apart(versus, Selection { seen: Some(false), kind: Some("coat"), ..Selection::default() });
+    let seen = ranks.cases_by_difference(
+        versus,
+        Selection { seen: Some(false), kind: Some("coat"), ..Selection::default() },
+    );
     assert!(!seen.is_empty() && seen.len() < all.len());
-    for apart in &seen {
-        let case = ranks.case(apart.row);
+    for difference in &seen {
+        let case = ranks.case(difference.row);
         assert_eq!((case.seen, case.kind), (false, "coat"));
         assert_eq!(case.articles().nth(case.slot), Some(case.truth()));
     }
 
-    let customers = ranks.customers_apart(versus, Selection::default());
+    let customers = ranks.customers_by_difference(versus, Selection::default());
     assert_eq!(customers.len(), ranks.customers().len());
-    assert_eq!(customers.iter().map(|apart| apart.cases as usize).sum::<usize>(), ranks.len());
+    assert_eq!(customers.iter().map(|customer| customer.cases as usize).sum::<usize>(), ranks.len());
     let (first, mut of_customer) = (customers[0], HashMap::<_, (f64, f64)>::new());
-    for apart in &all {
-        let (sum, cases) = of_customer.entry(ranks.case(apart.row).customer).or_default();
-        *sum += f64::from(apart.difference);
+    for case in &all {
+        let (sum, cases) = of_customer.entry(ranks.case(case.row).customer).or_default();
+        *sum += f64::from(case.difference);
         *cases += 1.0;
     }
     let most = of_customer.values().map(|(sum, cases)| sum / cases).fold(f64::MIN, f64::max);
     assert!((first.difference - most).abs() < 1e-9);
-    let own = ranks.apart(versus, Selection { customer: Some(first.customer), ..Selection::default() });
+    let own = ranks
+        .cases_by_difference(versus, Selection { customer: Some(first.customer), ..Selection::default() });
     assert_eq!(own.len(), first.cases as usize);
 
     let among: Vec<bool> = ranks.customers().iter().map(|customer| customer == first.customer).collect();
-    let known = ranks.apart(versus, Selection { among: Some(&among), ..Selection::default() });
+    let known = ranks.cases_by_difference(versus, Selection { among: Some(&among), ..Selection::default() });
     assert_eq!(known, own);
 }
 
-/// Whatever stands in the file, it is an error in words.
+/// Any damage to a file is an error with a description.
 #[test]
-fn damaged_files_are_told_of() {
+fn damaged_files_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ranks.parquet");
     let whole = fs::read(demo().join(RANKS)).unwrap();
-    for (bytes, says) in [(&b"no parquet"[..], "Parquet"), (&whole[..5000], "Parquet"), (&[], "")] {
+    for (bytes, expected) in [(&b"no parquet"[..], "Parquet"), (&whole[..5000], "Parquet"), (&[], "")] {
         fs::write(&path, bytes).unwrap();
         let reason = Ranks::read(&path).unwrap_err();
-        assert!(reason.to_lowercase().contains(&says.to_lowercase()), "{reason}");
+        assert!(reason.to_lowercase().contains(&expected.to_lowercase()), "{reason}");
     }
     // Bytes changed in the middle, where columns are.
     for at in [1000, 40_000, 200_000, 400_000, whole.len() - 3000] {
         let mut bytes = whole.clone();
         bytes[at..at + 64].fill(0xAA);
         fs::write(&path, bytes).unwrap();
-        // Compression does not notice everything; nothing may panic.
+        // Not every change is detected, but none may panic.
         if let Err(reason) = Ranks::read(&path) {
             assert!(!reason.is_empty());
         }
     }
     let other = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/outfits-polars.parquet");
-    assert_eq!(Ranks::read(&other).unwrap_err(), "it has no column \"outfit\"");
+    assert_eq!(Ranks::read(&other).unwrap_err(), "there is no column \"outfit\"");
 
     let path = folder.path().join("evaluation.json");
     fs::write(&path, "{\"comparison\": {}}").unwrap();

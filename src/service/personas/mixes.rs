@@ -1,4 +1,4 @@
-//! How outfits are mixed of personas, asked of a model.
+//! Asks a model for the persona mixes of outfits.
 
 use std::time::{Duration, Instant};
 
@@ -10,30 +10,30 @@ use crate::{
 /// Shares of the personas; they add up to 1.
 pub type Mix = Vec<f32>;
 
-/// Questions asked at once: a batch, so that completions wait for one such at most.
+/// Questions per batch. Completions wait for one such batch at most.
 const BATCH: usize = 64;
 
-/// The mixes of outfits, each given by the vocabulary's indices: one article to seven. Of more there is no room for
-/// the blank that is asked about, and the first seven are taken.
+/// The mixes of outfits, each of one to seven articles by their vocabulary indices. Of longer outfits only the first
+/// seven count, to leave room for the blank.
 ///
-/// A batch that is not answered within `patience` never is. `told` hears how many are done.
+/// Each batch must be answered within `patience`. `progress` receives the number of finished outfits.
 pub async fn mixes_of(
     serving: &Serving,
     method: Method,
     outfits: &[Vec<u32>],
     patience: Duration,
-    mut told: impl FnMut(usize),
+    mut progress: impl FnMut(usize),
 ) -> Result<Vec<Mix>, AskError> {
     let mut mixes = Vec::with_capacity(outfits.len());
     for outfits in outfits.chunks(BATCH) {
         mixes.extend(ask(serving, method, outfits, Instant::now() + patience).await?);
-        told(mixes.len());
+        progress(mixes.len());
     }
     Ok(mixes)
 }
 
-/// The mean of some mixes; none of none.
-pub fn mix_of(mixes: &[Mix]) -> Option<Mix> {
+/// The mean of some mixes; `None` without any.
+pub fn mean_mix(mixes: &[Mix]) -> Option<Mix> {
     let mut mean = vec![0.0; mixes.first()?.len()];
     let count = mixes.iter().fold(0.0, |count: f32, _| count + 1.0);
     for mix in mixes {
@@ -51,7 +51,7 @@ async fn ask(
     deadline: Instant,
 ) -> Result<Vec<Mix>, AskError> {
     let (vocabulary, schema) = (serving.release().vocabulary(), serving.release().schema());
-    // Personas come from the articles alone; nothing is said of the customer.
+    // Personas depend on the articles only, so the context is empty.
     let context: Context = vec![Vec::new(); schema.features().len()].into();
     let question = |outfit: &Vec<u32>| {
         let mut slots: Vec<u32> = outfit.iter().copied().take(MAX_SLOTS - 1).collect();
@@ -62,7 +62,7 @@ async fn ask(
     let answered = loop {
         let questions = outfits.iter().map(question).collect();
         match serving.ask(method, questions, deadline).await {
-            // Others are served first.
+            // Wait while the queue is full.
             Err(AskError::Full { retry_after, .. }) if Instant::now() + retry_after < deadline => {
                 tokio::time::sleep(retry_after.max(Duration::from_millis(50))).await;
             }
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_mean_of_mixes() {
-        assert_eq!(mix_of(&[]), None);
-        assert_eq!(mix_of(&[vec![0.25, 0.75], vec![0.75, 0.25]]), Some(vec![0.5, 0.5]));
+        assert_eq!(mean_mix(&[]), None);
+        assert_eq!(mean_mix(&[vec![0.25, 0.75], vec![0.75, 0.25]]), Some(vec![0.5, 0.5]));
     }
 }

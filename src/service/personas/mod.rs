@@ -1,9 +1,9 @@
-//! The latent personas of a release's methods: how each article and each outfit is mixed of them.
+//! The latent personas of a release's methods: each article and each outfit is a mix of them.
 //!
-//! Models say it when they are asked about a blank beside the articles; nothing is read out of their weights, so a
-//! release that something else made is shown as well. Asking about a whole catalogue takes seconds, so it is done
-//! once a release and method, in the background, when somebody first looks, a batch at a time so that completions
-//! are not held up. What comes out is kept for as long as the release is served. Must not know HTTP or pages.
+//! The mixes come from the models' answers for a blank beside the articles, not from their weights, so releases made
+//! elsewhere work too. Asking about a whole catalogue takes seconds, so it happens once per release and method, in the
+//! background, on first use, in small batches that do not delay completions. The result is kept for as long as the
+//! release is served. Must not know HTTP or pages.
 
 mod mixes;
 mod portrait;
@@ -15,7 +15,7 @@ use std::{
 
 use tokio::{sync::Semaphore, task::JoinSet};
 
-pub use mixes::{Mix, mix_of, mixes_of};
+pub use mixes::{Mix, mean_mix, mixes_of};
 pub use portrait::{Persona, Portrait};
 
 use crate::{
@@ -24,47 +24,47 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// Most stored outfits that are looked at for the typical ones.
+/// The most stored outfits to search for typical ones.
 pub const MOST_OUTFITS: u32 = 2_000;
 
 /// The personas of one release's methods.
 #[derive(Debug)]
 pub struct Personas {
     serving: Arc<Serving>,
-    lines: Arc<Mutex<BTreeMap<Method, Line>>>,
+    states: Arc<Mutex<BTreeMap<Method, State>>>,
     /// One method is computed at a time.
     turn: Arc<Semaphore>,
-    /// What computes; it ends with the release.
+    /// The running computations. They end with the release.
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// How far one method has come.
+/// The state of one method's personas.
 #[derive(Debug, Default)]
-struct Line {
+struct State {
     portrait: Option<Arc<Portrait>>,
-    /// Questions answered, and questions in all, while it is computed.
+    /// Answered and total questions during the computation.
     working: Option<(usize, usize)>,
-    /// Whether the last attempt came to nothing. The log says why.
+    /// Whether the last attempt failed. The log says why.
     failed: bool,
 }
 
-/// What there is of a method's personas.
+/// The progress of a method's personas.
 #[derive(Debug, Clone)]
 pub enum Progress {
-    /// Some of the questions are answered.
+    /// `done` of the questions are answered.
     Working {
         done: usize,
         of: usize,
     },
     Ready(Arc<Portrait>),
-    /// The log says why; the next look tries again.
+    /// The log says why; the next request tries again.
     Failed,
 }
 
 impl Personas {
     pub fn new(serving: Arc<Serving>) -> Self {
-        let lines = Arc::default();
-        Self { serving, lines, turn: Arc::new(Semaphore::new(1)), tasks: Mutex::new(JoinSet::new()) }
+        let turn = Arc::new(Semaphore::new(1));
+        Self { serving, states: Arc::default(), turn, tasks: Mutex::new(JoinSet::new()) }
     }
 
     /// The methods that have personas, in the methods' own order.
@@ -72,21 +72,21 @@ impl Personas {
         self.serving.methods().filter(|method| self.serving.gives_personas(*method)).collect()
     }
 
-    /// What there is. Begins to compute what there is not, and what has become stale because outfits came or went;
-    /// until then the old is shown.
-    pub async fn of(&self, method: Method, store: &Store) -> Result<Progress, StoreError> {
+    /// The method's portrait or its progress. Starts the computation if there is no portrait, or if outfits were added
+    /// or removed; until that is done the old portrait is returned.
+    pub async fn portrait(&self, method: Method, store: &Store) -> Result<Progress, StoreError> {
         let stored = store.outfits().count().await?.min(MOST_OUTFITS.into());
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
-        let line = lines.entry(method).or_default();
-        if std::mem::take(&mut line.failed) {
+        let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = states.entry(method).or_default();
+        if std::mem::take(&mut state.failed) {
             return Ok(Progress::Failed);
         }
-        let fresh = line.portrait.as_ref().is_some_and(|portrait| portrait.outfits as u64 == stored);
-        if !fresh && line.working.is_none() {
-            line.working = Some((0, self.serving.release().vocabulary().len()));
-            self.begin(method, line.portrait.clone(), store.clone());
+        let fresh = state.portrait.as_ref().is_some_and(|portrait| portrait.outfits as u64 == stored);
+        if !fresh && state.working.is_none() {
+            state.working = Some((0, self.serving.release().vocabulary().len()));
+            self.begin(method, state.portrait.clone(), store.clone());
         }
-        Ok(match (&line.portrait, line.working) {
+        Ok(match (&state.portrait, state.working) {
             (Some(portrait), _) => Progress::Ready(Arc::clone(portrait)),
             (None, working) => {
                 let (done, of) = working.unwrap_or_default();
@@ -96,28 +96,28 @@ impl Personas {
     }
 
     fn begin(&self, method: Method, before: Option<Arc<Portrait>>, store: Store) {
-        let (serving, lines, turn) =
-            (Arc::clone(&self.serving), Arc::clone(&self.lines), Arc::clone(&self.turn));
+        let (serving, states, turn) =
+            (Arc::clone(&self.serving), Arc::clone(&self.states), Arc::clone(&self.turn));
         let work = async move {
-            let _turn = turn.acquire().await.expect("nobody closes it; this is a bug");
-            let told = |done, of| {
-                let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-                lines.entry(method).or_default().working = Some((done, of));
+            let _turn = turn.acquire().await.expect("the semaphore is never closed; this is a bug");
+            let progress = |done, of| {
+                let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+                states.entry(method).or_default().working = Some((done, of));
             };
-            let made = Portrait::new(&serving, method, before.as_deref(), &store, told).await;
-            let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
-            let line = lines.entry(method).or_default();
-            line.working = None;
-            match made {
-                Ok(portrait) => line.portrait = Some(Arc::new(portrait)),
+            let result = Portrait::new(&serving, method, before.as_deref(), &store, progress).await;
+            let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = states.entry(method).or_default();
+            state.working = None;
+            match result {
+                Ok(portrait) => state.portrait = Some(Arc::new(portrait)),
                 Err(error) => {
-                    tracing::error!(%method, %error, "the personas cannot be computed");
-                    line.failed = true;
+                    tracing::error!(%method, %error, "cannot compute the personas");
+                    state.failed = true;
                 }
             }
         };
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that have ended.
+        // Drops finished tasks.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(work);
     }

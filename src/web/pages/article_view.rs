@@ -1,4 +1,4 @@
-//! An article as a person sees it.
+//! An article as pages show it.
 
 use std::collections::HashMap;
 
@@ -11,15 +11,15 @@ use crate::{
     },
 };
 
-/// What the macros of `parts/article.html` show.
+/// An article for the macros of `parts/article.html`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ArticleView {
     pub(super) id: String,
-    /// Its name, or else its attributes in words.
+    /// Its name, or its attributes if it has none.
     pub(super) name: String,
-    /// Its type in words: `trench coat`.
+    /// Its type, such as `trench coat`.
     pub(super) kind: String,
-    /// Brand, colour and material, as far as they are known and the name does not say them.
+    /// Brand, colour and material, except those that the name contains.
     pub(super) about: String,
     pub(super) price: Option<String>,
     pub(super) picture: String,
@@ -34,9 +34,9 @@ impl ArticleView {
             let words = [first("colour"), first("material"), Some(kind.clone())];
             words.into_iter().flatten().collect::<Vec<_>>().join(" ")
         });
-        let said = name.to_lowercase();
+        let lower_name = name.to_lowercase();
         let about = ["brand", "colour", "material"].into_iter().filter_map(first);
-        let about: Vec<String> = about.filter(|word| !said.contains(&word.to_lowercase())).collect();
+        let about: Vec<String> = about.filter(|word| !lower_name.contains(&word.to_lowercase())).collect();
         Self {
             id: article.id.to_string(),
             name,
@@ -45,13 +45,13 @@ impl ArticleView {
             picture: pictures::path_of(article),
             in_stock: article
                 .attribute("in_stock")
-                .is_none_or(|there| there != &serde_json::Value::Bool(false)),
+                .is_none_or(|in_stock| in_stock != &serde_json::Value::Bool(false)),
             kind,
         }
     }
 
-    /// The shop's own article as the offer has it, or, where it has left the shop, what the release remembers.
-    pub(super) fn offered(live: &LiveRelease, id: &ArticleId) -> Self {
+    /// The article from the live release's catalogue or, if it has left the shop, from the release itself.
+    pub(super) fn from_live_release(live: &LiveRelease, id: &ArticleId) -> Self {
         let release = live.serving.release();
         let Some(index) = release.vocabulary().index_of(id.as_str()) else { return Self::gone(id) };
         match live.catalogue.article(index) {
@@ -60,7 +60,7 @@ impl ArticleView {
         }
     }
 
-    /// For an id that names nothing any more.
+    /// A placeholder for an article that has left the catalogue.
     pub(super) fn gone(id: &ArticleId) -> Self {
         Self {
             id: id.to_string(),
@@ -74,13 +74,13 @@ impl ArticleView {
     }
 }
 
-/// The articles of these ids, in their order; what has left the catalogue says so.
-pub(super) async fn of(state: &AppState, ids: &[ArticleId]) -> Result<Vec<ArticleView>, Problem> {
+/// Loads the articles with these ids, in their order. Articles that have left the catalogue are marked as such.
+pub(super) async fn load(state: &AppState, ids: &[ArticleId]) -> Result<Vec<ArticleView>, Problem> {
     let articles = state.store.articles().get_many(ids).await?;
     let by_id: HashMap<&ArticleId, &Article> =
         articles.iter().map(|article| (&article.id, article)).collect();
     Ok(ids
         .iter()
-        .map(|id| by_id.get(id).map_or_else(|| ArticleView::gone(id), |one| ArticleView::new(one)))
+        .map(|id| by_id.get(id).map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article)))
         .collect())
 }

@@ -1,4 +1,4 @@
-//! Files that pages need, served from the binary so that it runs from any folder.
+//! The pages' static files. They are part of the binary, so it runs from any folder.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ struct Asset {
     name: &'static str,
     media_type: &'static str,
     bytes: &'static [u8],
-    /// Of its bytes: another text has another address, so that it may be kept for ever.
+    /// A digest of the bytes. A changed file has a new address, so browsers may cache each for ever.
     version: String,
 }
 
@@ -44,9 +44,9 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/static/{name}", get(asset))
 }
 
-/// Where a page finds an asset.
+/// An asset's address.
 pub(crate) fn path(name: &str) -> String {
-    let asset = find(name).expect("pages name assets that there are; this is a bug");
+    let asset = find(name).expect("pages name existing assets; this is a bug");
     format!("/static/{name}?v={}", asset.version)
 }
 
@@ -66,11 +66,11 @@ async fn asset(
     let Some(asset) = find(&name) else {
         return Err(Problem::new(Kind::NotFound, format!("nothing is at /static/{name}")));
     };
-    let kept = if v.as_deref() == Some(&asset.version) {
+    let caching = if v.as_deref() == Some(&asset.version) {
         "public, max-age=31536000, immutable"
     } else {
         "public, max-age=300"
     };
-    let headers = [(header::CONTENT_TYPE, asset.media_type), (header::CACHE_CONTROL, kept)];
+    let headers = [(header::CONTENT_TYPE, asset.media_type), (header::CACHE_CONTROL, caching)];
     Ok((headers, asset.bytes).into_response())
 }

@@ -1,6 +1,6 @@
-//! `/docs`: the document of `/openapi.json` as a page for people, without a script.
+//! `/docs`: the `OpenAPI` document as a page, without a script.
 
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 use askama::Template;
 use axum::{
@@ -26,7 +26,7 @@ async fn docs(Extension(DocsPage(page)): Extension<DocsPage>) -> Html<String> {
     Html(page.to_string())
 }
 
-/// The page as text, made once.
+/// The page's text, rendered once.
 #[derive(Clone)]
 pub(crate) struct DocsPage(Arc<str>);
 
@@ -37,7 +37,7 @@ impl DocsPage {
     }
 }
 
-/// A page of the source's `docs`, which the binary carries along.
+/// A document from the source's `docs` folder.
 type Markdown = ([(HeaderName, &'static str); 1], &'static str);
 
 const MARKDOWN: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
@@ -80,7 +80,7 @@ struct Operation<'a> {
     path: &'a str,
     summary: &'a str,
     about: &'a str,
-    /// What a key for it must open; none where no key is asked for.
+    /// The scope that an API key needs; none if the operation takes no key.
     scope: Option<&'a str>,
     parameters: Vec<Line<'a>>,
     /// Its media type, its type, and an example.
@@ -103,7 +103,7 @@ struct Line<'a> {
     about: &'a str,
 }
 
-/// A type in words, and the schema that explains it, if one does.
+/// A type in words, and the schema that describes it, if any.
 struct Type {
     words: String,
     schema: Option<String>,
@@ -139,8 +139,8 @@ fn group<'a>(document: &'a Value, tag: &'a Value) -> Group<'a> {
 }
 
 fn scope(operation: &Value) -> Option<&str> {
-    let mut ways = operation["security"].as_array().into_iter().flatten();
-    ways.find_map(|way| way["bearer"][0].as_str())
+    let mut schemes = operation["security"].as_array().into_iter().flatten();
+    schemes.find_map(|scheme| scheme["bearer"][0].as_str())
 }
 
 fn operation<'a>(document: &'a Value, path: &'a str, method: &str, operation: &'a Value) -> Operation<'a> {
@@ -177,17 +177,17 @@ fn body<'a>(document: &Value, media: &'a str, schema: &Value) -> (&'a str, Type,
 }
 
 fn shape<'a>(document: &'a Value, name: &'a str, schema: &'a Value) -> Shape<'a> {
-    let field = |(name, field): (&'a String, &'a Value), of: &'a Value| Line {
+    let field = |(name, field): (&'a String, &'a Value), part: &'a Value| Line {
         name,
         kind: kind(field),
-        required: of["required"]
+        required: part["required"]
             .as_array()
             .is_some_and(|names| names.iter().any(|required| required == name)),
         about: text(&field["description"]),
     };
     let parts = parts(document, schema);
     let fields = parts.into_iter().flat_map(|part| {
-        part["properties"].as_object().into_iter().flatten().map(move |given| field(given, part))
+        part["properties"].as_object().into_iter().flatten().map(move |property| field(property, part))
     });
     Shape { name, about: text(&schema["description"]), fields: fields.collect() }
 }
@@ -198,7 +198,7 @@ fn parts<'a>(document: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
         return parts(document, &document["components"]["schemas"][name]);
     }
     match schema["allOf"].as_array() {
-        Some(all) => all.iter().flat_map(|one| parts(document, one)).collect(),
+        Some(all) => all.iter().flat_map(|part| parts(document, part)).collect(),
         None => vec![schema],
     }
 }
@@ -212,34 +212,28 @@ fn kind(schema: &Value) -> Type {
         return Type { words: name.to_owned(), schema: Some(name.to_owned()) };
     }
     let choices = [&schema["oneOf"], &schema["anyOf"]].into_iter().find_map(Value::as_array);
-    let (mut words, mut known) = (String::new(), None);
-    if let Some(choices) = choices {
-        for choice in choices {
-            let Type { words: one, schema } = kind(choice);
-            let or = if words.is_empty() { "" } else { " or " };
-            write!(words, "{or}{one}").expect("writing to a String never fails; this is a bug");
-            known = known.or(schema);
-        }
-        return Type { words, schema: known };
-    }
-    let named: Vec<&str> = match &schema["type"] {
-        Value::Array(types) => types.iter().map(text).collect(),
-        one => vec![text(one)],
+    let types: Vec<Type> = if let Some(choices) = choices {
+        choices.iter().map(kind).collect()
+    } else {
+        let names: Vec<&str> = match &schema["type"] {
+            Value::Array(types) => types.iter().map(text).collect(),
+            name => vec![text(name)],
+        };
+        let parse = |name: &&str| match *name {
+            "array" => {
+                let Type { words, schema } = kind(&schema["items"]);
+                Type { words: format!("list of {words}"), schema }
+            }
+            name => Type { words: name.to_owned(), schema: None },
+        };
+        names.iter().map(parse).collect()
     };
-    for one in named {
-        let or = if words.is_empty() { "" } else { " or " };
-        if one == "array" {
-            let Type { words: item, schema } = kind(&schema["items"]);
-            write!(words, "{or}list of {item}").expect("writing to a String never fails; this is a bug");
-            known = schema;
-        } else {
-            write!(words, "{or}{one}").expect("writing to a String never fails; this is a bug");
-        }
-    }
-    Type { words, schema: known }
+    let words = types.iter().map(|kind| kind.words.as_str()).filter(|words| !words.is_empty());
+    let words = words.collect::<Vec<_>>().join(" or ");
+    Type { words, schema: types.into_iter().find_map(|kind| kind.schema) }
 }
 
-/// An example of what a schema describes, from the examples that stand at it and inside it.
+/// An example value for a schema, from the examples in the schema and its parts.
 fn example(document: &Value, schema: &Value) -> Value {
     if !schema["example"].is_null() {
         return schema["example"].clone();

@@ -1,8 +1,8 @@
-//! Numbers and moments as pages write them.
+//! Numbers and times in the pages' notation.
 
 use crate::{domain::Timestamp, util::calendar};
 
-/// `0.4 %`: small ones with as many digits as say something.
+/// `0.4 %`: two significant digits, or more for large shares.
 pub(super) fn percent(share: f64) -> String {
     let hundredths = 100.0 * share;
     if hundredths > 0.0 && hundredths < 0.001 {
@@ -21,10 +21,10 @@ pub(super) fn times(factor: f64) -> String {
     if factor >= 10.0 { format!("×{factor:.0}") } else { format!("×{factor:.2}") }
 }
 
-/// To the minute, in UTC, which the page says once.
+/// To the minute, in UTC.
 pub(super) fn moment(at: Timestamp) -> String {
     let written = calendar::moment(at.millis().div_euclid(60_000) * 60, 1, false);
-    // Seconds are nought by then.
+    // The seconds are zero by now.
     written.strip_suffix(":00").unwrap_or(&written).replace('T', " ")
 }
 
@@ -41,8 +41,8 @@ pub(super) fn count(number: u64) -> String {
     written
 }
 
-/// A count that was measured as a float.
-pub(super) fn whole(number: f64) -> String {
+/// A count that is stored as a float.
+pub(super) fn rounded(number: f64) -> String {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
@@ -51,7 +51,7 @@ pub(super) fn whole(number: f64) -> String {
     count(number.round() as u64)
 }
 
-/// Seconds in the two largest units that they fill: `3 h 12 min`.
+/// In the two largest units: `3 h 12 min`.
 pub(super) fn duration(seconds: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a service's life")]
     let seconds = seconds as u64;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_the_digits_that_say_something() {
+    fn figures_have_their_significant_digits() {
         assert_eq!([0.43, 0.043, 0.0043, 0.00043].map(percent), ["43 %", "4.3 %", "0.43 %", "0.043 %"]);
         assert_eq!([4e-6, 0.0].map(percent), ["<0.001 %", "0.000 %"]);
         assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
@@ -88,11 +88,11 @@ mod tests {
         {
             assert_eq!(duration(seconds), written);
         }
-        assert_eq!(whole(1_499.6), "1,500");
+        assert_eq!(rounded(1_499.6), "1,500");
     }
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         for (number, written) in [(0, "0"), (999, "999"), (1_500, "1,500"), (12_345_678, "12,345,678")] {
             assert_eq!(count(number), written);
         }

@@ -1,5 +1,4 @@
-//! What a person sends from a page: queries and forms, in which a name may stand several times and an empty field
-//! is none.
+//! Extractors for the pages' queries and forms. A name may occur several times; an empty field counts as missing.
 
 use axum::{
     body::{Bytes, to_bytes},
@@ -14,10 +13,10 @@ use crate::{
     web::http::{Finding, Kind, Problem},
 };
 
-/// Longer than any form here.
-const MOST: usize = 1 << 18;
+/// The longest body of a form.
+const MAX_BYTES: usize = 1 << 18;
 
-/// The query of a page's address. Browsers send a form's empty fields too: those are as if they were not there.
+/// The query of a page's address. Browsers send a form's empty fields too; these are dropped.
 #[derive(Debug)]
 pub(crate) struct PageQuery<T>(pub(crate) T);
 
@@ -26,13 +25,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let given = pairs.filter(|(_, value)| !value.is_empty());
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(given).finish();
+        let filled = pairs.filter(|(_, value)| !value.is_empty());
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish();
         parse(query.as_bytes()).map(Self)
     }
 }
 
-/// A form that a page of this very session sent: it carries the session's `csrf`.
+/// A form from a page of the same session, proved by its field `csrf`.
 #[derive(Debug)]
 pub(crate) struct Form<T>(pub(crate) T);
 
@@ -42,17 +41,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         let expected = visitor::token(request.headers()).map(|token| token.form_token());
         let body = read(request).await?;
-        let given = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
-        if expected.is_none() || expected.as_deref() != given.as_deref() {
-            let detail = "the form was not made by a page of your present sign-in, so nothing was changed; load the \
-                          page anew and send it again";
+        let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
+        if expected.is_none() || expected.as_deref() != found.as_deref() {
+            let detail = "the form belongs to another sign-in, so nothing was changed; reload the page and send it \
+                          again";
             return Err(Problem::new(Kind::Forbidden, detail));
         }
         parse(&body).map(Self)
     }
 }
 
-/// A form of whoever is not signed in yet. It must come from a page of ours.
+/// A form for people who are not signed in yet. It must come from one of our pages.
 #[derive(Debug)]
 pub(crate) struct OpenForm<T>(pub(crate) T);
 
@@ -70,8 +69,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OpenForm<T> {
     }
 }
 
-/// Whether a browser says that a page of ours sent it: by Sec-Fetch-Site, or over plain HTTP, where it leaves that
-/// out, by Origin. A program that says nothing is nobody's victim.
+/// Whether the browser reports one of our pages as the form's source: in Sec-Fetch-Site or, over plain HTTP, where
+/// browsers omit it, in Origin. A request with neither header comes from a program, which cannot be tricked this way.
 fn is_from_here(headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     if let Some(site) = text(HeaderName::from_static("sec-fetch-site")) {
@@ -86,12 +85,12 @@ async fn read(request: Request) -> Result<Bytes, Problem> {
     const FORM: &str = "application/x-www-form-urlencoded";
     let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media_type.is_none_or(|found| !found.starts_with(FORM)) {
-        let detail = format!("a page's form is {FORM}, found {}", media_type.unwrap_or("no content type"));
+        let detail = format!("expected a form as {FORM}, found {}", media_type.unwrap_or("no content type"));
         return Err(Problem::new(Kind::UnsupportedMediaType, detail));
     }
-    to_bytes(request.into_body(), MOST)
+    to_bytes(request.into_body(), MAX_BYTES)
         .await
-        .map_err(|_| Problem::new(Kind::TooLarge, format!("a page's form has at most {MOST} bytes")))
+        .map_err(|_| Problem::new(Kind::TooLarge, format!("a form has at most {MAX_BYTES} bytes")))
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
@@ -103,8 +102,8 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     })
 }
 
-/// Hands over each parameter of a page's address, for views whose names are not all known beforehand; what is wrong
-/// with which comes back.
+/// Passes each parameter of a query to `take`, for views whose parameter names are not fixed. Returns a finding for
+/// each parameter that `take` refused.
 pub(super) fn each_parameter(
     query: &str,
     mut take: impl FnMut(&str, &str) -> Result<(), String>,
@@ -117,7 +116,7 @@ pub(super) fn each_parameter(
         .collect()
 }
 
-/// What is wrong with an outfit of more slots than there are.
+/// A finding if the outfit has too many slots.
 pub(super) fn too_long<T>(slots: &[T]) -> Option<Finding> {
     TooManySlots::check(slots.len()).err().map(|error| Finding::parameter("slot", error.to_string()))
 }

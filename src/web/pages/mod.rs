@@ -1,9 +1,9 @@
-//! The pages for people: what a stylist, an analyst and an admin see of the service.
+//! The pages for stylists, analysts and admins.
 //!
 //! Each page is a private template struct with its handler, in the module of its name; its template mirrors the
-//! URL. All of a view's state is in its address, so that every view is a link and works without a script; htmx only
-//! spares the reader the whole page's loading. Pages are made of what `completion`, `offer` and `store` say, as the
-//! JSON endpoints are; they are no part of `/openapi.json`.
+//! URL. A view's whole state is in its address, so every view is a link and works without a script; htmx only
+//! avoids reloading the full page. Pages call `service` and `store`, as the JSON endpoints do; they are not part of
+//! `/openapi.json`.
 
 mod access;
 mod article_view;
@@ -46,7 +46,7 @@ pub(super) fn router() -> Router<AppState> {
         .merge(studio::router())
 }
 
-/// There is no page of its own: whoever is signed in begins in the studio.
+/// Sends people to the studio, or to sign in.
 async fn home(Guest(visitor): Guest) -> Result<Response, Problem> {
     let path = if visitor.is_some() { Page::Studio.path() } else { "/sign-in" };
     Ok(Redirect::to(path).into_response())

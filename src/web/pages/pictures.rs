@@ -1,4 +1,4 @@
-//! `/pictures/{type}.svg`: drawn garments, and where an article's picture is.
+//! `/pictures/{type}.svg`: drawn garments, and the address of each article's picture.
 
 use std::borrow::Cow;
 
@@ -23,13 +23,13 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/pictures/{file}", get(picture))
 }
 
-/// The article's own photo where the shop has one, else where it is drawn.
+/// The article's photo if the shop has one, or the address of its drawing.
 pub(crate) fn path_of(article: &Article) -> String {
     if let Some(photo) = article.words("image").find(|image| image.starts_with("https://")) {
         return photo.to_owned();
     }
     let mut path = String::from("/pictures/");
-    // The form's way of writing is the path's but for spaces.
+    // Form encoding differs from path encoding only in spaces.
     let kind: Cow<'_, str> = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
     path.push_str(&kind.replace('+', "%20"));
     path.push_str(".svg");
@@ -44,7 +44,7 @@ pub(crate) fn path_of(article: &Article) -> String {
     path
 }
 
-/// A garment in the words of a query. All of them are free: what nobody drew for is left plain.
+/// A garment's attributes in a query. Any word is allowed; without a drawing for it the garment stays plain.
 #[derive(Debug, Deserialize)]
 struct Words {
     #[serde(default)]
@@ -69,7 +69,7 @@ impl PathParameter for File {
 async fn picture(Path(File(file)): Path<File>, Query(words): Query<Words>) -> Result<Response, Problem> {
     let Some(kind) = file.strip_suffix(".svg") else {
         let detail =
-            format!("nothing is at /pictures/{file}; pictures are called after a type, as coat.svg is");
+            format!("there is no /pictures/{file}; the name is an article type and .svg, such as coat.svg");
         return Err(Problem::new(Kind::NotFound, detail));
     };
     let Words { colour, pattern, material, gender } = &words;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_says_what_is_known_and_no_more() {
+    fn a_path_has_the_known_attributes_only() {
         let all = json!({"price": 7, "gender": "men", "material": ["wool", "silk"], "colour": "light-blue",
             "pattern": "plain"});
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Gives each problem its body: JSON (RFC 9457) for programs, a page for browsers. Also the page that explains every
+//! Renders each problem: as JSON (RFC 9457) for programs, as a page for browsers. Also the page that explains every
 //! kind of problem.
 
 use std::time::Duration;
@@ -28,7 +28,7 @@ struct ProblemPage<'a> {
     request_id: &'a str,
 }
 
-/// Who would read a problem, if there is one.
+/// How to render the problem that a request may end in.
 #[derive(Debug)]
 pub(crate) struct Reader {
     wants_page: bool,
@@ -46,7 +46,7 @@ impl Reader {
         Self { wants_page, frame, id }
     }
 
-    /// Gives a problem its body.
+    /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response) -> Response {
         let Some(told) = response.extensions_mut().remove::<PublicProblem>() else { return response };
         let Self { wants_page, frame, id } = self;
@@ -60,7 +60,7 @@ impl Reader {
             ([(header::CONTENT_TYPE, "application/problem+json")], json).into_response()
         };
         *rendered.status_mut() = status(kind);
-        // Allow of a 405 and the like were set where the problem arose.
+        // Headers such as Allow of a 405 were set together with the problem.
         for (name, value) in response.headers() {
             if name != header::CONTENT_TYPE && name != header::CONTENT_LENGTH {
                 rendered.headers_mut().append(name, value.clone());
@@ -68,18 +68,18 @@ impl Reader {
         }
         rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
         if let Some(wait) = retry_after {
-            rendered.headers_mut().insert(header::RETRY_AFTER, whole_seconds(wait).into());
+            rendered.headers_mut().insert(header::RETRY_AFTER, seconds_rounded_up(wait).into());
         }
         rendered
     }
 }
 
-/// Rounded up, so that nobody comes back too early.
-fn whole_seconds(wait: Duration) -> u64 {
+/// Rounded up, so that no caller retries too early.
+fn seconds_rounded_up(wait: Duration) -> u64 {
     wait.as_secs() + u64::from(wait.subsec_nanos() > 0)
 }
 
-/// Browsers name text/html in Accept; programs that take anything get JSON.
+/// Browsers name text/html in Accept; programs that accept `*/*` get JSON.
 fn wants_page(headers: &HeaderMap) -> bool {
     headers
         .get_all(header::ACCEPT)
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_wait_is_rounded_up() {
-        assert_eq!(whole_seconds(Duration::from_millis(1)), 1);
-        assert_eq!(whole_seconds(Duration::from_secs(2)), 2);
-        assert_eq!(whole_seconds(Duration::from_millis(2001)), 3);
+        assert_eq!(seconds_rounded_up(Duration::from_millis(1)), 1);
+        assert_eq!(seconds_rounded_up(Duration::from_secs(2)), 2);
+        assert_eq!(seconds_rounded_up(Duration::from_millis(2001)), 3);
     }
 }

@@ -5,15 +5,16 @@ use crate::domain::{Feature, FeatureValue, Features, Kind, Schema};
 /// One feature in words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ProfileWord {
-    /// The feature's label, which the words may leave out.
+    /// The feature's label, which the words may omit.
     pub(super) label: String,
     pub(super) words: String,
 }
 
-/// In the schema's order. Features that the schema does not know are left out: models do not see them either.
-pub(super) fn profile(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
-    let known = schema.features().iter();
-    known
+/// In the schema's order. Features outside the schema are omitted: models do not see them either.
+pub(super) fn describe(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
+    schema
+        .features()
+        .iter()
         .filter_map(|feature| {
             let words = words(feature, features.get(&feature.name)?, schema);
             (!words.is_empty()).then(|| ProfileWord { label: feature.label.clone(), words })
@@ -23,11 +24,11 @@ pub(super) fn profile(features: &Features, schema: &Schema) -> Vec<ProfileWord> 
 
 /// The same on one line.
 pub(super) fn line(features: &Features, schema: &Schema) -> String {
-    let words: Vec<String> = profile(features, schema).into_iter().map(|word| word.words).collect();
+    let words: Vec<String> = describe(features, schema).into_iter().map(|word| word.words).collect();
     words.join(", ")
 }
 
-/// A value that speaks for itself stands alone; one that might be another feature's too comes with its label.
+/// A value, with the feature's label if the value alone could belong to another feature.
 pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String {
     let bare = value_words(feature, value);
     if feature.excludes.is_some() {
@@ -42,7 +43,7 @@ pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) ->
     }
 }
 
-/// The value alone: `navy/blue`, `58 kg`.
+/// The value without a label: `navy/blue`, `58 kg`.
 pub(super) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
     match (value, &feature.kind) {
         (FeatureValue::Text(word), _) => spaced(word),
@@ -55,7 +56,7 @@ pub(super) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
     }
 }
 
-/// `trench-coat` as people write it.
+/// `trench-coat` as `trench coat`.
 pub(super) fn spaced(word: &str) -> String {
     word.replace(['-', '_'], " ")
 }

@@ -1,10 +1,10 @@
-//! The frame around every page: its navigation, and who is signed in.
+//! The frame around every page: the navigation and the signed-in person.
 
 use std::sync::{Arc, OnceLock};
 
 use crate::domain::Role;
 
-/// The pages that the head of each page leads to.
+/// The pages in the navigation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Page {
     Studio,
@@ -41,12 +41,12 @@ impl Page {
         }
     }
 
-    /// Whether it is the one that the frame is around.
+    /// Whether this is the current page.
     pub(crate) fn is_shown(self, shell: &Shell) -> bool {
         shell.page == Some(self)
     }
 
-    /// Whoever may see it.
+    /// The lowest role that may see the page.
     fn role(self) -> Role {
         match self {
             Self::Studio | Self::Personas => Role::Stylist,
@@ -67,18 +67,18 @@ pub(crate) struct Shell {
 pub(crate) struct SignedIn {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// What each form of the page carries in its field `csrf`.
+    /// The value of each form's field `csrf`.
     pub(crate) csrf: String,
 }
 
-/// Who a request turned out to be of, for the page of a problem that it ends in: in the request's extensions, empty
-/// until `visitor` has looked.
+/// The frame for a problem page. It is among the request's extensions and stays empty until `visitor` has found
+/// who is signed in.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Frame(Arc<OnceLock<Shell>>);
 
 impl Frame {
     pub(super) fn set(&self, signed_in: SignedIn) {
-        // A second look at the same request has the same result.
+        // A second look-up for the same request has the same result.
         let _ = self.0.set(Shell { page: None, signed_in: Some(signed_in) });
     }
 
@@ -88,7 +88,7 @@ impl Frame {
 }
 
 impl Shell {
-    /// For whoever is not signed in, or not known to be.
+    /// The frame for a person who is not signed in.
     pub(crate) fn outside() -> Self {
         Self { page: None, signed_in: None }
     }
@@ -97,7 +97,7 @@ impl Shell {
         Self { page, signed_in: Some(signed_in) }
     }
 
-    /// The pages that this person may see.
+    /// The pages that the signed-in person may see.
     pub(crate) fn pages(&self) -> impl Iterator<Item = Page> {
         let role = self.signed_in.as_ref().map(|signed_in| signed_in.role);
         Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.role()))

@@ -1,4 +1,4 @@
-//! `/sign-in`: by name and password, or by a link that works once; and out again.
+//! `/sign-in`: by name and password, or by a one-time link; also signing out and changing the password.
 
 use askama::Template;
 use axum::{
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::{
     form::{Form, OpenForm, PageQuery},
-    visitor::{Guest, Visitor, cookie},
+    visitor::{Guest, Visitor, cookie, signed_out},
 };
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
@@ -35,7 +35,7 @@ struct SignInPage {
     shell: Shell,
     next: String,
     name: String,
-    /// Why the attempt before did not work.
+    /// Why the last attempt failed.
     refused: Option<String>,
 }
 
@@ -83,17 +83,17 @@ struct LinkPage {
     name: String,
 }
 
-/// Looking at a link, as mail programs do, does not use it up.
+/// Opening a link, as mail programs do, does not use it up.
 async fn link(
     State(state): State<AppState>,
     axum::extract::Path(link): axum::extract::Path<String>,
 ) -> Result<Html<String>, Problem> {
-    let person = state.access.holder(&known(&link)?, state.now()).await?;
+    let person = state.access.holder(&parse_link(&link)?, state.now()).await?;
     Ok(Html(LinkPage { shell: Shell::outside(), name: person.name.to_string() }.render()?))
 }
 
 #[derive(Deserialize)]
-struct Chosen {
+struct NewPassword {
     #[serde(default)]
     password: String,
 }
@@ -102,14 +102,14 @@ async fn enter(
     State(state): State<AppState>,
     axum::extract::Path(link): axum::extract::Path<String>,
     headers: HeaderMap,
-    OpenForm(Chosen { password }): OpenForm<Chosen>,
+    OpenForm(NewPassword { password }): OpenForm<NewPassword>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
-    let link = known(&link)?;
+    let link = parse_link(&link)?;
     let person = state.access.holder(&link, state.now()).await?;
     let token = state.access.enter(&link, password.as_deref(), state.now()).await?;
     if password.is_some() {
-        note_password(&state, &person).await?;
+        audit_password(&state, &person).await?;
     }
     Ok(signed_in(&token, &headers, destination("")))
 }
@@ -131,16 +131,16 @@ async fn change_password(
     State(state): State<AppState>,
     Guest(visitor): Guest,
     headers: HeaderMap,
-    Form(Chosen { password }): Form<Chosen>,
+    Form(NewPassword { password }): Form<NewPassword>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
     let token = state.access.change_password(visitor.person.id, &password, state.now()).await?;
-    note_password(&state, &visitor.person).await?;
+    audit_password(&state, &visitor.person).await?;
     Ok(signed_in(&token, &headers, destination("")))
 }
 
-/// In the audit log.
-async fn note_password(state: &AppState, person: &Person) -> Result<(), Problem> {
+/// Adds the change to the audit log.
+async fn audit_password(state: &AppState, person: &Person) -> Result<(), Problem> {
     let (actor, subject, details) = (Actor::Person(person.id), person.name.as_str(), serde_json::Map::new());
     Ok(state.store.audit().append(actor, "password.set", subject, None, &details, state.now()).await?)
 }
@@ -164,21 +164,17 @@ fn signed_in(token: &Token, headers: &HeaderMap, to: &str) -> Response {
     ([(header::SET_COOKIE, cookie(Some(token), headers))], Redirect::to(to)).into_response()
 }
 
-/// Where to go on; never to another site, whatever a link says.
+/// The page after signing in; never one of another site, even if a link names it.
 fn destination(next: &str) -> &str {
-    let own = next.starts_with('/')
+    let is_ours = next.starts_with('/')
         && !next.starts_with("//")
         && !next.contains(['\\', '\r', '\n', '\t'])
         && next.is_ascii();
-    if own { next } else { Page::Studio.path() }
+    if is_ours { next } else { Page::Studio.path() }
 }
 
-fn known(link: &str) -> Result<Token, Problem> {
+fn parse_link(link: &str) -> Result<Token, Problem> {
     Token::parse(link).ok_or_else(|| SignInError::Link.into())
-}
-
-fn signed_out() -> Problem {
-    Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and send it again")
 }
 
 impl From<SignInError> for Problem {
@@ -200,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sign_in_leads_nowhere_else() {
+    fn a_sign_in_never_leads_to_another_site() {
         assert_eq!(destination("/evaluation?method=gsu"), "/evaluation?method=gsu");
         for elsewhere in ["", "https://elsewhere", "//elsewhere", "/\\elsewhere", "/a\r\nb", "/\tx"] {
             assert_eq!(destination(elsewhere), "/studio", "{elsewhere}");

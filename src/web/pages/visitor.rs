@@ -1,4 +1,4 @@
-//! Who is looking at a page, and whether they may: a handler's argument says the role that it takes.
+//! The signed-in person. A handler's argument names the role that its page requires.
 
 use axum::{
     extract::FromRequestParts,
@@ -17,19 +17,19 @@ use crate::{
 /// The cookie that holds a session's token.
 const COOKIE: &str = "atelier_session";
 
-/// Somebody who is signed in.
+/// A signed-in person.
 pub(crate) struct Visitor {
     pub(super) person: Person,
     pub(super) token: Token,
 }
 
 impl Visitor {
-    /// The frame of a page for them.
+    /// The frame of a page in the navigation.
     pub(super) fn shell(&self, page: Page) -> Shell {
         Shell::signed_in(Some(page), self.signed_in())
     }
 
-    /// The frame of a page that the navigation does not list.
+    /// The frame of a page outside the navigation.
     pub(super) fn plain_shell(&self) -> Shell {
         Shell::signed_in(None, self.signed_in())
     }
@@ -38,23 +38,22 @@ impl Visitor {
         SignedIn { name: self.person.name.to_string(), role: self.person.role, csrf: self.csrf() }
     }
 
-    /// The token that each of their forms carries.
+    /// The token for each of their forms.
     pub(super) fn csrf(&self) -> String {
         self.token.form_token()
     }
 
-    /// In the audit log.
+    /// This person in the audit log.
     pub(super) fn actor(&self) -> Actor {
         Actor::Person(self.person.id)
     }
 }
 
-/// A handler's argument for somebody with at least that role. Others are sent to sign in, or told that it is not
-/// theirs.
+/// Handler arguments for people with at least a role. Other people are refused, or sent to sign in.
 macro_rules! roles {
     ($($role:ident),+) => {
         $(
-            #[doc = concat!("At least in the role `", stringify!($role), "`.")]
+            #[doc = concat!("A person with at least the role `", stringify!($role), "`.")]
             pub(crate) struct $role(pub(crate) Visitor);
 
             impl FromRequestParts<AppState> for $role {
@@ -76,28 +75,30 @@ async fn at_least(role: Role, parts: &mut Parts, state: &AppState) -> Result<Vis
     match visitor {
         Some(visitor) if visitor.person.role >= role => Ok(visitor),
         Some(visitor) => {
-            let detail = format!("this takes the role {role}, yours is {}", visitor.person.role);
+            let detail = format!("this page requires the role {role}, yours is {}", visitor.person.role);
             Err(Problem::new(Kind::Forbidden, detail).into_response())
         }
         None if parts.method == Method::GET => {
             let here = parts.uri.path_and_query().map_or("/", |place| place.as_str());
             let next: String = form_urlencoded::byte_serialize(here.as_bytes()).collect();
             let sign_in = format!("/sign-in?next={next}");
-            // A part of a page that loads itself anew would be replaced by nothing: the whole page goes.
+            // A part that reloads itself would be replaced by the sign-in page: htmx must leave the whole page.
             if parts.headers.contains_key("hx-request") {
                 let go = [(HeaderName::from_static("hx-redirect"), sign_in)];
-                return Err((go, Problem::new(Kind::SignIn, "the sign-in has ended")).into_response());
+                return Err((go, Problem::new(Kind::SignIn, "you are no longer signed in")).into_response());
             }
             Err(Redirect::to(&sign_in).into_response())
         }
-        None => {
-            let detail = "nothing was changed; sign in at /sign-in and send it again";
-            Err(Problem::new(Kind::SignIn, detail).into_response())
-        }
+        None => Err(signed_out().into_response()),
     }
 }
 
-/// Anybody, signed in or not.
+/// The problem of a form that was sent after the session ended.
+pub(super) fn signed_out() -> Problem {
+    Problem::new(Kind::SignIn, "nothing was changed; sign in at /sign-in and try again")
+}
+
+/// Any visitor, signed in or not.
 pub(crate) struct Guest(pub(crate) Option<Visitor>);
 
 impl FromRequestParts<AppState> for Guest {
@@ -114,15 +115,15 @@ impl FromRequestParts<AppState> for Guest {
     }
 }
 
-/// The session's token that the browser came with.
+/// The session's token in the browser's cookies.
 pub(super) fn token(headers: &HeaderMap) -> Option<Token> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
     pairs.find_map(|(name, value)| (name == COOKIE).then(|| Token::parse(value)).flatten())
 }
 
-/// What makes a browser keep a session, or forget it. Over HTTPS, which the balancer in front tells of, it goes
-/// back over HTTPS only.
+/// The `Set-Cookie` value that keeps a session, or ends it without a token. If the load balancer reports HTTPS, the
+/// browser returns the cookie over HTTPS only.
 pub(super) fn cookie(token: Option<&Token>, headers: &HeaderMap) -> String {
     let (value, seconds) =
         token.map_or(("", 0), |token| (token.as_str(), crate::service::access::SESSION.as_secs()));

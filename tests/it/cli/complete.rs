@@ -202,7 +202,7 @@ async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
         "part-0.jsonl, row 2: customer nobody is unknown, and the row has no features",
         "part-0.jsonl, row 3: slot 0: there is no article a-1",
         "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
-        "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; these are all taken",
+        "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
         "part-0.jsonl: not written. Fix the 4 bad rows, or use --skip-bad",
         "part-1.jsonl: 1 outfits, 2 suggestions, in ",
         "note: ",

@@ -111,7 +111,7 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
     assert!(admin.page("/access").await.contains("<td>disabled 20"));
     let link = admin.post(&page, &[("change", "link")]).await;
     assert_eq!(link.status(), 409);
-    assert!(link.text().await.unwrap().contains("so a link would let nobody in; enable them first"));
+    assert!(link.text().await.unwrap().contains("so a link would not work; enable them first"));
     assert_eq!(admin.post(&page, &[("change", "enable")]).await.status(), 303);
     assert_eq!(service.store.people().get(id).await.unwrap().unwrap().disabled_at, None);
 
@@ -155,13 +155,10 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
     let none = admin.post("/access/keys", &[("label", "Shop"), ("days", "30")]).await;
     assert_eq!(none.status(), 422);
     let html = none.text().await.unwrap();
-    assert!(
-        html.contains("a key without a scope opens nothing") && html.contains("value=\"Shop\""),
-        "{html}"
-    );
+    assert!(html.contains("a key needs at least one scope") && html.contains("value=\"Shop\""), "{html}");
     for (name, value, said) in [
         ("scope", "everything", "a scope is complete, catalogue, feedback, admin or metrics"),
-        ("days", "31", "a key lasts [7, 30, 90, 365] days, or for ever, found 31"),
+        ("days", "31", "a key lasts [7, 30, 90, 365] days or for ever, found 31"),
     ] {
         let fields = [("label", "Shop"), ("scope", "metrics"), (name, value)];
         let odd = admin.post("/access/keys", &fields).await;

@@ -84,7 +84,10 @@ async fn typical_articles_have_the_largest_share(db: TestDatabase) {
     }
     let largest = mixes.iter().flatten().copied().fold(0.0, f32::max);
     assert!(html.contains(&format!("has {} of persona", percent(largest))), "{html}");
-    assert!(html.contains("where even is 12.5 %") && html.contains("the first 333 stored outfits"), "{html}");
+    assert!(
+        html.contains("an even mix has 12.5 %") && html.contains("the first 333 stored outfits"),
+        "{html}"
+    );
 
     // The other methods have their own personas, computed only now.
     let other = ready(&stylist, "/personas?method=latent-universal").await;
@@ -153,7 +156,7 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
     let stylist = service.signed_in(Role::Stylist).await;
     ready(&stylist, "/personas").await;
     for (path, status, says) in [
-        ("/personas?method=gsu", 422, "gsu has no personas in the release that is served"),
+        ("/personas?method=gsu", 422, "gsu has no personas in the live release"),
         ("/personas?method=bert", 422, "unknown variant"),
         ("/personas?outfit=x", 422, "invalid digit"),
         ("/personas?customer=a%7Cb", 422, "control characters or"),

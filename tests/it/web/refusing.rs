@@ -12,7 +12,7 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
     let article = outfits()[0].articles()[0].to_string();
     let cases = [
         (json!({"outfit": ["nowhere", null]}), "/outfit/0", "there is no article nowhere"),
-        (json!({"outfit": [article, article, null]}), "/outfit/1", "stands in it twice"),
+        (json!({"outfit": [article, article, null]}), "/outfit/1", "is in the outfit twice"),
         (
             json!({"outfit": [null, null, null, null, null, null, null, null, null]}),
             "/outfit",
@@ -31,22 +31,22 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
         (
             json!({"outfit": [article, null], "filters": {"types": {"0": ["coat"]}}}),
             "/filters/types/0",
-            "slot 0 is no blank",
+            "slot 0 is not a blank",
         ),
         (
             json!({"outfit": [null], "filters": {"types": {"0": ["spaceship"]}}}),
             "/filters/types/0/0",
-            "no article of the catalogue is of the type",
+            "the catalogue has no articles of type",
         ),
         (
             json!({"outfit": [null], "filters": {"types": {"0": []}}}),
             "/filters/types/0",
-            "names at least one",
+            "needs at least one",
         ),
         (
             json!({"outfit": [null], "filters": {"price": {"min": 9, "max": 2}}}),
             "/filters/price",
-            "above the most",
+            "above the highest",
         ),
         (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "from 0 up"),
         (json!({"outfit": [null], "filters": []}), "/filters", "sequence, expected an object"),

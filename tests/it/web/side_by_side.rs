@@ -148,7 +148,7 @@ async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
 
 async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
-    assert!(browser.page("/side-by-side").await.contains("Name a customer"));
+    assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));
     for path in
         ["/side-by-side?slot=&slot=", "/side-by-side?method=best", "/side-by-side?customer=nobody&slot="]
     {

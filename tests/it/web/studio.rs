@@ -195,7 +195,7 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
     service.bring_in_demo().await;
     let browser = service.signed_in(Role::Stylist).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
-    assert!(html.contains("No release is being served"), "{html}");
+    assert!(html.contains("No release is live"), "{html}");
     drop(service);
 
     let (_service, browser) = stylist(&db).await;

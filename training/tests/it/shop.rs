@@ -150,10 +150,10 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
     assert!(release.manifest().methods[2].metrics["steps"].as_f64().unwrap() >= 1.0);
     // The service reads the figures that training wrote.
-    let (figures, ranks) = (Figures::of_release(&release).unwrap(), Ranks::of_release(&release).unwrap());
+    let (figures, ranks) = (Figures::from_release(&release).unwrap(), Ranks::from_release(&release).unwrap());
     assert!(figures.methods().eq(methods.iter().copied()) && ranks.methods().eq(methods));
     assert_eq!((figures.comparison.slots, ranks.len()), (24, 24));
-    let recall = figures.of(Method::Gsu).unwrap().summary.scores.recall_at_5.mean;
+    let recall = figures.evaluation_of(Method::Gsu).unwrap().summary.scores.recall_at_5.mean;
     assert!((ranks.recall(Method::Gsu, 5).unwrap() - recall).abs() < 6e-5);
     let mut commands = release.manifest().commands.iter();
     let fitted = commands.find(|command| command.contains("fit --method gsu --seed")).unwrap();

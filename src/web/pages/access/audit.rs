@@ -1,4 +1,4 @@
-//! `/access/audit`: what was changed, by whom, the newest first.
+//! `/access/audit`: all changes and who made them, newest first.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// Entries of a page.
+/// Entries per page.
 const PAGE: u32 = 50;
 
 #[derive(Template)]
@@ -29,12 +29,12 @@ struct AuditPage {
     tab: Tab,
     action: String,
     actor: String,
-    /// What `actor` may be, with its name.
+    /// The values for `actor`, each with its name.
     actors: Vec<(String, String)>,
     entries: Vec<EntryView>,
-    /// Whether it is the first page.
+    /// Whether this is the first page.
     newest: bool,
-    /// Where the next page is.
+    /// The address of the next page.
     older: Option<String>,
 }
 
@@ -47,7 +47,7 @@ struct EntryView {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct AuditQuery {
     #[serde(default)]
     action: String,
     #[serde(default)]
@@ -58,10 +58,10 @@ pub(super) struct Wanted {
 pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
-    PageQuery(Wanted { action, actor, before }): PageQuery<Wanted>,
+    PageQuery(AuditQuery { action, actor, before }): PageQuery<AuditQuery>,
 ) -> Result<Html<String>, Problem> {
     let names = Names::read(&state.store).await?;
-    let filter = AuditFilter { action: action.trim().to_owned(), actor: named(&actor)? };
+    let filter = AuditFilter { action: action.trim().to_owned(), actor: parse_actor(&actor)? };
     let mut entries = state.store.audit().list_matching(&filter, before, PAGE + 1).await?;
     let more = entries.len() > PAGE as usize;
     entries.truncate(PAGE as usize);
@@ -83,8 +83,8 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// Who is meant by a text of the form `person-3`, `key-5` or `service`; nobody in particular where it is empty.
-fn named(text: &str) -> Result<Option<Actor>, Problem> {
+/// Parses `person-3`, `key-5` or `service`; an empty text means any actor.
+fn parse_actor(text: &str) -> Result<Option<Actor>, Problem> {
     let number = |text: &str| text.parse().ok();
     let actor = match text.split_once('-') {
         None if text.is_empty() => return Ok(None),
@@ -93,36 +93,36 @@ fn named(text: &str) -> Result<Option<Actor>, Problem> {
         Some(("key", id)) => number(id).map(|id| Actor::Key(KeyId(id))),
         _ => None,
     };
-    let detail = || format!("somebody is person-1, key-1 or service, found {text:?}");
+    let detail = || format!("expected an actor such as person-1, key-1 or service, found {text:?}");
     actor.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("actor", detail())]))
 }
 
-/// What everybody is called, by the text that names them in an address. Neither people nor keys are ever deleted.
+/// The actors' names, by their text in addresses. People and keys are never deleted.
 struct Names(Vec<(String, String)>);
 
 impl Names {
     async fn read(store: &Store) -> Result<Self, StoreError> {
         let mut names = Vec::new();
         for person in store.people().list().await? {
-            names.push((text_of(Actor::Person(person.id)), person.name.to_string()));
+            names.push((actor_text(Actor::Person(person.id)), person.name.to_string()));
         }
         for key in store.api_keys().list().await? {
-            names.push((text_of(Actor::Key(key.id)), format!("{} (key {})", key.label, key.id.0)));
+            names.push((actor_text(Actor::Key(key.id)), format!("{} (key {})", key.label, key.id.0)));
         }
-        names.push((text_of(Actor::Service), "this machine".to_owned()));
+        names.push((actor_text(Actor::Service), "this machine".to_owned()));
         Ok(Self(names))
     }
 
-    fn of(&self, actor: Actor) -> String {
-        let text = text_of(actor);
-        let name = self.0.iter().find(|(one, _)| *one == text).map(|(_, name)| name.clone());
-        // Made since the names were read.
+    fn get(&self, actor: Actor) -> String {
+        let text = actor_text(actor);
+        let name = self.0.iter().find(|(other, _)| *other == text).map(|(_, name)| name.clone());
+        // An actor may be newer than the names.
         name.unwrap_or(text)
     }
 }
 
-/// What [`named`] reads.
-fn text_of(actor: Actor) -> String {
+/// The inverse of [`parse_actor`].
+fn actor_text(actor: Actor) -> String {
     match actor {
         Actor::Person(id) => format!("person-{}", id.0),
         Actor::Key(id) => format!("key-{}", id.0),
@@ -133,7 +133,6 @@ fn text_of(actor: Actor) -> String {
 impl EntryView {
     fn new(entry: AuditEntry, names: &Names) -> Self {
         let mut details = entry.details;
-        // What changed reads best from left to right.
         let change = match (details.remove("before"), details.remove("after")) {
             (None, None) => None,
             (before, after) => {
@@ -144,7 +143,7 @@ impl EntryView {
         let others = details.into_iter().map(|(name, value)| (name, words(&value)));
         Self {
             at: figures::moment(entry.at),
-            actor: names.of(entry.actor),
+            actor: names.get(entry.actor),
             action: entry.action,
             subject: entry.subject,
             details: change.into_iter().chain(others).collect(),

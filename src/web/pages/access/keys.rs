@@ -1,4 +1,4 @@
-//! `/access/keys`: what programs get in with.
+//! `/access/keys`: the API keys of programs.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ConfirmPage, NOT_KEPT, Tab, person::Confirmed};
+use super::{ConfirmPage, Confirmed, NO_STORE, Tab};
 use crate::{
     domain::Timestamp,
     service::access::Scope,
@@ -27,7 +27,7 @@ use crate::{
     },
 };
 
-/// The lifetimes that are offered, in days.
+/// The lifetimes to choose from, in days.
 const LIFETIMES: [u64; 4] = [7, 30, 90, 365];
 
 #[derive(Template)]
@@ -38,7 +38,7 @@ struct KeysPage {
     keys: Vec<KeyView>,
     scopes: [Scope; 5],
     lifetimes: [u64; 4],
-    /// Whether programs come without one as it is.
+    /// Whether programs may call the API without a key.
     open: bool,
     label: String,
     refused: Option<String>,
@@ -87,10 +87,10 @@ pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    all(&state, &visitor, String::new(), None).await
+    keys_page(&state, &visitor, String::new(), None).await
 }
 
-async fn all(
+async fn keys_page(
     state: &AppState,
     visitor: &Visitor,
     label: String,
@@ -112,11 +112,11 @@ async fn all(
 }
 
 #[derive(Deserialize)]
-pub(super) struct Wanted {
+pub(super) struct NewKey {
     label: String,
     #[serde(default)]
     scope: Vec<String>,
-    /// Days; none is for ever.
+    /// Days until the key expires; none means never.
     days: Option<u64>,
 }
 
@@ -126,59 +126,58 @@ struct KeyPage {
     shell: Shell,
     tab: Tab,
     key: String,
-    kept: KeyView,
+    record: KeyView,
 }
 
-/// Makes a key and shows it this once.
+/// Creates a key and shows it once.
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
-    Form(Wanted { label, scope, days }): Form<Wanted>,
+    Form(NewKey { label, scope, days }): Form<NewKey>,
 ) -> Result<Response, Problem> {
-    let again = async |refused: String| {
-        let page = all(&state, &visitor, label.clone(), Some(refused)).await?;
+    let refuse = async |reason: String| {
+        let page = keys_page(&state, &visitor, label.clone(), Some(reason)).await?;
         Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
     };
     let name = match Name::new(label.trim()) {
         Ok(name) => name,
-        Err(error) => return again(error.to_string()).await,
+        Err(error) => return refuse(error.to_string()).await,
     };
     let scopes = scope.iter().map(|scope| scope.parse()).collect::<Result<Vec<Scope>, String>>();
     let scopes = scopes.map_err(|reason| Problem::invalid(vec![Finding::parameter("scope", reason)]))?;
     if scopes.is_empty() {
-        return again("a key without a scope opens nothing; choose at least one".to_owned()).await;
+        return refuse("a key needs at least one scope; choose what it may do".to_owned()).await;
     }
     if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
-        let detail = format!("a key lasts {LIFETIMES:?} days, or for ever, found {days}");
+        let detail = format!("a key lasts {LIFETIMES:?} days or for ever, found {days}");
         return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
     }
     let now = state.now();
     let lifetime = days.map(|days| Duration::from_hours(24 * days));
-    let (key, kept) = state.access.issue_key(&name, &scopes, lifetime, now).await?;
-    let details = json!({"key": kept.id.0, "scopes": kept.scopes, "days": days});
+    let (key, record) = state.access.issue_key(&name, &scopes, lifetime, now).await?;
+    let details = json!({"key": record.id.0, "scopes": record.scopes, "days": days});
     state.note(visitor.actor(), "key.create", name.as_str(), details).await?;
     let page = KeyPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::Keys,
         key: key.as_str().to_owned(),
-        kept: KeyView::new(&kept, now),
+        record: KeyView::new(&record, now),
     };
-    Ok((NOT_KEPT, Html(page.render()?)).into_response())
+    Ok((NO_STORE, Html(page.render()?)).into_response())
 }
 
-/// What will be when a key is revoked.
-pub(super) async fn ask(
+pub(super) async fn confirm_revoke(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(id): Path<KeyId>,
 ) -> Result<Html<String>, Problem> {
-    let key = known(&state, id).await?;
+    let key = find(&state, id).await?;
     let page = ConfirmPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::Keys,
         title: format!("Revoke the key {}?", key.label),
-        consequence: "Whatever still sends it is answered with 401 from now on. A key that was revoked stays so; \
-                      make another one first where a program is to go on.",
+        consequence: "Requests with this key are refused with 401 at once. A revoked key cannot be restored; if a \
+                      program still needs one, create its new key first.",
         refused: None,
         button: "Revoke",
         back: "/access/keys".to_owned(),
@@ -192,8 +191,8 @@ pub(super) async fn revoke(
     Path(id): Path<KeyId>,
     Form(Confirmed {}): Form<Confirmed>,
 ) -> Result<Redirect, Problem> {
-    let key = known(&state, id).await?;
-    // Of two who revoke it, the first did.
+    let key = find(&state, id).await?;
+    // Revoking twice keeps the first time.
     if key.revoked_at.is_none() {
         state.store.api_keys().revoke(id, state.now()).await?;
         state.note(visitor.actor(), "key.revoke", key.label.as_str(), json!({"key": id.0})).await?;
@@ -201,7 +200,7 @@ pub(super) async fn revoke(
     Ok(Redirect::to("/access/keys"))
 }
 
-async fn known(state: &AppState, id: KeyId) -> Result<ApiKey, Problem> {
+async fn find(state: &AppState, id: KeyId) -> Result<ApiKey, Problem> {
     let keys = state.store.api_keys().list().await?;
     let key = keys.into_iter().find(|key| key.id == id);
     key.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no API key {}", id.0)))

@@ -1,9 +1,8 @@
-//! `/access`: who gets in. People and what they may do, the keys of programs, and what either changed.
+//! `/access`: people and their roles, API keys, and the audit log of their changes.
 
 mod audit;
 mod keys;
 mod people;
-mod person;
 
 use askama::Template;
 use axum::{
@@ -11,25 +10,27 @@ use axum::{
     http::{HeaderName, header},
     routing::get,
 };
+use serde::Deserialize;
 
-use super::AppState;
-use crate::web::pages::shell::Shell;
 use crate::{
     store::{KeyId, PersonId},
-    web::http::extract::PathParameter,
+    web::{
+        http::{AppState, extract::PathParameter},
+        pages::shell::Shell,
+    },
 };
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/access", get(people::page).post(people::create))
-        .route("/access/people/{id}", get(person::page).post(person::change))
-        .route("/access/people/{id}/disable", get(person::ask).post(person::disable))
+        .route("/access/people/{id}", get(people::person_page).post(people::change))
+        .route("/access/people/{id}/disable", get(people::confirm_disable).post(people::disable))
         .route("/access/keys", get(keys::page).post(keys::create))
-        .route("/access/keys/{id}/revoke", get(keys::ask).post(keys::revoke))
+        .route("/access/keys/{id}/revoke", get(keys::confirm_revoke).post(keys::revoke))
         .route("/access/audit", get(audit::page))
 }
 
-/// The pages below this one.
+/// The pages under `/access`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     People,
@@ -37,23 +38,26 @@ enum Tab {
     Audit,
 }
 
-/// Asks before something is done that others will notice.
+/// The page before an action that affects others.
 #[derive(Template)]
 #[template(path = "access/confirm.html")]
 struct ConfirmPage {
     shell: Shell,
     tab: Tab,
     title: String,
-    /// What will be the case afterwards.
     consequence: &'static str,
-    /// Why it was not done, where it was tried.
+    /// Why the action failed, if it was tried.
     refused: Option<String>,
     button: &'static str,
     back: String,
 }
 
-/// A page with a secret on it stays nowhere.
-const NOT_KEPT: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
+/// The empty form that confirms an action.
+#[derive(Deserialize)]
+struct Confirmed {}
+
+/// For pages with a secret: no cache may store them.
+const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
 fn number(text: &str) -> Result<i64, String> {
     let id = text.parse().ok().filter(|id| *id > 0);

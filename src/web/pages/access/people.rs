@@ -1,21 +1,21 @@
-//! The people, and how another one comes in: by a link that is shown once.
+//! `/access` and `/access/people/{id}`: people, their roles and their sign-in links.
 
 use askama::Template;
 use axum::{
     extract::State,
     http::{HeaderMap, StatusCode, header},
-    response::{Html, IntoResponse, Response},
+    response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{NOT_KEPT, Tab};
+use super::{ConfirmPage, Confirmed, NO_STORE, Tab};
 use crate::{
     domain::Role,
     service::access::LINK,
-    store::{Conflict, Name, Person, StoreError},
+    store::{Conflict, Name, Person, PersonId, StoreError},
     web::{
-        http::{AppState, Problem},
+        http::{AppState, Finding, Kind, Problem, extract::Path},
         pages::{
             figures,
             form::Form,
@@ -31,24 +31,23 @@ struct PeoplePage {
     shell: Shell,
     tab: Tab,
     people: Vec<PersonView>,
-    /// What was typed, and why nobody was added.
+    /// The name in the form, and why adding it failed.
     name: String,
     refused: Option<String>,
 }
 
-/// A person as this page and their own show them.
-pub(super) struct PersonView {
-    pub(super) id: i64,
-    pub(super) name: String,
-    pub(super) role: Role,
-    pub(super) since: String,
-    pub(super) disabled: Option<String>,
-    /// Whoever looks at the page.
-    pub(super) own: bool,
+struct PersonView {
+    id: i64,
+    name: String,
+    role: Role,
+    since: String,
+    disabled: Option<String>,
+    /// Whether this is the signed-in person.
+    own: bool,
 }
 
 impl PersonView {
-    pub(super) fn new(person: &Person, visitor: &Visitor) -> Self {
+    fn new(person: &Person, visitor: &Visitor) -> Self {
         Self {
             id: person.id.0,
             name: person.name.to_string(),
@@ -64,10 +63,10 @@ pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
-    everybody(&state, &visitor, String::new(), None).await
+    people_page(&state, &visitor, String::new(), None).await
 }
 
-async fn everybody(
+async fn people_page(
     state: &AppState,
     visitor: &Visitor,
     name: String,
@@ -80,37 +79,37 @@ async fn everybody(
 }
 
 #[derive(Deserialize)]
-pub(super) struct Newcomer {
+pub(super) struct NewPerson {
     name: String,
     role: String,
 }
 
-/// Adds somebody and shows the link that lets them in.
+/// Adds a person and shows their sign-in link.
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     headers: HeaderMap,
-    Form(Newcomer { name, role }): Form<Newcomer>,
+    Form(NewPerson { name, role }): Form<NewPerson>,
 ) -> Result<Response, Problem> {
-    let role = super::person::role(&role)?;
-    let again = async |status: StatusCode, refused: String| {
-        let page = everybody(&state, &visitor, name.clone(), Some(refused)).await?;
+    let role = parse_role(&role)?;
+    let refuse = async |status: StatusCode, reason: String| {
+        let page = people_page(&state, &visitor, name.clone(), Some(reason)).await?;
         Ok((status, page).into_response())
     };
     let person = match Name::new(name.trim()) {
         Ok(name) => state.store.people().create(&name, role, state.now()).await,
-        Err(error) => return again(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).await,
+        Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).await,
     };
     let person = match person {
         Ok(person) => person,
         Err(error @ StoreError::Conflict(Conflict::NameTaken)) => {
-            return again(StatusCode::CONFLICT, error.to_string()).await;
+            return refuse(StatusCode::CONFLICT, error.to_string()).await;
         }
         Err(error) => return Err(error.into()),
     };
     let details = json!({"role": role.as_str()});
     state.note(visitor.actor(), "person.create", person.name.as_str(), details).await?;
-    link(&state, &visitor, &person, &headers).await
+    create_link(&state, &visitor, &person, &headers).await
 }
 
 #[derive(Template)]
@@ -123,8 +122,8 @@ struct LinkPage {
     hours: u64,
 }
 
-/// Makes a person's link, which replaces the one before, and shows it this once.
-pub(super) async fn link(
+/// Creates a person's sign-in link, which replaces any earlier one, and shows it once.
+async fn create_link(
     state: &AppState,
     visitor: &Visitor,
     person: &Person,
@@ -136,16 +135,149 @@ pub(super) async fn link(
         shell: visitor.shell(Page::Access),
         tab: Tab::People,
         person: PersonView::new(person, visitor),
-        link: format!("{}/sign-in/{}", here(headers), token.as_str()),
+        link: format!("{}/sign-in/{}", base_url(headers), token.as_str()),
         hours: LINK.as_secs() / 3600,
     };
-    Ok((NOT_KEPT, Html(page.render()?)).into_response())
+    Ok((NO_STORE, Html(page.render()?)).into_response())
 }
 
-/// Where the browser found the service: a colleague's will find it there, too.
-fn here(headers: &HeaderMap) -> String {
+/// The service's address as the admin's browser reached it.
+fn base_url(headers: &HeaderMap) -> String {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let Some(host) = text(header::HOST.as_str()) else { return String::new() };
     let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
     format!("{scheme}://{host}")
+}
+
+#[derive(Template)]
+#[template(path = "access/person.html")]
+struct PersonPage {
+    shell: Shell,
+    tab: Tab,
+    person: PersonView,
+    roles: [Role; 3],
+    /// Why the change failed, if it was tried.
+    refused: Option<String>,
+}
+
+impl PersonPage {
+    fn new(person: &Person, visitor: &Visitor, refused: Option<String>) -> Self {
+        Self {
+            shell: visitor.shell(Page::Access),
+            tab: Tab::People,
+            person: PersonView::new(person, visitor),
+            roles: [Role::Stylist, Role::Analyst, Role::Admin],
+            refused,
+        }
+    }
+}
+
+pub(super) async fn person_page(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<PersonId>,
+) -> Result<Html<String>, Problem> {
+    let person = find(&state, id).await?;
+    Ok(Html(PersonPage::new(&person, &visitor, None).render()?))
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChangeForm {
+    change: Change,
+    role: Option<String>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Change {
+    Role,
+    Link,
+    Enable,
+}
+
+/// Changes the role, creates a sign-in link, or enables the person again.
+pub(super) async fn change(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<PersonId>,
+    headers: HeaderMap,
+    Form(ChangeForm { change, role }): Form<ChangeForm>,
+) -> Result<Response, Problem> {
+    let person = find(&state, id).await?;
+    let (actor, name) = (visitor.actor(), person.name.as_str());
+    match change {
+        Change::Link if person.disabled_at.is_some() => {
+            let detail = format!("{name} is disabled, so a link would not work; enable them first");
+            return Err(Problem::new(Kind::Conflict, detail));
+        }
+        Change::Link => return create_link(&state, &visitor, &person, &headers).await,
+        Change::Enable => {
+            state.store.people().set_disabled(id, None).await?;
+            state.note(actor, "person.enable", name, json!({})).await?;
+        }
+        Change::Role => {
+            let role = parse_role(role.as_deref().unwrap_or_default())?;
+            match state.store.people().set_role(id, role).await {
+                Ok(()) => {}
+                Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
+                    let page = PersonPage::new(&person, &visitor, Some(error.to_string()));
+                    return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
+                }
+                Err(error) => return Err(error.into()),
+            }
+            let details = json!({"before": person.role.as_str(), "after": role.as_str()});
+            state.note(actor, "person.role", name, details).await?;
+        }
+    }
+    Ok(Redirect::to(&format!("/access/people/{}", id.0)).into_response())
+}
+
+pub(super) async fn confirm_disable(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<PersonId>,
+) -> Result<Html<String>, Problem> {
+    let person = find(&state, id).await?;
+    Ok(Html(disable_page(&person, &visitor, None).render()?))
+}
+
+fn disable_page(person: &Person, visitor: &Visitor, refused: Option<String>) -> ConfirmPage {
+    ConfirmPage {
+        shell: visitor.shell(Page::Access),
+        tab: Tab::People,
+        title: format!("Disable {}?", person.name),
+        consequence: "They are signed out at once and cannot sign in until an admin enables them again. Their \
+                      changes stay in the audit log under their name.",
+        refused,
+        button: "Disable",
+        back: format!("/access/people/{}", person.id.0),
+    }
+}
+
+pub(super) async fn disable(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+    Path(id): Path<PersonId>,
+    Form(Confirmed {}): Form<Confirmed>,
+) -> Result<Response, Problem> {
+    let person = find(&state, id).await?;
+    match state.store.people().set_disabled(id, Some(state.now())).await {
+        Ok(()) => {}
+        Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
+            let page = disable_page(&person, &visitor, Some(error.to_string()));
+            return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
+        }
+        Err(error) => return Err(error.into()),
+    }
+    state.note(visitor.actor(), "person.disable", person.name.as_str(), json!({})).await?;
+    Ok(Redirect::to("/access").into_response())
+}
+
+async fn find(state: &AppState, id: PersonId) -> Result<Person, Problem> {
+    let person = state.store.people().get(id).await?;
+    person.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no person {}", id.0)))
+}
+
+fn parse_role(text: &str) -> Result<Role, Problem> {
+    text.parse().map_err(|reason: String| Problem::invalid(vec![Finding::parameter("role", reason)]))
 }

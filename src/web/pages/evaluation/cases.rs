@@ -1,21 +1,27 @@
-//! `/evaluation/cases`: the single slots in which two methods differ most.
+//! `/evaluation/cases` and `/evaluation/cases.csv`: the slots on which two methods differ most.
 
 use askama::Template;
-use axum::{extract::State, response::Html};
+use axum::{
+    extract::State,
+    http::header,
+    response::{Html, IntoResponse, Response},
+};
+use tokio::task;
 
 use super::{
-    Tab, lack,
-    versus::{Asked, Pager, VersusQuery, known, page_of},
-    written,
+    Tab,
+    case_query::{CaseParameters, CaseQuery, Pager, known_customers, page_of},
+    error_page, format, no_release_page,
 };
 use crate::{
     domain::{ArticleId, Method},
     service::{
-        evaluation::{Apart, By, Lead, Ranks, Versus},
+        evaluation::{By, CaseDifference, Lead, Ranks, Versus},
         live_release::LiveRelease,
     },
+    util::csv::Lines,
     web::{
-        http::{AppState, Problem},
+        http::{AppState, Kind, Problem},
         pages::{
             article_view::ArticleView,
             figures,
@@ -26,7 +32,7 @@ use crate::{
     },
 };
 
-/// Cases of a page.
+/// Cases per page.
 const SIZE: usize = 12;
 
 #[derive(Template)]
@@ -34,25 +40,25 @@ const SIZE: usize = 12;
 struct CasesPage {
     shell: Shell,
     tab: Tab,
-    asked: Asked,
+    query: CaseQuery,
     pager: Pager,
     cases: Vec<CaseView>,
-    /// The same cases as a file.
+    /// The address of the same cases as a file.
     csv: String,
     bys: [By; 2],
     leads: [Lead; 2],
 }
 
-/// A case as a person sees it.
+/// A case as the page shows it.
 struct CaseView {
     customer: String,
     seen: bool,
     slots: Vec<Option<ArticleView>>,
     truth: ArticleView,
-    /// How far the methods are apart, in words.
+    /// The methods' difference in words.
     apart: String,
     answers: [AnswerView; 2],
-    /// Where it opens in Side by side; not for customers whose profile is not known here.
+    /// Its address in Side by side, if the customer is in the database.
     side_by_side: Option<String>,
 }
 
@@ -66,24 +72,24 @@ struct AnswerView {
 pub(super) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
-    PageQuery(query): PageQuery<VersusQuery>,
+    PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Cases);
-    let Some(live) = state.releases.current() else { return lack::no_release(shell, tab) };
+    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
     let ranks = match live.evaluation.ranks().await {
         Ok(ranks) => ranks,
-        Err(found) => return lack::page(shell, tab, &found),
+        Err(error) => return error_page(shell, tab, &error),
     };
-    let asked = Asked::new(query, &ranks, live.serving.release().manifest().default_method)?;
-    let known = known(&state.store, &ranks).await?;
-    let found = ranks.apart(asked.versus, asked.selection(&known));
-    let view = |apart: &Apart| CaseView::new(*apart, asked.versus, &ranks, &known, &live);
+    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+    let known = known_customers(&state.store, &ranks).await?;
+    let found = ranks.cases_by_difference(query.versus, query.selection(&known));
+    let view = |case: &CaseDifference| CaseView::new(*case, query.versus, &ranks, &known, &live);
     let page = CasesPage {
         tab,
-        pager: Pager::new(&asked, tab.path(), found.len(), SIZE),
-        cases: page_of(&found, asked.page, SIZE).map(view).collect(),
-        csv: asked.link("/evaluation/cases.csv", 1),
-        asked,
+        pager: Pager::new(&query, tab.path(), found.len(), SIZE),
+        cases: page_of(&found, query.page, SIZE).map(view).collect(),
+        csv: query.link("/evaluation/cases.csv", 1),
+        query,
         bys: By::ALL,
         leads: Lead::ALL,
         shell,
@@ -92,12 +98,18 @@ pub(super) async fn page(
 }
 
 impl CaseView {
-    fn new(apart: Apart, versus: Versus, ranks: &Ranks, known: &[bool], live: &LiveRelease) -> Self {
-        let case = ranks.case(apart.row);
-        let view = |id: &ArticleId| ArticleView::offered(live, id);
+    fn new(
+        CaseDifference { row, difference }: CaseDifference,
+        versus: Versus,
+        ranks: &Ranks,
+        known: &[bool],
+        live: &LiveRelease,
+    ) -> Self {
+        let case = ranks.case(row);
+        let view = |id: &ArticleId| ArticleView::from_live_release(live, id);
         let slots = case.articles().enumerate().map(|(slot, id)| (slot != case.slot).then(|| view(id)));
         let answer = |method, better| {
-            let (rank, log_probability) = ranks.answer(method, apart.row).unwrap_or_default();
+            let (rank, log_probability) = ranks.answer(method, row).unwrap_or_default();
             AnswerView {
                 method,
                 rank: rank.to_string(),
@@ -105,17 +117,14 @@ impl CaseView {
                 better,
             }
         };
-        let known = known[ranks.customer_place(apart.row)];
+        let known = known[ranks.customer_place(row)];
         Self {
             customer: case.customer.to_string(),
             seen: case.seen,
             slots: slots.collect(),
             truth: view(case.truth()),
-            apart: words(versus, apart.difference.into()),
-            answers: [
-                answer(versus.first, apart.difference > 0.0),
-                answer(versus.second, apart.difference < 0.0),
-            ],
+            apart: difference_in_words(versus, difference.into()),
+            answers: [answer(versus.first, difference > 0.0), answer(versus.second, difference < 0.0)],
             side_by_side: known.then(|| {
                 let mut query = form_urlencoded::Serializer::new(String::new());
                 query.append_pair("customer", case.customer.as_str());
@@ -132,8 +141,8 @@ impl CaseView {
     }
 }
 
-/// How far two methods are apart. Logarithms are nobody's language.
-pub(super) fn words(versus: Versus, difference: f64) -> String {
+/// The difference between two methods, without logarithms.
+pub(super) fn difference_in_words(versus: Versus, difference: f64) -> String {
     let ahead = if difference < 0.0 { versus.second } else { versus.first };
     match versus.by {
         By::LogProbability => {
@@ -143,8 +152,74 @@ pub(super) fn words(versus: Versus, difference: f64) -> String {
                 () if times < 10_000.0 => format!("{times:.0}"),
                 () => "over 10,000".to_owned(),
             };
-            format!("{times} times as likely to {ahead}")
+            format!("{times} times as likely with {ahead}")
         }
-        By::Rank => format!("{} places further up with {ahead}", written::plain(difference.abs())),
+        By::Rank => format!("{} ranks higher with {ahead}", format::plain(difference.abs())),
     }
+}
+
+/// All cases of the view as a CSV file.
+pub(super) async fn download(
+    Analyst(_): Analyst,
+    State(state): State<AppState>,
+    PageQuery(parameters): PageQuery<CaseParameters>,
+) -> Result<Response, Problem> {
+    let live = state.live_release()?;
+    let ranks = live.evaluation.ranks().await;
+    let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
+    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+    let known = known_customers(&state.store, &ranks).await?;
+    let versus = query.versus;
+    let name = format!("{}-{}-{}-cases.csv", live.name(), versus.first, versus.second);
+    // At full scale the file has 84,000 lines.
+    let text = task::spawn_blocking(move || table(&ranks, &query, &known));
+    let text = text.await.map_err(|error| Problem::inside(Kind::Internal, error))?;
+    let disposition = format!("attachment; filename=\"{}\"", name.replace(['"', '\\'], "_"));
+    let headers = [
+        (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    Ok((headers, text).into_response())
+}
+
+fn table(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> String {
+    let (first, second) = (query.versus.first, query.versus.second);
+    let headings = |what: &str| [format!("{first}.{what}"), format!("{second}.{what}")];
+    let (rank_headings, log_headings) = (headings("rank"), headings("log_probability"));
+    let mut lines = Lines::new(&[
+        "outfit",
+        "slot",
+        "customer",
+        "seen",
+        "type",
+        "article",
+        "articles",
+        &rank_headings[0],
+        &rank_headings[1],
+        &log_headings[0],
+        &log_headings[1],
+        "difference",
+    ]);
+    for CaseDifference { row, difference } in ranks.cases_by_difference(query.versus, query.selection(known))
+    {
+        let case = ranks.case(row);
+        let answers = ranks.answer(first, row).zip(ranks.answer(second, row));
+        let ((rank, log), (other_rank, other_log)) = answers.unwrap_or_default();
+        let articles: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
+        lines.push(&[
+            &case.outfit.to_string(),
+            &case.slot.to_string(),
+            case.customer.as_str(),
+            &case.seen.to_string(),
+            case.kind,
+            case.truth().as_str(),
+            &articles.join("|"),
+            &rank.to_string(),
+            &other_rank.to_string(),
+            &log.to_string(),
+            &other_log.to_string(),
+            &difference.to_string(),
+        ]);
+    }
+    lines.into_text()
 }

@@ -1,16 +1,16 @@
-//! `/evaluation/customers`: the customers for whom two methods differ most.
+//! `/evaluation/customers`: the customers on whom two methods differ most.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
 
 use super::{
-    Tab, cases, lack,
-    versus::{Asked, Pager, VersusQuery, known, page_of},
-    written,
+    Tab,
+    case_query::{CaseParameters, CaseQuery, Pager, known_customers, page_of},
+    cases, error_page, format, no_release_page,
 };
 use crate::{
     domain::{Customer, Schema},
-    service::evaluation::{By, CustomerApart, Lead},
+    service::evaluation::{By, CustomerDifference, Lead},
     web::{
         http::{AppState, Problem},
         pages::{
@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Customers of a page.
+/// Customers per page.
 const SIZE: usize = 30;
 
 #[derive(Template)]
@@ -30,7 +30,7 @@ const SIZE: usize = 30;
 struct CustomersPage {
     shell: Shell,
     tab: Tab,
-    asked: Asked,
+    query: CaseQuery,
     pager: Pager,
     customers: Vec<CustomerView>,
     bys: [By; 2],
@@ -39,40 +39,40 @@ struct CustomersPage {
 
 struct CustomerView {
     customer: String,
-    /// Who they are, in a few words; empty if they are not known here.
+    /// The beginning of their profile; empty if they are not in the database.
     who: String,
     cases: u32,
     difference: String,
     apart: String,
-    /// Their cases.
+    /// The address of their cases.
     link: String,
 }
 
 pub(super) async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
-    PageQuery(query): PageQuery<VersusQuery>,
+    PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Customers);
-    let Some(live) = state.releases.current() else { return lack::no_release(shell, tab) };
+    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
     let ranks = match live.evaluation.ranks().await {
         Ok(ranks) => ranks,
-        Err(found) => return lack::page(shell, tab, &found),
+        Err(error) => return error_page(shell, tab, &error),
     };
-    let asked = Asked::new(query, &ranks, live.serving.release().manifest().default_method)?;
-    let known = known(&state.store, &ranks).await?;
-    let found = ranks.customers_apart(asked.versus, asked.selection(&known));
+    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+    let known = known_customers(&state.store, &ranks).await?;
+    let found = ranks.customers_by_difference(query.versus, query.selection(&known));
     let mut customers = Vec::with_capacity(SIZE);
-    for apart in page_of(&found, asked.page, SIZE) {
-        let who = state.store.customers().get(apart.customer).await?;
-        let who = who.map(|customer| who_they_are(&customer, live.serving.release().schema()));
-        customers.push(CustomerView::new(*apart, &asked, who.unwrap_or_default()));
+    for difference in page_of(&found, query.page, SIZE) {
+        let customer = state.store.customers().get(difference.customer).await?;
+        let who = customer.map(|customer| short_profile(&customer, live.serving.release().schema()));
+        customers.push(CustomerView::new(*difference, &query, who.unwrap_or_default()));
     }
     let page = CustomersPage {
         tab,
-        pager: Pager::new(&asked, tab.path(), found.len(), SIZE),
+        pager: Pager::new(&query, tab.path(), found.len(), SIZE),
         customers,
-        asked,
+        query,
         bys: By::ALL,
         leads: Lead::ALL,
         shell,
@@ -81,21 +81,21 @@ pub(super) async fn page(
 }
 
 impl CustomerView {
-    fn new(apart: CustomerApart<'_>, asked: &Asked, who: String) -> Self {
-        let CustomerApart { customer, cases, difference } = apart;
+    fn new(difference: CustomerDifference<'_>, query: &CaseQuery, who: String) -> Self {
+        let CustomerDifference { customer, cases, difference } = difference;
         Self {
             customer: customer.to_string(),
             who,
             cases,
-            difference: written::sign(difference, &format!("{:.3}", difference.abs())),
-            apart: cases::words(asked.versus, difference),
-            link: asked.of_customer(Tab::Cases.path(), customer),
+            difference: format::sign(difference, &format!("{:.3}", difference.abs())),
+            apart: cases::difference_in_words(query.versus, difference),
+            link: query.customer_link(Tab::Cases.path(), customer),
         }
     }
 }
 
-/// The beginning of their profile: all of it would not fit a line.
-fn who_they_are(customer: &Customer, schema: &Schema) -> String {
-    let words = profile::profile(&customer.features, schema).into_iter().take(6).map(|word| word.words);
+/// The first six features of a profile, to fit one line.
+fn short_profile(customer: &Customer, schema: &Schema) -> String {
+    let words = profile::describe(&customer.features, schema).into_iter().take(6).map(|word| word.words);
     words.collect::<Vec<_>>().join(", ")
 }

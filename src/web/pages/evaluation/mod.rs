@@ -1,34 +1,38 @@
-//! `/evaluation`: how good the release's methods are, where they differ, and how sure that is.
+//! `/evaluation`: how good the release's methods are, where they differ, and how significant the differences are.
 //!
-//! The figures are those that the release carries, and under Results those that the project published; nothing is
-//! measured here. Each view is a file with its template;
-//! what is written of a figure is in `written`, what is said of all of them in `words`.
+//! The figures come from the release or, under Results, from the project's published tables; nothing is measured
+//! here. Each view is a file with its template.
 
+mod case_query;
 mod cases;
-mod choice;
-mod csv;
 mod customers;
-mod lack;
-mod numbers;
+mod format;
 mod overview;
 mod results;
 mod segments;
-mod significance;
+mod summary;
 mod table_one;
-mod versus;
-mod words;
-mod written;
 
-use axum::{Router, routing::get};
+use askama::Template;
+use axum::{Router, response::Html, routing::get};
+use serde::Deserialize;
 
-use crate::web::http::AppState;
+use crate::{
+    domain::Method,
+    drawing::chart,
+    service::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS},
+    web::{
+        http::{AppState, Finding, Problem},
+        pages::shell::Shell,
+    },
+};
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/evaluation", get(overview::page))
         .route("/evaluation/segments", get(segments::page))
         .route("/evaluation/cases", get(cases::page))
-        .route("/evaluation/cases.csv", get(csv::download))
+        .route("/evaluation/cases.csv", get(cases::download))
         .route("/evaluation/customers", get(customers::page))
         .route("/evaluation/results", get(results::page))
 }
@@ -65,4 +69,120 @@ impl Tab {
             Self::Results => "Results",
         }
     }
+}
+
+/// The page in place of a view without data.
+#[derive(Template)]
+#[template(path = "evaluation/lack.html")]
+struct EmptyPage {
+    shell: Shell,
+    tab: Tab,
+    title: &'static str,
+    detail: String,
+    /// Whether the release lacks the file, so that training could add it.
+    missing: bool,
+}
+
+fn error_page(shell: Shell, tab: Tab, error: &EvaluationError) -> Result<Html<String>, Problem> {
+    let (title, missing) = match error {
+        EvaluationError::Missing { file, .. } if *file == RANKS => ("This release has no single cases", true),
+        EvaluationError::Missing { .. } => ("This release has no evaluation", true),
+        EvaluationError::Changed(_) | EvaluationError::Damaged { .. } => {
+            ("The release's evaluation cannot be read", false)
+        }
+    };
+    if !missing {
+        tracing::warn!(%error, "cannot read the release's evaluation");
+    }
+    Ok(Html(EmptyPage { shell, tab, title, detail: error.to_string(), missing }.render()?))
+}
+
+fn no_release_page(shell: Shell, tab: Tab) -> Result<Html<String>, Problem> {
+    let detail = "An admin can activate one under Operations; its evaluation then appears here.";
+    let page = EmptyPage { shell, tab, title: "No release is live", detail: detail.into(), missing: false };
+    Ok(Html(page.render()?))
+}
+
+/// The query of a view that compares methods.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ChoiceQuery {
+    /// Defaults to the paper's five.
+    #[serde(default)]
+    method: Vec<Method>,
+    metric: Option<Metric>,
+    /// The feature that splits outfits into segments; only for Segments.
+    by: Option<String>,
+}
+
+/// The methods and the metric to show, with the methods to choose from.
+#[derive(Debug)]
+struct Choice {
+    /// In the methods' own order.
+    chosen: Vec<Method>,
+    metric: Metric,
+    methods: Vec<MethodOption>,
+}
+
+/// A method to choose.
+#[derive(Debug)]
+struct MethodOption {
+    method: Method,
+    /// Its mark in charts.
+    mark: String,
+    chosen: bool,
+}
+
+impl Choice {
+    fn new(query: &ChoiceQuery, figures: &Figures) -> Result<Self, Problem> {
+        let evaluated: Vec<Method> = figures.methods().collect();
+        if let Some(missing) = query.method.iter().find(|method| !evaluated.contains(method)) {
+            return Err(Problem::invalid(vec![not_evaluated("method", *missing, &evaluated)]));
+        }
+        let select =
+            |wanted: &[Method]| evaluated.iter().copied().filter(|method| wanted.contains(method)).collect();
+        let mut chosen: Vec<Method> = select(&query.method);
+        if chosen.is_empty() {
+            chosen = select(&PAPER.map(|row| row.method));
+        }
+        if chosen.is_empty() {
+            chosen.clone_from(&evaluated);
+        }
+        let option = |&method: &Method| MethodOption {
+            method,
+            mark: chart::mark(series_kind(method)),
+            chosen: chosen.contains(&method),
+        };
+        let methods = evaluated.iter().map(option).collect();
+        Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods })
+    }
+}
+
+/// A method's colour and mark: the same in every chart and for every release.
+fn series_kind(method: Method) -> usize {
+    let place = Method::ALL.iter().position(|other| *other == method);
+    place.expect("every method is in Method::ALL; this is a bug")
+}
+
+fn not_evaluated(parameter: &str, method: Method, evaluated: &[Method]) -> Finding {
+    let names: Vec<&str> = evaluated.iter().map(|method| method.as_str()).collect();
+    let detail = format!("the release's evaluation has no method {method}; it has {}", names.join(", "));
+    Finding::parameter(parameter, detail)
+}
+
+/// The numbers of a chart as a table, for readers who cannot see the chart and for copying.
+#[derive(Debug)]
+struct Numbers {
+    caption: String,
+    /// The first one heads the rows' names.
+    columns: Vec<String>,
+    rows: Vec<(String, Vec<String>)>,
+}
+
+/// A chart with its numbers.
+#[derive(Debug)]
+struct Drawn {
+    /// An SVG that is safe to insert into a page.
+    svg: String,
+    numbers: Numbers,
 }

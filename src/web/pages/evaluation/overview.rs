@@ -1,21 +1,16 @@
-//! `/evaluation`: Table 1, recall curves, calibration, and between which methods there is a difference.
+//! `/evaluation`: Table 1, recall curves, calibration, and the significance of the methods' differences.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
 
 use super::{
-    Tab,
-    choice::{Choice, ChoiceQuery, kind},
-    lack,
-    numbers::{Drawn, Numbers},
-    significance::Matrix,
+    Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind, summary,
     table_one::{METRICS, TableOne},
-    words, written,
 };
 use crate::{
     domain::Method,
     drawing::chart::{LineChart, Reliability, Scale, Series, line_chart, reliability},
-    service::evaluation::{Bin, Figures, MOST, Ranks},
+    service::evaluation::{Bin, Comparison, Figures, MAX_RANK, Ranks},
     web::{
         http::{AppState, Problem},
         pages::{
@@ -39,7 +34,7 @@ struct OverviewPage {
     table: TableOne,
     words: Vec<String>,
     choice: Choice,
-    /// Or why there are none.
+    /// An error says why there are none.
     curves: Result<Drawn, String>,
     calibration: Vec<Calibrated>,
     bins: Numbers,
@@ -59,10 +54,10 @@ pub(super) async fn page(
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Overview);
-    let Some(live) = state.releases.current() else { return lack::no_release(shell, tab) };
+    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
     let figures = match live.evaluation.figures().await {
         Ok(figures) => figures,
-        Err(found) => return lack::page(shell, tab, &found),
+        Err(error) => return error_page(shell, tab, &error),
     };
     let ranks = live.evaluation.ranks().await;
     let choice = Choice::new(&query, &figures)?;
@@ -72,12 +67,12 @@ pub(super) async fn page(
         tab,
         release: live.name().to_owned(),
         data: comparison.data.clone(),
-        outfits: written::count(comparison.outfits),
-        slots: written::count(comparison.slots),
+        outfits: format::count(comparison.outfits),
+        slots: format::count(comparison.slots),
         draws: comparison.draws,
         table: TableOne::new(&figures),
-        words: words::about(&figures),
-        curves: ranks.map(|ranks| curves(&choice, &ranks)).map_err(|found| found.to_string()),
+        words: summary::paragraphs(&figures),
+        curves: ranks.map(|ranks| curves(&choice, &ranks)).map_err(|error| error.to_string()),
         calibration,
         bins,
         matrix: Matrix::new(&choice, comparison),
@@ -87,12 +82,13 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// Where the curves have a point: every rank where they bend, fewer where they are flat.
+/// The k of the curves' points: dense where the curves bend, sparse where they are flat.
+#[rustfmt::skip]
 const POINTS: [usize; 27] = [
-    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30, 35, 40, 50, 60, 80, 100, 120, 150, 180, 210, MOST,
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30, 35, 40, 50, 60, 80, 100, 120, 150, 180, 210, MAX_RANK,
 ];
-/// Those of them that have a mark, and stand in the table.
-const MARKED: [usize; 8] = [1, 2, 5, 10, 20, 50, 100, MOST];
+/// The points with a mark and a column in the table.
+const MARKED: [usize; 8] = [1, 2, 5, 10, 20, 50, 100, MAX_RANK];
 
 fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
     let number = |k: usize| f64::from(u32::try_from(k).expect("k is at most 250; this is a bug"));
@@ -100,15 +96,15 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
     let methods: Vec<Method> = ranks.methods().filter(|method| choice.chosen.contains(method)).collect();
     let series = methods.iter().map(|&method| Series {
         name: method.as_str(),
-        kind: kind(method),
+        kind: series_kind(method),
         points: POINTS.iter().map(|&k| (number(k), recall(method, k))).collect(),
         marked: (0..POINTS.len()).filter(|&place| MARKED.contains(&POINTS[place])).collect(),
     });
     let chart = LineChart {
         title: "Recall curves",
-        about: "How often each method has the missing article among its first k suggestions, for k from 1 to 250.",
-        x: ("first k suggestions", Scale::Log { from: 1.0, to: number(MOST) }, written::plain),
-        y: ("recall@k", Scale::Linear { from: 0.0, to: 1.0 }, written::percent),
+        about: "How often the missing article is among a method's first k suggestions, for k from 1 to 250.",
+        x: ("first k suggestions", Scale::Log { from: 1.0, to: number(MAX_RANK) }, format::plain),
+        y: ("recall@k", Scale::Linear { from: 0.0, to: 1.0 }, format::percent),
         series: series.collect(),
     };
     let row = |&method: &Method| {
@@ -125,16 +121,19 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
 }
 
 fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers) {
-    let found: Vec<_> =
-        choice.chosen.iter().filter_map(|&method| Some((method, &figures.of(method)?.calibration))).collect();
-    let bins = found.iter().flat_map(|(_, calibration)| &calibration.bins);
+    let calibrations: Vec<_> = choice
+        .chosen
+        .iter()
+        .filter_map(|&method| Some((method, &figures.evaluation_of(method)?.calibration)))
+        .collect();
+    let bins = calibrations.iter().flat_map(|(_, calibration)| &calibration.bins);
     let most = bins.fold(0.1, |most: f64, bin| most.max(bin.confidence).max(bin.accuracy));
-    let calibrated = found.iter().map(|&(method, calibration)| Calibrated {
+    let calibrated = calibrations.iter().map(|&(method, calibration)| Calibrated {
         method,
         svg: reliability(&Reliability {
             title: &format!("Calibration of {method}"),
-            about: "How often the article put first was the missing one, against how sure the method was.",
-            kind: kind(method),
+            about: "How often the first suggestion was the missing article, against the method's confidence.",
+            kind: series_kind(method),
             bins: calibration.bins.iter().map(|bin| (bin.confidence, bin.accuracy)).collect(),
             most: (most * 10.0).ceil() / 10.0,
         }),
@@ -143,15 +142,87 @@ fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers)
     let cell = |Bin { confidence, accuracy, .. }: &Bin| {
         format!("{:.1} → {:.1}", 100.0 * confidence, 100.0 * accuracy)
     };
-    let bins = found.iter().map(|(_, calibration)| calibration.bins.len()).max().unwrap_or(0);
+    let bins = calibrations.iter().map(|(_, calibration)| calibration.bins.len()).max().unwrap_or(0);
     let numbers = Numbers {
-        caption: "Percent: how sure → how often right, from the least to the most sure tenth of the slots"
+        caption: "Confidence → accuracy in percent, from the least to the most confident tenth of the slots"
             .to_owned(),
         columns: std::iter::once("method".to_owned()).chain((1..=bins).map(|bin| bin.to_string())).collect(),
-        rows: found
+        rows: calibrations
             .iter()
             .map(|(method, calibration)| (method.to_string(), calibration.bins.iter().map(cell).collect()))
             .collect(),
     };
     (calibrated.collect(), numbers)
+}
+
+/// The difference between each two methods.
+#[derive(Debug)]
+struct Matrix {
+    methods: Vec<Method>,
+    rows: Vec<(Method, Vec<Option<Cell>>)>,
+}
+
+/// The row's figure minus the column's.
+#[derive(Debug)]
+struct Cell {
+    difference: String,
+    interval: String,
+    p: String,
+    verdict: Verdict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Better,
+    Worse,
+    Unsure,
+}
+
+impl Verdict {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Better => "good",
+            Self::Worse => "bad",
+            Self::Unsure => "quiet",
+        }
+    }
+
+    fn sign(self) -> &'static str {
+        match self {
+            Self::Better => "▲",
+            Self::Worse => "▼",
+            Self::Unsure => "≈",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::Unsure => "no significant difference",
+        }
+    }
+}
+
+impl Matrix {
+    fn new(choice: &Choice, comparison: &Comparison) -> Self {
+        let cell = |row, column| {
+            let difference = comparison.difference(choice.metric, row, column)?;
+            let verdict = match () {
+                () if !difference.is_significant() => Verdict::Unsure,
+                () if choice.metric.better(difference.difference, 0.0) => Verdict::Better,
+                () => Verdict::Worse,
+            };
+            Some(Cell {
+                difference: format::signed(choice.metric, difference.difference),
+                interval: format::interval(&difference),
+                p: format!("{:.3}", difference.p),
+                verdict,
+            })
+        };
+        let methods = choice.chosen.clone();
+        let rows =
+            methods.iter().map(|&row| (row, methods.iter().map(|&column| cell(row, column)).collect()));
+        Self { rows: rows.collect(), methods }
+    }
 }

@@ -1,12 +1,11 @@
-//! `/evaluation/results`: what the project itself measured, on worlds that the release does not carry.
+//! `/evaluation/results`: the project's own published results, on worlds that the release does not include.
 
 use askama::Template;
 use axum::response::Html;
 
 use super::{
-    Tab,
+    Tab, format,
     table_one::{METRICS, TableOne},
-    written,
 };
 use crate::{
     service::evaluation::Published,
@@ -24,25 +23,25 @@ use crate::{
 struct ResultsPage {
     shell: Shell,
     tab: Tab,
-    results: Vec<Shown>,
+    results: Vec<ResultView>,
 }
 
-struct Shown {
+struct ResultView {
     data: &'static str,
     outfits: String,
     slots: String,
-    /// How many of them the oracle answered.
+    /// The number of slots that the oracle answered.
     bounded: Option<String>,
     table: TableOne,
 }
 
 pub(super) async fn page(Analyst(visitor): Analyst) -> Result<Html<String>, Problem> {
-    let results = Published::all().iter().map(|published| Shown {
+    let results = Published::all().iter().map(|published| ResultView {
         data: &published.data,
-        outfits: written::count(published.outfits),
-        slots: written::count(published.slots),
-        bounded: published.bounds.map(|bounds| written::count(bounds.known.slots)),
-        table: TableOne::of_published(published),
+        outfits: format::count(published.outfits),
+        slots: format::count(published.slots),
+        bounded: published.bounds.map(|bounds| format::count(bounds.known.slots)),
+        table: TableOne::from_published(published),
     });
     let page =
         ResultsPage { shell: visitor.shell(Page::Evaluation), tab: Tab::Results, results: results.collect() };

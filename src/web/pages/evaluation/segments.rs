@@ -1,15 +1,9 @@
-//! `/evaluation/segments`: how methods do for parts of the outfits, by any feature's values.
+//! `/evaluation/segments`: how methods perform on parts of the outfits, split by a feature's values.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
 
-use super::{
-    Tab,
-    choice::{Choice, ChoiceQuery, kind},
-    lack,
-    numbers::{Drawn, Numbers},
-    written,
-};
+use super::{Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind};
 use crate::{
     domain::{Method, Schema},
     drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
@@ -24,7 +18,7 @@ use crate::{
     },
 };
 
-/// Groups of fewer slots are marked: a recall's standard error is above two points there.
+/// Segments with fewer slots are marked: their recall's standard error exceeds two percentage points.
 const SMALL: u64 = 400;
 
 #[derive(Template)]
@@ -34,15 +28,15 @@ struct SegmentsPage {
     tab: Tab,
     release: String,
     choice: Choice,
-    features: Vec<FeatureChoice>,
-    /// The figure and the feature in words.
+    features: Vec<FeatureOption>,
+    /// The metric and the feature.
     heading: String,
     drawn: Option<Drawn>,
     small: u64,
     least: u64,
 }
 
-struct FeatureChoice {
+struct FeatureOption {
     name: String,
     label: String,
     chosen: bool,
@@ -54,15 +48,15 @@ pub(super) async fn page(
     PageQuery(query): PageQuery<ChoiceQuery>,
 ) -> Result<Html<String>, Problem> {
     let (shell, tab) = (visitor.shell(Page::Evaluation), Tab::Segments);
-    let Some(live) = state.releases.current() else { return lack::no_release(shell, tab) };
+    let Some(live) = state.releases.current() else { return no_release_page(shell, tab) };
     let figures = match live.evaluation.figures().await {
         Ok(figures) => figures,
-        Err(found) => return lack::page(shell, tab, &found),
+        Err(error) => return error_page(shell, tab, &error),
     };
     let choice = Choice::new(&query, &figures)?;
     let by = feature(&query, &figures)?;
     let schema = live.serving.release().schema();
-    let features = figures.features().into_iter().map(|name| FeatureChoice {
+    let features = figures.features().into_iter().map(|name| FeatureOption {
         name: name.to_owned(),
         label: label(name, schema),
         chosen: by == Some(name),
@@ -81,20 +75,20 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// The first one if none is named.
+/// The feature in the query, or else the first one.
 fn feature<'a>(query: &ChoiceQuery, figures: &'a Figures) -> Result<Option<&'a str>, Problem> {
     let features = figures.features();
     let Some(by) = &query.by else {
         return Ok(features.first().copied());
     };
     let found = features.iter().find(|feature| *feature == by).copied();
-    let detail = || format!("there are no segments by {by:?}; there are by {}", features.join(", "));
+    let detail = || format!("there are no segments by {by:?}; choose one of {}", features.join(", "));
     found.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("by", detail())]))
 }
 
 fn label(feature: &str, schema: &Schema) -> String {
     match feature {
-        "customer" => "customer seen in training or not".to_owned(),
+        "customer" => "customer seen in training".to_owned(),
         "articles" => "number of articles".to_owned(),
         "type" => "type of the missing article".to_owned(),
         name => schema.feature(name).map_or_else(|| name.to_owned(), |feature| feature.label.clone()),
@@ -112,14 +106,14 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     let metric = choice.metric;
     let groups = groups(by, &choice.chosen, figures);
     let dot = |summary: &Summary| {
-        let figure = summary.scores.of(metric);
-        // 95 of 100 intervals so made hold the true figure.
+        let figure = summary.scores.get(metric);
+        // The 95 % confidence interval.
         let reach = 1.96 * figure.standard_error.unwrap_or(0.0);
         Whisker { at: figure.mean, low: figure.mean - reach, high: figure.mean + reach }
     };
     let note = |slots: u64| {
         let few = if slots < SMALL { ", few" } else { "" };
-        format!("{} slots{few}", written::count(slots))
+        format!("{} slots{few}", format::count(slots))
     };
     let rows: Vec<WhiskerRow> = groups
         .iter()
@@ -132,15 +126,15 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     let ends = rows.iter().flat_map(|row| row.dots.iter().flatten()).flat_map(|dot| [dot.low, dot.high]);
     let svg = whiskers(&Whiskers {
         title: &heading(metric, label),
-        about: "A dot for each method's figure, with the interval in which it lies in 95 of 100 such samples.",
-        x: (metric.label(), Scale::around(ends), written::on_axis(metric)),
-        kinds: choice.chosen.iter().map(|method| kind(*method)).collect(),
+        about: "A dot for each method's figure, with its 95 % confidence interval.",
+        x: (metric.label(), Scale::around(ends), format::on_axis(metric)),
+        kinds: choice.chosen.iter().map(|method| series_kind(*method)).collect(),
         rows,
     });
     let cell = |summary: &Option<Summary>| {
         summary.as_ref().map_or_else(String::new, |summary| {
-            let figure = summary.scores.of(metric);
-            format!("{} {}", written::figure(metric, figure.mean), written::error(metric, figure))
+            let figure = summary.scores.get(metric);
+            format!("{} {}", format::figure(metric, figure.mean), format::error(metric, figure))
         })
     };
     let unit = if metric.is_share() { " in percent" } else { "" };
@@ -151,7 +145,7 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
         rows: groups
             .iter()
             .map(|(value, slots, summaries)| {
-                let cells = std::iter::once(written::count(*slots)).chain(summaries.iter().map(cell));
+                let cells = std::iter::once(format::count(*slots)).chain(summaries.iter().map(cell));
                 ((*value).to_owned(), cells.collect())
             })
             .collect(),
@@ -159,19 +153,21 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
     Drawn { svg, numbers }
 }
 
-/// A value, its slots, and what each method does there.
+/// A feature's value, its number of slots, and each method's figures.
 type Group<'a> = (&'a str, u64, Vec<Option<Summary>>);
 
 fn groups<'a>(by: &str, methods: &[Method], figures: &'a Figures) -> Vec<Group<'a>> {
-    let of = |method: &Method| -> &'a [Segment] { figures.of(*method).map_or(&[], |found| &found.segments) };
+    let segments = |method: &Method| -> &'a [Segment] {
+        figures.evaluation_of(*method).map_or(&[], |evaluation| &evaluation.segments)
+    };
     let mut values: Vec<(&str, u64)> = Vec::new();
-    for segment in methods.iter().flat_map(of).filter(|segment| segment.by == by) {
+    for segment in methods.iter().flat_map(segments).filter(|segment| segment.by == by) {
         if !values.iter().any(|(value, _)| *value == segment.value) {
             values.push((&segment.value, segment.summary.slots));
         }
     }
     let summary = |method: &Method, value: &str| {
-        let found = of(method).iter().find(|segment| segment.by == by && segment.value == value);
+        let found = segments(method).iter().find(|segment| segment.by == by && segment.value == value);
         found.map(|segment| segment.summary)
     };
     let group = |(value, slots): (&'a str, u64)| {

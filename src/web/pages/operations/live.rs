@@ -1,4 +1,4 @@
-//! How the service does at this moment, and since it began.
+//! The service's current load, and its totals since it started.
 
 use std::time::SystemTime;
 
@@ -39,12 +39,12 @@ struct LivePage {
     sparks: Vec<Spark>,
     methods: Vec<MethodRow>,
     routes: Vec<RouteRow>,
-    /// How many routes are left out.
+    /// The number of routes not shown.
     others: usize,
     runs: Vec<(&'static str, String)>,
 }
 
-/// The whole of it, which a script asks for again and again and takes the live part of.
+/// A script reloads this page and replaces its live part.
 pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
@@ -72,7 +72,7 @@ pub(super) async fn page(
 
 fn time_of_day(now: SystemTime) -> String {
     let now = calendar::rfc3339(now);
-    let (_, time) = now.split_once('T').expect("a moment has a time of day; this is a bug");
+    let (_, time) = now.split_once('T').expect("a timestamp has a time of day; this is a bug");
     time.trim_end_matches('Z').to_owned()
 }
 
@@ -103,7 +103,7 @@ async fn totals(
     Ok(figures)
 }
 
-/// What runs, and what it costs. Where the system does not tell a thing it is left out.
+/// This process: what it runs and what it uses. Figures that the system does not report are left out.
 fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'static str, String)> {
     let mut runs = vec![
         ("Atelier", env!("CARGO_PKG_VERSION").to_owned()),
@@ -115,17 +115,16 @@ fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'
         let note = live.serving.device_note();
         runs.push(("Device", note.map_or_else(|| device.to_string(), |note| format!("{device} ({note})"))));
     }
-    let keys =
-        if state.access.requires_key() { "needed" } else { "not needed on this machine's own address" };
+    let keys = if state.access.requires_key() { "required" } else { "not required on a loopback address" };
     runs.push(("API keys", keys.to_owned()));
     let usage = Usage::now();
     if let Some(times) = &usage.times {
         #[expect(clippy::cast_precision_loss, reason = "a date")]
-        runs.push(("Runs for", figures::duration((now.millis() as f64 / 1000.0 - times.started).max(0.0))));
+        runs.push(("Uptime", figures::duration((now.millis() as f64 / 1000.0 - times.started).max(0.0))));
     }
     if let Some(bytes) = usage.resident_bytes {
         #[expect(clippy::cast_precision_loss, reason = "megabytes")]
-        runs.push(("Memory", format!("{} MB", figures::whole(bytes as f64 / 1e6))));
+        runs.push(("Memory", format!("{} MB", figures::rounded(bytes as f64 / 1e6))));
     }
     if let Some(times) = usage.times {
         runs.push(("Processor time", figures::duration(times.used)));

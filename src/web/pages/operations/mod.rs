@@ -1,7 +1,6 @@
-//! `/operations`: how the service does, which release answers, and which of its methods.
+//! `/operations`: the service's load, its releases, and the routing between their methods.
 
 mod live;
-mod proposal;
 mod releases;
 mod routing;
 mod rows;
@@ -9,18 +8,18 @@ mod spark;
 
 use axum::{Router, routing::get};
 
-use super::AppState;
+use crate::web::http::AppState;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/operations", get(live::page))
         .route("/operations/releases", get(releases::page))
-        .route("/operations/releases/{name}", get(releases::ask).post(releases::activate))
+        .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
         .route("/operations/routing", get(routing::page).post(routing::set))
-        .route("/operations/routing/change", get(routing::ask))
+        .route("/operations/routing/change", get(routing::confirm))
 }
 
-/// The pages below this one.
+/// The pages under `/operations`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     Live,

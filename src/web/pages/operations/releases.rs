@@ -1,6 +1,4 @@
-//! `/operations/releases`: which releases there are, and what changes when another one answers.
-
-use std::sync::Arc;
+//! `/operations/releases`: the releases, and the changes when another one is activated.
 
 use askama::Template;
 use axum::{
@@ -39,22 +37,22 @@ struct ReleasesPage {
     releases: Vec<ReleaseView>,
 }
 
-/// A release as its manifest tells it.
+/// A release as its manifest describes it.
 struct ReleaseView {
     name: String,
     active: bool,
-    /// What it says of itself, or why it says nothing.
-    told: Result<Told, String>,
+    /// An error says why it cannot be served.
+    manifest: Result<ManifestView, String>,
 }
 
-struct Told {
+struct ManifestView {
     created: String,
     data: String,
     default_method: Method,
     methods: Vec<Method>,
 }
 
-impl Told {
+impl ManifestView {
     fn new(manifest: &Manifest) -> Self {
         Self {
             created: manifest.created.replace('T', " ").trim_end_matches('Z').to_owned(),
@@ -65,7 +63,7 @@ impl Told {
     }
 
     fn methods(&self) -> String {
-        words(&self.methods)
+        join(&self.methods)
     }
 }
 
@@ -76,7 +74,7 @@ pub(super) async fn page(
     let active = state.releases.current().map(|live| live.name().to_owned());
     let view = |(name, manifest): (String, Result<Manifest, ReleaseError>)| ReleaseView {
         active: active.as_ref() == Some(&name),
-        told: manifest.map(|manifest| Told::new(&manifest)).map_err(|error| error.to_string()),
+        manifest: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
         name,
     };
     let releases = listed(&state).await?.into_iter().map(view).collect();
@@ -90,34 +88,34 @@ struct ReleasePage {
     shell: Shell,
     tab: Tab,
     release: ReleaseView,
-    /// The one that answers, and what it says of itself.
-    before: Option<(String, Told)>,
-    /// What else will be different, in sentences.
+    /// The live release.
+    before: Option<(String, ManifestView)>,
+    /// Other differences, in sentences.
     changes: Vec<String>,
-    /// Why it was not activated, where it was tried.
+    /// Why activating failed, if it was tried.
     refused: Option<String>,
 }
 
-/// What changes when the release answers.
-pub(super) async fn ask(
+/// Shows what changes when the release is activated.
+pub(super) async fn confirm(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(ReleaseName(name)): Path<ReleaseName>,
 ) -> Result<Html<String>, Problem> {
-    Ok(Html(comparing(&state, &visitor, name, None).await?.render()?))
+    Ok(Html(release_page(&state, &visitor, name, None).await?.render()?))
 }
 
 async fn listed(state: &AppState) -> Result<Vec<(String, Result<Manifest, ReleaseError>)>, Problem> {
     list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
-async fn comparing(
+async fn release_page(
     state: &AppState,
     visitor: &Visitor,
     name: String,
     refused: Option<String>,
 ) -> Result<ReleasePage, Problem> {
-    let found = listed(state).await?.into_iter().find(|(one, _)| *one == name);
+    let found = listed(state).await?.into_iter().find(|(other, _)| *other == name);
     let Some((_, manifest)) = found else {
         return Err(Problem::new(
             Kind::NotFound,
@@ -129,18 +127,18 @@ async fn comparing(
         (Some(live), Ok(manifest)) => changes(live, manifest),
         _ => Vec::new(),
     };
-    let before = live
-        .map(|live: Arc<LiveRelease>| (live.name().to_owned(), Told::new(live.serving.release().manifest())));
+    let before =
+        live.map(|live| (live.name().to_owned(), ManifestView::new(live.serving.release().manifest())));
     let release = ReleaseView {
         active: before.as_ref().is_some_and(|(active, _)| *active == name),
-        told: manifest.map(|manifest| Told::new(&manifest)).map_err(|error| error.to_string()),
+        manifest: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
         name,
     };
     let shell = visitor.shell(Page::Operations);
     Ok(ReleasePage { shell, tab: Tab::Releases, release, before, changes, refused })
 }
 
-/// What a caller will notice.
+/// The differences that callers notice.
 fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
     let manifest = live.serving.release().manifest();
     let before: Vec<Method> = manifest.methods.iter().map(|entry| entry.method).collect();
@@ -151,13 +149,13 @@ fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
     let (lost, gained) = (without(&before, &after), without(&after, &before));
     let mut changes = Vec::new();
     if !lost.is_empty() {
-        changes.push(format!("Lost: {}. Whoever asks for them by name is answered with 422.", words(&lost)));
+        changes.push(format!("Removed: {}. Requests that name them are refused with 422.", join(&lost)));
     }
     if !gained.is_empty() {
-        changes.push(format!("New: {}.", words(&gained)));
+        changes.push(format!("New: {}.", join(&gained)));
     }
     if manifest.data.fingerprint != next.data.fingerprint {
-        changes.push("It was trained on other data, so its articles may be others.".to_owned());
+        changes.push("It was trained on other data, so its articles may differ.".to_owned());
     }
     let routed = live.routing.default_method.iter().copied();
     let arms = live.routing.experiment.iter().flat_map(|experiment| experiment.arms.iter());
@@ -167,20 +165,20 @@ fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
     let passed_over = without(&routed, &after);
     if !passed_over.is_empty() {
         changes.push(format!(
-            "The routing names {}, which it lacks; its default answers there.",
-            words(&passed_over)
+            "The routing names {}, which this release does not have; its default method answers instead.",
+            join(&passed_over)
         ));
     }
     changes
 }
 
-fn words(methods: &[Method]) -> String {
+fn join(methods: &[Method]) -> String {
     methods.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 #[derive(Deserialize)]
 pub(super) struct Confirmed {
-    /// Which release answered when the page was made; empty where none did.
+    /// The release that was live when the page was rendered; empty if there was none.
     #[serde(default)]
     before: String,
 }
@@ -194,15 +192,15 @@ pub(super) async fn activate(
     let now = state.releases.current().map(|live| live.name().to_owned()).unwrap_or_default();
     if now != before {
         let refused =
-            format!("meanwhile {now} was activated; look at what changes against it, and try again");
-        let page = comparing(&state, &visitor, name, Some(refused)).await?;
+            format!("{now} was activated in the meantime; review the changes against it and try again");
+        let page = release_page(&state, &visitor, name, Some(refused)).await?;
         return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
     }
     let (actor, now) = (visitor.actor(), state.now());
     match administration::activate(&state.releases, &state.store, actor, &name, now).await {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
         Err(error @ ActivateError::Load(_)) => {
-            let page = comparing(&state, &visitor, name, Some(error.to_string())).await?;
+            let page = release_page(&state, &visitor, name, Some(error.to_string())).await?;
             Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response())
         }
         Err(error) => Err(error.into()),

@@ -1,13 +1,22 @@
-//! `/operations/routing`: which method answers where none is named, an experiment between methods, and how their
-//! suggestions are taken.
+//! `/operations/routing`: the default method, an experiment between methods, and how often their suggestions are
+//! accepted.
 
-use super::{Tab, proposal::Proposal};
+use askama::Template;
+use axum::{
+    extract::State,
+    http::StatusCode,
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+
+use super::Tab;
 use crate::{
     domain::Method,
     service::{
-        administration::set_routing,
+        administration::{check_routing, set_routing},
         feedback::{Share, share},
-        routing::Routing,
+        live_release::LiveRelease,
+        routing::{Arm, Experiment, Routing},
     },
     store::FeedbackCounts,
     web::{
@@ -20,12 +29,6 @@ use crate::{
         },
     },
 };
-use askama::Template;
-use axum::{
-    extract::State,
-    http::StatusCode,
-    response::{Html, IntoResponse, Redirect, Response},
-};
 
 #[derive(Template)]
 #[template(path = "operations/routing.html")]
@@ -36,14 +39,14 @@ struct RoutingPage {
     release_default: Method,
     routing: Routing,
     proposal: Proposal,
-    /// The methods that there are, each with the share that the form has for it.
+    /// The release's methods, each with its share in the form.
     methods: Vec<(Method, String)>,
     wrong: Vec<String>,
     counts: Vec<CountRow>,
 }
 
 impl RoutingPage {
-    /// The experiment's arms, with what part of the customers each has.
+    /// The experiment's arms, with their shares of the customers in percent.
     fn arms(&self) -> Vec<(Method, u32, String)> {
         let arms = self.routing.experiment.iter().flat_map(|experiment| &experiment.arms);
         let all: u64 = arms.clone().map(|arm| u64::from(arm.share)).sum();
@@ -51,7 +54,7 @@ impl RoutingPage {
         arms.map(|arm| (arm.method, arm.share, format!("{:.0} %", percent(arm.share)))).collect()
     }
 
-    /// Whether another arm or default than the release has is passed over now.
+    /// The methods that the routing names and the release does not have.
     fn passed_over(&self) -> Vec<Method> {
         let arms = self.routing.experiment.iter().flat_map(|experiment| &experiment.arms);
         let named = self.routing.default_method.into_iter().chain(arms.map(|arm| arm.method));
@@ -59,7 +62,7 @@ impl RoutingPage {
     }
 }
 
-/// What became of one method's suggestions.
+/// The feedback on one method's suggestions.
 struct CountRow {
     method: String,
     release: String,
@@ -96,16 +99,17 @@ fn count(number: u64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-/// The query is a proposal to go on with; without one the form begins from what is.
+/// The form starts with the present routing.
 pub(super) async fn page(
     Admin(visitor): Admin,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let routing = Routing::clone(&state.live_release()?.routing);
-    Ok(Html(editing(&state, &visitor, Proposal::of(&routing), Vec::new()).await?.render()?))
+    let proposal = Proposal::from_routing(&routing);
+    Ok(Html(routing_page(&state, &visitor, proposal, Vec::new()).await?.render()?))
 }
 
-async fn editing(
+async fn routing_page(
     state: &AppState,
     visitor: &Visitor,
     proposal: Proposal,
@@ -139,12 +143,12 @@ struct ChangePage {
     after: String,
     release_default: Method,
     proposal: Proposal,
-    /// What customers in an experiment will notice.
+    /// The effects on customers, in sentences.
     consequences: Vec<&'static str>,
 }
 
-/// What a proposal would change.
-pub(super) async fn ask(
+/// Shows what a proposal would change.
+pub(super) async fn confirm(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     PageQuery(proposal): PageQuery<Proposal>,
@@ -153,7 +157,7 @@ pub(super) async fn ask(
     let routing = match proposal.read(&live) {
         Ok(routing) => routing,
         Err(wrong) => {
-            return again(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY).await;
+            return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY).await;
         }
     };
     let page = ChangePage {
@@ -163,48 +167,52 @@ pub(super) async fn ask(
         after: routing.to_string(),
         release_default: live.serving.release().manifest().default_method,
         consequences: consequences(&live.routing, &routing),
-        proposal: Proposal::of(&routing),
+        proposal: Proposal::from_routing(&routing),
     };
     Ok(Html(page.render()?).into_response())
 }
 
-async fn again(
+async fn refuse(
     state: &AppState,
     visitor: &Visitor,
     proposal: Proposal,
     wrong: Vec<String>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let page = editing(state, visitor, proposal, wrong).await?;
+    let page = routing_page(state, visitor, proposal, wrong).await?;
     Ok((status, Html(page.render()?)).into_response())
 }
 
 fn consequences(before: &Routing, after: &Routing) -> Vec<&'static str> {
-    let mut told = Vec::new();
+    let mut consequences = Vec::new();
     match (&before.experiment, &after.experiment) {
         (None, Some(_)) => {
-            told.push(
-                "Known customers are split between the arms and stay in theirs; feedback is counted by arm.",
+            consequences.push(
+                "Known customers are split between the arms and stay there; feedback is counted by arm.",
             );
         }
         (Some(_), None) => {
-            told.push("The experiment ends: all are answered by the default. Its counts stay.");
+            consequences.push("The experiment ends: the default method answers everyone. Its counts stay.");
         }
         (Some(before), Some(after)) if before.name != after.name => {
-            told.push("It is another experiment: customers are split anew, and counted under the new name.");
+            consequences
+                .push("This is a new experiment: customers are split again and counted under the new name.");
         }
         (Some(before), Some(after)) if before.arms != after.arms => {
-            told.push("Some customers move to another arm, and what is counted mixes before and after: another name keeps them apart.");
+            consequences.push(
+                "Some customers move to another arm, and the counts mix both phases: use a new name to separate them.",
+            );
         }
         _ => {}
     }
     if before.default_method != after.default_method {
-        told.push("Whoever names no method and is in no experiment gets the new default's suggestions.");
+        consequences
+            .push("Requests that name no method and are in no experiment get the new default's suggestions.");
     }
-    told
+    consequences
 }
 
-/// Sets what was confirmed.
+/// Sets the confirmed routing.
 pub(super) async fn set(
     Admin(visitor): Admin,
     State(state): State<AppState>,
@@ -214,16 +222,92 @@ pub(super) async fn set(
     let routing = match proposal.read(&live) {
         Ok(routing) => routing,
         Err(wrong) => {
-            return again(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY).await;
+            return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY).await;
         }
     };
     if live.routing.to_string() != proposal.before {
         let wrong = vec![
-            "somebody changed the routing meanwhile, so nothing was set; this is yours, above is theirs"
+            "the routing was changed in the meantime, so nothing was set; the new routing is above, yours below"
                 .into(),
         ];
-        return again(&state, &visitor, proposal, wrong, StatusCode::CONFLICT).await;
+        return refuse(&state, &visitor, proposal, wrong, StatusCode::CONFLICT).await;
     }
     set_routing(&state.releases, &state.store, visitor.actor(), &routing, state.now()).await?;
     Ok(Redirect::to("/operations/routing").into_response())
+}
+
+/// A routing as a form and an address have it.
+#[derive(Debug, Clone, Default, Deserialize)]
+pub(super) struct Proposal {
+    /// Empty for the release's own.
+    #[serde(default)]
+    default_method: String,
+    /// The experiment's name; empty for no experiment.
+    #[serde(default)]
+    experiment: String,
+    /// The methods and, in the same order, their shares. A method with an empty share is not an arm.
+    #[serde(default)]
+    method: Vec<String>,
+    #[serde(default)]
+    share: Vec<String>,
+    /// The routing in words when the page was rendered.
+    #[serde(default)]
+    before: String,
+}
+
+impl Proposal {
+    fn from_routing(routing: &Routing) -> Self {
+        let arms = routing.experiment.iter().flat_map(|experiment| &experiment.arms);
+        Self {
+            default_method: routing.default_method.map(|method| method.to_string()).unwrap_or_default(),
+            experiment: routing
+                .experiment
+                .as_ref()
+                .map(|experiment| experiment.name.clone())
+                .unwrap_or_default(),
+            method: arms.clone().map(|arm| arm.method.to_string()).collect(),
+            share: arms.map(|arm| arm.share.to_string()).collect(),
+            before: String::new(),
+        }
+    }
+
+    fn arms(&self) -> impl Iterator<Item = (&str, &str)> {
+        let pairs =
+            self.method.iter().zip(&self.share).map(|(method, share)| (method.as_str(), share.trim()));
+        pairs.filter(|(_, share)| !share.is_empty())
+    }
+
+    /// A method's share in the form.
+    fn share_of(&self, method: Method) -> &str {
+        self.arms().find(|(name, _)| *name == method.as_str()).map_or("", |(_, share)| share)
+    }
+
+    /// A routing that is valid for the release, or the reasons why there is none.
+    fn read(&self, live: &LiveRelease) -> Result<Routing, Vec<String>> {
+        let mut wrong = Vec::new();
+        let mut valid = |arm: Result<Arm, String>| arm.map_err(|reason| wrong.push(reason)).ok();
+        let arms: Vec<Arm> = self.arms().filter_map(|(method, share)| valid(arm(method, share))).collect();
+        let default = Some(self.default_method.as_str()).filter(|method| !method.is_empty());
+        let default_method = default.map(str::parse::<Method>).transpose().unwrap_or_else(|error| {
+            wrong.push(error.to_string());
+            None
+        });
+        let name = self.experiment.trim().to_owned();
+        let experiment =
+            (!name.is_empty() || self.arms().next().is_some()).then_some(Experiment { name, arms });
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        let routing = Routing { default_method, experiment };
+        let wrong: Vec<String> =
+            check_routing(&routing, live).into_iter().map(|fault| fault.detail).collect();
+        if wrong.is_empty() { Ok(routing) } else { Err(wrong) }
+    }
+}
+
+fn arm(method: &str, share: &str) -> Result<Arm, String> {
+    let method: Method = method.parse().map_err(|error| format!("{error}"))?;
+    let share =
+        share.parse().map_err(|_| format!("the share of {method} is a whole number, found {share:?}"))?;
+    Ok(Arm { method, share })
 }

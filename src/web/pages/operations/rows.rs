@@ -1,4 +1,4 @@
-//! What was measured, by method and by route, as rows of tables.
+//! Measurements by method and by route, as rows of tables.
 
 use std::cmp::Reverse;
 
@@ -10,10 +10,10 @@ use crate::{
     web::{http::metrics::RequestLabels, pages::figures},
 };
 
-/// Routes that are shown: the most asked ones.
+/// The most frequent routes are shown.
 const MOST_ROUTES: usize = 40;
 
-/// One method of the release that answers.
+/// A method of the live release.
 pub(super) struct MethodRow {
     pub(super) method: Method,
     pub(super) is_default: bool,
@@ -23,10 +23,10 @@ pub(super) struct MethodRow {
     pub(super) copies: usize,
     pub(super) questions: String,
     pub(super) batch: String,
-    /// Milliseconds: half, 95 and 99 of 100 are within.
+    /// Milliseconds: the 50th, 95th and 99th percentiles.
     pub(super) queued: [String; 3],
     pub(super) inferred: [String; 3],
-    /// Questions without an answer, and why.
+    /// Questions without an answer, by reason.
     pub(super) refused: Option<String>,
 }
 
@@ -67,7 +67,7 @@ fn method_row(
         waiting: figures::count(queue.waiting as u64),
         limit: figures::count(queue.limit as u64),
         copies: queue.workers,
-        questions: figures::whole(batches.sum),
+        questions: figures::rounded(batches.sum),
         batch: batches.mean().map_or_else(|| "–".to_owned(), |mean| format!("{mean:.1}")),
         queued: quantiles(&metrics.queued(method)),
         // A release that was swapped out may have been slower.
@@ -87,14 +87,14 @@ fn refused(metrics: &EngineMetrics, method: Method) -> Option<String> {
     (!reasons.is_empty()).then(|| reasons.join(", "))
 }
 
-/// The most frequent first, and how many are left out.
+/// The most frequent first, and the number of routes not shown.
 pub(super) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<RouteRow>, usize) {
     let mut requests: Vec<_> = requests.iter().collect();
     requests.sort_by_key(|(_, took)| Reverse(took.count()));
     let others = requests.len().saturating_sub(MOST_ROUTES);
     let rows = requests.into_iter().take(MOST_ROUTES).map(|(answered, took)| RouteRow {
         route: match answered.route.as_str() {
-            "none" => format!("{} what is not there", answered.method),
+            "none" => format!("{} unknown path", answered.method),
             route => format!("{} {route}", answered.method),
         },
         status: answered.status.to_string(),
@@ -106,7 +106,7 @@ pub(super) fn route_rows(requests: &[(RequestLabels, Distribution)]) -> (Vec<Rou
     (rows.collect(), others)
 }
 
-/// Seconds, as milliseconds: an estimate from buckets is not worth more than two digits.
+/// Seconds as milliseconds, with two digits: more would exceed the precision of the histogram.
 pub(super) fn milliseconds(seconds: Option<Estimate>) -> String {
     match seconds {
         None => "–".to_owned(),
@@ -115,11 +115,11 @@ pub(super) fn milliseconds(seconds: Option<Estimate>) -> String {
             match ms {
                 ..1.0 => format!("{ms:.2}"),
                 1.0..10.0 => format!("{ms:.1}"),
-                10.0..100.0 => figures::whole(ms),
-                _ => figures::whole((ms / 10.0).round() * 10.0),
+                10.0..100.0 => figures::rounded(ms),
+                _ => figures::rounded((ms / 10.0).round() * 10.0),
             }
         }
-        Some(Estimate::Above(seconds)) => format!("> {}", figures::whole(seconds * 1000.0)),
+        Some(Estimate::Above(seconds)) => format!("> {}", figures::rounded(seconds * 1000.0)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The last quarter of an hour as small curves.
+//! The last 15 minutes as small curves.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use crate::{
 /// The drawing's own size; it is stretched to its place.
 const WIDTH: f64 = 360.0;
 const HEIGHT: f64 = 56.0;
-/// As many moments as a quarter of an hour has.
+/// One every five seconds for 15 minutes.
 const MOMENTS: usize = 180;
 
-/// One curve with what it says.
+/// One curve with its figures.
 pub(super) struct Spark {
-    /// In the page's address space, for the drawing's title.
+    /// The id of the drawing's title.
     pub(super) id: &'static str,
     pub(super) title: &'static str,
     pub(super) now: String,
@@ -24,7 +24,7 @@ pub(super) struct Spark {
     pub(super) path: String,
 }
 
-/// None of them before the first moment is over.
+/// Empty until there is a first moment.
 pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
     let Some(last) = moments.last() else { return Vec::new() };
     let seconds = |estimate: Estimate| match estimate {
@@ -46,7 +46,7 @@ pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
         },
         Spark {
             id: "spark-slow",
-            title: "95 of 100 within, ms",
+            title: "95th percentile, ms",
             now: milliseconds(last.slow),
             most: milliseconds(slowest),
             path: path(&slow),
@@ -55,7 +55,7 @@ pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
             id: "spark-waiting",
             title: "Waiting for a model",
             now: figures::count(last.waiting as u64),
-            most: figures::whole(most(&waiting)),
+            most: figures::rounded(most(&waiting)),
             path: path(&waiting),
         },
     ]
@@ -65,7 +65,7 @@ fn most(values: &[Option<f64>]) -> f64 {
     values.iter().flatten().copied().fold(0.0, f64::max)
 }
 
-/// The newest at the right edge; where nothing is known the curve is open.
+/// The newest moment is at the right edge; a moment without a value leaves a gap.
 fn path(values: &[Option<f64>]) -> String {
     let top = most(values);
     let mut path = String::new();
@@ -78,7 +78,7 @@ fn path(values: &[Option<f64>]) -> String {
         #[expect(clippy::cast_precision_loss, reason = "a few hundred")]
         let x = WIDTH - (values.len() - 1 - place) as f64 * WIDTH / (MOMENTS - 1) as f64;
         let y = if top > 0.0 { HEIGHT - 2.0 - value / top * (HEIGHT - 4.0) } else { HEIGHT - 2.0 };
-        // A moment by itself is a dot.
+        // A single moment is a dot.
         let step = if drawing { "L" } else { "M" };
         let dot = if drawing { "" } else { "h.1" };
         write!(path, "{step}{x:.1} {y:.1}{dot}").expect("writing to a String never fails; this is a bug");
@@ -92,10 +92,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_curve_ends_at_the_right_and_is_open_where_nothing_is_known() {
+    fn a_curve_ends_at_the_right_and_has_gaps() {
         assert_eq!(path(&[Some(0.0), Some(2.0)]), "M358.0 54.0h.1L360.0 2.0");
         assert_eq!(path(&[Some(1.0), None, Some(1.0)]), "M356.0 2.0h.1M360.0 2.0h.1");
-        assert_eq!(path(&[Some(0.0)]), "M360.0 54.0h.1", "nothing at all lies on the ground");
+        assert_eq!(path(&[Some(0.0)]), "M360.0 54.0h.1", "zero is at the bottom");
     }
 
     #[test]

@@ -1,23 +1,23 @@
-//! One column a method or customer: asking, and what is shown of the answers.
+//! The columns of the comparison, one per method or customer, as a page and as a CSV file.
 
 use std::time::Instant;
 
-use super::{View, links};
+use super::View;
 use crate::{
     domain::{ArticleId, Features, Method},
     service::{
         comparison::{Column, Comparison, Pair, Subjects, compare},
-        completion::{Filters, Placement, Request, Suggestion},
+        completion::{Blank, Filters, Placement, Request, Suggestion},
         live_release::LiveRelease,
     },
+    util::csv::Lines,
     web::{
         http::{AppState, Problem},
         pages::{article_view::ArticleView, figures::percent},
     },
 };
 
-/// The answers that the page shows.
-pub(super) async fn ask(
+pub(super) async fn compare_columns(
     state: &AppState,
     live: &LiveRelease,
     view: &View,
@@ -42,20 +42,20 @@ fn request(view: &View, given: Features) -> Request {
     }
 }
 
-/// An article that the page looks for in every column, and where it is. `None` if the release does not know it.
-type Sought = (ArticleId, Option<Placement>);
+/// A followed article and its placement in a column; `None` if it is not in the release.
+type Followed = (ArticleId, Option<Placement>);
 
-/// The true article in this column, then the marked one: in the order in which `request` asks for them.
-pub(super) fn sought(view: &View, column: &Column) -> [Option<Sought>; 2] {
+/// The placements of the true and the marked article in a column, in the order of `request`.
+fn followed(view: &View, column: &Column) -> [Option<Followed>; 2] {
     let mut placements = column.blank.placements.iter().copied();
     [&view.truth, &view.mark].map(|id| id.clone().map(|id| (id, placements.next().flatten())))
 }
 
-/// What the page shows of all columns.
+/// All columns as the page shows them.
 pub(super) struct Compared {
     pub(super) admissible: usize,
     pub(super) columns: Vec<ColumnView>,
-    /// Each two columns.
+    /// The similarity of each two columns.
     pub(super) pairs: Vec<PairView>,
     pub(super) rows: usize,
 }
@@ -63,11 +63,12 @@ pub(super) struct Compared {
 pub(super) struct ColumnView {
     pub(super) title: String,
     pub(super) cells: Vec<CellView>,
-    /// Where the true article stands.
+    /// The placement of the true article.
     pub(super) truth: Option<String>,
+    /// The placement of the marked article.
     pub(super) mark: Option<String>,
-    /// Lines from the column before: from which row to which, of the true or the followed article.
-    pub(super) links: Vec<links::Link>,
+    /// Lines from the previous column.
+    pub(super) links: Vec<Link>,
     pub(super) best: bool,
 }
 
@@ -75,7 +76,7 @@ pub(super) struct CellView {
     pub(super) rank: usize,
     pub(super) article: ArticleView,
     pub(super) probability: String,
-    /// Against the first column.
+    /// The change of rank against the first column.
     pub(super) moved: String,
     pub(super) is_true: bool,
     pub(super) is_marked: bool,
@@ -92,33 +93,29 @@ pub(super) struct PairView {
 impl Compared {
     pub(super) fn new(view: &View, comparison: &Comparison) -> Self {
         let columns = &comparison.columns;
-        let found: Vec<[Option<Sought>; 2]> = columns.iter().map(|column| sought(view, column)).collect();
-        let best = found.iter().filter_map(|[truth, _]| rank(truth.as_ref())).min();
-        let shown =
-            columns.iter().zip(&found).enumerate().map(|(place, (column, [truth, mark]))| ColumnView {
+        let placements: Vec<[Option<Followed>; 2]> =
+            columns.iter().map(|column| followed(view, column)).collect();
+        let best = placements.iter().filter_map(|[truth, _]| rank(truth.as_ref())).min();
+        let column_view = |(place, (column, [truth, mark])): (usize, (&Column, &[Option<Followed>; 2]))| {
+            let before = place.checked_sub(1).map(|before| &columns[before].blank);
+            ColumnView {
                 title: title(view, column),
                 cells: cells(view, column, columns.first().filter(|_| place > 0)),
                 truth: truth.as_ref().map(describe_placement),
                 mark: mark.as_ref().map(describe_placement),
-                links: place.checked_sub(1).map_or_else(Vec::new, |before| {
-                    links::between(
-                        &columns[before].blank,
-                        &column.blank,
-                        view.truth.as_ref(),
-                        view.mark.as_ref(),
-                    )
-                }),
+                links: before.map_or_else(Vec::new, |before| links(view, before, &column.blank)),
                 best: best.is_some() && rank(truth.as_ref()) == best,
-            });
+            }
+        };
         Self {
             admissible: columns.first().map_or(0, |column| column.blank.admissible),
-            columns: shown.collect(),
+            columns: columns.iter().zip(&placements).enumerate().map(column_view).collect(),
             pairs: comparison.pairs.iter().map(|pair| PairView::new(view, columns, *pair)).collect(),
             rows: columns.iter().map(|column| column.blank.suggestions.len()).max().unwrap_or_default(),
         }
     }
 
-    /// The height of the drawing between columns, a hundred a row.
+    /// The height of the drawing between columns: a hundred for each row.
     pub(super) fn height(&self) -> usize {
         self.rows * 100
     }
@@ -161,12 +158,12 @@ fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> 
     column.blank.suggestions.iter().zip(1..).map(cell).collect()
 }
 
-fn rank(sought: Option<&Sought>) -> Option<usize> {
-    let placement = sought.and_then(|(_, placement)| *placement)?;
+fn rank(followed: Option<&Followed>) -> Option<usize> {
+    let placement = followed.and_then(|(_, placement)| *placement)?;
     placement.admissible.then_some(placement.rank)
 }
 
-fn describe_placement((_, placement): &Sought) -> String {
+fn describe_placement((_, placement): &Followed) -> String {
     match placement {
         Some(placement) if placement.admissible => {
             format!("rank {}, {}", placement.rank, percent(placement.probability))
@@ -186,4 +183,72 @@ impl PairView {
             rank_biased_overlap: format!("{:.2}", pair.rank_biased_overlap),
         }
     }
+}
+
+/// A line that connects an article in two columns, in hundredths of a row.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    pub(super) from: usize,
+    pub(super) to: usize,
+    pub(super) class: &'static str,
+}
+
+fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
+    let line = |(row, suggestion): (usize, &Suggestion)| {
+        let to = right.suggestions.iter().position(|other| other.index == suggestion.index)?;
+        let id = Some(&suggestion.article.id);
+        let class = match () {
+            () if id == view.truth.as_ref() => "link-true",
+            () if id == view.mark.as_ref() => "link-marked",
+            () => "link",
+        };
+        Some(Link { from: row * 100 + 50, to: to * 100 + 50, class })
+    };
+    left.suggestions.iter().enumerate().filter_map(line).collect()
+}
+
+/// One line per suggestion, and one for the true article if it is not among them.
+pub(super) fn csv(view: &View, columns: &[Column]) -> String {
+    let mut lines = Lines::new(&[
+        "method",
+        "customer",
+        "rank",
+        "article",
+        "name",
+        "type",
+        "probability",
+        "share",
+        "true",
+    ]);
+    for column in columns {
+        let customer = column.customer.as_ref().map(ToString::to_string).unwrap_or_default();
+        let [truth, _] = followed(view, column);
+        let truth = truth.as_ref();
+        for (suggestion, rank) in column.blank.suggestions.iter().zip(1..) {
+            let article = &suggestion.article;
+            let is_true = truth.is_some_and(|(id, _)| *id == article.id);
+            lines.push(&[
+                column.method.as_str(),
+                &customer,
+                &usize::to_string(&rank),
+                article.id.as_str(),
+                article.words("name").next().unwrap_or_default(),
+                article.kind(),
+                &suggestion.probability.to_string(),
+                &suggestion.share.to_string(),
+                if is_true { "true" } else { "" },
+            ]);
+        }
+        let is_suggested =
+            |id: &ArticleId| column.blank.suggestions.iter().any(|suggestion| suggestion.article.id == *id);
+        if let Some((id, Some(placement))) = truth.filter(|(id, _)| !is_suggested(id)) {
+            // An article that the filters excluded has no rank.
+            let rank = if placement.admissible { placement.rank.to_string() } else { String::new() };
+            let probability = placement.probability.to_string();
+            let line =
+                [column.method.as_str(), &customer, &rank, id.as_str(), "", "", &probability, "", "true"];
+            lines.push(&line);
+        }
+    }
+    lines.into_text()
 }

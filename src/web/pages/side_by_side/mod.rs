@@ -1,8 +1,6 @@
-//! `/side-by-side`: the same blank as several methods fill it, or one method for several customers.
+//! `/side-by-side`: how several methods fill the same blank, or how one method fills it for several customers.
 
 mod columns;
-mod csv;
-mod links;
 mod view;
 
 use askama::Template;
@@ -15,23 +13,25 @@ use axum::{
 };
 
 use self::{columns::Compared, view::View};
-use super::{
-    article_view::{self, ArticleView},
-    profile,
-    visitor::Analyst,
-};
-use crate::web::pages::shell::{Page, Shell};
 use crate::{
     domain::{ArticleId, Features, Schema},
     service::{comparison::Comparison, live_release::LiveRelease},
     store::OutfitRecord,
-    web::http::{AppState, Problem},
+    web::{
+        http::{AppState, Problem},
+        pages::{
+            article_view::{self, ArticleView},
+            profile,
+            shell::{Page, Shell},
+            visitor::Analyst,
+        },
+    },
 };
 
-/// Outfits that are shown of a customer's.
+/// A customer's outfits shown.
 const OUTFITS: u32 = 12;
-/// Of so many of a customer's outfits, one that is asked about is found again.
-const LOOKED_THROUGH: u32 = 1000;
+/// A customer's outfits among which the compared one is looked up.
+const SEARCHED_OUTFITS: u32 = 1000;
 
 pub(super) fn router() -> Router<AppState> {
     Router::new().route("/side-by-side", get(page)).route("/side-by-side.csv", get(download))
@@ -42,15 +42,15 @@ pub(super) fn router() -> Router<AppState> {
 struct SideBySidePage {
     shell: Shell,
     view: View,
-    /// Ids as they are typed.
+    /// The ids in the form.
     customers: String,
-    /// The first customer, and what they are in words.
+    /// The first customer and their profile.
     first: String,
     profile: String,
     outfits: Vec<OutfitView>,
     outfit: Vec<Option<ArticleView>>,
     truth: Option<ArticleView>,
-    /// What belongs to the stored outfit, such as the occasion: models are told it too.
+    /// The stored outfit's own features, such as the occasion. Models see them too.
     own: String,
     methods: Vec<(&'static str, bool)>,
     types: Vec<(String, String)>,
@@ -59,7 +59,7 @@ struct SideBySidePage {
     missing: Option<String>,
 }
 
-/// A stored outfit, each article of which can be taken out.
+/// A stored outfit; each article links to the view without it.
 struct OutfitView {
     articles: Vec<(ArticleView, String)>,
     own: String,
@@ -72,7 +72,7 @@ async fn page(
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
     let schema = state.schema();
-    let answer = ask(&state, live.as_deref(), &view).await?;
+    let result = compare(&state, live.as_deref(), &view).await?;
     let first = view.customers.first();
     let stored = match first {
         Some(id) => state.store.customers().get(id).await?,
@@ -83,9 +83,9 @@ async fn page(
         None => Vec::new(),
     };
     let ids: Vec<ArticleId> = view.slots.iter().flatten().cloned().collect();
-    let mut there = article_view::of(&state, &ids).await?.into_iter();
+    let mut articles = article_view::load(&state, &ids).await?.into_iter();
     let truth = match &view.truth {
-        Some(id) => article_view::of(&state, std::slice::from_ref(id)).await?.pop(),
+        Some(id) => article_view::load(&state, std::slice::from_ref(id)).await?.pop(),
         None => None,
     };
     let has = |method| live.as_ref().is_some_and(|live| live.serving.has(method));
@@ -98,64 +98,67 @@ async fn page(
         first: first.map(ToString::to_string).unwrap_or_default(),
         missing: match first {
             Some(id) if stored.is_none() => Some(format!("There is no customer {id}.")),
-            _ => answer.is_none().then(|| missing(live.is_some(), &view)),
+            _ => result.is_none().then(|| missing(live.is_some(), &view)),
         },
         profile: stored.map(|customer| profile::line(&customer.features, &schema)).unwrap_or_default(),
         outfits: outfits(&state, &view, &records, &schema).await?,
-        outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| there.next())).collect(),
+        outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| articles.next())).collect(),
         truth,
-        own: answer.as_ref().map(|answer| profile::line(&answer.own, &schema)).unwrap_or_default(),
+        own: result.as_ref().map(|result| profile::line(&result.own, &schema)).unwrap_or_default(),
         methods: all.into_iter().map(|method| (method.as_str(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
-        compared: answer.map(|answer| Compared::new(&view, &answer.comparison)),
+        compared: result.map(|result| Compared::new(&view, &result.comparison)),
         view,
     };
     Ok(Html(page.render()?))
 }
 
-/// The same as a file.
+/// The same comparison as a file.
 async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
     view: View,
 ) -> Result<Response, Problem> {
     let live = state.releases.current();
-    let answer = ask(&state, live.as_deref(), &view).await?;
-    let columns = answer.map(|answer| answer.comparison.columns).unwrap_or_default();
+    let result = compare(&state, live.as_deref(), &view).await?;
+    let columns = result.map(|result| result.comparison.columns).unwrap_or_default();
     let headers = [
         (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
         (header::CONTENT_DISPOSITION, "attachment; filename=\"side-by-side.csv\""),
     ];
-    Ok((headers, csv::write(&view, &columns)).into_response())
+    Ok((headers, columns::csv(&view, &columns)).into_response())
 }
 
-/// A comparison, and the features of the stored outfit that it is about.
-struct Answer {
+/// A comparison, and the own features of the stored outfit.
+struct ComparedOutfit {
     comparison: Comparison,
     own: Features,
 }
 
-/// None where there is no release, or no blank yet.
-async fn ask(state: &AppState, live: Option<&LiveRelease>, view: &View) -> Result<Option<Answer>, Problem> {
+/// None without a release or a blank.
+async fn compare(
+    state: &AppState,
+    live: Option<&LiveRelease>,
+    view: &View,
+) -> Result<Option<ComparedOutfit>, Problem> {
     let Some(live) = live.filter(|_| view.slots.iter().any(Option::is_none)) else { return Ok(None) };
-    let own = own(state, view).await?;
-    let comparison = columns::ask(state, live, view, &own).await?;
-    Ok(Some(Answer { comparison, own }))
+    let own = own_features(state, view).await?;
+    let comparison = columns::compare_columns(state, live, view, &own).await?;
+    Ok(Some(ComparedOutfit { comparison, own }))
 }
 
-/// The features of the stored outfit that this one is, with the true article in its blank: what was known when the
-/// stylist chose it.
-async fn own(state: &AppState, view: &View) -> Result<Features, Problem> {
+/// The own features of the stored outfit that the view shows, with the true article in its blank.
+async fn own_features(state: &AppState, view: &View) -> Result<Features, Problem> {
     let (Some(customer), Some(truth)) = (view.customers.first(), &view.truth) else {
         return Ok(Features::default());
     };
-    let mut whole: Vec<&ArticleId> = view.slots.iter().flatten().chain([truth]).collect();
-    whole.sort_unstable();
-    let records = state.store.outfits().for_customer(customer, 0, LOOKED_THROUGH).await?;
+    let mut complete: Vec<&ArticleId> = view.slots.iter().flatten().chain([truth]).collect();
+    complete.sort_unstable();
+    let records = state.store.outfits().for_customer(customer, 0, SEARCHED_OUTFITS).await?;
     let same = |record: &OutfitRecord| {
         let mut articles: Vec<&ArticleId> = record.outfit.articles().iter().collect();
         articles.sort_unstable();
-        articles == whole
+        articles == complete
     };
     Ok(records.into_iter().find(same).map(|record| record.outfit.features).unwrap_or_default())
 }
@@ -167,7 +170,7 @@ async fn outfits(
     schema: &Schema,
 ) -> Result<Vec<OutfitView>, Problem> {
     let ids: Vec<ArticleId> = records.iter().flat_map(|record| record.outfit.articles()).cloned().collect();
-    let mut articles = article_view::of(state, &ids).await?.into_iter();
+    let mut articles = article_view::load(state, &ids).await?.into_iter();
     let outfit = |record: &OutfitRecord| {
         let ids = record.outfit.articles();
         let blanked = (0..ids.len()).map(|slot| view.blanked(ids, slot).href());
@@ -180,14 +183,14 @@ async fn outfits(
     Ok(records.iter().map(outfit).collect())
 }
 
-fn missing(serving: bool, view: &View) -> String {
-    let said = if !serving {
-        "No release is being served. An admin activates one."
+fn missing(is_live: bool, view: &View) -> String {
+    let reason = if !is_live {
+        "No release is live. An admin can activate one."
     } else if view.customers.is_empty() {
-        "Name a customer, then click an article of one of their outfits: it becomes the blank, and you see who \
-         would have put it back. The case explorer of the evaluation leads here, too."
+        "Enter a customer id, then click an article of one of their outfits: it becomes the blank, and you see which \
+         method would suggest it again. The evaluation's cases link here, too."
     } else {
-        "Click an article of an outfit below: it becomes the blank, and you see which method would have put it back."
+        "Click an article of an outfit below: it becomes the blank, and you see which method would suggest it again."
     };
-    said.to_owned()
+    reason.to_owned()
 }

@@ -1,37 +1,36 @@
-//! What is compared, as the page's address says it.
+//! The comparison's parameters, parsed from the page's address.
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
     domain::{ArticleId, CustomerId, Method, UnknownMethod},
+    service::evaluation::PAPER,
     web::{
         http::{Finding, Problem},
         pages::form::{each_parameter, too_long},
     },
 };
 
-/// Rows where the address does not say.
+/// The default number of rows.
 const DEFAULT_K: usize = 10;
-const MOST_K: usize = 50;
-/// The paper's own five.
-const PAPERS: [Method; 5] = [Method::None, Method::C, Method::Np, Method::Gs, Method::Gsu];
-/// Columns that can still be read.
-const MOST_COLUMNS: usize = 10;
+const MAX_K: usize = 50;
+/// More columns would not be readable.
+const MAX_COLUMNS: usize = 10;
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct View {
-    /// More than one: a column each, of one method.
+    /// Several customers have a column each, of one method.
     pub(super) customers: Vec<CustomerId>,
     pub(super) slots: Vec<Option<ArticleId>>,
     pub(super) methods: Vec<Method>,
-    /// What the stylist put into the blank.
+    /// The stylist's own article for the blank.
     pub(super) truth: Option<ArticleId>,
     pub(super) k: Option<usize>,
     /// The only type that may fill the blank.
     pub(super) kind: Option<String>,
-    /// What the customer never wears is left out.
+    /// Excludes the customer's no-gos.
     pub(super) no_gos: bool,
-    /// An article that is followed through the columns.
+    /// An article that the page follows through the columns.
     pub(super) mark: Option<ArticleId>,
 }
 
@@ -50,27 +49,25 @@ impl View {
         wrong.extend(too_long(&view.slots));
         let blanks = view.slots.iter().filter(|slot| slot.is_none()).count();
         if blanks > 1 {
-            wrong
-                .push(Finding::parameter("slot", format!("one blank is compared at a time, found {blanks}")));
+            wrong.push(Finding::parameter("slot", format!("expected one blank to compare, found {blanks}")));
         }
         for (name, found) in [("method", view.methods.len()), ("customer", view.customers.len())] {
-            if found > MOST_COLUMNS {
-                let detail =
-                    format!("at most {MOST_COLUMNS} columns can be read side by side, found {found}");
+            if found > MAX_COLUMNS {
+                let detail = format!("expected at most {MAX_COLUMNS} columns, found {found}");
                 wrong.push(Finding::parameter(name, detail));
             }
         }
         if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
     }
 
-    /// An empty field is none; the same customer or method twice is once.
+    /// An empty field counts as missing; repeated customers and methods count once.
     fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
         let article = || (!value.is_empty()).then(|| ArticleId::new(value)).transpose();
         let article = || article().map_err(|error| error.to_string());
         match name {
             "slot" => self.slots.push(article()?),
             "customer" => self.add(value)?,
-            // Typed by hand, several stand in one field.
+            // The form has one field for several ids.
             "customers" => value.split([',', ' ']).try_for_each(|id| self.add(id))?,
             "method" | "k" if value.is_empty() => {}
             "method" => {
@@ -85,8 +82,8 @@ impl View {
             "no_gos" => self.no_gos = value == "on",
             "k" => {
                 let k: usize =
-                    value.parse().map_err(|_| format!("this is a whole number, found {value:?}"))?;
-                self.k = Some(k.clamp(1, MOST_K));
+                    value.parse().map_err(|_| format!("expected a whole number, found {value:?}"))?;
+                self.k = Some(k.clamp(1, MAX_K));
             }
             _ => return Err("this page has no such parameter".into()),
         }
@@ -120,7 +117,7 @@ impl View {
         pairs
     }
 
-    /// What a form that says these itself carries along.
+    /// The hidden fields of a form that has fields for `own` itself.
     pub(super) fn besides(&self, own: &[&str]) -> Vec<(&'static str, String)> {
         self.pairs().into_iter().filter(|(name, _)| !own.contains(name)).collect()
     }
@@ -133,14 +130,14 @@ impl View {
         format!("/side-by-side?{}", self.query())
     }
 
-    /// With an article of a stored outfit taken out, which is then the true one.
+    /// With an article of a stored outfit taken out, as the true article.
     pub(super) fn blanked(&self, articles: &[ArticleId], slot: usize) -> Self {
         let mut slots: Vec<_> = articles.iter().cloned().map(Some).collect();
         let truth = slots[slot].take();
         Self { slots, truth, mark: None, kind: None, ..self.clone() }
     }
 
-    /// With this article followed, or no longer.
+    /// Follows this article, or stops following it.
     pub(super) fn marking(&self, article: &ArticleId) -> Self {
         let mark = (self.mark.as_ref() != Some(article)).then(|| article.clone());
         Self { mark, ..self.clone() }
@@ -154,13 +151,13 @@ impl View {
         self.customers.len() > 1
     }
 
-    /// The columns' methods: those that were chosen, else the paper's, as far as the release has them.
+    /// The columns' methods: the chosen ones, or else those of the paper's that the release has.
     pub(super) fn methods(&self, has: impl Fn(Method) -> bool, default: Method) -> Vec<Method> {
         match &self.methods[..] {
-            // The methods of a comparison that was of methods before say nothing of which one is meant now.
+            // Several methods are left over from a comparison of methods; none of them is preferred here.
             [only] => vec![*only],
             _ if self.is_of_customers() => vec![default],
-            [] => PAPERS.into_iter().filter(|one| has(*one)).collect(),
+            [] => PAPER.iter().map(|row| row.method).filter(|method| has(*method)).collect(),
             chosen => chosen.to_vec(),
         }
     }
@@ -171,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_what_is_compared() {
+    fn an_address_holds_the_comparison() {
         let query =
             "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&no_gos=on&k=20&mark=a-3";
         let view = View::parse(query).unwrap();
@@ -188,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_where() {
+    fn findings_name_the_parameter() {
         let many = (0..11).map(|n| format!("customer=c-{n}")).collect::<Vec<_>>().join("&");
         for (query, name) in [
             ("k=x", "k"),

@@ -1,8 +1,8 @@
-//! The outfit as it lies on the table, and looking for an article to put there by hand.
+//! The outfit on the board, and the search for an article to add by hand.
 
 use super::View;
 use crate::{
-    domain::{ArticleId, Features},
+    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES},
     service::{
         completion::{self, Request},
         live_release::LiveRelease,
@@ -16,29 +16,29 @@ use crate::{
     },
 };
 
-/// Articles that are shown of those that were found.
+/// Articles shown in a search.
 const FOUND: u32 = 12;
 
 pub(super) struct Board {
     pub(super) slots: Vec<SlotView>,
-    /// Of what lies there, where each has a price.
+    /// The sum of the prices, if every article has one.
     pub(super) total: Option<String>,
-    /// The types that a blank may be given.
+    /// The types to choose from for a blank.
     pub(super) types: Vec<(String, String)>,
-    /// One more blank, while there is room.
+    /// The view with one more blank, if there is room.
     pub(super) more: Option<String>,
 }
 
 pub(super) struct SlotView {
     pub(super) place: usize,
-    /// None is a blank.
+    /// None for a blank.
     pub(super) article: Option<ArticleView>,
-    /// A blank's only type in words.
+    /// The only type that the blank takes.
     pub(super) kind: Option<String>,
     pub(super) blanked: String,
     pub(super) without: String,
     pub(super) pick: String,
-    /// Where the article stands among those of its type, once the whole outfit was judged.
+    /// The article's placement among those of its type, once the outfit is scored.
     pub(super) placement: Option<String>,
     pub(super) weakest: bool,
 }
@@ -57,14 +57,15 @@ pub(super) async fn board(
         .into_iter()
         .map(|article| (article.id.clone(), article.kind().to_owned(), article.price()))
         .collect();
-    let mut articles = article_view::of(state, &ids).await?.into_iter();
+    let mut articles = article_view::load(state, &ids).await?.into_iter();
     let slot = |(place, id): (usize, &Option<ArticleId>)| {
-        let kind = id.as_ref().and_then(|id| kinds.iter().find(|(of, ..)| of == id)).map(|(_, kind, _)| kind);
+        let kind = id.as_ref().and_then(|id| kinds.iter().find(|(other, ..)| other == id));
+        let kind = kind.map(|(_, kind, _)| kind.as_str());
         SlotView {
             place,
             article: id.as_ref().and_then(|_| articles.next()),
             kind: view.types.get(&place).map(|kind| spaced(kind)),
-            blanked: view.blanked(place, kind.map(String::as_str)).href(),
+            blanked: view.blanked(place, kind).href(),
             without: view.without(place).href(),
             pick: view.with(|view| view.pick = Some(place)).href(),
             placement: None,
@@ -75,24 +76,23 @@ pub(super) async fn board(
     let prices: Option<Vec<f64>> = kinds.iter().map(|(_, _, price)| *price).collect();
     let total = prices.filter(|prices| !prices.is_empty()).map(|prices| prices.iter().sum::<f64>());
     let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
-    let room = view.slots.len() < crate::domain::MAX_SLOTS;
+    let has_room = view.slots.len() < MAX_SLOTS;
     Ok(Board {
         slots,
         total: total.map(|total| format!("{total:.2}")),
         types: types.into_iter().map(|kind| (kind.to_owned(), spaced(kind))).collect(),
-        more: room.then(|| view.grown().href()),
+        more: has_room.then(|| view.grown().href()),
     })
 }
 
 impl Board {
-    /// Nothing is blank, and there is enough to be an outfit.
-    pub(super) fn is_whole(&self) -> bool {
-        self.slots.len() >= crate::domain::MIN_ARTICLES
-            && self.slots.iter().all(|slot| slot.article.is_some())
+    /// Whether there are no blanks and enough articles for an outfit.
+    pub(super) fn is_complete(&self) -> bool {
+        self.slots.len() >= MIN_ARTICLES && self.slots.iter().all(|slot| slot.article.is_some())
     }
 
-    /// Says of each article how well it goes with the others, for this customer.
-    pub(super) async fn judge(
+    /// Adds each article's placement among those of its type, for this customer and outfit.
+    pub(super) async fn score(
         &mut self,
         state: &AppState,
         live: &LiveRelease,
@@ -100,11 +100,11 @@ impl Board {
         stored: Features,
     ) -> Result<(), Problem> {
         let (stored, given) = super::context(view, stored, live.serving.release().schema(), true);
-        let method = super::method(view, live).method;
+        let method = super::choose_method(view, live).method;
         let request = Request { stored, given, ..Request::new(view.slots.clone(), method) };
         let score = match completion::score(live.served(), &request, state.deadline()).await {
             Ok(score) => score,
-            // An outfit of articles that the release does not know is shown all the same.
+            // An outfit with articles outside the release is shown without placements.
             Err(completion::CompletionError::Faults(_)) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
@@ -118,7 +118,7 @@ impl Board {
     }
 }
 
-/// Looking for an article for a slot.
+/// The search for an article for a slot.
 pub(super) struct Pick {
     pub(super) slot: usize,
     pub(super) found: Vec<(ArticleView, String)>,
@@ -128,11 +128,13 @@ pub(super) struct Pick {
 pub(super) async fn pick(state: &AppState, view: &View) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let found = state.store.articles().list(&view.search, None, FOUND).await?;
-    let there = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
-    let found = found.iter().filter(|article| !there(&article.id));
+    let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
+    let found = found.iter().filter(|article| !in_outfit(&article.id));
     Ok(Some(Pick {
         slot,
-        found: found.map(|one| (ArticleView::new(one), view.filled(slot, &one.id).href())).collect(),
+        found: found
+            .map(|article| (ArticleView::new(article), view.filled(slot, &article.id).href()))
+            .collect(),
         close: view.with(|view| (view.pick, view.search) = (None, String::new())).href(),
     }))
 }

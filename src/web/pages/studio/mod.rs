@@ -1,8 +1,6 @@
-//! `/studio`: a stylist finds a customer, lays out an outfit, sees what belongs in its blanks, and keeps it.
+//! `/studio`: a stylist finds a customer, lays out an outfit, sees suggestions for its blanks, and saves it.
 
-mod actions;
 mod board;
-mod people;
 mod suggest;
 mod view;
 mod what_if;
@@ -11,30 +9,45 @@ use askama::Template;
 use axum::{
     Router,
     extract::State,
-    response::Html,
+    response::{Html, IntoResponse, Redirect, Response},
     routing::{get, post},
 };
+use serde::Deserialize;
 
 use self::{
     board::{Board, Pick},
-    people::{CustomerView, OutfitView},
     suggest::Suggested,
     view::View,
     what_if::WhatIf,
 };
-use super::visitor::Stylist;
-use crate::web::pages::shell::{Page, Shell};
 use crate::{
-    domain::{Features, Method, Schema},
-    service::{completion::CompletionError, live_release::LiveRelease, routing::Choice},
-    web::http::{AppState, Problem},
+    domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
+    service::{
+        completion::CompletionError,
+        feedback::{Report, record},
+        live_release::LiveRelease,
+        outfits,
+        routing::Choice,
+    },
+    store::{FeedbackKind, OutfitRecord},
+    util::digest,
+    web::{
+        http::{AppState, Finding, Kind, Problem},
+        pages::{
+            article_view::{self, ArticleView},
+            form::Form,
+            profile::{self, ProfileWord},
+            shell::{Page, Shell},
+            visitor::Stylist,
+        },
+    },
 };
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/studio", get(page))
-        .route("/studio/feedback", post(actions::feedback))
-        .route("/studio/outfits", post(actions::save))
+        .route("/studio/feedback", post(feedback))
+        .route("/studio/outfits", post(save))
 }
 
 #[derive(Template)]
@@ -42,9 +55,9 @@ pub(super) fn router() -> Router<AppState> {
 struct StudioPage {
     shell: Shell,
     view: View,
-    /// Who is worked for, if anybody is and is there.
+    /// The chosen customer, if there is one and they exist.
     customer: Option<CustomerView>,
-    /// Who was found, where nobody is chosen.
+    /// The customers found, if none is chosen.
     found: Vec<CustomerView>,
     outfits: Vec<OutfitView>,
     board: Board,
@@ -52,7 +65,7 @@ struct StudioPage {
     what_if: WhatIf,
     suggested: Option<Suggested>,
     methods: Vec<Method>,
-    /// Why nothing is suggested though something was asked.
+    /// Why there are no suggestions for the blanks.
     silent: Option<String>,
 }
 
@@ -63,11 +76,11 @@ async fn page(
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
     let schema = state.schema();
-    let customer = people::customer(&state, &view, &schema).await?;
+    let customer = chosen_customer(&state, &view, &schema).await?;
     let stored = customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default();
-    let found = if customer.is_none() { people::find(&state, &view, &schema).await? } else { Vec::new() };
+    let found = if customer.is_none() { find_customers(&state, &view, &schema).await? } else { Vec::new() };
     let outfits = match &customer {
-        Some(_) if view.slots.is_empty() => people::outfits(&state, &view, &schema).await?,
+        Some(_) if view.slots.is_empty() => customer_outfits(&state, &view, &schema).await?,
         _ => Vec::new(),
     };
     let mut board = board::board(&state, &view, live.as_deref()).await?;
@@ -76,18 +89,18 @@ async fn page(
         Some(live) if view.blanks() > 0 => {
             match suggest::suggest(&state, live, &view, stored.clone(), &board).await {
                 Ok(found) => suggested = Some(found),
-                // The outfit and the filters stay, so that they can be mended.
-                Err(CompletionError::Faults(found)) => {
-                    silent = Some(found.into_iter().map(|one| one.detail).collect::<Vec<_>>().join(". "));
+                // The outfit and the filters stay on the page, so that they can be corrected.
+                Err(CompletionError::Faults(faults)) => {
+                    let details: Vec<String> = faults.into_iter().map(|fault| fault.detail).collect();
+                    silent = Some(details.join(". "));
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        Some(live) if board.is_whole() => board.judge(&state, live, &view, stored.clone()).await?,
+        Some(live) if board.is_complete() => board.score(&state, live, &view, stored.clone()).await?,
         None if view.blanks() > 0 => {
-            silent = Some(
-                "No release is being served, so nothing can be suggested. An admin activates one.".into(),
-            );
+            silent =
+                Some("No release is live, so there are no suggestions. An admin can activate one.".into());
         }
         _ => {}
     }
@@ -107,27 +120,193 @@ async fn page(
     Ok(Html(page.render()?))
 }
 
-/// What a completion is told of customer and outfit: the profile, and what the address says over it. A feature
-/// that is said to be not given is taken out of the profile.
+/// The features for a completion: those of the profile, and those of the address, which override them. A feature that
+/// the address marks as not given is removed from the profile.
 fn context(view: &View, mut stored: Features, schema: &Schema, with_changes: bool) -> (Features, Features) {
-    let mut given = view.own.clone();
+    let mut overrides = view.own.clone();
     if with_changes {
-        given.extend(view.changed.clone());
+        overrides.extend(view.changed.clone());
     }
-    given.retain(|name, words| {
-        let taken_away = words.iter().any(|word| word == view::NOT_GIVEN);
-        if taken_away {
+    overrides.retain(|name, words| {
+        let removed = words.iter().any(|word| word == view::NOT_GIVEN);
+        if removed {
             stored.remove(name);
         }
-        !taken_away
+        !removed
     });
-    (stored, view::features(&given, schema))
+    (stored, view::features(&overrides, schema))
 }
 
 /// The method that answers this view.
-fn method(view: &View, live: &LiveRelease) -> Choice {
+fn choose_method(view: &View, live: &LiveRelease) -> Choice {
     match view.method {
         Some(method) => Choice { method, arm: None },
         None => live.choose(view.customer.as_ref()),
     }
+}
+
+/// Customers shown in a search.
+const FOUND: u32 = 12;
+/// A customer's outfits shown.
+const OUTFITS: u32 = 24;
+
+struct CustomerView {
+    id: String,
+    words: Vec<ProfileWord>,
+    features: Features,
+    /// The studio for this customer.
+    href: String,
+}
+
+impl CustomerView {
+    fn new(customer: Customer, schema: &Schema) -> Self {
+        let href = View { customer: Some(customer.id.clone()), ..View::default() }.href();
+        Self {
+            id: customer.id.to_string(),
+            words: profile::describe(&customer.features, schema),
+            features: customer.features,
+            href,
+        }
+    }
+
+    fn line(&self) -> String {
+        self.words.iter().map(|word| word.words.as_str()).collect::<Vec<_>>().join(", ")
+    }
+}
+
+struct OutfitView {
+    articles: Vec<ArticleView>,
+    /// The outfit's own features, such as the occasion.
+    own: String,
+    href: String,
+}
+
+async fn chosen_customer(
+    state: &AppState,
+    view: &View,
+    schema: &Schema,
+) -> Result<Option<CustomerView>, Problem> {
+    let Some(id) = &view.customer else { return Ok(None) };
+    let customer = state.store.customers().get(id).await?;
+    Ok(customer.map(|customer| CustomerView::new(customer, schema)))
+}
+
+/// The customers whose id or profile contains every word.
+async fn find_customers(
+    state: &AppState,
+    view: &View,
+    schema: &Schema,
+) -> Result<Vec<CustomerView>, Problem> {
+    let found = state.store.customers().list(&view.find, None, FOUND).await?;
+    Ok(found.into_iter().map(|customer| CustomerView::new(customer, schema)).collect())
+}
+
+async fn customer_outfits(
+    state: &AppState,
+    view: &View,
+    schema: &Schema,
+) -> Result<Vec<OutfitView>, Problem> {
+    let Some(customer) = &view.customer else { return Ok(Vec::new()) };
+    let records = state.store.outfits().for_customer(customer, 0, OUTFITS).await?;
+    let ids: Vec<ArticleId> = records.iter().flat_map(|record| record.outfit.articles()).cloned().collect();
+    let articles = article_view::load(state, &ids).await?;
+    let mut articles = articles.into_iter();
+    let outfit = |record: OutfitRecord| {
+        let ids = record.outfit.articles();
+        let own = view::values(&record.outfit.features);
+        let opened = view.with(|view| {
+            view.slots = ids.iter().cloned().map(Some).collect();
+            view.own = own;
+        });
+        OutfitView {
+            articles: articles.by_ref().take(ids.len()).collect(),
+            own: profile::line(&record.outfit.features, schema),
+            href: opened.href(),
+        }
+    };
+    Ok(records.into_iter().map(outfit).collect())
+}
+
+#[derive(Deserialize)]
+struct Judgement {
+    /// The query of the studio's address.
+    view: String,
+    completion_id: String,
+    /// `accepted/1/3/a-12`: the verdict, the slot, the suggestion's rank and the article.
+    verdict: String,
+}
+
+/// Records the verdict as feedback. An accepted article fills its slot; a rejected one is no longer suggested.
+async fn feedback(
+    Stylist(_): Stylist,
+    State(state): State<AppState>,
+    Form(Judgement { view, completion_id, verdict }): Form<Judgement>,
+) -> Result<Response, Problem> {
+    let view = View::parse(&view)?;
+    let (accepted, slot, rank, article) = parse_verdict(&verdict, &view)
+        .map_err(|detail| Problem::invalid(vec![Finding::parameter("verdict", detail)]))?;
+    let (kind, next) = if accepted {
+        (FeedbackKind::Accepted, view.filled(slot, &article))
+    } else {
+        (FeedbackKind::Rejected, view.with(|view| view.exclude.push(article.clone())))
+    };
+    // A judged article was shown: acceptance is a share of the shown articles.
+    for kind in [FeedbackKind::Shown, kind] {
+        // A verdict that is sent twice counts once.
+        let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
+        let report = Report {
+            id: format!("studio-{}", digest::sha256(event.as_bytes())),
+            completion_id: completion_id.clone(),
+            kind,
+            slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
+            article: article.clone(),
+            rank: Some(rank),
+            customer: view.customer.clone(),
+        };
+        record(&state.store, &state.releases, &state.tickets, report, state.now()).await?;
+    }
+    Ok(Redirect::to(&next.href()).into_response())
+}
+
+/// Returns whether the article was accepted, its slot, its rank and its id.
+fn parse_verdict(verdict: &str, view: &View) -> Result<(bool, usize, u32, ArticleId), String> {
+    let parts: Vec<&str> = verdict.splitn(4, '/').collect();
+    let [kind, slot, rank, article] = parts[..] else {
+        return Err(format!("a verdict is kind/slot/rank/article, found {verdict:?}"));
+    };
+    let accepted = match kind {
+        "accepted" => true,
+        "rejected" => false,
+        other => return Err(format!("a verdict is accepted or rejected, not {other:?}")),
+    };
+    let slot = slot.parse().ok().filter(|slot| *slot < view.slots.len());
+    let slot = slot.ok_or_else(|| format!("the outfit has {} slots", view.slots.len()))?;
+    let rank = rank.parse().map_err(|_| format!("a rank is a whole number, found {rank:?}"))?;
+    Ok((accepted, slot, rank, ArticleId::new(article).map_err(|error| error.to_string())?))
+}
+
+#[derive(Deserialize)]
+struct SaveForm {
+    view: String,
+}
+
+/// Saves the outfit for its customer.
+async fn save(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Form(SaveForm { view }): Form<SaveForm>,
+) -> Result<Response, Problem> {
+    let view = View::parse(&view)?;
+    let refuse = |detail: &str| Err(Problem::new(Kind::Invalid, detail));
+    let Some(customer) = view.customer.clone() else {
+        return refuse("an outfit is saved for a customer; choose one first");
+    };
+    let Some(articles) = view.slots.iter().cloned().collect::<Option<Vec<ArticleId>>>() else {
+        return refuse("the outfit still has a blank; fill it or remove it, then save");
+    };
+    let own = view::features(&view.own, &state.schema());
+    let outfit = Outfit::new(customer.clone(), articles, None, own)
+        .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
+    let (seq, _) = outfits::save(&state.store, visitor.actor(), &outfit, state.now()).await?;
+    Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

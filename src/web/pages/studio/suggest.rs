@@ -1,4 +1,4 @@
-//! What belongs in the blanks, and why.
+//! Suggestions for the blanks, with their reasons.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -20,11 +20,11 @@ use crate::{
     },
 };
 
-/// Sets that are shown where several blanks are filled together.
+/// Sets shown for several blanks.
 const SETS: usize = 4;
-/// How far down the list before a change is looked for.
+/// The length of the list before a change, in which earlier ranks are looked up.
 const BEFORE: usize = 100;
-/// As different from each other as still makes sense.
+/// The diversity of varied suggestions.
 const VARIED: f64 = 0.5;
 
 pub(super) struct Suggested {
@@ -41,7 +41,7 @@ pub(super) struct Suggested {
 
 pub(super) struct BlankView {
     pub(super) slot: usize,
-    /// Its only type in words.
+    /// The only type that the blank takes.
     pub(super) kind: Option<String>,
     pub(super) admissible: usize,
     pub(super) suggestions: Vec<SuggestionView>,
@@ -50,15 +50,15 @@ pub(super) struct BlankView {
 pub(super) struct SuggestionView {
     pub(super) rank: usize,
     pub(super) article: ArticleView,
-    /// In hundredths, for a person and for a bar.
     pub(super) probability: String,
     pub(super) share: String,
+    /// The length of the bar, in percent of the longest.
     pub(super) bar: String,
     pub(super) lift: Option<String>,
     pub(super) reasons: Vec<ReasonView>,
-    /// Against the profile as it is stored.
+    /// The change of rank against the stored profile.
     pub(super) moved: Option<Moved>,
-    /// The outfit with it.
+    /// The outfit with this article.
     pub(super) href: String,
 }
 
@@ -88,7 +88,7 @@ pub(super) async fn suggest(
     board: &Board,
 ) -> Result<Suggested, CompletionError> {
     let began = Instant::now();
-    let choice = super::method(view, live);
+    let choice = super::choose_method(view, live);
     let schema = live.serving.release().schema();
     let request = |with_changes: bool| {
         let (stored, given) = super::context(view, stored.clone(), schema, with_changes);
@@ -104,10 +104,10 @@ pub(super) async fn suggest(
             ..Request::new(view.slots.clone(), choice.method)
         }
     };
-    let asked = request(true);
+    let changed = request(true);
     let deadline = state.deadline();
-    let completion = completion::complete(live.served(), &asked, deadline).await?;
-    // Varied lists differ for more reasons than the change.
+    let completion = completion::complete(live.served(), &changed, deadline).await?;
+    // Varied lists are not comparable: they differ for other reasons than the change.
     let before = if view.changed.is_empty() || view.varied {
         None
     } else {
@@ -115,32 +115,33 @@ pub(super) async fn suggest(
             Request { k: BEFORE, diversity: 0.0, lift: false, explain: false, sets: 0, ..request(false) };
         Some(completion::complete(live.served(), &plain, deadline).await?)
     };
-    let completion_id = ticket(live, &state.tickets, &asked, choice.arm.as_deref(), &completion, state.now());
-    let shown = Shown { view, board, schema, before: before.as_ref() };
+    let completion_id =
+        ticket(live, &state.tickets, &changed, choice.arm.as_deref(), &completion, state.now());
+    let renderer = Renderer { view, board, schema, before: before.as_ref() };
     let Completion { blanks, sets, warnings, .. } = completion;
     Ok(Suggested {
         completion_id,
         release: live.name().to_owned(),
-        method: asked.method.to_string(),
+        method: changed.method.to_string(),
         arm: choice.arm,
         device: live.serving.device().as_str(),
         took: format!("{:.0} ms", began.elapsed().as_secs_f64() * 1000.0),
-        blanks: blanks.iter().map(|blank| shown.blank(blank)).collect(),
-        sets: sets.iter().map(|set| shown.set(set)).collect(),
+        blanks: blanks.iter().map(|blank| renderer.blank(blank)).collect(),
+        sets: sets.iter().map(|set| renderer.set(set)).collect(),
         warnings: warnings.into_iter().map(|warning| warning.detail).collect(),
     })
 }
 
-/// What suggestions are shown against.
-struct Shown<'a> {
+/// Turns a completion into views.
+struct Renderer<'a> {
     view: &'a View,
     board: &'a Board,
     schema: &'a Schema,
-    /// Without the changes, where there are any.
+    /// The completion without the changes, if there are any.
     before: Option<&'a Completion>,
 }
 
-impl Shown<'_> {
+impl Renderer<'_> {
     fn blank(&self, blank: &Blank) -> BlankView {
         let before =
             self.before.and_then(|before| before.blanks.iter().find(|other| other.slot == blank.slot));
@@ -194,8 +195,8 @@ impl Shown<'_> {
                 None => spaced(name),
             },
             Cause::Article { slot } => {
-                let there = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());
-                there.map_or_else(|| "another article".into(), |article| format!("with {}", article.name))
+                let article = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());
+                article.map_or_else(|| "another article".into(), |article| format!("with {}", article.name))
             }
         };
         ReasonView { words, factor: times(reason.factor), speaks_for: reason.factor > 1.0 }
@@ -204,11 +205,11 @@ impl Shown<'_> {
 
 fn moved(before: &HashMap<ArticleId, usize>, article: &ArticleId, rank: usize) -> Moved {
     match before.get(article) {
-        None if before.len() < BEFORE => Moved { words: "was ruled out".into(), class: "good" },
+        None if before.len() < BEFORE => Moved { words: "was excluded".into(), class: "good" },
         None => Moved { words: format!("new, was below {BEFORE}"), class: "good" },
         Some(&before) if before > rank => Moved { words: format!("▲ from {before}"), class: "good" },
         Some(&before) if before < rank => Moved { words: format!("▼ from {before}"), class: "bad" },
-        Some(_) => Moved { words: "as before".into(), class: "quiet" },
+        Some(_) => Moved { words: "unchanged".into(), class: "quiet" },
     }
 }
 
@@ -217,11 +218,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_moves_says_from_where() {
+    fn moved_suggestions_show_the_rank_before() {
         let id = |name: &str| ArticleId::new(name).unwrap();
         let before = HashMap::from([(id("a"), 1), (id("b"), 2), (id("c"), 3)]);
-        let said = |name: &str, rank| moved(&before, &id(name), rank).words;
-        assert_eq!([said("b", 1), said("a", 2), said("c", 3)], ["▲ from 2", "▼ from 1", "as before"]);
-        assert_eq!(said("d", 1), "was ruled out");
+        let words = |name: &str, rank| moved(&before, &id(name), rank).words;
+        assert_eq!([words("b", 1), words("a", 2), words("c", 3)], ["▲ from 2", "▼ from 1", "unchanged"]);
+        assert_eq!(words("d", 1), "was excluded");
     }
 }

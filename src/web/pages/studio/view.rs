@@ -1,4 +1,4 @@
-//! What the studio shows, as its address says it. A link to another view is a view changed and written out again.
+//! The studio's state, parsed from its address. A link is a changed view, written as an address again.
 
 use std::collections::BTreeMap;
 
@@ -13,47 +13,47 @@ use crate::{
     },
 };
 
-/// Suggestions for each blank where the address does not say.
+/// The default number of suggestions for each blank.
 const DEFAULT_K: usize = 8;
-const MOST_K: usize = 24;
+const MAX_K: usize = 24;
 /// Suggestions on one page.
-const MOST_OF_ALL: usize = 32;
-/// In the place of a feature's value: as if it were not known.
+const MAX_TOTAL: usize = 32;
+/// In place of a feature's value: the feature counts as unknown.
 pub(super) const NOT_GIVEN: &str = "(not given)";
 
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct View {
     pub(super) customer: Option<CustomerId>,
-    /// Words that customers are looked for by.
+    /// The words of a customer search.
     pub(super) find: String,
-    /// None is a blank.
+    /// None for a blank.
     pub(super) slots: Vec<Option<ArticleId>>,
-    /// By a blank's slot: the only type it takes.
+    /// The only type that a blank takes, by its slot.
     pub(super) types: BTreeMap<usize, String>,
     pub(super) method: Option<Method>,
     pub(super) k: Option<usize>,
     pub(super) least_price: Option<f64>,
     pub(super) most_price: Option<f64>,
     pub(super) in_stock: bool,
-    /// No-go's are not minded.
+    /// Ignores no-gos.
     pub(super) any: bool,
     pub(super) exclude: Vec<ArticleId>,
     pub(super) varied: bool,
-    /// What belongs to this outfit, such as the occasion, by feature; saved with it.
-    pub(super) own: Given,
-    /// What if the customer were different.
-    pub(super) changed: Given,
+    /// The outfit's own features, such as the occasion; saved with it.
+    pub(super) own: FeatureWords,
+    /// Changed features of the customer ("What if").
+    pub(super) changed: FeatureWords,
     /// The feature whose value is being chosen.
     pub(super) changing: Option<String>,
-    /// The slot that an article is being looked for, and by which words.
+    /// The slot to search an article for, and the words of the search.
     pub(super) pick: Option<usize>,
     pub(super) search: String,
     /// The outfit that was just saved.
     pub(super) saved: Option<i64>,
 }
 
-/// Values by feature's name, as they stand in an address.
-pub(super) type Given = BTreeMap<String, Vec<String>>;
+/// Values by feature's name, as in an address.
+pub(super) type FeatureWords = BTreeMap<String, Vec<String>>;
 
 impl<S: Send + Sync> FromRequestParts<S> for View {
     type Rejection = Problem;
@@ -71,7 +71,7 @@ impl View {
         if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
     }
 
-    /// An empty field is none; of a name that may stand once, the last one counts.
+    /// An empty field counts as missing. If a name may occur once only, the last one counts.
     fn take(&mut self, name: &str, value: &str) -> Result<(), String> {
         let text = || (!value.is_empty()).then(|| value.to_owned());
         match name {
@@ -94,7 +94,7 @@ impl View {
                     .transpose()
                     .map_err(|error: crate::domain::UnknownMethod| error.to_string())?;
             }
-            "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MOST_K)),
+            "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
             "price_min" => self.least_price = price(value)?,
             "price_max" => self.most_price = price(value)?,
             "in_stock" => self.in_stock = value == "on",
@@ -114,7 +114,7 @@ impl View {
         Ok(())
     }
 
-    /// The whole of it as names and values.
+    /// The view as names and values.
     pub(super) fn pairs(&self) -> Vec<(String, String)> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         let mut put = |name: &str, value: String| pairs.push((name.to_owned(), value));
@@ -130,11 +130,11 @@ impl View {
         for id in &self.exclude {
             put("exclude", id.to_string());
         }
-        for (prefix, given) in [("own", &self.own), ("if", &self.changed)] {
-            for (feature, value) in
-                given.iter().flat_map(|(name, all)| all.iter().map(move |one| (name, one)))
-            {
-                put(&format!("{prefix}.{feature}"), value.clone());
+        for (prefix, features) in [("own", &self.own), ("if", &self.changed)] {
+            for (feature, values) in features {
+                for value in values {
+                    put(&format!("{prefix}.{feature}"), value.clone());
+                }
             }
         }
         let once = [
@@ -159,7 +159,7 @@ impl View {
         pairs
     }
 
-    /// What a form that says these itself carries along.
+    /// The hidden fields of a form that has fields for `own` itself.
     pub(super) fn besides(&self, own: &[&str]) -> Vec<(String, String)> {
         self.pairs()
             .into_iter()
@@ -175,7 +175,7 @@ impl View {
         format!("/studio?{}", self.query())
     }
 
-    /// The same, changed, without what was said once.
+    /// A changed copy, without the notice of a saved outfit.
     pub(super) fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
         let mut view = Self { saved: None, ..self.clone() };
         change(&mut view);
@@ -190,7 +190,7 @@ impl View {
         })
     }
 
-    /// A blank takes the type of what was there: that is what is looked for.
+    /// The blank takes the type of the article that was there.
     pub(super) fn blanked(&self, slot: usize, kind: Option<&str>) -> Self {
         self.with(|view| {
             view.slots[slot] = None;
@@ -205,8 +205,9 @@ impl View {
         self.with(|view| {
             view.slots.remove(slot);
             let types = std::mem::take(&mut view.types);
-            let moved = types.into_iter().filter(|(of, _)| *of != slot);
-            view.types = moved.map(|(of, kind)| (if of > slot { of - 1 } else { of }, kind)).collect();
+            let others = types.into_iter().filter(|(other, _)| *other != slot);
+            view.types =
+                others.map(|(other, kind)| (if other > slot { other - 1 } else { other }, kind)).collect();
             (view.pick, view.search) = (None, String::new());
         })
     }
@@ -216,17 +217,17 @@ impl View {
         self.with(|view| view.slots.push(None))
     }
 
-    /// The customer alone.
+    /// With the customer only.
     pub(super) fn cleared(&self) -> Self {
         Self { customer: self.customer.clone(), ..Self::default() }
     }
 
-    /// With what was turned down.
+    /// With the rejected articles allowed again.
     pub(super) fn readmitted(&self) -> Self {
         self.with(|view| view.exclude.clear())
     }
 
-    /// The method that is asked for by name, if one is.
+    /// The method that the address names, or an empty text.
     pub(super) fn method_name(&self) -> &'static str {
         self.method.map_or("", Method::as_str)
     }
@@ -235,9 +236,9 @@ impl View {
         self.k.unwrap_or(DEFAULT_K)
     }
 
-    /// Suggestions for each blank: fewer where there are many blanks, so that the page stays one to look through.
+    /// Suggestions for each blank: fewer if there are many blanks, so that the page stays short.
     pub(super) fn k_each(&self) -> usize {
-        self.k().min((MOST_OF_ALL / self.blanks().max(1)).max(4))
+        self.k().min((MAX_TOTAL / self.blanks().max(1)).max(4))
     }
 
     pub(super) fn blanks(&self) -> usize {
@@ -257,8 +258,8 @@ impl View {
     }
 }
 
-/// As the encoder takes them. What does not fit the schema is left for it to say.
-pub(super) fn features(given: &Given, schema: &Schema) -> Features {
+/// Features for the encoder, which reports values that do not fit the schema.
+pub(super) fn features(words: &FeatureWords, schema: &Schema) -> Features {
     let value = |name: &String, words: &Vec<String>| {
         let last = words.last().cloned().unwrap_or_default();
         match schema.feature(name).map(|feature| &feature.kind) {
@@ -267,11 +268,11 @@ pub(super) fn features(given: &Given, schema: &Schema) -> Features {
             _ => FeatureValue::Text(last),
         }
     };
-    given.iter().map(|(name, words)| (name.clone(), value(name, words))).collect()
+    words.iter().map(|(name, words)| (name.clone(), value(name, words))).collect()
 }
 
-/// Features as an address says them.
-pub(super) fn own(features: &Features) -> Given {
+/// The values of features as an address has them.
+pub(super) fn values(features: &Features) -> FeatureWords {
     let words = |value: &FeatureValue| match value {
         FeatureValue::Text(word) => vec![word.clone()],
         FeatureValue::Many(words) => words.clone(),
@@ -280,19 +281,19 @@ pub(super) fn own(features: &Features) -> Given {
     features.iter().map(|(name, value)| (name.to_owned(), words(value))).collect()
 }
 
-fn add(given: &mut Given, feature: &str, value: &str) {
+fn add(words: &mut FeatureWords, feature: &str, value: &str) {
     if !value.is_empty() {
-        given.entry(feature.to_owned()).or_default().push(value.to_owned());
+        words.entry(feature.to_owned()).or_default().push(value.to_owned());
     }
 }
 
 fn id(value: &str) -> Result<Option<ArticleId>, String> {
-    let given = (!value.is_empty()).then(|| ArticleId::new(value));
-    given.transpose().map_err(|error| error.to_string())
+    let id = (!value.is_empty()).then(|| ArticleId::new(value));
+    id.transpose().map_err(|error| error.to_string())
 }
 
 fn number(value: &str) -> Result<usize, String> {
-    value.parse().map_err(|_| format!("this is a whole number, found {value:?}"))
+    value.parse().map_err(|_| format!("expected a whole number, found {value:?}"))
 }
 
 fn price(value: &str) -> Result<Option<f64>, String> {
@@ -300,7 +301,7 @@ fn price(value: &str) -> Result<Option<f64>, String> {
         return Ok(None);
     }
     let price: Option<f64> = value.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
-    price.map(Some).ok_or_else(|| format!("a price is a number from 0, found {value:?}"))
+    price.map(Some).ok_or_else(|| format!("expected a price of 0 or more, found {value:?}"))
 }
 
 #[cfg(test)]
@@ -308,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_all_of_a_view() {
+    fn an_address_holds_the_whole_view() {
         let query = "customer=c-1&slot=a-1&slot=&slot=a%263&type=1%3Acoat&exclude=a-7&own.occasion=date\
                      &if.age=34&if.preferred_colours=red&if.preferred_colours=blue&method=gsu&price_max=120";
         let view = View::parse(query).unwrap();
@@ -322,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_empty_is_not_there() {
+    fn empty_parameters_are_missing() {
         let view = View::parse("customer=&method=&k=&price_min=&price_max=&search=&type=&type=1:&in_stock=")
             .unwrap();
         assert_eq!(view, View::default());
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_says_where() {
+    fn findings_name_the_parameter() {
         let many = "slot=a&".repeat(9);
         for (query, name) in [
             ("k=x", "k"),

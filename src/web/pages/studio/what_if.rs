@@ -1,29 +1,30 @@
-//! "What if": the customer as they would be with another feature, and the form that changes one.
+//! "What if": changed features of the customer, and the form that changes one.
 
 use super::{View, view};
 use crate::{
-    domain::{FeatureValue, Features, Kind, Schema},
+    domain::{Feature, FeatureValue, Features, Kind, Schema},
     web::pages::profile::{spaced, value_words},
 };
 
 pub(super) struct WhatIf {
-    /// What the address says over the profile.
+    /// The features that override the profile.
     pub(super) changes: Vec<Change>,
     /// Every feature: name, label, and whether its value is being chosen.
     pub(super) features: Vec<(String, String, bool)>,
-    /// The one whose value is being chosen.
+    /// The feature whose value is being chosen.
     pub(super) control: Option<Control>,
 }
 
 pub(super) struct Change {
     pub(super) label: String,
     pub(super) now: String,
-    /// What the profile says.
+    /// The value in the profile.
     pub(super) before: String,
-    /// It belongs to the outfit and is kept with it.
+    /// Whether it belongs to the outfit and is saved with it.
     pub(super) own: bool,
+    /// The view without the change.
     pub(super) undone: String,
-    /// The same as the outfit's own.
+    /// The view with the change as the outfit's own feature.
     pub(super) kept: Option<String>,
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Control {
     pub(super) many: bool,
     pub(super) unit: String,
     pub(super) value: String,
-    /// What stands for no value.
+    /// The value for "not given".
     pub(super) nothing: &'static str,
 }
 
@@ -49,10 +50,10 @@ pub(super) struct Choice {
 
 pub(super) fn what_if(view: &View, stored: &Features, schema: &Schema) -> WhatIf {
     let own = view.own.iter().map(|(name, words)| (name, words, true));
-    let supposed = view.changed.iter().map(|(name, words)| (name, words, false));
+    let hypothetical = view.changed.iter().map(|(name, words)| (name, words, false));
     let changes =
-        own.chain(supposed).map(|(name, words, own)| change(view, stored, schema, name, words, own));
-    let feature = |feature: &crate::domain::Feature| {
+        own.chain(hypothetical).map(|(name, words, own)| change(view, stored, schema, name, words, own));
+    let feature = |feature: &Feature| {
         (feature.name.clone(), feature.label.clone(), view.changing.as_ref() == Some(&feature.name))
     };
     WhatIf {
@@ -75,13 +76,13 @@ fn change(
         Some(feature) => value_words(feature, value),
         None => words.join("/"),
     };
-    let given = view::features(&[(name.to_owned(), words.to_vec())].into(), schema);
+    let value = view::features(&[(name.to_owned(), words.to_vec())].into(), schema);
     Change {
         label: feature.map_or_else(|| spaced(name), |feature| feature.label.clone()),
         now: if words.iter().any(|word| word == view::NOT_GIVEN) {
             "not given".into()
         } else {
-            given.get(name).map(in_words).unwrap_or_default()
+            value.get(name).map(in_words).unwrap_or_default()
         },
         before: stored.get(name).map_or_else(|| "not given".into(), in_words),
         own,
@@ -95,24 +96,27 @@ fn change(
             })
             .href(),
         kept: (!own).then(|| {
-            let kept = view.with(|view| {
+            view.with(|view| {
                 view.changed.remove(name);
                 view.own.insert(name.to_owned(), words.to_vec());
-            });
-            kept.href()
+            })
+            .href()
         }),
     }
 }
 
 fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Option<Control> {
     let feature = schema.feature(name)?;
-    let from_profile = view::own(stored);
-    let given = view.changed.get(name).or_else(|| view.own.get(name)).or_else(|| from_profile.get(name));
-    let given = given.cloned().unwrap_or_default();
-    let option =
-        |value: &String| Choice { words: spaced(value), chosen: given.contains(value), value: value.clone() };
+    let profile = view::values(stored);
+    let current = view.changed.get(name).or_else(|| view.own.get(name)).or_else(|| profile.get(name));
+    let current = current.cloned().unwrap_or_default();
+    let option = |value: &String| Choice {
+        words: spaced(value),
+        chosen: current.contains(value),
+        value: value.clone(),
+    };
     let nothing =
-        Choice { value: view::NOT_GIVEN.into(), words: "not given".into(), chosen: given.is_empty() };
+        Choice { value: view::NOT_GIVEN.into(), words: "not given".into(), chosen: current.is_empty() };
     Some(Control {
         field: format!("if.{name}"),
         label: feature.label.clone(),
@@ -125,7 +129,7 @@ fn control(view: &View, stored: &Features, schema: &Schema, name: &str) -> Optio
             Kind::Number { unit, .. } => unit.clone(),
             _ => String::new(),
         },
-        value: given.last().filter(|given| *given != view::NOT_GIVEN).cloned().unwrap_or_default(),
+        value: current.last().filter(|value| *value != view::NOT_GIVEN).cloned().unwrap_or_default(),
         nothing: view::NOT_GIVEN,
     })
 }

@@ -52,12 +52,12 @@ async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
     let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
     let analyst = service.signed_in(Role::Analyst).await;
     let none = analyst.page("/evaluation/cases").await;
-    assert!(none.contains("No release is served"), "{none}");
+    assert!(none.contains("No release is live"), "{none}");
 
     service.releases.serve("demo").await.unwrap();
     for path in ["/evaluation", "/evaluation/segments"] {
         let html = analyst.page(path).await;
-        assert!(html.contains("This release brings no evaluation"), "{html}");
+        assert!(html.contains("This release has no evaluation"), "{html}");
         assert!(html.contains("the release demo has no file evaluation.json"), "{html}");
         assert!(html.contains("atelier-training release"), "{html}");
     }

@@ -68,10 +68,10 @@ async fn figures_come_from_the_release(db: TestDatabase) {
     assert!(line(&html, "none").contains("546,432") && !line(&html, "none").contains("best"));
     let text = text(&html);
     for sentence in [
-        "The lowest cross-entropy is that of np, 3.369; none, which sees no customer, has 3.757: a difference of −0.388",
-        "The next, c, is 0.008 behind: on these outfits the two cannot be told apart (p = 0.16).",
-        "first most often by c, in 21.07 % of the slots, least often by latent, in 16.21 %, and popularity in 1.56 %.",
-        "stand here as np, c, gsu, gs, none; in the paper, on its data, as gsu, gs, np, c, none.",
+        "np has the lowest cross-entropy, 3.369; none, which ignores the customer, has 3.757: a difference of −0.388",
+        "The next, c, is 0.008 behind, not a significant difference (p = 0.16).",
+        "first most often with c, in 21.07 % of the slots, and least often with latent, in 16.21 %; popularity reaches 1.56 %.",
+        "rank as np, c, gsu, gs, none here; as gsu, gs, np, c, none in the paper, on its data.",
         "“popularity, told the type” has 2.928, lower than any method",
     ] {
         assert!(text.contains(sentence), "{sentence}: {text}");
@@ -79,7 +79,7 @@ async fn figures_come_from_the_release(db: TestDatabase) {
     // Differences in both directions, and one that is zero.
     assert!(text.contains("▲ −0.376 better −0.400 to −0.354 p 0.002"), "{text}");
     assert!(text.contains("▼ +0.376 worse +0.354 to +0.400 p 0.002"), "{text}");
-    assert!(text.contains("≈ −0.003 no sure difference −0.014 to +0.008 p 0.595"), "{text}");
+    assert!(text.contains("≈ −0.003 no significant difference −0.014 to +0.008 p 0.595"), "{text}");
     assert!(!html.contains("style=") && !html.contains("<style"), "the policy allows none");
 
     let chosen = analyst.page("/evaluation?method=gsx&method=latent&metric=recall_at_5").await;
@@ -108,7 +108,7 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
     let last = format!("{:.1} → {:.1}", percent("confidence"), percent("accuracy"));
     assert!(html.contains(&last), "{last}");
 
-    assert!(analyst.page("/evaluation/segments?by=&metric=").await.contains("seen in training or not"));
+    assert!(analyst.page("/evaluation/segments?by=&metric=").await.contains("customer seen in training"));
     let page = analyst.page("/evaluation/segments?by=gender&metric=recall_at_1&method=np").await;
     let segments = of("np")["segments"].as_array().unwrap().clone();
     let female = segments.iter().find(|one| one["by"] == "gender" && one["value"] == "female").unwrap();
@@ -143,9 +143,9 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
         ("/evaluation?metric=accuracy", "unknown variant `accuracy`"),
         ("/evaluation?colour=red", "unknown field `colour`"),
         ("/evaluation/segments?by=weather", "no segments by"),
-        ("/evaluation/cases?first=gsu&second=gsu", "gsu cannot be held against itself"),
+        ("/evaluation/cases?first=gsu&second=gsu", "gsu cannot be compared with itself"),
         ("/evaluation/cases?type=spaceship", "no case has a missing article of type"),
-        ("/evaluation/cases?page=0", "pages are counted from 1"),
+        ("/evaluation/cases?page=0", "page numbers start at 1"),
         ("/evaluation/cases?page=x", "invalid digit"),
         ("/evaluation/cases?seen=maybe", "unknown variant `maybe`"),
         ("/evaluation/cases?customer=%00", "control characters"),
@@ -167,7 +167,7 @@ async fn only_analysts_see_it(db: TestDatabase) {
         let path = format!("/evaluation{path}");
         let answer = stylist.get(&path).await;
         assert_eq!(answer.status(), 403, "{path}");
-        assert!(answer.text().await.unwrap().contains("takes the role analyst"));
+        assert!(answer.text().await.unwrap().contains("requires the role analyst"));
         let outside = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
         assert_eq!(outside.status(), 303, "{path}");
         assert!(header(&outside, "location").starts_with("/sign-in?next=%2Fevaluation"), "{path}");

@@ -69,7 +69,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
     figure("answers", "5");
     figure("errors (5xx)", "0");
     figure("Database", service.store.kind());
-    figure("API keys", "not needed on this machine&#39;s own address");
+    figure("API keys", "not required on a loopback address");
 
     let gsu = row(&html, "<th scope=\"row\">gsu <span class=\"quiet small\">default</span></th>");
     assert_eq!(gsu[..5], ["921,856", "0 <span class=\"quiet\">of 1,024</span>", "1", "6", "2.0"]);
@@ -123,7 +123,7 @@ async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
     let html = admin.page("/operations").await;
     assert!(html.contains("Answers a second: 0.0 now, 2.0 at most"), "{html}");
     assert!(html.contains("Waiting for a model: 0 now, 0 at most"), "{html}");
-    assert!(html.contains("95 of 100 within, ms: – now,"), "{html}");
+    assert!(html.contains("95th percentile, ms: – now,"), "{html}");
     // Only the last quarter of an hour is kept.
     for at in 3..400 {
         metrics.sample(second(5 * at));

@@ -101,9 +101,9 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
     assert!(asked.contains("<h1>Activate less?</h1>"), "{asked}");
     assert_eq!(row(&asked, "<th scope=\"row\">Default method</th>"), ["gsu", "gsx"]);
     for said in [
-        "<li>Lost: c, np. Whoever asks for them by name is answered with 422.</li>",
-        "<li>It was trained on other data, so its articles may be others.</li>",
-        "<li>The routing names np, which it lacks; its default answers there.</li>",
+        "<li>Removed: c, np. Requests that name them are refused with 422.</li>",
+        "<li>It was trained on other data, so its articles may differ.</li>",
+        "<li>The routing names np, which this release does not have; its default method answers instead.</li>",
     ] {
         assert!(asked.contains(said), "{said} in {asked}");
     }
@@ -111,7 +111,7 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
 
     let stale = admin.post("/operations/releases/less", &[("before", "older")]).await;
     assert_eq!(stale.status(), 409);
-    assert!(stale.text().await.unwrap().contains("meanwhile demo was activated"));
+    assert!(stale.text().await.unwrap().contains("demo was activated in the meantime"));
     let done = admin.post("/operations/releases/less", &[("before", "demo")]).await;
     assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
     assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["method"], "gsx");

@@ -66,7 +66,7 @@ async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
     let late = admin.post("/operations/routing", &fields).await;
     assert_eq!(late.status(), 409);
     assert!(
-        late.text().await.unwrap().contains("somebody changed the routing meanwhile, so nothing was set")
+        late.text().await.unwrap().contains("the routing was changed in the meantime, so nothing was set")
     );
     let same = admin.page(&format!("/operations/routing/change?{query}")).await;
     assert!(

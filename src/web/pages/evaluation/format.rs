@@ -1,35 +1,35 @@
-//! How a figure is written.
+//! The notation of figures.
 
 pub(super) use crate::web::pages::figures::count;
 
 use crate::service::evaluation::{Difference, Figure, Metric};
 
-/// With the unit of the table's head, in which shares are percent.
+/// In the unit of the table's heading: shares are in percent.
 pub(super) fn figure(metric: Metric, number: f64) -> String {
     if metric.is_share() { format!("{:.2}", 100.0 * number) } else { format!("{number:.3}") }
 }
 
-/// With its unit beside it.
+/// With its unit.
 pub(super) fn with_unit(metric: Metric, number: f64) -> String {
     let unit = if metric.is_share() { " %" } else { "" };
     format!("{}{unit}", figure(metric, number))
 }
 
-/// `± 0.39`, or nothing where no error is known.
+/// `± 0.39`, or nothing without a standard error.
 pub(super) fn error(metric: Metric, figure_: Figure) -> String {
     figure_.standard_error.map_or_else(String::new, |error| format!("± {}", figure(metric, error)))
 }
 
-/// With its sign: a real minus is as wide as a plus.
+/// With its sign. A real minus is as wide as a plus.
 pub(super) fn signed(metric: Metric, number: f64) -> String {
     sign(number, &figure(metric, number.abs()))
 }
 
-/// A number and its sign; what is written as nought has none.
+/// A number with its sign, unless it rounds to zero.
 pub(super) fn sign(number: f64, written: &str) -> String {
-    let nought = written.chars().all(|c| c == '0' || c == '.');
+    let is_zero = written.chars().all(|c| c == '0' || c == '.');
     match () {
-        () if nought => written.to_owned(),
+        () if is_zero => written.to_owned(),
         () if number < 0.0 => format!("−{written}"),
         () => format!("+{written}"),
     }
@@ -40,20 +40,20 @@ pub(super) fn interval(difference: &Difference) -> String {
     format!("{} to {}", end(difference.low), end(difference.high))
 }
 
-/// A share in percent, as short as it may be.
+/// A share in percent, without `.0`.
 pub(super) fn percent(share: f64) -> String {
     let tenths = format!("{:.1}", 100.0 * share);
     format!("{} %", tenths.strip_suffix(".0").unwrap_or(&tenths))
 }
 
-/// On an axis.
+/// A number on an axis.
 pub(super) fn plain(number: f64) -> String {
     let written = format!("{number:.3}");
     let short = written.trim_end_matches('0').trim_end_matches('.');
     if short.is_empty() { "0".to_owned() } else { short.to_owned() }
 }
 
-/// How a metric's axis is written.
+/// The notation of a metric's axis.
 pub(super) fn on_axis(metric: Metric) -> fn(f64) -> String {
     if metric.is_share() { percent } else { plain }
 }
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(with_unit(Metric::CrossEntropy, 3.757), "3.757");
         assert_eq!(signed(Metric::CrossEntropy, -0.3441), "−0.344");
         assert_eq!(signed(Metric::RecallAt5, 0.0123), "+1.23");
-        assert_eq!(signed(Metric::Mrr, -0.0001), "0.000", "nought has no sign");
+        assert_eq!(signed(Metric::Mrr, -0.0001), "0.000", "zero has no sign");
         assert_eq!(error(Metric::RecallAt1, Figure { mean: 0.2, standard_error: Some(0.004) }), "± 0.40");
         assert_eq!(error(Metric::Mrr, Figure { mean: 0.2, standard_error: None }), "");
         assert_eq!((percent(0.2), percent(0.125)), ("20 %".into(), "12.5 %".into()));

@@ -1,28 +1,31 @@
-//! What the figures say, in sentences that are computed from them.
+//! The figures in sentences.
 
 use std::cmp::Ordering;
 
-use super::written;
+use super::format;
 use crate::{
     domain::Method,
     service::evaluation::{Figures, MethodResult, Metric, PAPER},
 };
 
 /// A few short paragraphs about Table 1.
-pub(super) fn about(figures: &Figures) -> Vec<String> {
+pub(super) fn paragraphs(figures: &Figures) -> Vec<String> {
     let results = &figures.comparison.methods;
     let by_entropy = ordered(results, Metric::CrossEntropy);
     let Some(best) = by_entropy.first() else { return Vec::new() };
     let next = by_entropy.get(1).and_then(|next| runner_up(best, next, figures));
     let first = [Some(lead(best, figures)), next, Some(first_places(results, figures))];
     let first: Vec<String> = first.into_iter().flatten().collect();
-    [Some(first.join(" ")), order(results), told_the_type(best, figures)].into_iter().flatten().collect()
+    [Some(first.join(" ")), order(results), note_on_type_baseline(best, figures)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
-/// The best first.
+/// Sorted, the best first.
 fn ordered(results: &[MethodResult], metric: Metric) -> Vec<&MethodResult> {
     let mut ordered: Vec<&MethodResult> = results.iter().collect();
-    let figure = |result: &MethodResult| result.scores.of(metric).mean;
+    let figure = |result: &MethodResult| result.scores.get(metric).mean;
     ordered.sort_by(|one, other| match () {
         () if metric.better(figure(one), figure(other)) => Ordering::Less,
         () if metric.better(figure(other), figure(one)) => Ordering::Greater,
@@ -33,17 +36,17 @@ fn ordered(results: &[MethodResult], metric: Metric) -> Vec<&MethodResult> {
 
 fn lead(best: &MethodResult, figures: &Figures) -> String {
     let entropy =
-        |result: &MethodResult| written::figure(Metric::CrossEntropy, result.scores.cross_entropy.mean);
-    let begin = format!("The lowest cross-entropy is that of {}, {}", best.name(), entropy(best));
+        |result: &MethodResult| format::figure(Metric::CrossEntropy, result.scores.cross_entropy.mean);
+    let begin = format!("{} has the lowest cross-entropy, {}", best.name(), entropy(best));
     let none = figures.comparison.methods.iter().find(|result| result.method == Method::None);
     let difference = figures.comparison.difference(Metric::CrossEntropy, best.method, Method::None);
     match none.zip(difference) {
         Some((none, difference)) => format!(
-            "{begin}; {}, which sees no customer, has {}: a difference of {} (of {} in 95 of 100 draws of the outfits).",
+            "{begin}; {}, which ignores the customer, has {}: a difference of {} (95 % interval over outfits: {}).",
             none.name(),
             entropy(none),
-            written::signed(Metric::CrossEntropy, difference.difference),
-            written::interval(&difference),
+            format::signed(Metric::CrossEntropy, difference.difference),
+            format::interval(&difference),
         ),
         None => format!("{begin}."),
     }
@@ -51,12 +54,12 @@ fn lead(best: &MethodResult, figures: &Figures) -> String {
 
 fn runner_up(best: &MethodResult, next: &MethodResult, figures: &Figures) -> Option<String> {
     let difference = figures.comparison.difference(Metric::CrossEntropy, next.method, best.method)?;
-    let apart = written::figure(Metric::CrossEntropy, difference.difference.abs());
+    let apart = format::figure(Metric::CrossEntropy, difference.difference.abs());
     let begin = format!("The next, {}, is {apart} behind", next.name());
-    Some(if difference.is_sure() {
-        format!("{begin}, which is more than the luck of the outfits (p = {:.3}).", difference.p)
+    Some(if difference.is_significant() {
+        format!("{begin}, a significant difference (p = {:.3}).", difference.p)
     } else {
-        format!("{begin}: on these outfits the two cannot be told apart (p = {:.2}).", difference.p)
+        format!("{begin}, not a significant difference (p = {:.2}).", difference.p)
     })
 }
 
@@ -64,12 +67,16 @@ fn first_places(results: &[MethodResult], figures: &Figures) -> String {
     let metric = Metric::RecallAt1;
     let ordered = ordered(results, metric);
     let (best, worst) = (ordered[0], ordered[ordered.len() - 1]);
-    let share = |result: &MethodResult| written::with_unit(metric, result.scores.of(metric).mean);
+    let share = |result: &MethodResult| format::with_unit(metric, result.scores.get(metric).mean);
     let baseline = figures.comparison.baselines.first().map_or_else(String::new, |baseline| {
-        format!(", and {} in {}", baseline.name, written::with_unit(metric, baseline.answers.of(metric).mean))
+        format!(
+            "; {} reaches {}",
+            baseline.name,
+            format::with_unit(metric, baseline.answers.get(metric).mean)
+        )
     });
     format!(
-        "The missing article is put first most often by {}, in {} of the slots, least often by {}, in {}{baseline}.",
+        "The missing article is first most often with {}, in {} of the slots, and least often with {}, in {}{baseline}.",
         best.name(),
         share(best),
         worst.name(),
@@ -77,7 +84,7 @@ fn first_places(results: &[MethodResult], figures: &Figures) -> String {
     )
 }
 
-/// The order of the paper's methods, there and here: as they are in the paper, where articles are known by number.
+/// The order of the paper's methods, in the paper and here. As in the paper, methods with attributes do not count.
 fn order(results: &[MethodResult]) -> Option<String> {
     let ours: Vec<Method> = ordered(results, Metric::CrossEntropy)
         .into_iter()
@@ -93,27 +100,27 @@ fn order(results: &[MethodResult]) -> Option<String> {
     match ours.len() {
         0 | 1 => None,
         _ if ours == theirs => {
-            Some(format!("From the best down, the paper's methods stand in its own order: {}.", list(&ours)))
+            Some(format!("From best to worst, the paper's methods rank as in the paper: {}.", list(&ours)))
         }
         _ => Some(format!(
-            "From the best down, the paper's methods stand here as {}; in the paper, on its data, as {}.",
+            "From best to worst, the paper's methods rank as {} here; as {} in the paper, on its data.",
             list(&ours),
             list(&theirs)
         )),
     }
 }
 
-/// What is told the type knows something that no method does.
-fn told_the_type(best: &MethodResult, figures: &Figures) -> Option<String> {
-    let told =
+/// A note on the baseline that knows the missing article's type, which no method does.
+fn note_on_type_baseline(best: &MethodResult, figures: &Figures) -> Option<String> {
+    let baseline =
         figures.comparison.baselines.iter().find(|baseline| baseline.name.contains("told the type"))?;
-    let entropy = told.answers.cross_entropy.mean;
+    let entropy = baseline.answers.cross_entropy.mean;
     (entropy < best.scores.cross_entropy.mean).then(|| {
         format!(
-            "“{}” has {}, lower than any method: it is told the missing article's type, which no method is, so it \
-             cannot be held against them.",
-            told.name,
-            written::figure(Metric::CrossEntropy, entropy)
+            "“{}” has {}, lower than any method: it knows the missing article's type, which no method does, so the \
+             figures are not comparable.",
+            baseline.name,
+            format::figure(Metric::CrossEntropy, entropy)
         )
     })
 }
@@ -138,7 +145,7 @@ mod tests {
         let results = [result("none", false, 4.0), result("np", false, 3.0), result("gsu", true, 2.0)];
         assert_eq!(
             order(&results).unwrap(),
-            "From the best down, the paper's methods stand in its own order: np, none."
+            "From best to worst, the paper's methods rank as in the paper: np, none."
         );
         assert_eq!(order(&results[1..]), None);
         assert_eq!(results[2].name(), "gsu + attributes");

@@ -1,8 +1,8 @@
-//! What the views of single cases are asked: which two methods, which cases, in which order.
+//! The query of the views of single cases: the two methods, the filters, the order and the page.
 
 use serde::Deserialize;
 
-use super::choice::not_judged;
+use super::{format, not_evaluated};
 use crate::{
     domain::{CustomerId, Method},
     service::evaluation::{By, Lead, Ranks, Selection, Versus},
@@ -10,68 +10,69 @@ use crate::{
     web::http::{Finding, Problem},
 };
 
-/// Their query.
+/// The query's parameters as the address has them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct VersusQuery {
-    /// The release's default method, and none, if not given.
+pub(super) struct CaseParameters {
+    /// Defaults to the release's default method, and the second one to the method none.
     first: Option<Method>,
     second: Option<Method>,
     by: Option<By>,
     lead: Option<Lead>,
     /// The missing article's type.
     r#type: Option<String>,
-    seen: Option<Answer>,
+    seen: Option<YesNo>,
     customer: Option<String>,
-    /// Whether only customers of the database are looked at: yes if not given.
-    known: Option<Answer>,
+    /// Whether to show customers of the database only. Defaults to yes.
+    known: Option<YesNo>,
     page: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Answer {
+enum YesNo {
     Yes,
     No,
 }
 
-/// A query that makes sense for a release.
+/// A query that is valid for a release.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct CaseQuery {
     pub(super) versus: Versus,
     pub(super) kind: Option<String>,
     pub(super) seen: Option<bool>,
     pub(super) customer: Option<CustomerId>,
     pub(super) known: bool,
-    /// From 1 up.
+    /// Starts at 1.
     pub(super) page: usize,
-    /// What may be chosen.
+    /// The methods and types to choose from.
     pub(super) methods: Vec<Method>,
     pub(super) types: Vec<String>,
 }
 
-impl Asked {
-    pub(super) fn new(query: VersusQuery, ranks: &Ranks, default: Method) -> Result<Self, Problem> {
+impl CaseQuery {
+    pub(super) fn new(query: CaseParameters, ranks: &Ranks, default: Method) -> Result<Self, Problem> {
         let methods: Vec<Method> = ranks.methods().collect();
         let mut findings = Vec::new();
         for (name, method) in [("first", query.first), ("second", query.second)] {
             if let Some(method) = method.filter(|method| !methods.contains(method)) {
-                findings.push(not_judged(name, method, &methods));
+                findings.push(not_evaluated(name, method, &methods));
             }
         }
-        let usual = |not: Option<Method>, wanted: Method| {
-            let others = || methods.iter().copied().filter(move |method| Some(*method) != not);
-            others().find(|method| *method == wanted).or_else(|| others().next()).unwrap_or(wanted)
+        let default_other_than = |other: Option<Method>, preferred: Method| {
+            let others = || methods.iter().copied().filter(move |method| Some(*method) != other);
+            others().find(|method| *method == preferred).or_else(|| others().next()).unwrap_or(preferred)
         };
-        let first = query.first.unwrap_or_else(|| usual(query.second.or(Some(Method::None)), default));
-        let second = query.second.unwrap_or_else(|| usual(Some(first), Method::None));
+        let first =
+            query.first.unwrap_or_else(|| default_other_than(query.second.or(Some(Method::None)), default));
+        let second = query.second.unwrap_or_else(|| default_other_than(Some(first), Method::None));
         if first == second {
-            let detail = format!("{first} cannot be held against itself; choose another method");
+            let detail = format!("{first} cannot be compared with itself; choose another method");
             findings.push(Finding::parameter("second", detail));
         }
         if let Some(kind) = query.r#type.as_ref().filter(|kind| !ranks.types().contains(kind)) {
             let detail = format!(
-                "no case has a missing article of type {kind:?}; there are {}",
+                "no case has a missing article of type {kind:?}; choose one of {}",
                 ranks.types().join(", ")
             );
             findings.push(Finding::parameter("type", detail));
@@ -82,7 +83,7 @@ impl Asked {
             None
         });
         if query.page == Some(0) {
-            findings.push(Finding::parameter("page", "pages are counted from 1, found 0"));
+            findings.push(Finding::parameter("page", "page numbers start at 1, found 0"));
         }
         if !findings.is_empty() {
             return Err(Problem::invalid(findings));
@@ -95,21 +96,22 @@ impl Asked {
                 lead: query.lead.unwrap_or_default(),
             },
             kind: query.r#type,
-            seen: query.seen.map(|seen| seen == Answer::Yes),
+            seen: query.seen.map(|seen| seen == YesNo::Yes),
             customer,
-            known: query.known != Some(Answer::No),
+            known: query.known != Some(YesNo::No),
             page: query.page.unwrap_or(1),
             methods,
             types: ranks.types().to_vec(),
         })
     }
 
-    pub(super) fn selection<'a>(&'a self, among: &'a [bool]) -> Selection<'a> {
+    /// `known` says which customers of the ranks are in the database.
+    pub(super) fn selection<'a>(&'a self, known: &'a [bool]) -> Selection<'a> {
         Selection {
             kind: self.kind.as_deref(),
             seen: self.seen,
             customer: self.customer.as_ref(),
-            among: self.known.then_some(among),
+            among: self.known.then_some(known),
         }
     }
 
@@ -117,18 +119,18 @@ impl Asked {
         self.kind.as_deref() == Some(kind)
     }
 
-    /// The same view at another path or page.
+    /// The same query at another path or page.
     pub(super) fn link(&self, path: &str, page: usize) -> String {
         self.link_to(path, self.customer.as_ref(), page)
     }
 
-    /// The same view of one customer.
-    pub(super) fn of_customer(&self, path: &str, customer: &CustomerId) -> String {
+    /// The same query for one customer.
+    pub(super) fn customer_link(&self, path: &str, customer: &CustomerId) -> String {
         self.link_to(path, Some(customer), 1)
     }
 
     fn link_to(&self, path: &str, customer: Option<&CustomerId>, page: usize) -> String {
-        let word = |truth: bool| if truth { "yes" } else { "no" };
+        let yes_no = |yes: bool| if yes { "yes" } else { "no" };
         let mut query = form_urlencoded::Serializer::new(String::new());
         query
             .append_pair("first", self.versus.first.as_str())
@@ -138,12 +140,12 @@ impl Asked {
             query.append_pair("type", kind);
         }
         if let Some(seen) = self.seen {
-            query.append_pair("seen", word(seen));
+            query.append_pair("seen", yes_no(seen));
         }
         if let Some(customer) = customer {
             query.append_pair("customer", customer.as_str());
         }
-        query.append_pair("known", word(self.known));
+        query.append_pair("known", yes_no(self.known));
         if page > 1 {
             query.append_pair("page", &page.to_string());
         }
@@ -151,16 +153,16 @@ impl Asked {
     }
 }
 
-/// Which of the customers that were asked about the database has, by their places.
-pub(super) async fn known(store: &Store, ranks: &Ranks) -> Result<Vec<bool>, StoreError> {
+/// For each customer of the ranks, whether the database has them.
+pub(super) async fn known_customers(store: &Store, ranks: &Ranks) -> Result<Vec<bool>, StoreError> {
     let known = store.customers().existing_ids(ranks.customers()).await?;
     Ok(ranks.customers().iter().map(|customer| known.contains(customer)).collect())
 }
 
-/// The pages of a list, and where this one stands.
+/// A list's pages.
 #[derive(Debug)]
 pub(super) struct Pager {
-    /// How many there are in all.
+    /// The number of items on all pages.
     pub(super) total: String,
     pub(super) page: usize,
     pub(super) pages: usize,
@@ -169,19 +171,19 @@ pub(super) struct Pager {
 }
 
 impl Pager {
-    pub(super) fn new(asked: &Asked, path: &str, total: usize, size: usize) -> Self {
+    pub(super) fn new(query: &CaseQuery, path: &str, total: usize, size: usize) -> Self {
         let pages = total.div_ceil(size).max(1);
         Self {
-            total: super::written::count(total as u64),
-            page: asked.page,
+            total: format::count(total as u64),
+            page: query.page,
             pages,
-            before: (asked.page > 1).then(|| asked.link(path, (asked.page - 1).min(pages))),
-            after: (asked.page < pages).then(|| asked.link(path, asked.page + 1)),
+            before: (query.page > 1).then(|| query.link(path, (query.page - 1).min(pages))),
+            after: (query.page < pages).then(|| query.link(path, query.page + 1)),
         }
     }
 }
 
-/// The part of a list that stands on a page.
+/// A page's part of a list.
 pub(super) fn page_of<T>(all: &[T], page: usize, size: usize) -> impl Iterator<Item = &T> {
     all.iter().skip(page.saturating_sub(1).saturating_mul(size)).take(size)
 }
@@ -189,16 +191,16 @@ pub(super) fn page_of<T>(all: &[T], page: usize, size: usize) -> impl Iterator<I
 impl By {
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::LogProbability => "how likely",
+            Self::LogProbability => "probability",
             Self::Rank => "rank",
         }
     }
 
-    /// What a difference is counted in.
+    /// The heading of the differences' column.
     pub(super) fn unit(self) -> &'static str {
         match self {
             Self::LogProbability => "mean log ratio",
-            Self::Rank => "mean places",
+            Self::Rank => "mean rank difference",
         }
     }
 }
@@ -206,8 +208,8 @@ impl By {
 impl Lead {
     pub(super) fn label(self) -> &'static str {
         match self {
-            Self::First => "where the first is better",
-            Self::Second => "where the second is better",
+            Self::First => "where the first method is better",
+            Self::Second => "where the second method is better",
         }
     }
 }
