@@ -26,7 +26,11 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
     // sqlx would log unknown parameters with their values, which may be passwords, at every connection.
     let removed = address::remove_unknown_parameters(&mut options);
     if removed > 0 {
-        tracing::warn!(database = shown, removed, "ignored unknown parameters of the database URL");
+        tracing::warn!(
+            database = shown,
+            left_out = removed,
+            "ignored unknown parameters of the database URL"
+        );
     }
     let mut first = connect(&options).await.map_err(|error| match error {
         sqlx::Error::Configuration(error) => {

@@ -310,7 +310,7 @@ async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
     );
     parts.put("part-0.jsonl", &[json!({"customer": "c", "articles": ["a"]})]);
     let told = refused(&["--k", "0"]).await;
-    assert!(told.contains("--k is from 1 to 250, found 0"), "{told}");
+    assert!(told.contains("--k must be from 1 to 250, found 0"), "{told}");
     let told = refused(&["--share", "2/2"]).await;
     assert!(told.contains("a share is INDEX/COUNT with an index from 0, as in 0/4"), "{told}");
     let told = refused(&["--method", "gs-u"]).await;

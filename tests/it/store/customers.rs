@@ -79,7 +79,10 @@ async fn invalid_features_are_refused(db: TestDatabase) {
     let store = db.open().await;
     let features = [("age".into(), FeatureValue::Number(f64::INFINITY))].into_iter().collect();
     let refused = store.customers().put(&Customer { id: customer_id("c"), features }, NOW).await;
-    assert_eq!(refused, Err(StoreError::Unfit { what: "a feature", reason: "\"age\" is inf".into() }));
+    assert_eq!(
+        refused,
+        Err(StoreError::Unfit { what: "a feature", reason: "\"age\" is not a finite number".into() })
+    );
     assert_eq!(store.customers().count().await, Ok(0));
 }
 

@@ -63,7 +63,7 @@ async fn a_newer_database_is_refused(db: TestDatabase) {
     let refused = Store::open(&db.url).await.unwrap_err();
     let said = refused.to_string();
     let (version, limit) = (format!("version {}", known + 7), format!("up to {known}"));
-    for part in [&version, &limit, "start the newer Atelier", db.url.split('?').next().unwrap()] {
+    for part in [&version, &limit, "start a newer Atelier", db.url.split('?').next().unwrap()] {
         assert!(said.contains(part), "{said}");
     }
     let newer = StoreError::Newer { found: known + 7, known };
