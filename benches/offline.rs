@@ -22,7 +22,7 @@ use anyhow::{Context, Result};
 use atelier::{
     config::Config,
     domain::{Customer, Method, OpenOutfit, Outfit, Schema, Slot, Slots},
-    files::{self, Format, Shape, Table, Writer},
+    files::{self, Columns, Format, Table, Writer},
     models::{
         catalogue::Catalogue,
         engine::{DeviceChoice, Engine, Settings},
@@ -123,17 +123,17 @@ fn outfits(arguments: &Arguments) -> Result<Vec<OpenOutfit>> {
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = files::schema_of(release)?;
+    let schema = files::read_folder_schema(release)?;
     let rows = files::read::<T>(&release.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()
 }
 
 fn write(path: &Path, outfits: &[OpenOutfit]) -> Result<()> {
-    let mut shape = Shape::new(&Schema::default_schema());
+    let mut columns = Columns::new(&Schema::default_schema());
     for outfit in outfits {
-        shape.see(outfit);
+        columns.include(outfit);
     }
-    let mut writer = Writer::create(path, Format::Parquet, &shape)?;
+    let mut writer = Writer::create(path, Format::Parquet, &columns)?;
     for outfit in outfits {
         writer.write(outfit)?;
     }
@@ -158,7 +158,7 @@ impl Bare {
     ) -> Result<Self> {
         let release = job.serving.release();
         let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
-        let path = release.model(entry.context("the release lacks the method")?);
+        let path = release.model_path(entry.context("the release lacks the method")?);
         // Sorted by length, as offline does: padding would only slow it.
         let mut sorted: Vec<&OpenOutfit> = outfits.iter().collect();
         sorted.sort_by_key(|outfit| outfit.slots.as_slice().len());

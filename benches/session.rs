@@ -81,7 +81,7 @@ fn main() -> Result<()> {
     if serving.device() == Device::Cpu {
         for &threads in &arguments.threads {
             let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
-            let path = release.model(entry.context("the release lacks the method")?);
+            let path = release.model_path(entry.context("the release lacks the method")?);
             for &batch in &arguments.batches {
                 let session = Session::builder(onnx_runtime.environment())?
                     .with_intra_threads(threads)

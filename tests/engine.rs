@@ -25,7 +25,7 @@ use ort::{
 };
 use tempfile::TempDir;
 
-/// It can be loaded once in a process, and is fetched if it is not in the cache.
+/// A process can load the library only once. It is fetched if it is not in the cache.
 static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     let home = env::var_os("XDG_CACHE_HOME")
         .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
@@ -48,7 +48,7 @@ fn serving(settings: Settings) -> Serving {
     engine(settings).load(&demo()).unwrap()
 }
 
-/// Questions of all lengths, with and without a context, always the same.
+/// Questions of all lengths, with and without a context, the same every time.
 fn questions(serving: &Serving, count: usize) -> Vec<Question> {
     let release = serving.release();
     let articles = release.vocabulary().blank();
@@ -71,8 +71,8 @@ fn questions(serving: &Serving, count: usize) -> Vec<Question> {
                 (0..draw(3)).map(|_| 1 + draw(rows)).collect()
             })
             .collect();
-        let of = vec![draw(articles), draw(articles)];
-        Question { slots, blank, context, admissible: None, k: 20, of, ranks: true }
+        let named = vec![draw(articles), draw(articles)];
+        Question { k: 20, placements_of: named, ranks: true, ..Question::new(slots, blank, context) }
     };
     (0..count).map(question).collect()
 }
@@ -104,10 +104,10 @@ fn equal(one: &Answer, other: &Answer, what: &str) {
     let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-5 * (1.0 + a.abs()), "{what}: {a} {b}");
     assert_eq!(one.top.len(), other.top.len(), "{what}");
     for (a, b) in one.top.iter().zip(&other.top) {
-        // Articles of equal probability may change places by rounding.
+        // Articles that differ by rounding may change places, but the probabilities stay.
         close(a.probability, b.probability);
     }
-    for (a, b) in one.of.iter().zip(&other.of) {
+    for (a, b) in one.placements.iter().zip(&other.placements) {
         close(a.log_probability, b.log_probability);
     }
     for (a, b) in one.personas.iter().flatten().zip(other.personas.iter().flatten()) {
@@ -120,7 +120,7 @@ fn equal(one: &Answer, other: &Answer, what: &str) {
 }
 
 #[tokio::test]
-async fn as_many_as_are_asked_for_come_whenever_they_exist() {
+async fn k_suggestions_come_if_k_articles_are_admissible() {
     let serving = serving(SETTINGS);
     let length = serving.release().vocabulary().len();
     let mut question = questions(&serving, 6).remove(5);
@@ -135,7 +135,7 @@ async fn as_many_as_are_asked_for_come_whenever_they_exist() {
     assert!(answer.top.iter().all(|candidate| mask.contains(candidate.article)));
     assert!(answer.top.is_sorted_by(|a, b| a.probability >= b.probability));
     let sum: f64 = answer.top.iter().map(|candidate| candidate.probability).sum();
-    assert!((sum - answer.admissible_probability).abs() < 1e-5, "all of them: {sum}");
+    assert!((sum - answer.admissible_probability).abs() < 1e-5, "all admissible articles: {sum}");
     question.admissible = None;
     question.k = length;
     let all = serving.ask(Method::Gsu, vec![question], soon()).await.unwrap().answers.remove(0);
@@ -144,11 +144,11 @@ async fn as_many_as_are_asked_for_come_whenever_they_exist() {
 }
 
 #[tokio::test]
-async fn a_full_queue_refuses_and_says_when_to_come_back() {
+async fn a_full_queue_rejects_requests_and_says_when_to_retry() {
     let serving = serving(Settings { workers: 1, batch: 8, queue: 32, ..SETTINGS });
     let asked = questions(&serving, 24);
-    let many = (0..20).map(|_| serving.ask(Method::Gsu, asked.clone(), soon()));
-    let answers = futures_util::future::join_all(many).await;
+    let requests = (0..20).map(|_| serving.ask(Method::Gsu, asked.clone(), soon()));
+    let answers = futures_util::future::join_all(requests).await;
     let answered = answers.iter().filter(|answer| answer.is_ok()).count();
     let refused: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().err()).collect();
     assert!(answered >= 1, "{refused:?}");
@@ -161,21 +161,22 @@ async fn a_full_queue_refuses_and_says_when_to_come_back() {
                 && *retry_after < Duration::from_mins(1)
         );
     }
-    // Larger than the queue, but alone: it is admitted, or it would be refused for ever.
+    // A request larger than the queue is admitted if it is alone, because otherwise it would be rejected every time.
     let answered = serving.ask(Method::Gsu, questions(&serving, 50), soon()).await.unwrap();
     assert_eq!(answered.answers.len(), 50);
     assert!(answered.batch <= 8);
 }
 
 #[tokio::test]
-async fn deadlines_are_kept_and_those_who_left_are_skipped() {
+async fn deadlines_are_kept_and_cancelled_questions_are_skipped() {
     let serving = serving(Settings { workers: 1, batch: 1, ..SETTINGS });
     let error = serving.ask(Method::None, questions(&serving, 1), Instant::now()).await.unwrap_err();
     assert!(matches!(error, AskError::Deadline { .. }), "{error}");
     let asked = questions(&serving, 400);
-    let left = tokio::time::timeout(Duration::from_millis(1), serving.ask(Method::Gsx, asked, soon())).await;
-    assert!(left.is_err(), "four hundred runs take longer than a millisecond");
-    // Dropped questions are skipped, not computed: this answer comes second at the latest.
+    let cancelled =
+        tokio::time::timeout(Duration::from_millis(1), serving.ask(Method::Gsx, asked, soon())).await;
+    assert!(cancelled.is_err(), "four hundred runs take longer than a millisecond");
+    // Cancelled questions are skipped, not computed, so this answer is the next but one at the latest.
     let answered = serving.ask(Method::Gsx, questions(&serving, 1), soon()).await.unwrap();
     assert_eq!(answered.answers.len(), 1);
     let waiting = serving.queues().find(|(method, _)| *method == Method::Gsx).unwrap().1.waiting;
@@ -183,7 +184,7 @@ async fn deadlines_are_kept_and_those_who_left_are_skipped() {
 }
 
 #[tokio::test]
-async fn further_copies_of_a_model_are_opened_when_they_are_needed() {
+async fn more_copies_of_a_model_are_opened_when_needed() {
     let workers = |serving: &Serving, method: Method| {
         serving.queues().find(|(found, _)| *found == method).unwrap().1.workers
     };
@@ -198,9 +199,9 @@ async fn further_copies_of_a_model_are_opened_when_they_are_needed() {
     }
     let answers = serving.ask(Method::Gsu, asked.clone(), soon()).await.unwrap();
     assert_eq!(answers.answers[0], alone.answers[0], "copies agree");
-    assert_eq!(workers(&serving, Method::Np), 1, "each method for itself");
+    assert_eq!(workers(&serving, Method::Np), 1, "each method on its own");
 
-    // A file that changed since it was loaded is not opened for further copies.
+    // A file that has changed since the first copy was opened is not opened.
     let path = folder.path().join("demo/c.onnx");
     fs::copy(folder.path().join("demo/gsu.onnx"), path).unwrap();
     for _ in 0..5 {
@@ -210,7 +211,7 @@ async fn further_copies_of_a_model_are_opened_when_they_are_needed() {
     assert_eq!(workers(&serving, Method::C), 1);
 }
 
-/// A copy of the demo release with a changed file, and its size and digest in the manifest.
+/// A copy of the demo release with one file changed, and its size and digest updated in the manifest.
 fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let release = folder.path().join("demo");
@@ -227,40 +228,40 @@ fn changed(file: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let mut manifest: Manifest = serde_json::from_slice(&fs::read(&manifest_path).unwrap()).unwrap();
     if let Some(entry) = manifest.files.get_mut(file) {
         entry.bytes = bytes.len() as u64;
-        entry.sha256 = digest::of_file(&path).unwrap();
+        entry.sha256 = digest::sha256_of_file(&path).unwrap();
     }
     fs::write(manifest_path, serde_json::to_vec(&manifest).unwrap()).unwrap();
     folder
 }
 
-fn refusal(folder: &TempDir) -> LoadError {
+fn rejection(folder: &TempDir) -> LoadError {
     engine(SETTINGS).load(&folder.path().join("demo")).unwrap_err()
 }
 
 #[test]
-fn a_file_that_does_not_keep_the_contract_is_refused_with_what_was_found() {
+fn a_file_that_breaks_the_contract_is_rejected_with_what_was_found() {
     let cut = changed("gsu.onnx", |bytes| bytes.truncate(bytes.len() / 2));
-    let error = refusal(&cut);
+    let error = rejection(&cut);
     assert!(matches!(error, LoadError::Model(ModelError::Runtime { .. })), "{error}");
-    assert!(error.to_string().contains("gsu.onnx: ONNX Runtime refuses it on cpu: "), "{error}");
+    assert!(error.to_string().contains("gsu.onnx: ONNX Runtime rejects it on cpu: "), "{error}");
 
     let other = fs::read(demo().join("c.onnx")).unwrap();
-    let error = refusal(&changed("gsu.onnx", |bytes| *bytes = other)).to_string();
+    let error = rejection(&changed("gsu.onnx", |bytes| *bytes = other)).to_string();
     assert!(error.ends_with("gsu.onnx: `method` of its metadata is \"c\", expected \"gsu\""), "{error}");
 
-    // Two bytes of 0x7e are a NaN in float16, however they are aligned.
+    // Two bytes of 0x7e are NaN as a float16, however they are aligned.
     let nan = changed("none.onnx", |bytes| {
         let middle = bytes.len() / 2;
         bytes[middle..middle + 4000].fill(0x7e);
     });
-    let error = refusal(&nan).to_string();
+    let error = rejection(&nan).to_string();
     assert!(error.contains("none.onnx: the weight `") && error.contains("` holds NaN"), "{error}");
 
     let fewer = changed("articles.jsonl", |bytes| {
         let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap();
         bytes.truncate(last + 1);
     });
-    let error = refusal(&fewer).to_string();
+    let error = rejection(&fewer).to_string();
     assert!(
         error.contains("its output `logits` is ") && error.contains("expected f32 [any, 1499]"),
         "{error}"
@@ -268,41 +269,42 @@ fn a_file_that_does_not_keep_the_contract_is_refused_with_what_was_found() {
 
     let missing = changed("release.json", |_| {});
     fs::remove_file(missing.path().join("demo/latent.onnx")).unwrap();
-    let error = refusal(&missing);
+    let error = rejection(&missing);
     assert!(
         matches!(&error, LoadError::Release(ReleaseError::File { path, .. }) if path.ends_with("latent.onnx"))
     );
 }
 
 #[test]
-fn cuda_is_refused_or_replaced_where_it_does_not_work() {
+fn without_a_gpu_cuda_fails_and_auto_uses_the_cpu() {
     if Path::new("/dev/nvidiactl").exists() {
         println!("NOT RUN: this machine has a GPU");
         return;
     }
     let error = engine(Settings { device: DeviceChoice::Cuda, ..SETTINGS }).load(&demo()).unwrap_err();
-    assert!(error.to_string().contains("ONNX Runtime refuses it on cuda: "), "{error}");
+    assert!(error.to_string().contains("ONNX Runtime rejects it on cuda: "), "{error}");
     let serving = engine(Settings { device: DeviceChoice::Auto, ..SETTINGS }).load(&demo()).unwrap();
     assert_eq!(serving.device(), Device::Cpu);
-    assert!(serving.device_note().is_some(), "it says why");
+    assert!(serving.device_note().is_some(), "it gives the reason");
 }
 
-/// ONNX Runtime's own answer from the complete file: the logits of one question.
-fn bare(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f32>> {
+/// The logits that ONNX Runtime computes from the whole file, one row per question.
+fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f32>> {
     let manifest = serving.release().manifest();
     let entry = manifest.methods.iter().find(|entry| entry.method == method).unwrap();
     let mut session = Session::builder(ONNX_RUNTIME.environment())
         .unwrap()
-        .commit_from_file(serving.release().model(entry))
+        .commit_from_file(serving.release().model_path(entry))
         .unwrap();
-    let whole = |number: u32| i64::from(number);
     let row = |question: &Question| {
-        let slots: Vec<i64> = question.slots.iter().copied().map(whole).collect();
+        let slots: Vec<i64> = question.slots.iter().copied().map(i64::from).collect();
         let values = question.context.iter().map(Vec::len).max().unwrap().max(1);
         let features: Vec<i64> = question
             .context
             .iter()
-            .flat_map(|given| given.iter().copied().map(whole).chain(std::iter::repeat(0)).take(values))
+            .flat_map(|indices| {
+                indices.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values)
+            })
             .collect();
         let mut inputs = vec![
             ("articles", Tensor::from_array(([1, slots.len()], slots)).unwrap()),
@@ -319,7 +321,7 @@ fn bare(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f3
 }
 
 #[tokio::test]
-async fn the_head_says_what_the_whole_file_says() {
+async fn the_head_answers_as_the_whole_file_does() {
     let serving = serving(SETTINGS);
     for method in Method::ALL {
         let mut asked = questions(&serving, 40);
@@ -333,7 +335,7 @@ async fn the_head_says_what_the_whole_file_says() {
             question.admissible = Some(Arc::clone(&mask));
         }
         let answers = serving.ask(method, asked.clone(), soon()).await.unwrap().answers;
-        let logits = bare(&serving, method, &asked);
+        let logits = bare_logits(&serving, method, &asked);
         for ((question, answer), logits) in asked.iter().zip(&answers).zip(&logits) {
             let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let total: f64 = logits.iter().map(|&logit| f64::from(logit - highest).exp()).sum();
@@ -348,20 +350,20 @@ async fn the_head_says_what_the_whole_file_says() {
             order.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
             assert_eq!(answer.top.len(), question.k);
             for (candidate, &expected) in answer.top.iter().zip(&order) {
-                // The article here is as probable as the expected one, and as probable as the answer says.
+                // The article is as probable as the expected one, and its stated probability is right.
                 let (found, expected) = (probability(candidate.article), probability(expected));
                 assert!((found - expected).abs() < 1e-5, "{method}: {found} {expected}");
                 assert!((candidate.probability - found).abs() < 1e-5, "{method}");
             }
-            for (&article, standing) in question.of.iter().zip(&answer.of) {
+            for (&article, placement) in question.placements_of.iter().zip(&answer.placements) {
                 let expected = probability(article).ln();
-                assert!((standing.log_probability - expected).abs() < 1e-4, "{method}");
+                assert!((placement.log_probability - expected).abs() < 1e-4, "{method}");
                 let above = |distance: f32| {
                     let bar = logits[article as usize] + distance;
                     order.iter().filter(|&&other| logits[other as usize] > bar).count()
                 };
-                // Within rounding.
-                let rank = standing.rank.unwrap();
+                // Rounding may move it.
+                let rank = placement.rank.unwrap();
                 assert!(above(1e-4) < rank && rank <= 1 + above(-1e-4), "{method}: rank {rank}");
             }
         }

@@ -1,4 +1,4 @@
-//! The verbs of `atelier`. Puts the other modules together; the only place that knows a terminal.
+//! The verbs of `atelier`. Only this room knows the terminal.
 
 mod check_health;
 mod complete;
@@ -11,7 +11,7 @@ mod sign_in_link;
 use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result};
-use clap::{Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 
 use crate::{
     config::{Config, Overrides},
@@ -26,13 +26,13 @@ use crate::{
 #[derive(Parser)]
 #[command(version, max_term_width = 100)]
 struct Cli {
-    /// The configuration file; without it `atelier.toml` is read where there is one.
+    /// Configuration file [default: atelier.toml, if it exists].
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The database: `sqlite:PATH` or `postgres://…`.
+    /// Database: `sqlite:PATH` or `postgres://…`.
     #[arg(long, global = true, value_name = "URL")]
     database: Option<String>,
-    /// Any setting, as atelier.toml names it; may be given again and again.
+    /// Override a setting of atelier.toml; repeatable.
     #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
     settings: Vec<String>,
     #[command(subcommand)]
@@ -41,27 +41,56 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Serve pages and JSON; what `atelier` does without a verb.
+    /// Serve the pages and the JSON API (the default).
     Serve(serve::Serve),
-    /// Complete outfits that lie in files, part by part, without a service.
+    /// Complete outfits from files, without a service.
     Complete(complete::Complete),
-    /// Bring articles, customers and outfits into the database, all of them or none.
+    /// Import articles, customers and outfits from files.
     Import(import::Import),
-    /// Write the database's articles, customers and outfits to files.
+    /// Export articles, customers and outfits to files.
     Export(export::Export),
-    /// Print a link that signs a person in once, for the first admin or whoever lost the password.
+    /// Print a link that signs a person in once.
     SignInLink(sign_in_link::SignInLink),
-    /// Ask the service at the configured address whether it is ready: for a container's health check.
+    /// Check whether the service at the configured address is ready.
     CheckHealth,
 }
 
-/// The whole program.
+/// The flags of verbs that use models.
+#[derive(Debug, Default, Args)]
+struct ModelFlags {
+    /// Folder of releases.
+    #[arg(long, value_name = "DIR")]
+    models: Option<String>,
+    /// Release to use; `serve` prefers the one that an admin activated.
+    #[arg(long, value_name = "NAME")]
+    release: Option<String>,
+    /// Device for models: auto, cpu or cuda.
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+}
+
+impl ModelFlags {
+    fn set(&self, overrides: &mut Overrides) {
+        let flags = [
+            ("models", "folder", "--models", &self.models),
+            ("models", "release", "--release", &self.release),
+            ("engine", "device", "--device", &self.device),
+        ];
+        for (section, key, flag, value) in flags {
+            if let Some(value) = value {
+                overrides.set(section, key, flag, value);
+            }
+        }
+    }
+}
+
+/// Runs the program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("atelier: {}", tell(&error));
+            eprintln!("atelier: {}", describe(&error));
             ExitCode::FAILURE
         }
     }
@@ -75,55 +104,46 @@ fn run(cli: Cli) -> Result<ExitCode> {
     if let Some(url) = cli.database {
         overrides.set("database", "url", "--database", url);
     }
-    let runtime = tokio::runtime::Runtime::new().context("the threads that serve could not be started")?;
-    match cli.verb.unwrap_or_else(|| Verb::Serve(serve::Serve::default())) {
-        Verb::Serve(serve) => {
-            serve.set(&mut overrides);
-            let config = Config::read(cli.config.as_deref(), overrides)?;
-            runtime.block_on(serve::run(config))
-        }
-        Verb::Complete(complete) => {
-            complete.set(&mut overrides);
-            let config = Config::read(cli.config.as_deref(), overrides)?;
-            runtime.block_on(complete.run(config))
-        }
+    let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime's threads")?;
+    let verb = cli.verb.unwrap_or_else(|| Verb::Serve(serve::Serve::default()));
+    match &verb {
+        Verb::Serve(serve) => serve.set(&mut overrides),
+        Verb::Complete(complete) => complete.set(&mut overrides),
+        Verb::Import(_) | Verb::Export(_) | Verb::SignInLink(_) | Verb::CheckHealth => {}
+    }
+    let config = Config::read(cli.config.as_deref(), overrides)?;
+    match verb {
+        Verb::Serve(_) => runtime.block_on(serve::run(config)),
+        Verb::Complete(complete) => runtime.block_on(complete.run(config)),
         Verb::Import(import) => {
-            let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(async { import.run(&Store::open(&config.database.url).await?).await })
         }
         Verb::Export(export) => {
-            let config = Config::read(cli.config.as_deref(), overrides)?;
             runtime.block_on(async { export.run(&Store::open_existing(&config.database.url).await?).await })
         }
-        Verb::SignInLink(link) => {
-            let config = Config::read(cli.config.as_deref(), overrides)?;
-            runtime.block_on(link.run(&config))
-        }
-        Verb::CheckHealth => {
-            let config = Config::read(cli.config.as_deref(), overrides)?;
-            check_health::run(&config.server.address)
-        }
+        Verb::SignInLink(link) => runtime.block_on(link.run(&config)),
+        Verb::CheckHealth => check_health::run(&config.server.address),
     }
 }
 
-/// Where models run as the settings have it. The library is found, or fetched, only where it is needed.
-fn models(config: &Config, notice: impl FnOnce(&str)) -> Result<Models, LibraryError> {
+/// Where the settings run models. ONNX Runtime is found, or downloaded, only if it is needed.
+fn load_models(config: &Config, notice: impl FnOnce(&str)) -> Result<Models, LibraryError> {
     match config.engine.remote() {
         Some(server) => Ok(server.into()),
         None => OnnxRuntime::load(&config.cache.folder, notice).map(Models::from),
     }
 }
 
-/// The error and what is behind it, each once: some causes say themselves in the error's own words.
-fn tell(error: &anyhow::Error) -> String {
-    let mut said = String::new();
+/// The error and its causes. Some errors repeat their causes, which are then left out.
+fn describe(error: &anyhow::Error) -> String {
+    let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
-        if !said.contains(&cause) {
-            said.push_str(if said.is_empty() { "" } else { ": " });
-            said.push_str(&cause);
+        if !text.contains(&cause) {
+            text.push_str(if text.is_empty() { "" } else { ": " });
+            text.push_str(&cause);
         }
     }
-    said
+    text
 }
 
 #[cfg(test)]
@@ -132,11 +152,11 @@ mod tests {
     use crate::config::ConfigError;
 
     #[test]
-    fn no_cause_is_told_twice() {
+    fn causes_are_not_repeated() {
         let gone = || std::io::Error::other("the disk is gone");
         let error = anyhow::Error::new(gone()).context("cannot read x");
-        assert_eq!(tell(&error), "cannot read x: the disk is gone");
+        assert_eq!(describe(&error), "cannot read x: the disk is gone");
         let error = ConfigError::File { path: "x".into(), source: gone() };
-        assert_eq!(tell(&error.into()), "the configuration file x: the disk is gone");
+        assert_eq!(describe(&error.into()), "the configuration file x: the disk is gone");
     }
 }

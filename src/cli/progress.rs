@@ -1,14 +1,14 @@
-//! A bar for long work on a terminal; elsewhere nothing, the verbs' own lines say enough.
+//! A progress bar on terminals; elsewhere the verbs only print their lines.
 
 use std::path::Path;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// One bar. indicatif draws only where standard error is a terminal.
+/// A progress bar, which indicatif draws only if standard error is a terminal.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// `total` in whatever unit [`Progress::set`] is told.
+    /// `total` has the unit of [`Progress::set`].
     pub(super) fn new(path: &Path, total: u64) -> Self {
         let style = ProgressStyle::with_template("{msg:30} {bar:40} {percent:>3} % {eta:>6} left")
             .expect("the template is constant; this is a bug");
@@ -20,8 +20,8 @@ impl Progress {
         self.0.set_position(done);
     }
 
-    /// Where the total is known with the first step only.
-    pub(super) fn set_of(&self, done: u64, total: u64) {
+    /// For a total that is known only later.
+    pub(super) fn set_with_total(&self, done: u64, total: u64) {
         self.0.set_length(total);
         self.0.set_position(done);
     }

@@ -20,13 +20,14 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use super::{
-    import::{End, Outcome, bring_in_if_empty},
-    models,
+    ModelFlags,
+    import::{End, Outcome, load_files_if_empty},
+    load_models,
     sign_in_link::{reachable, sign_in_link},
 };
 use crate::{
     config::{Config, Models, Overrides},
-    files::{Files, schema_of},
+    files::{Files, read_folder_schema},
     models::{engine::Engine, release::MANIFEST},
     service::{
         access::Access,
@@ -35,7 +36,7 @@ use crate::{
         profiles::Profiles,
     },
     store::Store,
-    util::{clock::Clock, memory::give_back_now_and_then, telemetry::Traces},
+    util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
     web::{self, AppState, Metrics, Parts, SAMPLED},
 };
 
@@ -43,49 +44,35 @@ const DEFAULT_LOG: &str = "info,ort=warn";
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Serve {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long, value_name = "HOST:PORT")]
     address: Option<String>,
-    /// The folder of releases.
-    #[arg(long, value_name = "DIR")]
-    models: Option<String>,
-    /// The release to serve, unless another was activated.
-    #[arg(long, value_name = "NAME")]
-    release: Option<String>,
-    /// What models compute on: auto, cpu or cuda.
-    #[arg(long, value_name = "DEVICE")]
-    device: Option<String>,
+    #[command(flatten)]
+    models: ModelFlags,
 }
 
 impl Serve {
     pub(super) fn set(&self, overrides: &mut Overrides) {
-        let flags = [
-            ("server", "address", "--address", &self.address),
-            ("models", "folder", "--models", &self.models),
-            ("models", "release", "--release", &self.release),
-            ("engine", "device", "--device", &self.device),
-        ];
-        for (section, key, flag, value) in flags {
-            if let Some(value) = value {
-                overrides.set(section, key, flag, value);
-            }
+        if let Some(address) = &self.address {
+            overrides.set("server", "address", "--address", address);
         }
+        self.models.set(overrides);
     }
 }
 
 pub(super) async fn run(config: Config) -> Result<ExitCode> {
     start_log();
-    let models = models(&config, |notice| tracing::info!("{notice}"))?;
+    let models = load_models(&config, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     fill_if_empty(&store, &config.models).await?;
     let tickets = ticket_secret(&store).await?;
     let engine = Engine::new(models, config.engine.settings());
     let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
-    begin(&releases, &config.models).await?;
+    serve_first_release(&releases, &config.models).await?;
     let address = &config.server.address;
     let listener = TcpListener::bind(address)
         .await
-        .with_context(|| format!("cannot listen on {address}; name another address with --address"))?;
+        .with_context(|| format!("cannot listen on {address}; choose another address with --address"))?;
     let live = releases.current();
     tracing::info!(
         database = store.kind(),
@@ -95,25 +82,25 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         "ready"
     );
     drop(live);
-    // Before the link is printed: whoever reads it may stop the service at once.
+    // Before the link is printed: its reader may stop the service at once.
     let mut signals = Signals::listen()?;
     let access = Access::new(store.clone());
     let listening = listener.local_addr()?;
-    // Whoever reaches this machine's own address is on the machine.
+    // Only programs on this machine can reach a loopback address.
     let access = if config.access.require_key || !listening.ip().is_loopback() {
-        tracing::info!("programs need an API key; an admin makes them at /access/keys");
+        tracing::info!("programs need an API key, which an admin creates at /access/keys");
         access.requiring_keys()
     } else {
         access
     };
     announce(listening, &access).await?;
-    let following = tokio::spawn(follow(Arc::clone(&releases)));
+    let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
-    let sampling = tokio::spawn(sample(metrics.clone()));
-    let giving_back = tokio::spawn(give_back_now_and_then());
-    let traces = Traces::to(config.telemetry.collector().as_ref());
+    let sampling = tokio::spawn(sample_metrics(metrics.clone()));
+    let returning_memory = tokio::spawn(return_memory_periodically());
+    let traces = Traces::new(config.telemetry.collector().as_ref());
     let parts = Parts {
         store: store.clone(),
         profiles,
@@ -133,22 +120,22 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     tokio::select! {
         ended = &mut serving => ended??,
         () = signals.next() => {
-            tracing::info!("stopping: no new requests, those in progress are finished");
+            tracing::info!("stopping: running requests finish, new ones are refused");
             let _ = stop.send(());
             drain(serving, &mut signals, config.server.drain()).await?;
         }
     }
     following.abort();
     sampling.abort();
-    giving_back.abort();
+    returning_memory.abort();
     store.close().await;
     tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");
     Ok(ExitCode::SUCCESS)
 }
 
-/// A database with nothing in it gets what lies beside the release, so that there is something to see.
-/// The demo release brings a few customers and outfits; a shop's own release need not.
+/// Fills an empty database with the data files of the release, so that there is something to see. The demo release has some
+/// customers and outfits; a shop's release need not have any.
 async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
     let folder = models.folder.join(&models.release);
     if store.articles().count().await? + store.customers().count().await? > 0 || !folder.is_dir() {
@@ -158,9 +145,10 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
     if files.is_empty() {
         return Ok(());
     }
-    tracing::info!(folder = %folder.display(), "the database is empty and gets what lies beside the release");
+    tracing::info!(folder = %folder.display(), "importing the data of the release into the empty database");
     let tell = |line: &str| tracing::info!("{line}");
-    let Some(Outcome { report, end }) = bring_in_if_empty(store, &files, &schema_of(&folder)?, tell).await?
+    let Some(Outcome { report, end }) =
+        load_files_if_empty(store, &files, &read_folder_schema(&folder)?, tell).await?
     else {
         return Ok(());
     };
@@ -169,30 +157,30 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
         End::Stopped(error) => Err(error),
         End::Refused => {
             let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
-            bail!("{} rows in {} are bad, the first is {first}", report.bad, folder.display())
+            bail!("{} rows in {} are bad; the first is {first}", report.bad, folder.display())
         }
     }
 }
 
-/// What signs the ids of completions: made once for a database, so that all replicas and later starts
-/// know each other's.
+/// The key that signs tickets. The database stores it, so that all replicas and later starts accept them.
 async fn ticket_secret(store: &Store) -> Result<Secret> {
-    let drawn = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-    let kept = store.settings().get_or_set("tickets", &hex::encode(drawn), SystemTime::now().into()).await?;
+    let random = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+    let stored =
+        store.settings().get_or_set("tickets", &hex::encode(random), SystemTime::now().into()).await?;
     let mut bytes = [0; 32];
-    hex::decode_to_slice(&kept, &mut bytes).context("the setting `tickets` of the database is damaged")?;
+    hex::decode_to_slice(&stored, &mut bytes).context("the setting `tickets` of the database is damaged")?;
     Ok(Secret::new(bytes))
 }
 
-/// Serves what an admin activated last, or else what the settings name. Without the default release the service
-/// still browses the catalogue; one that was named and is not there, or that does not fit, is an error.
-async fn begin(releases: &Releases, models: &Models) -> Result<()> {
+/// Serves the release that an admin activated last, or else the one in the settings. Without the default release the
+/// service can still show the catalogue; any other missing or invalid release is an error.
+async fn serve_first_release(releases: &Releases, models: &Models) -> Result<()> {
     if let Some(name) = releases.activated().await?.filter(|name| *name != models.release) {
         match releases.serve(&name).await {
             Ok(_) => return Ok(()),
             Err(error) => tracing::error!(
                 release = name, %error,
-                "it was activated and cannot be served; {} answers instead", models.release
+                "cannot serve the activated release; serving {} instead", models.release
             ),
         }
     }
@@ -200,59 +188,59 @@ async fn begin(releases: &Releases, models: &Models) -> Result<()> {
         Ok(_) => Ok(()),
         Err(error @ ActivateError::NoRelease { .. }) if *models == Models::default() => {
             tracing::warn!(
-                "{error}, so no outfit can be completed; make one with atelier-training, or name another with \
+                "{error}, so no outfit can be completed; make a release with atelier-training, or name another with \
                  --models and --release"
             );
             Ok(())
         }
         Err(error @ ActivateError::NoRelease { .. }) => {
-            bail!("{error}: it lacks {MANIFEST}. See --models and --release")
+            bail!("{error}: {MANIFEST} is missing. See --models and --release")
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// Takes up what other replicas changed. Owned by `run`, which ends it.
-async fn follow(releases: Arc<Releases>) {
-    /// Other replicas are at most so far behind.
+/// Applies the changes of other replicas until `run` aborts it.
+async fn follow_replicas(releases: Arc<Releases>) {
+    /// The longest delay of a change.
     const PAUSE: Duration = Duration::from_secs(1);
     loop {
         tokio::time::sleep(PAUSE).await;
         if let Err(error) = releases.refresh().await {
-            tracing::warn!(%error, "changes made elsewhere could not be looked for");
+            tracing::warn!(%error, "cannot check for changes by other replicas");
         }
     }
 }
 
-/// Keeps the last quarter of an hour for the page of operations. Owned by `run`, which ends it.
-async fn sample(metrics: Metrics) {
+/// Records the last quarter of an hour for the operations page until `run` aborts it.
+async fn sample_metrics(metrics: Metrics) {
     loop {
         metrics.sample(SystemTime::now().into());
         tokio::time::sleep(SAMPLED).await;
     }
 }
 
-/// Text for a person at a terminal, JSON for whatever collects logs elsewhere. `RUST_LOG` refines it.
+/// Logs text to a terminal, and JSON elsewhere. `RUST_LOG` selects the events.
 fn start_log() {
-    let asked = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
-    let asked = if asked.is_empty() { DEFAULT_LOG } else { &asked };
-    let (filter, error) = match EnvFilter::try_new(asked) {
-        Ok(filter) => (filter, None),
+    let filter = std::env::var(EnvFilter::DEFAULT_ENV).unwrap_or_default();
+    let filter = if filter.is_empty() { DEFAULT_LOG } else { &filter };
+    let (events, error) = match EnvFilter::try_new(filter) {
+        Ok(events) => (events, None),
         Err(error) => (EnvFilter::new(DEFAULT_LOG), Some(error)),
     };
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(events).with_writer(io::stderr);
     if io::stderr().is_terminal() {
         log.init();
     } else {
         log.json().flatten_event(true).with_span_list(false).init();
     }
     if let Some(error) = error {
-        tracing::warn!("RUST_LOG={asked} is not understood ({error}); it is {DEFAULT_LOG} instead");
+        tracing::warn!("RUST_LOG={filter} is invalid ({error}); using {DEFAULT_LOG}");
     }
 }
 
-/// The one line for a person: on standard output, apart from the log. As long as no admin has a password, the
-/// link signs one in.
+/// Prints the address on standard output, apart from the log. While no admin has a password, the line is a link that signs
+/// one in.
 async fn announce(address: SocketAddr, access: &Access) -> Result<()> {
     let now = SystemTime::now().into();
     let line = match access.without_password(now).await? {
@@ -264,8 +252,8 @@ async fn announce(address: SocketAddr, access: &Access) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Lets requests in progress finish, but not for ever: a caller that never sends its request's end, or a
-/// second signal, ends the wait.
+/// Waits for running requests. A timeout bounds the wait, because a client may never finish its request; a second signal
+/// ends it.
 async fn drain(
     mut serving: JoinHandle<io::Result<()>>,
     signals: &mut Signals,
@@ -274,22 +262,21 @@ async fn drain(
     tokio::select! {
         ended = &mut serving => return Ok(ended??),
         () = tokio::time::sleep(patience) => {
-            tracing::warn!("requests in progress were not done after {patience:?} and are cut");
+            tracing::warn!("cancelling requests that are still running after {patience:?}");
         }
-        () = signals.next() => tracing::warn!("told to stop again: requests in progress are cut"),
+        () = signals.next() => tracing::warn!("stopped again: cancelling running requests"),
     }
     serving.abort();
     Ok(())
 }
 
-/// What asks the process to stop.
+/// The signals that stop the process.
 struct Signals {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Signals {
-    /// From now on.
     fn listen() -> io::Result<Self> {
         Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
     }

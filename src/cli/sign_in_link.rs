@@ -1,4 +1,4 @@
-//! `atelier sign-in-link`: a way in for the first admin, and for whoever lost the password.
+//! `atelier sign-in-link`: signs in the first admin, or a person who lost their password.
 
 use std::{process::ExitCode, time::SystemTime};
 
@@ -14,7 +14,7 @@ use crate::{
 
 #[derive(Debug, Args)]
 pub(super) struct SignInLink {
-    /// Whom it signs in; without it, the first admin.
+    /// Person to sign in [default: the first admin].
     name: Option<String>,
 }
 
@@ -29,9 +29,11 @@ impl SignInLink {
         };
         let Some(person) = people.iter().find(wanted) else {
             let names: Vec<&str> = people.iter().map(|person| person.name.as_str()).collect();
-            let known =
-                if names.is_empty() { "nobody yet: start the service once".into() } else { names.join(", ") };
-            bail!("there is no {} who may sign in; there is {known}", self.name.as_deref().unwrap_or("admin"))
+            let wanted = self.name.as_deref().unwrap_or("admin");
+            if names.is_empty() {
+                bail!("cannot sign in {wanted}: there are no people yet; start the service once");
+            }
+            bail!("cannot sign in {wanted}; people who can are {}", names.join(", "))
         };
         let token = Access::new(store.clone()).link(person.id, SystemTime::now().into()).await?;
         println!("{}", sign_in_link(&config.server.address, person, token.as_str()));
@@ -40,25 +42,24 @@ impl SignInLink {
     }
 }
 
-/// The line that hands a link over.
+/// The line that shows a link.
 pub(super) fn sign_in_link(address: &str, person: &Person, token: &str) -> String {
     let hours = LINK.as_secs() / 3600;
     let (address, elsewhere) = reachable(address);
     format!(
-        "Atelier is at http://{address}/sign-in/{token} (signs {} in, once, within {hours} hours{elsewhere})",
+        "Atelier is at http://{address}/sign-in/{token} (signs {} in once, within {hours} hours{elsewhere})",
         person.name
     )
 }
 
-/// An address that a browser of the machine's can open, and what to do elsewhere. All of a machine's addresses at once,
-/// as in a container, are none of them.
+/// An address that a browser on this machine can open, and advice for other machines. A service that listens on all
+/// addresses, as in a container, has no address of its own.
 pub(super) fn reachable(address: &str) -> (String, &'static str) {
     let all = ["0.0.0.0:", "[::]:"].into_iter().find_map(|all| address.strip_prefix(all));
     match all {
-        Some(port) => (
-            format!("localhost:{port}"),
-            "; from another machine, with this one's name in the place of localhost",
-        ),
+        Some(port) => {
+            (format!("localhost:{port}"), "; from another machine, replace localhost by this machine's name")
+        }
         None => (address.to_owned(), ""),
     }
 }

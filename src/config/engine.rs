@@ -1,4 +1,4 @@
-//! How much models take on, and where they run.
+//! Where models run, and their batches and queues.
 
 use std::fmt;
 
@@ -9,16 +9,16 @@ use crate::{
     util::http_client::Origin,
 };
 
-/// The settings of the section.
+/// The section `[engine]`.
 #[derive(Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Engine {
     pub device: DeviceChoice,
-    /// Most threads a method; 0 is as many as there are cores, up to four.
+    /// The most threads of a method; 0 means the number of cores, up to four.
     pub workers: usize,
-    /// Most outfits that a model is given at once.
+    /// The most outfits in a batch.
     pub batch: usize,
-    /// Most outfits that wait for one method.
+    /// The most outfits that wait for a method.
     pub queue: usize,
     /// `http://host:port` or `https://user:password@host:port` of a model server, which answers instead of sessions
     /// of the service's own.
@@ -44,20 +44,18 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// In the engine's own terms.
+    /// The settings for the engine.
     pub fn settings(&self) -> engine::Settings {
-        /// Beyond that, copies of the models cost more memory than most machines want to give.
-        const MOST_BY_DEFAULT: usize = 4;
-        let cores = engine::cores_here();
-        let workers = if self.workers == 0 { cores.min(MOST_BY_DEFAULT) } else { self.workers };
+        /// Every thread has a copy of the models, so more threads need more memory than most machines have.
+        const DEFAULT_MAX: usize = 4;
+        let cores = engine::available_cores();
+        let workers = if self.workers == 0 { cores.min(DEFAULT_MAX) } else { self.workers };
         engine::Settings { workers, batch: self.batch, queue: self.queue, device: self.device }
     }
 
-    /// The server that is asked, if one is.
+    /// The model server, if the settings name one.
     pub fn remote(&self) -> Option<Origin> {
-        self.remote
-            .as_ref()
-            .map(|url| Origin::parse(url).expect("it was checked when it was read; this is a bug"))
+        self.remote.as_ref().map(|url| Origin::parse(url).expect("checked when it was read; this is a bug"))
     }
 
     pub(super) fn check(&self) -> Result<(), String> {
@@ -65,20 +63,20 @@ impl Engine {
             Origin::parse(url).map_err(|error| format!("engine.remote: {error}"))?;
             if self.device != DeviceChoice::Auto {
                 return Err(
-                    "engine.device is about sessions of the service's own, and engine.remote asks a server \
-                            instead: leave one of them out"
+                    "engine.device sets the device of local models, and engine.remote uses a model server instead: \
+                            remove one of them"
                         .into(),
                 );
             }
         }
         if self.batch == 0 || self.queue < self.batch {
             return Err(format!(
-                "engine.batch ({}) must be at least 1, and engine.queue ({}) not below it",
+                "engine.batch ({}) must be at least 1, and engine.queue ({}) at least engine.batch",
                 self.batch, self.queue
             ));
         }
         if self.workers > 256 {
-            return Err(format!("engine.workers is at most 256, found {}", self.workers));
+            return Err(format!("engine.workers must be at most 256, found {}", self.workers));
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a request may ask for at most. `/openapi.json` and `/docs` publish these.
+//! The limits of requests, which `/openapi.json` and `/docs` publish.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Bytes of a request's body, streams aside.
+    /// Bytes of a request's body, except streams.
     pub body_bytes: u64,
     /// Bytes of a stream of JSON Lines.
     pub bulk_bytes: u64,
     /// Items of a page.
     pub page: u32,
-    /// Items of a page where the request does not say.
+    /// Items of a page if the request does not say.
     pub page_default: u32,
-    /// Events of one request for feedback.
+    /// Events of a feedback request.
     pub feedback_events: u32,
-    /// Outfits of one batch of completions.
+    /// Outfits of a batch request.
     pub batch_items: u32,
-    /// Suggestions of one batch, over all blanks of all its outfits.
+    /// Suggestions of a batch request, for all blanks of all its outfits.
     pub batch_suggestions: u32,
-    /// Columns of one comparison.
+    /// Columns of a comparison.
     pub columns: u32,
-    /// Requests a second with one API key; as many again may come at once.
+    /// Requests per second with an API key, and the size of a burst.
     pub key_rate: u32,
-    /// Milliseconds after which a completion that has no answer yet is given up.
+    /// Milliseconds until a completion times out.
     pub deadline_ms: u32,
-    /// Milliseconds that any request may take, streams aside.
+    /// Milliseconds until any request times out, except streams.
     pub request_ms: u32,
-    /// Milliseconds in which a body must have arrived, streams aside.
+    /// Milliseconds in which a body must arrive, except streams.
     pub body_ms: u32,
-    /// Milliseconds in which an open connection must have sent the next request's head.
+    /// Milliseconds in which an open connection must send the head of its next request.
     pub idle_ms: u32,
 }
 
@@ -78,49 +78,21 @@ impl Limits {
     }
 
     /// # Errors
-    /// What contradicts what, in words.
+    /// Which limits are invalid or contradict each other.
     pub(super) fn check(self) -> Result<(), String> {
-        let Self {
-            body_bytes,
-            bulk_bytes,
-            page,
-            page_default,
-            feedback_events,
-            batch_items,
-            batch_suggestions,
-            columns,
-            key_rate,
-            deadline_ms,
-            request_ms,
-            body_ms,
-            idle_ms,
-        } = self;
-        for (name, value) in [
-            ("page", page),
-            ("page_default", page_default),
-            ("feedback_events", feedback_events),
-            ("batch_items", batch_items),
-            ("batch_suggestions", batch_suggestions),
-            ("columns", columns),
-            ("key_rate", key_rate),
-            ("deadline_ms", deadline_ms),
-            ("request_ms", request_ms),
-            ("body_ms", body_ms),
-            ("idle_ms", idle_ms),
-        ] {
-            if value == 0 {
-                return Err(format!("limits.{name} must be at least 1, found 0"));
-            }
+        let all = toml::Table::try_from(self).expect("limits are a table of numbers; this is a bug");
+        if let Some((name, _)) = all.iter().find(|(_, limit)| limit.as_integer() == Some(0)) {
+            return Err(format!("limits.{name} must be at least 1, found 0"));
         }
+        let Self { body_bytes, bulk_bytes, page, page_default, batch_items, batch_suggestions, .. } = self;
+        let Self { columns, deadline_ms, request_ms, body_ms, .. } = self;
         if columns < 2 {
-            return Err(format!(
-                "limits.columns must be at least 2, found {columns}: one column compares nothing"
-            ));
+            return Err(format!("limits.columns must be at least 2, found {columns}"));
         }
         if batch_suggestions < batch_items {
             return Err(format!(
-                "limits.batch_suggestions ({batch_suggestions}) must not be below limits.batch_items ({batch_items}): \
-                 each item asks for one at least"
+                "limits.batch_suggestions ({batch_suggestions}) must be at least limits.batch_items ({batch_items}): \
+                 each item has at least one suggestion"
             ));
         }
         if body_bytes < 1024 {
@@ -128,15 +100,13 @@ impl Limits {
         }
         if bulk_bytes < body_bytes {
             return Err(format!(
-                "limits.bulk_bytes ({bulk_bytes}) must not be below limits.body_bytes ({body_bytes})"
+                "limits.bulk_bytes ({bulk_bytes}) must be at least limits.body_bytes ({body_bytes})"
             ));
         }
         if page_default > page {
-            return Err(format!(
-                "limits.page_default ({page_default}) must not be above limits.page ({page})"
-            ));
+            return Err(format!("limits.page_default ({page_default}) must be at most limits.page ({page})"));
         }
-        // Otherwise nobody would ever be told which of the two was the matter.
+        // Otherwise no error would tell which of the two timed out.
         if request_ms <= deadline_ms || request_ms <= body_ms {
             return Err(format!(
                 "limits.request_ms ({request_ms}) must be above limits.deadline_ms ({deadline_ms}) and \

@@ -1,8 +1,8 @@
-//! The settings of a running service: flag over variable over file over default.
+//! The settings of the service. Flags override variables, which override the file, which overrides the defaults.
 //!
-//! `atelier.toml` in the repository's root lists every setting with its default. A variable
-//! `ATELIER__SECTION__KEY` overrides the file, and flags override both: `--set section.key=value` any
-//! setting, and those that are changed most have a flag of their own, which wins over that.
+//! `atelier.toml` in the root of the repository lists every setting with its default. A variable is named
+//! `ATELIER__SECTION__KEY`. The flag `--set section.key=value` sets any setting; common settings also have their own flags,
+//! which override it.
 
 mod engine;
 mod limits;
@@ -30,7 +30,7 @@ pub use self::{
 
 use self::overrides::PREFIX;
 
-/// Read when it is there and no file was named.
+/// The file to read if none is named.
 pub const DEFAULT_FILE: &str = "atelier.toml";
 
 /// Every setting.
@@ -53,7 +53,7 @@ pub struct Config {
 pub struct Server {
     /// `host:port`.
     pub address: String,
-    /// Milliseconds that requests in progress have once the service was told to stop.
+    /// Milliseconds in which running requests may finish when the service stops.
     pub drain_ms: u32,
 }
 
@@ -82,14 +82,14 @@ pub struct Models {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cache {
-    /// Where fetched files are kept.
+    /// The folder for downloads.
     pub folder: PathBuf,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// Whether programs need an API key on a loopback address, too. On any other they always do.
+    /// Whether programs need an API key on loopback addresses, as on all others.
     pub require_key: bool,
 }
 
@@ -117,7 +117,7 @@ impl Default for Cache {
     }
 }
 
-/// Not derived: a password in the URL must reach no log.
+/// Not derived, because a password in the URL must reach no log.
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Database").finish_non_exhaustive()
@@ -129,7 +129,7 @@ struct Home {
     cache: PathBuf,
 }
 
-/// The user's folders as the XDG rules name them; without a home, the working folder.
+/// The user's folders by the XDG rules; without a home, the working folder.
 fn home() -> Home {
     match choose_base_strategy() {
         Ok(strategy) => {
@@ -146,24 +146,21 @@ pub enum ConfigError {
     File { path: PathBuf, source: io::Error },
     #[error("the configuration file {path}{place} is not TOML: {reason}", path = .path.display())]
     Toml { path: PathBuf, place: String, reason: String },
-    #[error(
-        "the variable {0} names no setting; variables are {PREFIX}SECTION__KEY, as in {PREFIX}SERVER__ADDRESS"
-    )]
+    #[error("the variable {0} names no setting; write {PREFIX}SECTION__KEY, as in {PREFIX}SERVER__ADDRESS")]
     Variable(String),
     #[error("{origin}: {reason}")]
     Setting { origin: String, reason: String },
-    /// Not what was given: it may hold a password.
+    /// Does not show the text, which may contain a password.
     #[error("--set takes SECTION.KEY=VALUE, as in --set limits.page=100")]
     Pair,
     #[error("the variable {0} is not valid UTF-8")]
     Encoding(String),
-    /// Each may be sound by itself.
-    #[error("the settings do not go together: {0}")]
-    Together(String),
+    #[error("invalid settings: {0}")]
+    Invalid(String),
 }
 
 impl Config {
-    /// `named` must exist; without one, `atelier.toml` is read if it is there.
+    /// Reads the file `named`, or else `atelier.toml` if it exists.
     pub fn read(named: Option<&Path>, overrides: Overrides) -> Result<Self, ConfigError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         let mut table = match fs::read_to_string(path) {
@@ -171,33 +168,31 @@ impl Config {
             Err(error) if error.kind() == io::ErrorKind::NotFound && named.is_none() => Table::new(),
             Err(source) => return Err(ConfigError::File { path: path.to_owned(), source }),
         };
-        // Checked by itself first, so that a mistake in the file is not blamed on a variable.
+        // The file is checked first, so that its mistakes are not blamed on a variable.
         let mut config = check(&table, &format!("the configuration file {}", path.display()))?;
         for ((section, key), (origin, text)) in overrides.into_settings() {
-            (table, config) = with(&table, &section, &key, &origin, &text)?;
+            (table, config) = set(&table, &section, &key, &origin, &text)?;
         }
-        config.engine.check().map_err(ConfigError::Together)?;
-        config.profiles.check().map_err(ConfigError::Together)?;
-        config.limits.check().map_err(ConfigError::Together)?;
-        config.telemetry.check(AVAILABLE).map_err(ConfigError::Together)?;
-        config.go_together().map_err(ConfigError::Together)?;
+        config.engine.check().map_err(ConfigError::Invalid)?;
+        config.profiles.check().map_err(ConfigError::Invalid)?;
+        config.limits.check().map_err(ConfigError::Invalid)?;
+        config.telemetry.check(AVAILABLE).map_err(ConfigError::Invalid)?;
+        config.check_across_sections().map_err(ConfigError::Invalid)?;
         Ok(config)
     }
 
-    /// What a section cannot see by itself.
-    fn go_together(&self) -> Result<(), String> {
+    fn check_across_sections(&self) -> Result<(), String> {
         let Self { server, engine, limits, .. } = self;
         if limits.batch_items as usize > engine.queue {
             return Err(format!(
-                "engine.queue ({}) must not be below limits.batch_items ({}): a batch would be refused for its own \
-                 length",
+                "engine.queue ({}) must be at least limits.batch_items ({}): the queue would refuse a full batch",
                 engine.queue, limits.batch_items
             ));
         }
         if limits.deadline_ms > server.drain_ms {
             return Err(format!(
-                "server.drain_ms ({}) must not be below limits.deadline_ms ({}): a stop would cut requests that may \
-                 still be answered",
+                "server.drain_ms ({}) must be at least limits.deadline_ms ({}): a stop would cancel requests before \
+                 their deadline",
                 server.drain_ms, limits.deadline_ms
             ));
         }
@@ -205,7 +200,7 @@ impl Config {
     }
 }
 
-/// toml's own message quotes the line, and the line may hold a password.
+/// Does not use toml's full message: it quotes the line, which may contain a password.
 fn parse(path: &Path, text: &str) -> Result<Table, ConfigError> {
     toml::from_str(text).map_err(|error| {
         let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
@@ -214,9 +209,8 @@ fn parse(path: &Path, text: &str) -> Result<Table, ConfigError> {
     })
 }
 
-/// The table with one setting more. Variables and flags are texts; where the setting is not, the text is
-/// read as TOML (`true`, `12`).
-fn with(
+/// Adds a setting to the table. If the setting is not a string, its text is read as TOML (`true`, `12`).
+fn set(
     table: &Table,
     section: &str,
     key: &str,

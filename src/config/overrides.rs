@@ -1,4 +1,4 @@
-//! Settings from above the file: variables and flags, as texts with where each came from.
+//! Settings from variables and flags, which override the file.
 
 use std::{collections::BTreeMap, ffi::OsString};
 
@@ -7,15 +7,13 @@ use super::ConfigError;
 pub(super) const PREFIX: &str = "ATELIER__";
 const DATABASE_URL: &str = "DATABASE_URL";
 
-/// Settings from above the file, by section and key: where each came from, and its text. No `Debug`: a
-/// database's URL may hold a password.
+/// The origin and the text of each setting, by section and key.
 #[derive(Default)]
-#[expect(missing_debug_implementations, reason = "a URL may hold a password")]
+#[expect(missing_debug_implementations, reason = "a URL may contain a password")]
 pub struct Overrides(BTreeMap<(String, String), (String, String)>);
 
 impl Overrides {
-    /// Takes `ATELIER__SECTION__KEY` and, because every host sets it, `DATABASE_URL`. An empty one is
-    /// none, as in every shell.
+    /// Reads `ATELIER__SECTION__KEY`, and `DATABASE_URL`, which many hosts set. Ignores empty variables.
     pub fn from_variables(
         variables: impl Iterator<Item = (OsString, OsString)>,
     ) -> Result<Self, ConfigError> {
@@ -28,7 +26,7 @@ impl Overrides {
                 ours.push((name, text));
             }
         }
-        // The prefixed name is the more deliberate one: it comes last and wins.
+        // The prefixed name comes last, so it overrides `DATABASE_URL`.
         ours.sort_by_key(|(name, _)| name.starts_with(PREFIX));
         for (name, text) in ours {
             if name == DATABASE_URL {
@@ -44,12 +42,12 @@ impl Overrides {
         Ok(found)
     }
 
-    /// `origin` is how a message names where the value came from: a variable or a flag.
+    /// `origin` names the variable or the flag in messages.
     pub fn set(&mut self, section: &str, key: &str, origin: &str, text: impl Into<String>) {
         self.0.insert((section.into(), key.into()), (origin.into(), text.into()));
     }
 
-    /// `section.key=value`, as `--set` takes it.
+    /// Reads `section.key=value`, the argument of `--set`.
     pub fn set_pair(&mut self, pair: &str) -> Result<(), ConfigError> {
         let (name, text) = pair.split_once('=').ok_or(ConfigError::Pair)?;
         let (section, key) = name.split_once('.').ok_or(ConfigError::Pair)?;

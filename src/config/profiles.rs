@@ -1,4 +1,4 @@
-//! Which customers' profiles are kept in memory, and for how long.
+//! The cache of profiles.
 
 use std::time::Duration;
 
@@ -6,15 +6,16 @@ use serde::Deserialize;
 
 use crate::service::profiles::Keep;
 
-/// What is kept of customers beside the database.
+/// The section `[profiles]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Profiles {
-    /// Most of them.
+    /// The most profiles in the cache.
     pub most: usize,
-    /// Milliseconds for which one is taken as it is: other replicas' changes are seen so much later at most.
+    /// Milliseconds for which a cached profile is used without asking the database. Changes by other replicas are
+    /// visible after at most that time.
     pub fresh_ms: u32,
-    /// Seconds after which one is not served any more though the database cannot be reached.
+    /// Seconds for which a cached profile is used while the database cannot be reached.
     pub most_age_s: u32,
 }
 
@@ -34,12 +35,12 @@ impl Profiles {
     }
 
     /// # Errors
-    /// What contradicts what, in words.
+    /// Which settings contradict each other.
     pub(super) fn check(&self) -> Result<(), String> {
         let Keep { fresh, most_age, .. } = self.keep();
         if most_age < fresh {
             return Err(format!(
-                "profiles.most_age_s ({}) must not be below profiles.fresh_ms ({})",
+                "profiles.most_age_s ({}) must be at least as long as profiles.fresh_ms ({})",
                 self.most_age_s, self.fresh_ms
             ));
         }

@@ -24,17 +24,17 @@ impl fmt::Debug for Telemetry {
 impl Telemetry {
     pub fn collector(&self) -> Option<Origin> {
         let parsed = self.collector.as_ref().map(|url| Origin::parse(url));
-        parsed.map(|origin| origin.expect("it was checked when it was read; this is a bug"))
+        parsed.map(|origin| origin.expect("checked when it was read; this is a bug"))
     }
 
-    /// `available` says whether this program can send traces.
+    /// `available`: whether this program can send traces.
     pub(super) fn check(&self, available: bool) -> Result<(), String> {
         let Some(url) = &self.collector else { return Ok(()) };
         Origin::parse(url).map_err(|error| format!("telemetry.collector: {error}"))?;
         if !available {
             return Err(
-                "telemetry.collector names a collector, and this program was built without traces: build it \
-                        with `--features otlp`, or leave the setting out"
+                "telemetry.collector is set, but this program was built without traces: build it with \
+                        `--features otlp`, or remove the setting"
                     .into(),
             );
         }
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_collector_takes_an_address_and_a_program_that_knows_traces() {
+    fn a_collector_needs_an_address_and_a_program_with_traces() {
         let telemetry = |url: &str| Telemetry { collector: Some(url.to_owned()) };
         assert_eq!(Telemetry::default().check(false), Ok(()));
         assert_eq!(telemetry("http://collector:4318").check(true), Ok(()));

@@ -23,36 +23,36 @@ fn flag_over_variable_over_file_over_default() {
     overrides.set("models", "release", "--release", "2026");
     let from_all = read(overrides);
     assert_eq!(from_all.server.address, "127.0.0.1:2");
-    assert_eq!(from_all.models.release, "2026", "a text, whatever it looks like");
+    assert_eq!(from_all.models.release, "2026", "a string that looks like a number");
 }
 
 #[test]
-fn the_prefixed_variable_wins_over_the_hosts() {
+fn the_prefixed_variable_overrides_the_hosts() {
     let given = [("ATELIER__DATABASE__URL", "sqlite:a"), ("DATABASE_URL", "postgres://b")];
     let config = Config::read(None, variables(&given).unwrap()).unwrap();
     assert_eq!(config.database.url, "sqlite:a");
     let config = Config::read(None, variables(&given[1..]).unwrap()).unwrap();
     assert_eq!(config.database.url, "postgres://b");
     let unset = Config::read(None, variables(&[("DATABASE_URL", "")]).unwrap()).unwrap();
-    assert_eq!(unset, Config::default(), "an empty variable is none");
-    assert!(!format!("{config:?}").contains("postgres"), "a URL may hold a password");
+    assert_eq!(unset, Config::default(), "an empty variable is ignored");
+    assert!(!format!("{config:?}").contains("postgres"), "a URL may contain a password");
 }
 
 #[test]
-fn a_mistake_is_told_with_where_it_was_made() {
-    let said = |named: &str, given: &[(&str, &str)]| {
+fn an_error_names_the_origin_of_the_setting() {
+    let message = |named: &str, given: &[(&str, &str)]| {
         let named = file(named);
         let overrides = variables(given)?;
         Config::read(Some(named.path()), overrides)
     };
-    let error = said("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
+    let error = message("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
     assert!(error.starts_with("the configuration file /") && error.contains("adress"), "{error}");
-    let error = said("", &[("ATELIER__SERVER__ADRESS", "x")]).unwrap_err().to_string();
+    let error = message("", &[("ATELIER__SERVER__ADRESS", "x")]).unwrap_err().to_string();
     assert!(error.starts_with("ATELIER__SERVER__ADRESS: unknown field `adress`"), "{error}");
-    let error = said("[database]\nurl = \"postgres://u:secret@h/d", &[]).unwrap_err().to_string();
+    let error = message("[database]\nurl = \"postgres://u:secret@h/d", &[]).unwrap_err().to_string();
     assert!(error.contains(", line 2, is not TOML: "), "{error}");
     assert!(!error.contains("secret"), "{error}");
-    let error = said("", &[("ATELIER__SERVER", "x")]).unwrap_err().to_string();
+    let error = message("", &[("ATELIER__SERVER", "x")]).unwrap_err().to_string();
     assert!(error.starts_with("the variable ATELIER__SERVER names no setting"), "{error}");
     let error = Config::read(Some(Path::new("/nowhere.toml")), Overrides::default()).unwrap_err();
     assert!(error.to_string().starts_with("the configuration file /nowhere.toml: No such file"));
@@ -60,33 +60,35 @@ fn a_mistake_is_told_with_where_it_was_made() {
 
 #[test]
 fn limits_that_contradict_each_other_are_refused() {
-    let said = |text: &str| Config::read(Some(file(text).path()), Overrides::default());
-    assert!(said("[limits]\nbody_bytes = 2048\nbulk_bytes = 2048").is_ok());
+    let message = |text: &str| Config::read(Some(file(text).path()), Overrides::default());
+    assert!(message("[limits]\nbody_bytes = 2048\nbulk_bytes = 2048").is_ok());
     for (text, reason) in [
         ("[limits]\nbody_bytes = 10\n", "limits.body_bytes must be at least 1024, found 10"),
         (
             "[limits]\nbulk_bytes = 2000",
-            "limits.bulk_bytes (2000) must not be below limits.body_bytes (1048576)",
+            "limits.bulk_bytes (2000) must be at least limits.body_bytes (1048576)",
         ),
-        ("[profiles]\nmost_age_s = 0", "profiles.most_age_s (0) must not be below profiles.fresh_ms (1000)"),
-        ("[limits]\npage = 20", "limits.page_default (50) must not be above limits.page (20)"),
+        (
+            "[profiles]\nmost_age_s = 0",
+            "profiles.most_age_s (0) must be at least as long as profiles.fresh_ms (1000)",
+        ),
+        ("[limits]\npage = 20", "limits.page_default (50) must be at most limits.page (20)"),
         ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
         (
             "[limits]\nbatch_suggestions = 100",
-            "limits.batch_suggestions (100) must not be below limits.batch_items (256): each item asks for one \
-             at least",
+            "limits.batch_suggestions (100) must be at least limits.batch_items (256): each item has at least one \
+             suggestion",
         ),
-        ("[limits]\ncolumns = 1", "limits.columns must be at least 2, found 1: one column compares nothing"),
+        ("[limits]\ncolumns = 1", "limits.columns must be at least 2, found 1"),
         ("[limits]\ndeadline_ms = 0", "limits.deadline_ms must be at least 1, found 0"),
         (
             "[limits]\ndeadline_ms = 25000",
-            "server.drain_ms (20000) must not be below limits.deadline_ms (25000): a stop would cut requests \
-             that may still be answered",
+            "server.drain_ms (20000) must be at least limits.deadline_ms (25000): a stop would cancel requests \
+             before their deadline",
         ),
         (
             "[engine]\nqueue = 100",
-            "engine.queue (100) must not be below limits.batch_items (256): a batch would be refused for its \
-             own length",
+            "engine.queue (100) must be at least limits.batch_items (256): the queue would refuse a full batch",
         ),
         (
             "[engine]\nremote = \"triton:8000\"",
@@ -94,22 +96,22 @@ fn limits_that_contradict_each_other_are_refused() {
         ),
         (
             "[engine]\nremote = \"http://triton:8000\"\ndevice = \"cuda\"",
-            "engine.device is about sessions of the service's own, and engine.remote asks a server instead: leave \
-             one of them out",
+            "engine.device sets the device of local models, and engine.remote uses a model server instead: \
+             remove one of them",
         ),
         (
             "[engine]\nbatch = 2000",
-            "engine.batch (2000) must be at least 1, and engine.queue (1024) not below it",
+            "engine.batch (2000) must be at least 1, and engine.queue (1024) at least engine.batch",
         ),
     ] {
-        let error = said(text).unwrap_err().to_string();
-        assert_eq!(error, format!("the settings do not go together: {reason}"));
+        let error = message(text).unwrap_err().to_string();
+        assert_eq!(error, format!("invalid settings: {reason}"));
     }
-    // Sound together, wherever each comes from.
+    // Settings from all origins are checked together.
     let overrides = variables(&[("ATELIER__SERVER__DRAIN_MS", "30000")]).unwrap();
     let named = file("[limits]\ndeadline_ms = 25000\n[engine]\nqueue = 256");
     assert_eq!(Config::read(Some(named.path()), overrides).unwrap().server.drain(), Duration::from_secs(30));
-    let error = said("[limits]\npage = -1").unwrap_err().to_string();
+    let error = message("[limits]\npage = -1").unwrap_err().to_string();
     assert!(error.contains("invalid value: integer `-1`"), "{error}");
 }
 
@@ -136,7 +138,7 @@ fn the_commented_file_says_the_defaults() {
     let mut expected = Config::default();
     let text = include_str!("../../atelier.toml");
     let config: Config = toml::from_str(text).unwrap();
-    // Two defaults depend on the user's home, so the file shows them in comments only.
+    // Two defaults depend on the user's home, so the file has them only in comments.
     expected.database = config.database.clone();
     expected.cache = config.cache.clone();
     assert_eq!(config, expected);

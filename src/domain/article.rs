@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use super::ArticleId;
 
-/// An article: its id, its type (`coat`, `sneaker`, …), and whatever else the shop says of it.
+/// An article: its id, its type (`coat`, `sneaker`, …), and its other attributes.
 ///
-/// The attributes stay free JSON, because every shop's differ: models never see them, filters and
-/// pages read those that they find.
+/// Attributes are free JSON, because every shop has different ones. Models never see them; filters and pages
+/// read the ones they find.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Article {
     pub id: ArticleId,
@@ -16,20 +16,20 @@ pub struct Article {
     attributes: Map<String, Value>,
 }
 
-/// Why something cannot be an article.
+/// Why an article is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArticleError {
     #[error(
-        "an article's type cannot be empty, padded with spaces, or hold control characters or '|', found {0:?}"
+        "an article's type cannot be empty, begin or end with a space, or contain control characters or '|'; found {0:?}"
     )]
     Type(String),
-    #[error("an attribute cannot be called {0:?}: that is a field of its own")]
+    #[error("an attribute cannot be named {0:?}: every article has a field of that name")]
     Reserved(String),
 }
 
 impl Article {
     /// # Errors
-    /// If the type is empty or unprintable, or an attribute is called `id` or `type`.
+    /// If the type is empty or unprintable, or an attribute is named `id` or `type`.
     pub fn new(
         id: ArticleId,
         kind: impl Into<String>,
@@ -45,7 +45,7 @@ impl Article {
         Ok(Self { id, kind, attributes })
     }
 
-    /// The article's type. (`kind` in code alone, where `type` is a keyword.)
+    /// The article's type; named `kind` in code, where `type` is a keyword.
     pub fn kind(&self) -> &str {
         &self.kind
     }
@@ -58,13 +58,12 @@ impl Article {
         self.attributes.get(name)
     }
 
-    /// The price, where the shop gives one.
     pub fn price(&self) -> Option<f64> {
         self.attribute("price")?.as_f64()
     }
 
-    /// The values of a field or attribute as words: one, several, or none. This is what a schema's
-    /// `excludes` (the no-go's) looks at.
+    /// The string values of a field or attribute: one, several or none. A schema's `excludes` (no-gos) is
+    /// compared with these.
     pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
         let one =
             if name == "type" { Some(self.kind()) } else { self.attribute(name).and_then(Value::as_str) };
@@ -73,21 +72,21 @@ impl Article {
     }
 }
 
-/// One object: the fields, then the attributes.
+/// One JSON object: the fields, then the attributes.
 impl Serialize for Article {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let own = [("id", self.id.as_str()), ("type", self.kind())];
         serializer.collect_map(
             own.into_iter()
-                .map(|(name, text)| (name, Written::Text(text)))
-                .chain(self.attributes.iter().map(|(name, value)| (name.as_str(), Written::Value(value)))),
+                .map(|(name, text)| (name, Field::Text(text)))
+                .chain(self.attributes.iter().map(|(name, value)| (name.as_str(), Field::Value(value)))),
         )
     }
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Written<'a> {
+enum Field<'a> {
     Text(&'a str),
     Value(&'a Value),
 }
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_are_free_but_for_the_names_of_fields() {
+    fn attributes_are_free_except_for_field_names() {
         let coat =
             article("coat", json!({"colour": "red", "price": 79.9, "material": ["wool", "silk"]})).unwrap();
         assert_eq!(coat.price(), Some(79.9));

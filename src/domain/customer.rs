@@ -1,9 +1,8 @@
-//! A customer as the shop knows them.
+//! A customer of the shop.
 
 use super::{CustomerId, Features};
 
-/// A customer and what is known about them. Whether the features mean anything is the schema's to
-/// say, when they are encoded: profiles outlive schemas.
+/// A customer and their features. The schema judges the features when they are encoded: profiles outlive schemas.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Customer {
     pub id: CustomerId,

@@ -1,8 +1,8 @@
-//! What is known about a customer, or about the occasion of an outfit, as its owner wrote it.
+//! Facts about a customer, or about the occasion of an outfit, before encoding.
 
 use std::{collections::BTreeMap, sync::Arc};
 
-/// One feature's value before a schema has looked at it.
+/// A feature's value, before a schema judges it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeatureValue {
     Text(String),
@@ -10,9 +10,9 @@ pub enum FeatureValue {
     Many(Vec<String>),
 }
 
-/// Features by name. A feature that is not given is simply absent.
+/// Features by name; a feature that is not given is absent.
 ///
-/// A profile is read for every outfit that is completed and hardly ever changed: copies share it until one of them is.
+/// Every completion reads a profile and few change it, so copies share their data until one of them changes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Features(Arc<BTreeMap<String, FeatureValue>>);
 
@@ -29,7 +29,7 @@ impl Features {
         self.0.get(name)
     }
 
-    /// In the order of the names, so that two equal profiles read the same.
+    /// Sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &FeatureValue)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -38,8 +38,8 @@ impl Features {
         self.0.is_empty()
     }
 
-    /// These features, with `nearer` winning wherever both give one: the request over the outfit
-    /// over the profile.
+    /// These features, replaced by `nearer` where both give one: a request overrides an outfit, which overrides
+    /// the profile.
     pub fn overridden_by(mut self, nearer: Features) -> Features {
         if self.is_empty() {
             return nearer;
@@ -72,7 +72,11 @@ mod tests {
         let both = profile.clone().overridden_by(outfit.clone());
         assert_eq!(both.get("occasion"), Some(&text("wedding")));
         assert_eq!(both.get("age"), Some(&FeatureValue::Number(28.0)));
-        assert_eq!(profile.get("occasion"), Some(&text("office")), "a copy's change is its own");
+        assert_eq!(
+            profile.get("occasion"),
+            Some(&text("office")),
+            "a change to a copy leaves the original alone"
+        );
         assert_eq!(Features::default().overridden_by(outfit.clone()), outfit);
         assert_eq!(outfit.clone().overridden_by(Features::default()), outfit);
     }

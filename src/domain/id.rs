@@ -1,20 +1,20 @@
-//! Identifiers as their owners write them.
+//! The identifiers of articles and customers, as the shop writes them.
 
 use std::{fmt, sync::Arc};
 
-/// Longest identifier accepted, in characters: long enough for any shop's keys, short enough to index.
+/// The longest identifier, in characters: long enough for any shop's keys, short enough to index.
 const MAX_CHARS: usize = 128;
 
-/// Why a text cannot be an identifier.
+/// Why an identifier is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IdError {
     #[error("an id cannot be empty")]
     Empty,
-    #[error("an id has at most {MAX_CHARS} characters, this one has {0}")]
+    #[error("an id has at most {MAX_CHARS} characters, found {0}")]
     TooLong(usize),
-    /// NUL and its kin: Postgres refuses some of them, terminals and logs misread the rest. The bar
-    /// joins ids in a CSV cell.
-    #[error("an id cannot hold control characters or '|', found {0:?}")]
+    /// Postgres refuses some control characters; terminals and logs misread the others. A bar joins ids in a
+    /// CSV cell.
+    #[error("an id cannot contain control characters or '|', found {0:?}")]
     Character(char),
     #[error("an id cannot begin or end with a space")]
     Padded,
@@ -41,13 +41,13 @@ macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
         ///
-        /// Cheap to clone: the same id stands in many outfits.
+        /// Cheap to clone: many outfits share an id.
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $name(Arc<str>);
 
         impl $name {
             /// # Errors
-            /// If the text is empty, too long, padded, or holds a control character or `|`.
+            /// If the text is empty, too long, begins or ends with a space, or contains a control character or `|`.
             pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
                 let text = text.as_ref();
                 check(text)?;
@@ -80,11 +80,11 @@ macro_rules! id {
 }
 
 id! {
-    /// An article's id in the shop's own catalogue.
+    /// The id of an article in the shop's catalogue.
     ArticleId
 }
 id! {
-    /// A customer's id in the shop's own books.
+    /// The id of a customer in the shop's records.
     CustomerId
 }
 
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_an_id_and_what_is_not() {
+    fn an_id_is_short_and_printable() {
         assert_eq!(ArticleId::new("a-1").unwrap().as_str(), "a-1");
         assert_eq!(ArticleId::new("Mäntel/17 b").unwrap().as_str(), "Mäntel/17 b");
         assert_eq!(CustomerId::new(""), Err(IdError::Empty));

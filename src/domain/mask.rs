@@ -1,6 +1,6 @@
 //! A set of a vocabulary's articles.
 
-/// One bit an article.
+/// One bit for each article.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mask {
     words: Vec<u64>,
@@ -16,7 +16,7 @@ impl Mask {
 
     pub fn all(length: usize) -> Self {
         let mut mask = Self { words: vec![u64::MAX; length.div_ceil(BITS)], length };
-        // Bits past the end stay nought, so that counting needs no care.
+        // Bits past the end stay zero, so that they are never counted.
         if let Some(last) = mask.words.last_mut()
             && !length.is_multiple_of(BITS)
         {
@@ -44,12 +44,12 @@ impl Mask {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Sixty-four articles each, in order.
+    /// One bit for each article, 64 to a word, lowest bit first.
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// How many articles the vocabulary has.
+    /// The number of articles in the vocabulary.
     pub fn length(&self) -> usize {
         self.length
     }
@@ -66,7 +66,7 @@ impl Mask {
         self.zip(other, |own, other| own & !other);
     }
 
-    /// Their indices, ascending.
+    /// The indices of its articles, ascending.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
         self.words.iter().zip(0u32..).flat_map(|(&word, place)| {
             std::iter::successors((word != 0).then_some(word), |rest| {
@@ -78,7 +78,7 @@ impl Mask {
     }
 
     fn zip(&mut self, other: &Self, with: impl Fn(u64, u64) -> u64) {
-        assert_eq!(self.length, other.length, "masks of one vocabulary are combined; this is a bug");
+        assert_eq!(self.length, other.length, "both masks belong to one vocabulary; this is a bug");
         for (own, other) in self.words.iter_mut().zip(&other.words) {
             *own = with(*own, *other);
         }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_a_set() {
+    fn masks_are_sets() {
         for length in [1, 63, 64, 65, 200] {
             let mut all = Mask::all(length);
             assert_eq!(all.count(), length);

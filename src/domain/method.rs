@@ -1,10 +1,10 @@
-//! The methods by name.
+//! The methods that Atelier can answer with.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// The methods that Atelier knows, by the names that files, answers and pages use.
+/// A method. Files, answers and pages use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
@@ -20,7 +20,7 @@ pub enum Method {
     GsxLatent,
 }
 
-/// No method has this name.
+/// A name that no method has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no method {0:?}; the methods are none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent"

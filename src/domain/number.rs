@@ -1,23 +1,23 @@
-//! The one form that a number has wherever Atelier writes it down.
+//! One written form for every number.
 
 use serde_json::Number;
 
-/// From here on JSON writes a float with an exponent, and not every integer is a float.
-const WHOLE: f64 = 1e16;
+/// JSON writes larger floats with an exponent, and not every larger integer is a float.
+const LARGEST_INTEGER: f64 = 1e16;
 
-/// The number as JSON, a whole one below 10^16 without a fraction, so that equal numbers are equal texts
-/// in files and in the database alike. `None` for NaN and the infinities, which are no numbers to JSON.
+/// The number as JSON. A whole number below 10^16 has no fraction, so equal numbers are equal texts in files and
+/// in the database. `None` for NaN and the infinities, which JSON cannot express.
 pub fn json_number(number: f64) -> Option<Number> {
     #[expect(clippy::cast_possible_truncation, reason = "whole and below 10^16")]
-    if number.fract() == 0.0 && number.abs() < WHOLE {
+    if number.fract() == 0.0 && number.abs() < LARGEST_INTEGER {
         return Some(Number::from(number as i64));
     }
     Number::from_f64(number)
 }
 
-/// The digits of a whole number that stands where words are expected: shops write the shoe size 38 without
-/// quotes. `None` for what is no whole number, or too large to be surely the one that was meant.
-pub fn whole_word(number: f64) -> Option<String> {
+/// The digits of a whole number given where a word is expected: shops write the shoe size 38 without quotes.
+/// `None` if the number has a fraction, or is too large to be exact.
+pub(super) fn integer_word(number: f64) -> Option<String> {
     json_number(number).filter(|number| !number.is_f64()).map(|number| number.to_string())
 }
 
@@ -46,11 +46,11 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_number_is_a_word() {
-        let words = [38.0, -1.0, -0.0].map(|number| whole_word(number).unwrap());
+    fn only_a_whole_number_becomes_a_word() {
+        let words = [38.0, -1.0, -0.0].map(|number| integer_word(number).unwrap());
         assert_eq!(words, ["38", "-1", "0"]);
         for number in [38.5, 1e16, f64::NAN, f64::INFINITY] {
-            assert_eq!(whole_word(number), None);
+            assert_eq!(integer_word(number), None);
         }
     }
 }

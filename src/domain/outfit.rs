@@ -1,15 +1,15 @@
-//! Outfits: sets of articles that were worn or proposed together, and outfits with blanks.
+//! Outfits: articles worn together, and outfits with blanks to fill.
 
 use std::{collections::HashSet, fmt, str::FromStr};
 
 use super::{ArticleId, CustomerId, Features};
 
-/// Fewest articles of a whole outfit: what models are trained on.
+/// The fewest articles of a whole outfit: models are trained on no smaller ones.
 pub const MIN_ARTICLES: usize = 4;
-/// Most slots of an outfit, blanks included: what models are trained on.
+/// The most slots of an outfit, including blanks: models are trained on no larger ones.
 pub const MAX_SLOTS: usize = 8;
 
-/// Which part of the data an outfit belongs to. Validation is read once, at the end.
+/// The part of the data that an outfit belongs to. Validation data is read once, at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Split {
     Train,
@@ -43,33 +43,50 @@ impl fmt::Display for Split {
     }
 }
 
-/// Why something cannot be an outfit.
+/// An outfit has more slots than models can take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an outfit has at most {MAX_SLOTS} slots, found {found}")]
+pub struct TooManySlots {
+    pub found: usize,
+}
+
+impl TooManySlots {
+    /// # Errors
+    /// If there are more than eight.
+    pub fn check(found: usize) -> Result<(), Self> {
+        if found > MAX_SLOTS { Err(Self { found }) } else { Ok(()) }
+    }
+}
+
+/// Why an outfit is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutfitError {
-    #[error("an outfit has {MIN_ARTICLES} to {MAX_SLOTS} articles, this one has {0}")]
+    #[error("an outfit has {MIN_ARTICLES} to {MAX_SLOTS} articles, found {0}")]
     Size(usize),
-    #[error("an outfit has 1 to {MAX_SLOTS} slots, this one has {0}")]
-    Slots(usize),
-    #[error("article {0} stands in it twice: an outfit is a set")]
-    Twice(ArticleId),
-    #[error("a split is \"train\" or \"validation\", not {0:?}")]
+    #[error("an outfit has at least one slot, found none")]
+    NoSlots,
+    #[error(transparent)]
+    TooManySlots(#[from] TooManySlots),
+    #[error("article {0} appears twice in the outfit")]
+    Duplicate(ArticleId),
+    #[error("a split is \"train\" or \"validation\", found {0:?}")]
     Split(String),
 }
 
-/// A whole outfit: what a customer was given. The order of the articles carries no meaning; it is
-/// kept only so that a file comes back as it was.
+/// A whole outfit that a customer was given. The order of its articles means nothing; it is kept so that an
+/// export writes what was imported.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outfit {
     pub customer: CustomerId,
     articles: Vec<ArticleId>,
     pub split: Option<Split>,
-    /// What belongs to this outfit rather than to the customer, such as the occasion.
+    /// Features of this outfit rather than of the customer, such as the occasion.
     pub features: Features,
 }
 
 impl Outfit {
     /// # Errors
-    /// If there are fewer than four or more than eight articles, or one stands in it twice.
+    /// If there are fewer than four or more than eight articles, or an article appears twice.
     pub fn new(
         customer: CustomerId,
         articles: Vec<ArticleId>,
@@ -79,7 +96,7 @@ impl Outfit {
         if !(MIN_ARTICLES..=MAX_SLOTS).contains(&articles.len()) {
             return Err(OutfitError::Size(articles.len()));
         }
-        refuse_twice(articles.iter())?;
+        refuse_duplicates(articles.iter())?;
         Ok(Self { customer, articles, split, features })
     }
 
@@ -88,14 +105,14 @@ impl Outfit {
     }
 }
 
-/// One place of an outfit that somebody is working on.
+/// One place of an open outfit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Slot {
     Article(ArticleId),
     Blank,
 }
 
-/// An outfit in the making: one to eight slots, some of them blank.
+/// One to eight slots, some of them blank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slots(Vec<Slot>);
 
@@ -103,10 +120,11 @@ impl Slots {
     /// # Errors
     /// If there is no slot, more than eight, or an article twice.
     pub fn new(slots: Vec<Slot>) -> Result<Self, OutfitError> {
-        if slots.is_empty() || slots.len() > MAX_SLOTS {
-            return Err(OutfitError::Slots(slots.len()));
+        if slots.is_empty() {
+            return Err(OutfitError::NoSlots);
         }
-        refuse_twice(slots.iter().filter_map(|slot| match slot {
+        TooManySlots::check(slots.len())?;
+        refuse_duplicates(slots.iter().filter_map(|slot| match slot {
             Slot::Article(id) => Some(id),
             Slot::Blank => None,
         }))?;
@@ -123,20 +141,20 @@ impl Slots {
     }
 }
 
-/// An outfit that somebody wants completed, and for whom. Without a blank one more article is asked for.
+/// An outfit to complete, and its customer. An outfit without a blank asks for one more article.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OpenOutfit {
     pub customer: CustomerId,
     pub slots: Slots,
-    /// What is known of the customer or belongs to the outfit; it wins over the profile.
+    /// Features of the customer or the outfit; they override the profile.
     pub features: Features,
 }
 
-fn refuse_twice<'a>(articles: impl Iterator<Item = &'a ArticleId>) -> Result<(), OutfitError> {
+fn refuse_duplicates<'a>(articles: impl Iterator<Item = &'a ArticleId>) -> Result<(), OutfitError> {
     let mut seen = HashSet::with_capacity(MAX_SLOTS);
     for article in articles {
         if !seen.insert(article) {
-            return Err(OutfitError::Twice(article.clone()));
+            return Err(OutfitError::Duplicate(article.clone()));
         }
     }
     Ok(())
@@ -160,16 +178,16 @@ mod tests {
         assert!(outfit(&["a", "b", "c", "d"]).is_ok());
         assert!(outfit(&["a", "b", "c", "d", "e", "f", "g", "h"]).is_ok());
         assert_eq!(outfit(&["a", "b", "c", "d", "e", "f", "g", "h", "i"]), Err(OutfitError::Size(9)));
-        assert_eq!(outfit(&["a", "b", "c", "a"]), Err(OutfitError::Twice(ids(&["a"])[0].clone())));
+        assert_eq!(outfit(&["a", "b", "c", "a"]), Err(OutfitError::Duplicate(ids(&["a"])[0].clone())));
     }
 
     #[test]
-    fn slots_may_be_blank_and_know_where() {
+    fn slots_may_be_blank() {
         let article = |name: &str| Slot::Article(ArticleId::new(name).unwrap());
         let slots = Slots::new(vec![article("a"), Slot::Blank, article("b"), Slot::Blank]).unwrap();
         assert_eq!(slots.blanks().collect::<Vec<_>>(), [1, 3]);
-        assert_eq!(Slots::new(vec![]), Err(OutfitError::Slots(0)));
-        assert_eq!(Slots::new(vec![Slot::Blank; 9]), Err(OutfitError::Slots(9)));
-        assert!(matches!(Slots::new(vec![article("a"), article("a")]), Err(OutfitError::Twice(_))));
+        assert_eq!(Slots::new(vec![]), Err(OutfitError::NoSlots));
+        assert_eq!(Slots::new(vec![Slot::Blank; 9]), Err(TooManySlots { found: 9 }.into()));
+        assert!(matches!(Slots::new(vec![article("a"), article("a")]), Err(OutfitError::Duplicate(_))));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// What a person may do; each role may do what the ones before it may.
+/// A person's role. Each role includes the permissions of the roles before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     Stylist,
@@ -27,7 +27,7 @@ impl FromStr for Role {
         [Role::Stylist, Role::Analyst, Role::Admin]
             .into_iter()
             .find(|role| role.as_str() == text)
-            .ok_or_else(|| format!("a role is stylist, analyst or admin, not {text:?}"))
+            .ok_or_else(|| format!("a role is stylist, analyst or admin; found {text:?}"))
     }
 }
 

@@ -1,9 +1,8 @@
-//! Moments, as the database keeps them.
+//! Moments, as the database stores them.
 
 use std::time::{Duration, SystemTime};
 
-/// A moment: whole milliseconds since 1970. Whoever calls the store brings it along; the store has no
-/// clock.
+/// Whole milliseconds since 1970. Callers of the store pass the time: it has no clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 

@@ -4,34 +4,34 @@ use std::collections::HashMap;
 
 use super::ArticleId;
 
-/// Article ↔ index, for one release. Models speak indices; everybody else speaks ids.
+/// Article ↔ index, for one release. Models use indices; everything else uses ids.
 #[derive(Debug, Clone)]
 pub struct Vocabulary {
     articles: Vec<ArticleId>,
     index: HashMap<ArticleId, u32>,
 }
 
-/// Why a list of articles cannot be a vocabulary.
+/// Why a vocabulary is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VocabularyError {
     #[error("a vocabulary needs at least one article")]
     Empty,
-    #[error("a vocabulary holds each article once, {0} stands in it twice")]
-    Twice(ArticleId),
+    #[error("a vocabulary contains each article once, found {0} twice")]
+    Duplicate(ArticleId),
 }
 
 impl Vocabulary {
     /// # Errors
-    /// If the list is empty or holds an article twice.
+    /// If the list is empty or contains an article twice.
     pub fn new(articles: Vec<ArticleId>) -> Result<Self, VocabularyError> {
         if articles.is_empty() {
             return Err(VocabularyError::Empty);
         }
         let mut index = HashMap::with_capacity(articles.len());
         for (place, article) in articles.iter().enumerate() {
-            let place = u32::try_from(place).expect("a vocabulary of over four billion articles is a bug");
+            let place = u32::try_from(place).expect("fewer than four billion articles; this is a bug");
             if index.insert(article.clone(), place).is_some() {
-                return Err(VocabularyError::Twice(article.clone()));
+                return Err(VocabularyError::Duplicate(article.clone()));
             }
         }
         Ok(Self { articles, index })
@@ -41,7 +41,7 @@ impl Vocabulary {
         self.articles.len()
     }
 
-    /// Never: a vocabulary has at least one article.
+    /// Always false: a vocabulary has at least one article.
     pub fn is_empty(&self) -> bool {
         false
     }
@@ -58,12 +58,12 @@ impl Vocabulary {
         self.articles.iter()
     }
 
-    /// The index that stands for a blank slot: one past the articles.
+    /// The index of a blank: one past the articles.
     pub fn blank(&self) -> u32 {
         u32::try_from(self.articles.len()).expect("checked in new; this is a bug")
     }
 
-    /// The index that stands for no slot at all.
+    /// The index of a slot that the outfit does not have.
     pub fn padding(&self) -> u32 {
         self.blank() + 1
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_and_indices_are_each_others_inverse() {
+    fn ids_and_indices_are_inverse() {
         let ids: Vec<_> = ["x", "y", "z"].iter().map(|id| ArticleId::new(id).unwrap()).collect();
         let vocabulary = Vocabulary::new(ids.clone()).unwrap();
         for (index, id) in (0..).zip(&ids) {
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(Vocabulary::new(vec![]).unwrap_err(), VocabularyError::Empty);
         assert!(matches!(
             Vocabulary::new(vec![ids[0].clone(), ids[0].clone()]),
-            Err(VocabularyError::Twice(_))
+            Err(VocabularyError::Duplicate(_))
         ));
     }
 }

@@ -1,42 +1,45 @@
-//! What no single row can show: ids that stand twice, outfits that are repeated, references to nothing,
-//! and how many rows of an import are bad.
+//! Checks that need more than one row: duplicate ids, repeated outfits, unknown articles and customers.
 
-use std::{fmt, path::PathBuf};
-
-use super::{
-    ExchangeError, RowError, Rows, Table,
-    error::Unit,
-    known::{Context, Known, Standing},
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    fmt,
+    hash::Hash,
+    path::{Path, PathBuf},
 };
-use crate::domain::{ArticleId, CustomerId, FeatureWarning};
 
-/// How many bad rows, and how many different warnings, are kept to be shown. The rest is counted.
-const SHOWN: usize = 20;
+use sha2::{Digest, Sha256};
 
-/// Reads up to three tables, in the order articles, customers, outfits, and keeps what they hold
-/// together. It knows neither where the rows go nor what was there before, but for the ids that it is
-/// given.
+use super::{ExchangeError, RowError, Rows, Table, error::Unit, json::Value, table::Wire};
+use crate::domain::{
+    Article, ArticleId, Customer, CustomerId, FeatureWarning, OpenOutfit, Outfit, Schema, Split,
+};
+
+/// How many bad rows, and how many different warnings, a report lists. It counts the others.
+const LISTED: usize = 20;
+
+/// Checks up to three tables in the order articles, customers, outfits. It does not know where the rows go; the
+/// caller gives it the ids that exist there.
 #[derive(Debug)]
 pub struct Checker {
-    known: Known,
+    seen: Seen,
     report: Report,
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
-    /// Rows that can be used, and rows that cannot.
+    /// Counts of usable and unusable rows.
     pub good: u64,
     pub bad: u64,
     /// The first bad rows.
     pub errors: Vec<BadRow>,
-    /// The first different warnings, in the order in which they came up.
-    pub warnings: Vec<Noted>,
-    /// How often a warning came up that is not among them.
+    /// The first different warnings, in order of appearance.
+    pub warnings: Vec<CountedWarning>,
+    /// How many rows had a warning that is not listed.
     pub more_warnings: u64,
 }
 
-/// A bad row and the file it stands in.
+/// A bad row, and its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BadRow {
     pub path: PathBuf,
@@ -49,21 +52,21 @@ impl fmt::Display for BadRow {
     }
 }
 
-/// What is odd about a row that is no reason to refuse it.
+/// Something unusual about a good row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     Feature(FeatureWarning),
-    /// The outfit stands in an earlier row, its first one, already.
+    /// The outfit repeats the one in an earlier row.
     Repetition {
         unit: Unit,
         first: u64,
-        /// A model that learns the one is judged by the other.
+        /// The earlier row is in another split, so a model would be tested on an outfit that it has learned.
         other_split: bool,
     },
 }
 
 impl Warning {
-    /// Repetitions of a kind are counted together whatever they repeat.
+    /// Whether both are counted as one. Repetitions are, whichever row they repeat.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Repetition { other_split, .. }, Self::Repetition { other_split: other, .. }) => {
@@ -78,23 +81,22 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feature(warning) => warning.fmt(f),
-            Self::Repetition { unit, first, other_split: false } => {
-                write!(f, "the same outfit stands in {unit} {first} already")
-            }
-            Self::Repetition { unit, first, other_split: true } => {
-                write!(
-                    f,
-                    "the same outfit stands in {unit} {first} already, in another split: what a model learns \
-                     there, it is judged by here"
-                )
+            Self::Repetition { unit, first, other_split } => {
+                write!(f, "this outfit repeats {unit} {first}")?;
+                if *other_split {
+                    f.write_str(
+                        ", which is in another split: models would be tested on an outfit they have learned",
+                    )?;
+                }
+                Ok(())
             }
         }
     }
 }
 
-/// A warning, the row where it came up first, and in how many it did.
+/// A warning, the first row that has it, and the number of rows that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Noted {
+pub struct CountedWarning {
     pub warning: Warning,
     pub path: PathBuf,
     pub unit: Unit,
@@ -103,30 +105,27 @@ pub struct Noted {
     pub rows: u64,
 }
 
-impl fmt::Display for Noted {
+impl fmt::Display for CountedWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}, {} {}: {}", self.path.display(), self.unit, self.line, self.warning)
     }
 }
 
-/// The good rows of a file; the bad ones go into the report. Only what ends the reading before the
-/// file's end comes out as an error.
-#[derive(Debug)]
-pub struct Checked<'c, T> {
-    rows: Rows<T>,
-    checker: &'c mut Checker,
-}
-
 impl Checker {
-    /// With the ids that exist already where the rows are to go.
+    /// Takes the ids that already exist where the rows are to go.
     pub fn new(
         articles: impl IntoIterator<Item = ArticleId>,
         customers: impl IntoIterator<Item = CustomerId>,
     ) -> Self {
-        Self { known: Known::new(articles, customers), report: Report::default() }
+        let seen = Seen {
+            articles: articles.into_iter().map(|id| (id, 0)).collect(),
+            customers: customers.into_iter().map(|id| (id, 0)).collect(),
+            outfits: HashMap::new(),
+        };
+        Self { seen, report: Report::default() }
     }
 
-    /// Checks a file while it is read: each table once, outfits after what they refer to.
+    /// Checks a file as it is read. Check each table once, and outfits after the other tables.
     pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
         Checked { rows, checker: self }
     }
@@ -135,16 +134,23 @@ impl Checker {
         &self.report
     }
 
-    fn note(&mut self, warning: Warning, path: &std::path::Path, unit: Unit, line: u64) {
+    fn warn(&mut self, warning: Warning, path: &Path, unit: Unit, line: u64) {
         let Report { warnings, more_warnings, .. } = &mut self.report;
-        if let Some(noted) = warnings.iter_mut().find(|noted| noted.warning.is_like(&warning)) {
-            noted.rows += 1;
-        } else if warnings.len() < SHOWN {
-            warnings.push(Noted { warning, path: path.to_owned(), unit, line, rows: 1 });
+        if let Some(counted) = warnings.iter_mut().find(|counted| counted.warning.is_like(&warning)) {
+            counted.rows += 1;
+        } else if warnings.len() < LISTED {
+            warnings.push(CountedWarning { warning, path: path.to_owned(), unit, line, rows: 1 });
         } else {
             *more_warnings += 1;
         }
     }
+}
+
+/// The good rows of a file; the checker reports the bad ones. An error means that the file cannot be read to its end.
+#[derive(Debug)]
+pub struct Checked<'c, T> {
+    rows: Rows<T>,
+    checker: &'c mut Checker,
 }
 
 impl<T> Checked<'_, T> {
@@ -163,23 +169,23 @@ impl<T: Table> Iterator for Checked<'_, T> {
             let next = self.rows.next()?;
             let checked = next.and_then(|row| {
                 let context = Context { unit, line: row.line, schema: self.rows.schema() };
-                match row.value.check(context, &mut self.checker.known) {
-                    Ok(standing) => Ok((row, standing)),
+                match row.value.check(context, &mut self.checker.seen) {
+                    Ok(repeat) => Ok((row, repeat)),
                     Err(reason) => Err(RowError::new(unit, row.line, reason)),
                 }
             });
             let path = self.rows.path();
             match checked {
-                Ok((row, standing)) => {
+                Ok((row, repeat)) => {
                     for (place, warning) in row.warnings.iter().enumerate() {
                         // A row may list the same unknown value twice.
                         if !row.warnings[..place].contains(warning) {
-                            self.checker.note(Warning::Feature(warning.clone()), path, unit, row.line);
+                            self.checker.warn(Warning::Feature(warning.clone()), path, unit, row.line);
                         }
                     }
-                    if let Standing::Repeats { first, other_split } = standing {
+                    if let Some(Repeat { first, other_split }) = repeat {
                         let warning = Warning::Repetition { unit, first, other_split };
-                        self.checker.note(warning, path, unit, row.line);
+                        self.checker.warn(warning, path, unit, row.line);
                     }
                     self.checker.report.good += 1;
                     return Some(Ok(row.value));
@@ -190,11 +196,119 @@ impl<T: Table> Iterator for Checked<'_, T> {
                 Err(error) => {
                     let report = &mut self.checker.report;
                     report.bad += 1;
-                    if report.errors.len() < SHOWN {
+                    if report.errors.len() < LISTED {
                         report.errors.push(BadRow { path: path.to_owned(), error });
                     }
                 }
             }
         }
+    }
+}
+
+/// The ids so far, each with its line, or 0 if it existed before; and a digest of each outfit, because half a million
+/// whole outfits would take much memory.
+#[derive(Debug)]
+pub struct Seen {
+    articles: HashMap<ArticleId, u64>,
+    customers: HashMap<CustomerId, u64>,
+    outfits: HashMap<OutfitDigest, (u64, Option<Split>)>,
+}
+
+/// Half of a SHA-256: no two outfits share one.
+type OutfitDigest = [u8; 16];
+
+/// The place of a row, and its schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    unit: Unit,
+    line: u64,
+    schema: &'a Schema,
+}
+
+/// A row repeats the one at `first`.
+#[derive(Debug, Clone, Copy)]
+pub struct Repeat {
+    first: u64,
+    other_split: bool,
+}
+
+/// Checks a row against the rows before it.
+pub trait Check {
+    /// # Errors
+    /// If the row refers to unknown rows, or its id appeared before.
+    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
+}
+
+impl Check for Article {
+    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("article", &mut seen.articles, &self.id, context)
+    }
+}
+
+impl Check for Customer {
+    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("customer", &mut seen.customers, &self.id, context)
+    }
+}
+
+/// A file may contain an id once; one that existed before is replaced.
+fn enter<Id: Clone + Eq + Hash + fmt::Debug>(
+    what: &str,
+    seen: &mut HashMap<Id, u64>,
+    id: &Id,
+    context: Context<'_>,
+) -> Result<Option<Repeat>, String> {
+    match seen.get(id) {
+        Some(0) | None => {
+            seen.insert(id.clone(), context.line);
+            Ok(None)
+        }
+        Some(first) => Err(format!("{what} {id:?} is already in {} {first}", context.unit)),
+    }
+}
+
+impl Check for Outfit {
+    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        let unknown = self.articles().iter().filter(|id| !seen.articles.contains_key(*id));
+        let mut reasons: Vec<String> =
+            unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
+        if !seen.customers.contains_key(&self.customer) {
+            reasons.insert(0, format!("customer {:?} is unknown", self.customer));
+        }
+        if !reasons.is_empty() {
+            return Err(reasons.join("; "));
+        }
+        match seen.outfits.entry(digest(self, context.schema)) {
+            Entry::Vacant(entry) => {
+                entry.insert((context.line, self.split));
+                Ok(None)
+            }
+            Entry::Occupied(entry) => {
+                let (first, split) = *entry.get();
+                Ok(Some(Repeat { first, other_split: split != self.split }))
+            }
+        }
+    }
+}
+
+/// Outfits are the same if their customer, set of articles and features are, as in the database. The split is not part
+/// of an outfit: it says how the outfit is used.
+fn digest(outfit: &Outfit, schema: &Schema) -> OutfitDigest {
+    let mut fields = outfit.to_fields(schema);
+    fields.retain(|(name, _)| name != "split");
+    for (name, value) in &mut fields {
+        if let ("articles", Value::List(ids)) = (name.as_ref(), value) {
+            ids.sort_unstable_by(|a, b| a.as_text().cmp(&b.as_text()));
+        }
+    }
+    let text = serde_json::to_vec(&Value::Object(fields)).expect("texts are JSON; this is a bug");
+    let digest: [u8; 32] = Sha256::digest(text).into();
+    *digest.first_chunk().expect("16 is less than 32; this is a bug")
+}
+
+impl Check for OpenOutfit {
+    /// The same outfit may be completed twice.
+    fn check(&self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
+        Ok(None)
     }
 }

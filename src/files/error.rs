@@ -1,21 +1,21 @@
-//! What can be wrong with a row, and with a file.
+//! Errors in rows and in files.
 
 use std::{fmt, io, path::PathBuf};
 
 use crate::domain::SchemaError;
 
-/// A row that cannot be used, and why, in words for whoever made the file.
+/// A row that cannot be used, and why, in words for the person who made the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowError {
-    /// The line that the row begins on, from 1 (a CSV header has line 1); in Parquet, which has no
-    /// lines, the number of the row.
+    /// The line that the row begins on, from 1 (a CSV header is line 1); in Parquet, which has no lines, the number
+    /// of the row.
     pub line: u64,
     pub reason: String,
     unit: Unit,
     fatal: bool,
 }
 
-/// What a row's number counts.
+/// The unit that locates a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     Line,
@@ -27,13 +27,12 @@ impl RowError {
         Self { line, reason: reason.into(), unit, fatal: false }
     }
 
-    /// The file cannot be read past this row.
+    /// An error after which the file cannot be read.
     pub(super) fn fatal(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
         Self { line, reason: reason.into(), unit, fatal: true }
     }
 
-    /// Whether reading ended here although the file did not: rows after this one were never seen, so
-    /// skipping it as a bad row would lose them silently.
+    /// Whether reading stopped here. Skipping such a row would silently lose the rows after it.
     pub fn is_fatal(&self) -> bool {
         self.fatal
     }
@@ -56,36 +55,35 @@ impl fmt::Display for Unit {
 
 impl std::error::Error for RowError {}
 
-/// Why a file as a whole cannot be read or written.
+/// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ExchangeError {
     #[error(
-        "{}: the ending says no known format; expected .jsonl, .ndjson, .csv or .parquet", path.display()
+        "{}: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet", path.display()
     )]
-    Ending { path: PathBuf },
+    Extension { path: PathBuf },
     #[error("expected jsonl, csv or parquet, found {name:?}")]
     Format { name: String },
     #[error("cannot read {}: {source}", path.display())]
     Open { path: PathBuf, source: io::Error },
     #[error("cannot read {}: it is a folder; name a file in it", path.display())]
     Folder { path: PathBuf },
-    /// The header, or the columns of a Parquet file, are not those of the table.
+    /// The header, or the columns of a Parquet file, do not fit the table.
     #[error("{}: {reason}", path.display())]
     Columns { path: PathBuf, reason: String },
-    #[error("{}: this is no Parquet file that can be read: {reason}", path.display())]
+    #[error("{}: not a readable Parquet file: {reason}", path.display())]
     Parquet { path: PathBuf, reason: String },
     /// See [`RowError::is_fatal`].
     #[error("{}: reading stopped at {error}", path.display())]
     Interrupted { path: PathBuf, error: RowError },
     #[error("{}: {source}", path.display())]
     Schema { path: PathBuf, source: Box<SchemaError> },
-    #[error("{} holds {table} more than once: {}; leave one there", folder.display(), names.join(", "))]
+    #[error("{} contains {table} more than once: {}; keep one file", folder.display(), names.join(", "))]
     Several { folder: PathBuf, table: &'static str, names: Vec<String> },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
     #[error(
-        "cannot write {}: a row's {column:?} does not fit what the first pass saw; \
-         the data changed in between, write it again", path.display()
+        "cannot write {}: {column:?} changed while the file was written; try again", path.display()
     )]
-    Shape { path: PathBuf, column: String },
+    Column { path: PathBuf, column: String },
 }

@@ -1,4 +1,4 @@
-//! Where a folder keeps the three tables and the schema that says how they are read.
+//! The files of a data folder: three tables and the schema.
 
 use std::{
     fs,
@@ -8,10 +8,10 @@ use std::{
 use super::{ExchangeError, Format, Table};
 use crate::domain::{Article, Customer, Outfit, Schema};
 
-/// The schema's file, beside the tables.
+/// The schema's file name.
 pub const SCHEMA: &str = "schema.toml";
 
-/// The files of the three tables; a table may be missing.
+/// The files of the three tables. A table may be missing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     pub articles: Option<PathBuf>,
@@ -20,10 +20,10 @@ pub struct Files {
 }
 
 impl Files {
-    /// One file a table, in whichever format.
+    /// Finds a file for each table, in any format.
     ///
     /// # Errors
-    /// If the folder cannot be read, or holds two files of one table.
+    /// If the folder cannot be read, or contains two files of one table.
     pub fn in_folder(folder: &Path) -> Result<Self, ExchangeError> {
         Ok(Self {
             articles: table_file(folder, Article::NAME)?,
@@ -37,13 +37,12 @@ impl Files {
     }
 }
 
-/// A table's one file in the folder; two of them would leave open which is meant.
 fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, ExchangeError> {
     let open = |source| ExchangeError::Open { path: folder.to_owned(), source };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(open)? {
         let path = entry.map_err(open)?.path();
-        if path.file_stem().is_some_and(|stem| stem == table) && Format::of(&path).is_ok() {
+        if path.file_stem().is_some_and(|stem| stem == table) && Format::from_path(&path).is_ok() {
             found.push(path);
         }
     }
@@ -56,17 +55,17 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Exc
     Ok(found.pop())
 }
 
-/// The schema that lies beside the tables, else the built-in one.
+/// Reads the folder's schema. A folder without one has the built-in schema.
 ///
 /// # Errors
-/// If the file is there and is no schema.
-pub fn schema_of(folder: &Path) -> Result<Schema, ExchangeError> {
+/// If the file exists but cannot be read or is invalid.
+pub fn read_folder_schema(folder: &Path) -> Result<Schema, ExchangeError> {
     let path = folder.join(SCHEMA);
     if path.is_file() { read_schema(&path) } else { Ok(Schema::default_schema()) }
 }
 
 /// # Errors
-/// If the file cannot be read or is no schema.
+/// If the file cannot be read or is invalid.
 pub fn read_schema(path: &Path) -> Result<Schema, ExchangeError> {
     let text =
         fs::read_to_string(path).map_err(|source| ExchangeError::Open { path: path.to_owned(), source })?;

@@ -1,10 +1,10 @@
-//! Which of the three formats a file has.
+//! The three file formats.
 
 use std::{fmt, path::Path, str::FromStr};
 
 use super::ExchangeError;
 
-/// A file format for the three tables.
+/// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Format {
     JsonLines,
@@ -13,21 +13,21 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the file's ending: `.jsonl` or `.ndjson`, `.csv`, `.parquet`, in any case.
+    /// By the file's extension: `.jsonl` or `.ndjson`, `.csv`, `.parquet`, in any case.
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn of(path: &Path) -> Result<Self, ExchangeError> {
-        let ending = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
-        match ending.as_str() {
+    pub fn from_path(path: &Path) -> Result<Self, ExchangeError> {
+        let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
+        match extension.as_str() {
             "jsonl" | "ndjson" => Ok(Self::JsonLines),
             "csv" => Ok(Self::Csv),
             "parquet" => Ok(Self::Parquet),
-            _ => Err(ExchangeError::Ending { path: path.to_owned() }),
+            _ => Err(ExchangeError::Extension { path: path.to_owned() }),
         }
     }
 
-    /// The name, which is also the ending of files of this format.
+    /// The format's name and file extension.
     pub fn extension(self) -> &'static str {
         match self {
             Self::JsonLines => "jsonl",
@@ -59,17 +59,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_format_is_known_by_ending_and_by_name() {
-        let of = |path: &str| Format::of(Path::new(path));
-        assert_eq!(of("a/articles.jsonl").unwrap(), Format::JsonLines);
-        assert_eq!(of("articles.ndjson").unwrap(), Format::JsonLines);
-        assert_eq!(of("articles.v2.CSV").unwrap(), Format::Csv);
-        assert_eq!(of("articles.parquet").unwrap(), Format::Parquet);
+    fn a_format_has_an_extension_and_a_name() {
+        let format = |path: &str| Format::from_path(Path::new(path));
+        assert_eq!(format("a/articles.jsonl").unwrap(), Format::JsonLines);
+        assert_eq!(format("articles.ndjson").unwrap(), Format::JsonLines);
+        assert_eq!(format("articles.v2.CSV").unwrap(), Format::Csv);
+        assert_eq!(format("articles.parquet").unwrap(), Format::Parquet);
         assert_eq!(
-            of("articles.xlsx").unwrap_err().to_string(),
-            "articles.xlsx: the ending says no known format; expected .jsonl, .ndjson, .csv or .parquet"
+            format("articles.xlsx").unwrap_err().to_string(),
+            "articles.xlsx: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet"
         );
-        assert!(of("csv").is_err(), "a name is no ending");
+        assert!(format("csv").is_err(), "a name without an extension");
         for format in [Format::JsonLines, Format::Csv, Format::Parquet] {
             assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
         }

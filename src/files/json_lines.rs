@@ -1,4 +1,4 @@
-//! JSON Lines: one object a line.
+//! JSON Lines: one object on each line.
 
 use std::{
     fs::File,
@@ -8,9 +8,8 @@ use std::{
 use super::{
     Row, RowError, Table,
     error::Unit,
-    json_text::{JsonError, parse},
-    text::{LONGEST, skip_byte_order_mark, stopped},
-    value::{Fields, Value},
+    json::{Fields, JsonError, Value, parse},
+    read::{LONGEST, read_failure, skip_byte_order_mark},
 };
 use crate::domain::Schema;
 
@@ -40,7 +39,9 @@ impl Reader {
             let fits = match self.fill() {
                 Ok(None) => return None,
                 Ok(Some(fits)) => fits,
-                Err(error) => return Some(Err(RowError::fatal(Unit::Line, self.line + 1, stopped(&error)))),
+                Err(error) => {
+                    return Some(Err(RowError::fatal(Unit::Line, self.line + 1, read_failure(&error))));
+                }
             };
             if !fits {
                 let reason = format!("the line is longer than {} MiB", LONGEST >> 20);
@@ -53,7 +54,7 @@ impl Reader {
         }
     }
 
-    /// Reads the next line into the buffer; `None` at the end, `false` for one that is too long.
+    /// Reads the next line into the buffer. `None` at the end, `false` if the line is too long.
     fn fill(&mut self) -> io::Result<Option<bool>> {
         self.buffer.clear();
         if self.line == 0 {
@@ -76,14 +77,15 @@ impl Reader {
 
 fn object(bytes: &[u8]) -> Result<Fields<'_>, String> {
     let text = std::str::from_utf8(bytes)
-        .map_err(|error| format!("not UTF-8 text, from byte {} on", error.valid_up_to() + 1))?;
+        .map_err(|error| format!("not UTF-8 text from byte {} on", error.valid_up_to() + 1))?;
     match parse(text) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(Value::List(_)) => {
-            Err("a row must be an object, found a list: write one object a line and nothing around them (pandas: `lines=True`)".into())
-        }
+        Ok(Value::List(_)) => Err(
+            "a row must be an object, found a list; write each object on its own line (pandas: `lines=True`)"
+                .into(),
+        ),
         Ok(other) => Err(format!("a row must be an object, found {}", other.kind())),
-        Err(JsonError::Early(reason)) => Err(format!("{reason}; a row is one object, whole on one line")),
+        Err(JsonError::Early(reason)) => Err(format!("{reason}; a row is one object on one line")),
         Err(JsonError::Syntax(reason) | JsonError::Content(reason)) => Err(reason),
     }
 }
@@ -93,7 +95,7 @@ pub(super) fn write_row(output: &mut impl Write, fields: Fields<'_>) -> io::Resu
     output.write_all(b"\n")
 }
 
-/// One row as its line, for whoever writes no file.
+/// The line of one row.
 pub fn json_line<T: Table>(row: &T, schema: &Schema) -> String {
     let fields = Value::Object(row.to_fields(schema));
     let mut line = serde_json::to_string(&fields).expect("texts and numbers are JSON; this is a bug");

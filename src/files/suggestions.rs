@@ -1,7 +1,7 @@
-//! What belongs in outfits' blanks, as Parquet or JSON Lines: a row a suggestion.
+//! Suggestions as Parquet or JSON Lines, a row each.
 //!
-//! Its columns are known beforehand and it has twenty rows where the other tables have one, so Parquet's columns are
-//! filled without the way through a row's fields.
+//! There are many times more suggestions than outfits, and their columns are fixed, so this writes Parquet columns
+//! directly rather than through a row's fields.
 
 use std::{
     fmt,
@@ -11,38 +11,38 @@ use std::{
 };
 
 use ::parquet::{
-    basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel},
+    basic::{LogicalType, Repetition, Type as Physical},
     data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type},
-    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    file::writer::SerializedFileWriter,
     schema::types::Type,
 };
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::{
-    ExchangeError, Format,
-    writer::{beside, buffered, put_in_place},
+    ExchangeError, Format, parquet,
+    write::{buffered, create_beside, move_into_place},
 };
 
-/// Rows of a row group: all of them are in memory at once.
+/// Rows of a row group, which are in memory at once.
 const GROUP: usize = 200_000;
 
 /// One suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct SuggestionRow<'a> {
-    /// Which row of the part with the outfits it is for, from 1.
+    /// The row of the outfit in its part, from 1.
     pub row: i64,
     pub customer: &'a str,
-    /// The blank's place in the outfit, from 0; one past its end where it had none.
+    /// The blank's slot, from 0; one past the end of an outfit without a blank.
     pub slot: i32,
-    /// From 1 up.
+    /// From 1.
     pub rank: i32,
     pub article: &'a str,
-    /// Over the whole vocabulary.
+    /// Among all articles of the vocabulary.
     pub probability: f64,
 }
 
-/// Writes suggestions to a file that appears, whole, when [`SuggestionWriter::finish`] is called.
+/// Writes suggestions to a file, which appears when [`SuggestionWriter::finish`] is called.
 #[derive(Debug)]
 pub struct SuggestionWriter {
     sink: Sink,
@@ -57,16 +57,16 @@ enum Sink {
 
 impl SuggestionWriter {
     /// # Errors
-    /// If the folder is not there or cannot be written to, or the ending says neither Parquet nor JSON Lines.
+    /// If the folder is missing or cannot be written to, or the file name ends in neither `.parquet` nor `.jsonl`.
     pub fn create(path: &Path) -> Result<Self, ExchangeError> {
         let write = |source| ExchangeError::Write { path: path.to_owned(), source };
-        let sink = match Format::of(path)? {
-            Format::JsonLines => Sink::JsonLines(buffered(beside(path).map_err(write)?)),
+        let sink = match Format::from_path(path)? {
+            Format::JsonLines => Sink::JsonLines(buffered(create_beside(path).map_err(write)?)),
             Format::Parquet => {
-                let columns = beside(path).and_then(Columns::new);
+                let columns = create_beside(path).and_then(Columns::new);
                 Sink::Parquet(Box::new(columns.map_err(write)?))
             }
-            Format::Csv => return Err(ExchangeError::Ending { path: path.to_owned() }),
+            Format::Csv => return Err(ExchangeError::Extension { path: path.to_owned() }),
         };
         Ok(Self { sink, target: path.to_owned() })
     }
@@ -81,7 +81,7 @@ impl SuggestionWriter {
         written.map_err(|source| ExchangeError::Write { path: self.target.clone(), source })
     }
 
-    /// Puts the file in its place.
+    /// Moves the file into place.
     pub fn finish(self) -> Result<(), ExchangeError> {
         let Self { sink, target } = self;
         let file = || -> io::Result<NamedTempFile> {
@@ -91,12 +91,12 @@ impl SuggestionWriter {
             })
         };
         file()
-            .and_then(|file| put_in_place(file, &target))
+            .and_then(|file| move_into_place(file, &target))
             .map_err(|source| ExchangeError::Write { path: target.clone(), source })
     }
 }
 
-/// A row group that is being filled.
+/// The row group being filled.
 struct Columns {
     file: SerializedFileWriter<NamedTempFile>,
     rows: Vec<i64>,
@@ -128,11 +128,8 @@ impl Columns {
             column("article", Physical::BYTE_ARRAY, text())?,
             column("probability", Physical::DOUBLE, None)?,
         ];
-        let root = Type::group_type_builder("suggestions").with_fields(fields).build()?;
-        let properties =
-            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
         Ok(Self {
-            file: SerializedFileWriter::new(file, Arc::new(root), Arc::new(properties))?,
+            file: parquet::create("suggestions", fields, file)?,
             rows: Vec::new(),
             customers: Vec::new(),
             slots: Vec::new(),
@@ -143,7 +140,7 @@ impl Columns {
     }
 
     fn push(&mut self, row: SuggestionRow<'_>) -> io::Result<()> {
-        // The suggestions of one blank follow each other: they share the customer's bytes.
+        // The suggestions of one blank follow each other, and share the customer's bytes.
         let customer = match self.customers.last() {
             Some(last) if last.data() == row.customer.as_bytes() => last.clone(),
             _ => row.customer.into(),
@@ -168,7 +165,7 @@ impl Columns {
         let mut group = self.file.next_row_group()?;
         macro_rules! column {
             ($type:ty, $values:expr) => {
-                let mut column = group.next_column()?.expect("as many columns as fields; this is a bug");
+                let mut column = group.next_column()?.expect("every field has a column; this is a bug");
                 column.typed::<$type>().write_batch($values, None, None)?;
                 column.close()?;
                 $values.clear();

@@ -1,18 +1,19 @@
-//! The three tables: how the fields of a row become a domain value, and a domain value fields.
+//! Turns the fields of a row into a domain value, and a domain value into fields.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, fmt::Display};
 
 use super::{
-    features::{read_features, write_features},
-    known::Check,
-    value::{Fields, Value},
+    check::Check,
+    json::{Fields, Value},
 };
-use crate::domain::{Article, ArticleId, Customer, CustomerId, FeatureWarning, Outfit, Schema};
+use crate::domain::{
+    Article, ArticleId, Customer, CustomerId, FeatureWarning, Features, IdError, OpenOutfit, Outfit, Schema,
+    Slot, Slots, Split, feature_to_json, read_features,
+};
 
-/// A table that files can hold: [`Article`], [`Customer`], [`Outfit`], or outfits that are to be completed
-/// ([`OpenOutfit`](crate::domain::OpenOutfit)).
+/// A table in files: [`Article`], [`Customer`], [`Outfit`], or [`OpenOutfit`] for outfits to complete.
 pub trait Table: Sized + Clone + Wire + Check {
-    /// What the table is called, and its files: `articles`, `customers`, `outfits`.
+    /// The name of the table and its files: `articles`, `customers` or `outfits`.
     const NAME: &'static str;
 }
 
@@ -28,36 +29,40 @@ impl Table for Outfit {
     const NAME: &'static str = "outfits";
 }
 
-/// A field of a table's own: every row of a flat file has a column for it.
+impl Table for OpenOutfit {
+    const NAME: &'static str = "outfits";
+}
+
+/// A field of a table, which has its own column in every flat file.
 #[derive(Debug)]
 pub struct Field {
     pub name: &'static str,
     pub required: bool,
-    /// Several ids rather than one text.
+    /// Whether it is a list of ids.
     pub list: bool,
 }
 
-/// What makes a type a table. It stays inside this module, so that there are no others.
+/// Conversion between rows and domain values. It is private to this room, so there are no other tables.
 pub trait Wire: Sized {
-    /// The table's own fields, in canonical order, `features` aside.
+    /// The table's fields in canonical order, without `features`.
     const FIELDS: &'static [Field];
-    /// Whether the other columns of a flat file are features, or (articles) attributes.
+    /// Whether the other columns of a flat file are features; otherwise they are attributes.
     const FEATURES: bool;
 
     /// # Errors
-    /// The reason why the row cannot be used.
+    /// Why the row cannot be used.
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String>;
 
-    /// The row in canonical order.
+    /// The fields in canonical order.
     fn to_fields(&self, schema: &Schema) -> Fields<'_>;
 }
 
-pub(super) const fn one(name: &'static str, required: bool) -> Field {
+const fn field(name: &'static str, required: bool) -> Field {
     Field { name, required, list: false }
 }
 
 impl Wire for Article {
-    const FIELDS: &'static [Field] = &[one("id", true), one("type", true)];
+    const FIELDS: &'static [Field] = &[field("id", true), field("type", true)];
     const FEATURES: bool = false;
 
     fn from_fields(fields: Fields<'_>, _schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
@@ -67,7 +72,7 @@ impl Wire for Article {
         for (name, value) in fields {
             match (name.as_ref(), value) {
                 (_, Value::Null) => {}
-                ("id", value) => id = Some(id_text("field \"id\"", value)?),
+                ("id", value) => id = Some(value),
                 ("type", value) => kind = Some(text("type", value)?),
                 ("", _) => return Err("an attribute needs a name, found an empty one".into()),
                 (_, value) => {
@@ -75,8 +80,9 @@ impl Wire for Article {
                 }
             }
         }
-        let id = ArticleId::new(given("id", id)?).map_err(|error| in_field("id", error))?;
-        let article = Self::new(id, given("type", kind)?, attributes).map_err(|error| error.to_string())?;
+        let id = parse_id("id", id, ArticleId::new)?;
+        let kind = require("type", kind)?;
+        let article = Self::new(id, kind, attributes).map_err(|error| error.to_string())?;
         Ok((article, Vec::new()))
     }
 
@@ -95,7 +101,7 @@ impl Wire for Article {
 }
 
 impl Wire for Customer {
-    const FIELDS: &'static [Field] = &[one("id", true)];
+    const FIELDS: &'static [Field] = &[field("id", true)];
     const FEATURES: bool = true;
 
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
@@ -104,115 +110,243 @@ impl Wire for Customer {
         for (name, value) in fields {
             match (name.as_ref(), value) {
                 ("id", Value::Null) => {}
-                ("id", value) => id = Some(id_text("field \"id\"", value)?),
+                ("id", value) => id = Some(value),
                 ("features", value) => features = value,
                 _ => return Err(format!("unknown field {name:?}: a customer has \"id\" and \"features\"")),
             }
         }
-        let id = CustomerId::new(given("id", id)?).map_err(|error| in_field("id", error))?;
-        let (features, warnings) = read_features(features, schema)?;
+        let id = parse_id("id", id, CustomerId::new)?;
+        let (features, warnings) = features_from_field(features, schema)?;
         Ok((Self { id, features }, warnings))
     }
 
     fn to_fields(&self, schema: &Schema) -> Fields<'_> {
         vec![
             ("id".into(), Value::text(self.id.as_str())),
-            ("features".into(), Value::Object(write_features(&self.features, schema))),
+            ("features".into(), Value::Object(features_to_fields(&self.features, schema))),
         ]
     }
 }
 
+const OUTFIT_FIELDS: &[Field] =
+    &[field("customer", true), Field { name: "articles", required: true, list: true }, field("split", false)];
+
+/// The fields that outfits have, open or not.
+#[derive(Default)]
+struct OutfitFields<'a> {
+    customer: Option<Value<'a>>,
+    articles: Option<Value<'a>>,
+    split: Option<Value<'a>>,
+    features: Option<Value<'a>>,
+}
+
+impl<'a> OutfitFields<'a> {
+    fn new(fields: Fields<'a>, expected: &str) -> Result<Self, String> {
+        refuse_nul(&fields)?;
+        let mut found = Self::default();
+        for (name, value) in fields {
+            let field = match name.as_ref() {
+                "customer" => &mut found.customer,
+                "articles" => &mut found.articles,
+                "split" => &mut found.split,
+                "features" => &mut found.features,
+                _ => return Err(format!("unknown field {name:?}: {expected}")),
+            };
+            *field = Some(value).filter(|value| *value != Value::Null);
+        }
+        Ok(found)
+    }
+}
+
 impl Wire for Outfit {
-    const FIELDS: &'static [Field] =
-        &[one("customer", true), Field { name: "articles", required: true, list: true }, one("split", false)];
+    const FIELDS: &'static [Field] = OUTFIT_FIELDS;
     const FEATURES: bool = true;
 
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        refuse_nul(&fields)?;
-        let (mut customer, mut articles, mut split, mut features) = (None, None, None, Value::Null);
-        for (name, value) in fields {
-            match (name.as_ref(), value) {
-                ("features", value) => features = value,
-                ("customer" | "articles" | "split", Value::Null) => {}
-                ("customer", value) => customer = Some(id_text("field \"customer\"", value)?),
-                ("articles", value) => articles = Some(article_ids(value)?),
-                ("split", value) => split = Some(text("split", value)?),
-                _ => {
-                    return Err(format!(
-                        "unknown field {name:?}: an outfit has \"customer\", \"articles\", \"split\" and \
-                         \"features\""
-                    ));
-                }
-            }
-        }
-        let customer =
-            CustomerId::new(given("customer", customer)?).map_err(|error| in_field("customer", error))?;
-        let articles = given("articles", articles)?;
-        let split = split
-            .map(|split| split.parse())
-            .transpose()
-            .map_err(|error: crate::domain::OutfitError| error.to_string())?;
-        let (features, warnings) = read_features(features, schema)?;
+        let expected = "an outfit has \"customer\", \"articles\", \"split\" and \"features\"";
+        let found = OutfitFields::new(fields, expected)?;
+        let customer = parse_id("customer", found.customer, CustomerId::new)?;
+        let articles = match require("articles", found.articles)? {
+            Value::List(ids) => ids.into_iter().map(article_in_list).collect::<Result<_, _>>()?,
+            other => return Err(format!("field \"articles\" must be a list of ids, found {}", other.kind())),
+        };
+        let parse = |split: Cow<'_, str>| split.parse::<Split>().map_err(|error| error.to_string());
+        let split = found.split.map(|split| parse(text("split", split)?)).transpose()?;
+        let (features, warnings) = features_from_field(found.features.unwrap_or(Value::Null), schema)?;
         let outfit = Self::new(customer, articles, split, features).map_err(|error| error.to_string())?;
         Ok((outfit, warnings))
     }
 
     fn to_fields(&self, schema: &Schema) -> Fields<'_> {
         let articles = self.articles().iter().map(|id| Value::text(id.as_str())).collect();
-        let mut fields = vec![
-            ("customer".into(), Value::text(self.customer.as_str())),
-            ("articles".into(), Value::List(articles)),
-        ];
-        if let Some(split) = self.split {
-            fields.push(("split".into(), Value::text(split.as_str())));
-        }
-        let features = write_features(&self.features, schema);
-        if !features.is_empty() {
-            fields.push(("features".into(), Value::Object(features)));
-        }
-        fields
+        outfit_fields(&self.customer, articles, self.split, &self.features, schema)
     }
 }
 
-pub(super) fn given<V>(field: &str, value: Option<V>) -> Result<V, String> {
+/// An outfit to complete. An empty entry of `articles` is a blank: `null` or `""` in a list, nothing between two `|` in
+/// a text. Its `split` is ignored, so that a file of whole outfits can be completed.
+impl Wire for OpenOutfit {
+    const FIELDS: &'static [Field] = OUTFIT_FIELDS;
+    const FEATURES: bool = true;
+
+    fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
+        let expected = "an outfit to complete has \"customer\", \"articles\" and \"features\"";
+        let found = OutfitFields::new(fields, expected)?;
+        let customer = parse_id("customer", found.customer, CustomerId::new)?;
+        let entries = match require("articles", found.articles)? {
+            Value::List(entries) => entries,
+            Value::Text(text) => text.split('|').map(|entry| Value::text(entry.to_owned())).collect(),
+            other => return Err(format!("field \"articles\" must be a list of ids, found {}", other.kind())),
+        };
+        let slot = |entry| match entry {
+            Value::Null => Ok(Slot::Blank),
+            Value::Text(text) if text.is_empty() => Ok(Slot::Blank),
+            id => article_in_list(id).map(Slot::Article),
+        };
+        let slots = entries.into_iter().map(slot).collect::<Result<_, _>>()?;
+        let slots = Slots::new(slots).map_err(|error| in_field("articles", error))?;
+        let (features, warnings) = features_from_field(found.features.unwrap_or(Value::Null), schema)?;
+        Ok((Self { customer, slots, features }, warnings))
+    }
+
+    fn to_fields(&self, schema: &Schema) -> Fields<'_> {
+        let slot = |slot: &'_ Slot| match slot {
+            Slot::Article(id) => Value::text(id.as_str().to_owned()),
+            Slot::Blank => Value::text(""),
+        };
+        let slots = self.slots.as_slice().iter().map(slot).collect();
+        outfit_fields(&self.customer, slots, None, &self.features, schema)
+    }
+}
+
+fn outfit_fields<'a>(
+    customer: &'a CustomerId,
+    articles: Vec<Value<'a>>,
+    split: Option<Split>,
+    features: &'a Features,
+    schema: &Schema,
+) -> Fields<'a> {
+    let mut fields =
+        vec![("customer".into(), Value::text(customer.as_str())), ("articles".into(), Value::List(articles))];
+    if let Some(split) = split {
+        fields.push(("split".into(), Value::text(split.as_str())));
+    }
+    let features = features_to_fields(features, schema);
+    if !features.is_empty() {
+        fields.push(("features".into(), Value::Object(features)));
+    }
+    fields
+}
+
+fn require<V>(field: &str, value: Option<V>) -> Result<V, String> {
     value.ok_or_else(|| format!("field {field:?} is missing"))
 }
 
-pub(super) fn in_field(field: &str, error: impl std::fmt::Display) -> String {
+fn in_field(field: &str, error: impl Display) -> String {
     format!("field {field:?}: {error}")
 }
 
 fn text<'a>(field: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
     match value {
         Value::Text(text) => Ok(text),
-        other => Err(format!("field {field:?} must be a text, found {}", other.kind())),
+        other => Err(format!("field {field:?} must be a string, found {}", other.kind())),
     }
 }
 
-/// An id as its owner writes it, or as the number that databases and data frames make of it.
-pub(super) fn id_text<'a>(what: &str, value: Value<'a>) -> Result<Cow<'a, str>, String> {
+fn parse_id<'a, Id>(
+    field: &str,
+    value: Option<Value<'a>>,
+    new: impl FnOnce(Cow<'a, str>) -> Result<Id, IdError>,
+) -> Result<Id, String> {
+    let text = id_text(format_args!("field {field:?}"), require(field, value)?)?;
+    new(text).map_err(|error| in_field(field, error))
+}
+
+fn article_in_list(value: Value<'_>) -> Result<ArticleId, String> {
+    let text = id_text(format_args!("each of \"articles\""), value)?;
+    ArticleId::new(text).map_err(|error| in_field("articles", error))
+}
+
+/// The text of an id. Databases and data frames turn ids into numbers; a float may have lost digits.
+fn id_text(what: impl Display, value: Value<'_>) -> Result<Cow<'_, str>, String> {
     match value {
         Value::Text(text) => Ok(text),
         Value::Number(number) if !number.is_f64() => Ok(number.to_string().into()),
-        Value::Number(number) => Err(format!("{what} must be a text or a whole number, found {number}")),
-        other => Err(format!("{what} must be a text or a whole number, found {}", other.kind())),
+        Value::Number(number) => Err(format!("{what} must be a string or a whole number, found {number}")),
+        other => Err(format!("{what} must be a string or a whole number, found {}", other.kind())),
     }
 }
 
-fn article_ids(value: Value<'_>) -> Result<Vec<ArticleId>, String> {
-    let Value::List(values) = value else {
-        return Err(format!("field \"articles\" must be a list of ids, found {}", value.kind()));
+/// Postgres stores no text with this character. The reader of features checks theirs.
+fn refuse_nul(fields: &Fields<'_>) -> Result<(), String> {
+    let has_nul = |(name, value): &&(Cow<'_, str>, Value<'_>)| {
+        name != "features" && (name.contains('\0') || value.contains_nul())
     };
-    let id = |value| {
-        ArticleId::new(id_text("each of \"articles\"", value)?).map_err(|error| in_field("articles", error))
-    };
-    values.into_iter().map(id).collect()
+    match fields.iter().find(has_nul) {
+        Some((name, _)) => Err(format!("field {name:?} contains the character NUL (\\u0000); remove it")),
+        None => Ok(()),
+    }
 }
 
-/// Postgres keeps no text that holds it.
-pub(super) fn refuse_nul(fields: &Fields<'_>) -> Result<(), String> {
-    match fields.iter().find(|(name, value)| name.contains('\0') || value.holds_nul()) {
-        Some((name, _)) => Err(format!("field {name:?} holds the character NUL (\\u0000): take it out")),
-        None => Ok(()),
+fn features_from_field(value: Value<'_>, schema: &Schema) -> Result<(Features, Vec<FeatureWarning>), String> {
+    match value {
+        Value::Null => Ok(Default::default()),
+        Value::Object(fields) => read_features(fields, schema)
+            .map_err(|wrong| wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+        other => Err(format!("field \"features\" must be an object, found {}", other.kind())),
+    }
+}
+
+fn features_to_fields<'a>(features: &'a Features, schema: &Schema) -> Fields<'a> {
+    let field = |(name, value): (&'a str, _)| {
+        // Features stored under another schema are written as this one expects them. NaN is not given.
+        let value = match schema.feature(name) {
+            Some(feature) => feature.normalise(Cow::Borrowed(value)),
+            None => Cow::Borrowed(value),
+        };
+        Some((name.into(), feature_to_json(value)?))
+    };
+    features.iter().filter_map(field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::json::parse;
+
+    fn read(json: &str) -> Result<OpenOutfit, String> {
+        let Ok(Value::Object(fields)) = parse(json) else { panic!("{json} is no object") };
+        OpenOutfit::from_fields(fields, &Schema::default_schema()).map(|(outfit, _)| outfit)
+    }
+
+    #[test]
+    fn blanks_are_empty_entries() {
+        let listed = read(r#"{"customer":"c","articles":["a",null,"b",""],"split":"train"}"#).unwrap();
+        assert_eq!(listed.slots.blanks().collect::<Vec<_>>(), [1, 3]);
+        assert_eq!(read(r#"{"customer":"c","articles":"a||b|"}"#).unwrap(), listed);
+        assert_eq!(read(r#"{"customer":"c","articles":""}"#).unwrap().slots.as_slice(), [Slot::Blank]);
+        let whole = read(r#"{"customer":7,"articles":["a","b"],"features":{"occasion":"date"}}"#).unwrap();
+        assert_eq!(whole.slots.blanks().count(), 0);
+        assert_eq!(whole.customer.as_str(), "7");
+        let fields = whole.to_fields(&Schema::default_schema());
+        let written = serde_json::to_string(&Value::Object(fields)).unwrap();
+        assert_eq!(written, r#"{"customer":"7","articles":["a","b"],"features":{"occasion":"date"}}"#);
+    }
+
+    #[test]
+    fn an_invalid_outfit_says_why() {
+        let message = |json: &str| read(json).unwrap_err();
+        assert_eq!(message(r#"{"articles":["a"]}"#), "field \"customer\" is missing");
+        assert_eq!(
+            message(r#"{"customer":"c","articles":["a","a"]}"#),
+            "field \"articles\": article a appears twice in the outfit"
+        );
+        assert_eq!(
+            message(r#"{"customer":"c","articles":"||||||||"}"#),
+            "field \"articles\": an outfit has at most 8 slots, found 9"
+        );
+        assert!(
+            message(r#"{"customer":"c","articles":{}}"#).ends_with("must be a list of ids, found an object")
+        );
     }
 }

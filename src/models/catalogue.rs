@@ -1,8 +1,9 @@
-//! The catalogue as one release sees it: which of its articles the shop has, and the sets of them that
-//! filters ask for.
+//! The catalogue by a release's indices: the articles that the shop has, and the sets of them that filters need.
 //!
-//! Built from the database's articles and a release's vocabulary and schema, and never changed: a
-//! changed catalogue is another one. Must not know HTTP, SQL or models.
+//! Built from the database's articles and a release's vocabulary and schema. It is immutable: after a change in the
+//! database, a new one is built.
+//!
+//! Must not know HTTP, SQL or models.
 
 use std::{
     collections::HashMap,
@@ -15,21 +16,21 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::domain::{Article, ArticleId, Features, Mask, Schema, Vocabulary};
 
-/// An article of the catalogue. Its JSON is written once, when it is first asked for: an answer holds twenty
-/// articles, and the same ones are suggested again and again.
+/// An article of the catalogue. Its JSON is cached: an answer has twenty articles, and the same ones are suggested
+/// often.
 #[derive(Debug)]
-pub struct Listed {
+pub struct CatalogueArticle {
     article: Article,
     json: OnceLock<Box<RawValue>>,
 }
 
-impl From<Article> for Listed {
+impl From<Article> for CatalogueArticle {
     fn from(article: Article) -> Self {
         Self { article, json: OnceLock::new() }
     }
 }
 
-impl Deref for Listed {
+impl Deref for CatalogueArticle {
     type Target = Article;
 
     fn deref(&self) -> &Article {
@@ -37,25 +38,25 @@ impl Deref for Listed {
     }
 }
 
-impl Serialize for Listed {
+impl Serialize for CatalogueArticle {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let json = || to_raw_value(&self.article).expect("an article is plain JSON; this is a bug");
         self.json.get_or_init(json).serialize(serializer)
     }
 }
 
-/// Articles by the vocabulary's indices.
+/// The articles of the shop by the vocabulary's indices.
 #[derive(Debug)]
 pub struct Catalogue {
-    articles: Vec<Option<Arc<Listed>>>,
-    /// In the catalogue but not in the vocabulary: no model can suggest them.
-    unknown: HashMap<ArticleId, Arc<Listed>>,
+    articles: Vec<Option<Arc<CatalogueArticle>>>,
+    /// Articles that are not in the vocabulary. No model can suggest them.
+    unknown: HashMap<ArticleId, Arc<CatalogueArticle>>,
     present: Mask,
     types: HashMap<String, Mask>,
-    /// NaN where an article has no price.
+    /// NaN for articles without a price.
     prices: Vec<f64>,
     out_of_stock: Mask,
-    /// By attribute and word, for the attributes that the schema's features rule out.
+    /// By attribute and word, for the attributes by which features of the schema exclude articles.
     words: HashMap<String, HashMap<String, Mask>>,
 }
 
@@ -104,27 +105,27 @@ impl Catalogue {
         self.articles[index as usize] = Some(Arc::new(article.into()));
     }
 
-    /// None where the shop has the article no longer.
-    pub fn article(&self, index: u32) -> Option<&Arc<Listed>> {
+    /// None if the shop no longer has the article.
+    pub fn article(&self, index: u32) -> Option<&Arc<CatalogueArticle>> {
         self.articles.get(index as usize)?.as_ref()
     }
 
-    /// An article that the shop has and the release does not know.
-    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<Listed>> {
+    /// An article that the shop has but the release does not.
+    pub fn unknown(&self, id: &ArticleId) -> Option<&Arc<CatalogueArticle>> {
         self.unknown.get(id)
     }
 
-    /// How many articles the shop has that the release does not know.
+    /// The number of articles that the shop has but the release does not.
     pub fn unknown_count(&self) -> usize {
         self.unknown.len()
     }
 
-    /// All that the shop has of the vocabulary.
+    /// The articles of the vocabulary that the shop has.
     pub fn present(&self) -> &Mask {
         &self.present
     }
 
-    /// The articles of a type; None where there is none.
+    /// The articles of a type, or None if there are none.
     pub fn of_type(&self, kind: &str) -> Option<&Mask> {
         self.types.get(kind)
     }
@@ -140,11 +141,11 @@ impl Catalogue {
         &self.out_of_stock
     }
 
-    /// Those whose price is known and within the limits.
+    /// The articles with a price within the limits.
     pub fn priced(&self, least: Option<f64>, most: Option<f64>) -> Mask {
         let mut mask = Mask::none(self.prices.len());
         for (index, price) in (0..).zip(&self.prices) {
-            // Comparisons with NaN are false: an unknown price is never within a limit.
+            // Comparisons with NaN are false, so an unknown price is never within a limit.
             if *price >= least.unwrap_or(f64::NEG_INFINITY) && *price <= most.unwrap_or(f64::INFINITY) {
                 mask.insert(index);
             }
@@ -152,10 +153,10 @@ impl Catalogue {
         mask
     }
 
-    /// Those that the customer's features rule out: the no-go's.
+    /// The articles that the customer's features exclude (no-go's).
     pub fn ruled_out(&self, schema: &Schema, features: &Features) -> Mask {
         let mut mask = Mask::none(self.articles.len());
-        for (attribute, word) in schema.ruled_out(features) {
+        for (attribute, word) in schema.exclusions(features) {
             if let Some(articles) = self.words.get(attribute).and_then(|words| words.get(&*word)) {
                 mask.unite(articles);
             }
@@ -164,11 +165,11 @@ impl Catalogue {
     }
 }
 
-/// Shops say it as a truth or a count; one that says nothing sells what it lists.
+/// Shops give `in_stock` as a boolean or a count. Without it, an article counts as in stock.
 fn in_stock(article: &Article) -> bool {
     use serde_json::Value;
     match article.attribute("in_stock") {
-        Some(Value::Bool(there)) => *there,
+        Some(Value::Bool(in_stock)) => *in_stock,
         Some(Value::Number(count)) => count.as_f64().is_some_and(|count| count > 0.0),
         _ => true,
     }
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_of_articles() {
+    fn articles_are_grouped_into_sets() {
         let schema = Schema::parse(
             "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"wool\", \"fur\"]\n\
              excludes = \"material\"\n",

@@ -1,5 +1,5 @@
-//! Releases and what runs them: the folder and its loader, the catalogue as a release sees it, and the engine over
-//! ONNX Runtime or a model server. Knows nothing of customers, HTTP or the database.
+//! Releases and what runs them: the folder and its loader, the catalogue by a release's indices, and the engine over
+//! ONNX Runtime or a model server. Must not know customers, HTTP or the database.
 
 pub mod catalogue;
 pub mod engine;

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     domain::{Method, Timestamp},
-    models::release::{Manifest, Release, ReleaseError},
+    models::release::{Manifest, ReleaseError},
     store::{Actor, Store, StoreError},
 };
 
@@ -23,7 +23,7 @@ pub async fn list_releases(
     let releases = Arc::clone(releases);
     let read = move || -> io::Result<Vec<_>> {
         let names = releases.names()?.into_iter();
-        let manifest = |name: String| (Release::manifest_of(&releases.folder_of(&name)), name);
+        let manifest = |name: String| (Manifest::read(&releases.folder_of(&name)), name);
         Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
     };
     task::spawn_blocking(read).await.expect("reading manifests does not panic; this is a bug")

@@ -153,13 +153,13 @@ pub async fn accepted_outfits(
     after: &str,
 ) -> Result<(String, Option<String>), StoreError> {
     let feedback = store.feedback();
-    let ids = feedback.accepted(after, PAGE).await?;
+    let ids = feedback.accepted_completions(after, PAGE).await?;
     let mut lines = String::new();
     for id in &ids {
         let Ok(ticket) = Ticket::open(id, secret) else { continue };
         let Some(live) = releases.matching(&ticket) else { continue };
         let release = live.serving.release();
-        let events = feedback.of_completion(id).await?;
+        let events = feedback.for_completion(id).await?;
         if let Some(outfit) = accepted_outfit(&ticket, release.vocabulary(), &events) {
             lines.push_str(&files::json_line(&outfit, release.schema()));
         }

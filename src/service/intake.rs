@@ -1,7 +1,6 @@
-//! From the rows of a file into the database: what `atelier import` and the bulk routes have in common.
+//! Stores the rows of a file, for `atelier import` and the bulk routes.
 //!
-//! It knows `exchange` and `store`, and neither knows it. Rows come in checked, slices go out into one
-//! [`store::Import`], and whoever called says what becomes of that.
+//! It reads checked rows from `files` and adds them to a [`store::Import`], which the caller commits or drops.
 
 use crate::{
     domain::{Article, Customer, Outfit},
@@ -9,10 +8,10 @@ use crate::{
     store::{self, Counts, StoreError},
 };
 
-/// Rows that go to the database at once: enough to keep it busy, few enough to stay small in memory.
+/// Rows that are stored at once: enough to keep the database busy, few enough to need little memory.
 const SLICE: usize = 2000;
 
-/// Why a table could not be brought in to its end.
+/// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     #[error(transparent)]
@@ -21,15 +20,15 @@ pub enum IntakeError {
     Store(#[from] StoreError),
 }
 
-/// Reads, checks and stores a table; bad rows are left to the checker's report. `tell` hears how much is
-/// read, as [`Rows::progress`] counts it.
+/// Reads, checks and stores a table. The checker reports bad rows. `on_progress` gets the amount that was read, in the unit
+/// of [`Rows::progress`].
 ///
-/// Parsing blocks, so this needs a runtime of several threads, and lets the others go on meanwhile.
-pub async fn table<T: Intake>(
+/// Parsing blocks, so this needs a runtime with several threads.
+pub async fn import_table<T: Intake>(
     import: &mut store::Import,
     checker: &mut Checker,
     rows: Rows<T>,
-    tell: impl Fn(u64),
+    on_progress: impl Fn(u64),
 ) -> Result<Counts, IntakeError> {
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
@@ -39,13 +38,13 @@ pub async fn table<T: Intake>(
             return Ok(counts);
         }
         counts += T::put(import, &slice).await?;
-        tell(read.progress().0);
+        on_progress(read.progress().0);
     }
 }
 
-/// A table that can be brought in.
+/// A table that can be imported.
 pub trait Intake: Table + Send + Sync {
-    /// Whether its rows name rows of other tables.
+    /// Whether its rows refer to rows of other tables.
     const REFERS: bool;
 
     fn put(

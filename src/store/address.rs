@@ -1,4 +1,4 @@
-//! What a database URL names, and what of it may be shown.
+//! Reading database URLs, and hiding their passwords.
 
 use std::{
     fmt::Write,
@@ -8,7 +8,7 @@ use std::{
 
 use sqlx::any::AnyConnectOptions;
 
-/// What a database URL names.
+/// The database that a URL names.
 #[derive(Debug, PartialEq)]
 pub(super) enum Address {
     Sqlite(PathBuf),
@@ -16,54 +16,54 @@ pub(super) enum Address {
 }
 
 impl Address {
-    /// Or why it names nothing.
+    /// # Errors
+    /// Why the URL names no database.
     pub(super) fn parse(url: &str) -> Result<Self, String> {
         if let Some(path) = url.strip_prefix("sqlite:") {
             let path = path.strip_prefix("//").unwrap_or(path);
             if path.is_empty() || path == ":memory:" || path.contains('?') {
-                return Err("it takes a file's path after sqlite: and no parameters".into());
+                return Err("expected a file path after sqlite: and no parameters".into());
             }
             return Ok(Self::Sqlite(path.into()));
         }
         if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             return Ok(Self::Postgres(url.into()));
         }
-        Err("it begins with neither sqlite: nor postgres://".into())
+        Err("expected sqlite: or postgres:// at the beginning".into())
     }
 }
 
-/// The URL as it may be shown: user, host, port and database. Of one that cannot be read, only the
-/// scheme.
+/// The URL without secrets: user, host, port and database, or only the scheme if the URL cannot be read.
 ///
-/// Parameters may hold a password, so none is shown. A password whose owner forgot to encode a `/`, `?`
-/// or `#` in it spills over into what comes after the host; an `@` there gives it away.
-pub(super) fn shown(url: &str) -> String {
+/// Parameters may contain a password, so all are hidden. A `/`, `?` or `#` that was not encoded in a password moves the
+/// rest of the password behind the host, where an `@` gives it away.
+pub(super) fn redact(url: &str) -> String {
     let scheme = scheme(url);
     let Ok(AnyConnectOptions { database_url: parsed, .. }) = AnyConnectOptions::from_str(url) else {
         return scheme.into();
     };
-    let spilt = parsed.path().contains('@')
+    let misplaced = parsed.path().contains('@')
         || parsed.fragment().is_some()
         || parsed.query().is_some_and(|query| {
             query.split('&').any(|pair| pair.split('=').next().is_some_and(|name| name.contains('@')))
         });
-    if spilt || parsed.cannot_be_a_base() {
+    if misplaced || parsed.cannot_be_a_base() {
         return scheme.into();
     }
-    let mut shown = format!("{}://", parsed.scheme());
+    let mut redacted = format!("{}://", parsed.scheme());
     if !parsed.username().is_empty() {
-        shown.push_str(parsed.username());
-        shown.push('@');
+        redacted.push_str(parsed.username());
+        redacted.push('@');
     }
-    shown.push_str(parsed.host_str().unwrap_or_default());
+    redacted.push_str(parsed.host_str().unwrap_or_default());
     if let Some(port) = parsed.port() {
-        write!(shown, ":{port}").expect("writing to a String never fails; this is a bug");
+        write!(redacted, ":{port}").expect("writing to a String never fails; this is a bug");
     }
-    shown.push_str(parsed.path());
-    shown
+    redacted.push_str(parsed.path());
+    redacted
 }
 
-/// Parameters of a Postgres URL that sqlx understands, `options[…]` aside.
+/// The parameters of a Postgres URL that sqlx supports, besides `options[…]`.
 const PARAMETERS: [&str; 18] = [
     "sslmode",
     "ssl-mode",
@@ -85,33 +85,32 @@ const PARAMETERS: [&str; 18] = [
     "options",
 ];
 
-/// Takes the other parameters out, and says how many they were. Not which: a password that was not encoded may have
-/// spilled into them.
-pub(super) fn leave_out_unknown(options: &mut AnyConnectOptions) -> usize {
+/// Removes other parameters, and counts them. Their names are not shown: part of an unencoded password may be among
+/// them.
+pub(super) fn remove_unknown_parameters(options: &mut AnyConnectOptions) -> usize {
     let url = &mut options.database_url;
     let given: Vec<(String, String)> = url.query_pairs().into_owned().collect();
-    let is_known = |name: &str| PARAMETERS.contains(&name) || name.starts_with("options[");
-    let known: Vec<_> = given.iter().filter(|(name, _)| is_known(name)).collect();
-    let left_out = given.len() - known.len();
-    if left_out > 0 {
+    let is_supported = |name: &str| PARAMETERS.contains(&name) || name.starts_with("options[");
+    let supported: Vec<_> = given.iter().filter(|(name, _)| is_supported(name)).collect();
+    let removed = given.len() - supported.len();
+    if removed > 0 {
         url.set_query(None);
         // Even an empty list of pairs would leave a `?` behind.
-        if !known.is_empty() {
-            url.query_pairs_mut().extend_pairs(known);
+        if !supported.is_empty() {
+            url.query_pairs_mut().extend_pairs(supported);
         }
     }
-    left_out
+    removed
 }
 
-/// What stands before the colon, if that may be a scheme. A text with nothing in it that parts a URL may
-/// be shown whole.
+/// The text before the first colon, if it may be a scheme. A text without delimiters has no secret part.
 fn scheme(url: &str) -> &str {
     let first = url.split(':').next().unwrap_or_default();
     let plain = |c: char| c.is_ascii_alphanumeric() || "+-._/".contains(c);
     if first.chars().all(plain) { first } else { "" }
 }
 
-/// The file as a URL of sqlx's, which decodes what is encoded here.
+/// The file as a URL for sqlx, which decodes it.
 pub(super) fn sqlite_url(path: &Path) -> Option<String> {
     let mut url = String::from("sqlite://");
     for byte in path.to_str()?.bytes() {
@@ -144,10 +143,10 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_nobody_reads_are_left_out() {
-        let left = |url: &str| {
+    fn unknown_parameters_are_removed() {
+        let remove = |url: &str| {
             let mut options = AnyConnectOptions::from_str(url).unwrap();
-            (leave_out_unknown(&mut options), options.database_url.to_string())
+            (remove_unknown_parameters(&mut options), options.database_url.to_string())
         };
         for (url, count, kept) in [
             ("postgres://u:p@h/d", 0, "postgres://u:p@h/d"),
@@ -159,7 +158,7 @@ mod tests {
                 "postgres://h/d?password=a%26b&options%5Ba%5D=b",
             ),
         ] {
-            assert_eq!(left(url), (count, kept.to_owned()));
+            assert_eq!(remove(url), (count, kept.to_owned()));
         }
     }
 
@@ -176,7 +175,7 @@ mod tests {
             ("postgres://db/atelier?user=ada&password=secret", "postgres://db/atelier"),
             ("postgres://localhost/d?user=u&password=sec@ret", "postgres://localhost/d"),
             ("postgres://localhost/d?password=sec@ret/x@y&user=u", "postgres://localhost/d"),
-            // What an `@` that was not encoded makes of the rest, nobody can tell.
+            // An `@` that was not encoded makes the rest ambiguous.
             ("postgres://ada:sec/r@et@db/atelier?x=1", "postgres"),
             ("postgres://ada:12/sec@db/atelier", "postgres"),
             ("postgres://ada:12?sec@db/atelier", "postgres"),
@@ -188,7 +187,7 @@ mod tests {
             ("secret@db:5432/atelier", ""),
             ("data/atelier.db", "data/atelier.db"),
         ] {
-            assert_eq!(shown(url), expected, "{url}");
+            assert_eq!(redact(url), expected, "{url}");
         }
     }
 }

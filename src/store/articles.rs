@@ -11,8 +11,7 @@ use super::{
     pages::{self, PAGE},
     revisions, search, upsert,
 };
-use crate::domain::Timestamp;
-use crate::domain::{Article, ArticleId};
+use crate::domain::{Article, ArticleId, Timestamp};
 
 /// The articles of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -26,43 +25,39 @@ impl<'a> Articles<'a> {
             .bind(id.as_str())
             .fetch_optional(&self.store.readers)
             .await?;
-        row.map(article).transpose()
+        row.map(parse).transpose()
     }
 
-    /// Those of the articles that the catalogue has, each once, in the order in which they were asked for.
+    /// The articles with these ids, in the order of the ids, without duplicates. Unknown ids are skipped.
     pub async fn get_many(self, ids: &[ArticleId]) -> Result<Vec<Article>, StoreError> {
+        let ids: Vec<&str> = ids.iter().map(ArticleId::as_str).collect();
+        let rows =
+            pages::by_ids(self.store, "select id, type, attributes from articles where id in", &ids).await?;
         let mut found = HashMap::with_capacity(ids.len());
-        for ids in ids.chunks(upsert::ROWS) {
-            let places = upsert::values(self.store.dialect, 1, ids.len());
-            let sql = format!("select id, type, attributes from articles where id in {places}");
-            let mut query = sqlx::query_as(AssertSqlSafe(sql));
-            for id in ids {
-                query = query.bind(id.as_str());
-            }
-            // Each number of ids is a statement of its own, and hardly comes again.
-            for row in query.persistent(false).fetch_all(&self.store.readers).await? {
-                let article = article(row)?;
-                found.insert(article.id.clone(), article);
-            }
+        for row in rows {
+            let article = parse(row)?;
+            found.insert(article.id.clone(), article);
         }
-        Ok(ids.iter().filter_map(|id| found.remove(id)).collect())
+        Ok(ids.iter().filter_map(|id| found.remove(*id)).collect())
     }
 
-    /// Adds the article, or makes the one with its id like it.
+    /// Adds the article, or replaces the one with its id.
     pub async fn put(self, article: &Article, now: Timestamp) -> Result<Put, StoreError> {
         let mut transaction = self.store.write().await?;
-        let put =
-            upsert::one(&mut transaction, self.store.dialect, ArticleRow { article, millis: now.millis() })
-                .await?;
+        let put = upsert::write_one(
+            &mut transaction,
+            self.store.dialect,
+            ArticleRow { article, millis: now.millis() },
+        )
+        .await?;
         if put != Put::Unchanged {
-            revisions::count(&mut transaction, revisions::ARTICLES).await?;
+            revisions::increment(&mut transaction, revisions::ARTICLES).await?;
         }
         transaction.commit().await?;
         Ok(put)
     }
 
-    /// Takes the article out of the catalogue; outfits that it was part of stay as they were. False if
-    /// there was none.
+    /// Removes the article from the catalogue, but not from outfits. False if there is no such article.
     pub async fn delete(self, id: &ArticleId) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
         let deleted = sqlx::query("delete from articles where id = $1")
@@ -71,20 +66,20 @@ impl<'a> Articles<'a> {
             .await?;
         let deleted = deleted.rows_affected() > 0;
         if deleted {
-            revisions::count(&mut transaction, revisions::ARTICLES).await?;
+            revisions::increment(&mut transaction, revisions::ARTICLES).await?;
         }
         transaction.commit().await?;
         Ok(deleted)
     }
 
-    /// A number that grows with every change of the catalogue, whoever makes it. A copy that was begun after
-    /// reading it is up to date for as long as it stays the same.
+    /// A number that grows with every change of the catalogue. A copy of the catalogue that was begun after reading
+    /// this number is current until the number changes.
     pub async fn revision(self) -> Result<i64, StoreError> {
         revisions::read(self.store, revisions::ARTICLES).await
     }
 
-    /// Up to `n` articles after the one called `after`, in the order of their ids' bytes; those only
-    /// whose id, type or textual attributes hold every word of `search`, in whatever case.
+    /// Up to `n` articles after the id `after`, in the byte order of their ids. Only articles whose id, type or text
+    /// attributes contain every word of `search`, in any case.
     pub async fn list(
         self,
         search: &str,
@@ -97,24 +92,22 @@ impl<'a> Articles<'a> {
             search::condition(3, patterns.len())
         );
         let mut query = sqlx::query_as(AssertSqlSafe(sql))
-            // No id is empty, so every id comes after the empty text.
+            // Every id comes after the empty string.
             .bind(after.map_or("", ArticleId::as_str))
             .bind(i64::from(n));
         for pattern in patterns {
             query = query.bind(pattern);
         }
-        query.fetch_all(&self.store.readers).await?.into_iter().map(article).collect()
+        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
-        let count: i64 =
-            sqlx::query_scalar("select count(*) from articles").fetch_one(&self.store.readers).await?;
-        Ok(count.unsigned_abs())
+        self.store.count("select count(*) from articles").await
     }
 
-    /// Every article, in the order of their ids' bytes. Each page is read when it is needed.
+    /// Every article in the byte order of their ids, read page by page as needed.
     pub fn all(self) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
-        pages::all(None::<ArticleId>, move |after| async move {
+        pages::stream(None::<ArticleId>, move |after| async move {
             let page = self.list("", after.as_ref(), PAGE).await?;
             Ok(page.into_iter().map(|article| (Some(article.id.clone()), article)).collect())
         })
@@ -122,7 +115,7 @@ impl<'a> Articles<'a> {
 
     /// Every article's id, in order.
     pub fn ids(self) -> impl Stream<Item = Result<ArticleId, StoreError>> + Send + use<'a> {
-        pages::all(String::new(), move |after| async move {
+        pages::stream(String::new(), move |after| async move {
             let rows: Vec<(String,)> =
                 sqlx::query_as("select id from articles where id > $1 order by id limit $2")
                     .bind(after)
@@ -174,7 +167,7 @@ fn name_key(article: &Article) -> String {
     search::name_key(fields.chain(article.attributes().keys().flat_map(|name| article.words(name))))
 }
 
-fn article((id, kind, attributes): (String, String, String)) -> Result<Article, StoreError> {
+fn parse((id, kind, attributes): (String, String, String)) -> Result<Article, StoreError> {
     let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
     let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))

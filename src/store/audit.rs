@@ -1,14 +1,13 @@
-//! Who changed what. Entries are added and read, never changed, but for one thing: those about a customer
-//! are blanked when that customer is erased.
+//! The log of changes. Entries are added and never changed, except that erasing a customer blanks the entries about
+//! them.
 
 use serde_json::{Map, Value};
 use sqlx::AnyConnection;
 
 use super::{KeyId, PersonId, Store, StoreError, json, text::short_line};
-use crate::domain::CustomerId;
-use crate::domain::Timestamp;
+use crate::domain::{CustomerId, Timestamp};
 
-/// What stands as the subject of an entry about a customer who has been erased since.
+/// The subject of entries about an erased customer.
 const ERASED: &str = "erased customer";
 
 /// The audit log of a [`Store`].
@@ -19,15 +18,15 @@ pub struct Audit<'a> {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditEntry {
-    /// Its place in the log; the cursor of lists.
+    /// The entry's place in the log, which is the cursor of lists.
     pub seq: i64,
     pub at: Timestamp,
     pub actor: Actor,
-    /// What was done, such as `customer.put`.
+    /// Such as `customer.put`.
     pub action: String,
-    /// To what, such as a customer's id.
+    /// The object of the action, such as a customer's id.
     pub subject: String,
-    /// The customer whom it is about, if any, until they are erased.
+    /// The customer that the entry is about, until they are erased.
     pub customer: Option<CustomerId>,
     pub details: Map<String, Value>,
 }
@@ -36,21 +35,21 @@ pub struct AuditEntry {
 pub enum Actor {
     Person(PersonId),
     Key(KeyId),
-    /// Neither: the service by itself, or a program on the same machine, which may need no key.
+    /// The service itself, or a program without a key on the same machine.
     Service,
 }
 
-/// Which entries are wanted.
+/// Selects entries.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AuditFilter {
-    /// What the action begins with: `customer.` is all that was done to customers.
+    /// A prefix of the action: `customer.` selects all actions on customers.
     pub action: String,
     pub actor: Option<Actor>,
 }
 
 impl Audit<'_> {
-    /// `customer` is whom the entry is about, and what erasing goes by: no other customer may be named in
-    /// `subject` or `details`, nor this one in an entry that says that they were erased.
+    /// `customer` is the customer that the entry is about; erasing them blanks it. So `subject` and `details` must not
+    /// name another customer, and the entry about an erasure must not name the erased one.
     pub async fn append(
         self,
         actor: Actor,
@@ -66,8 +65,7 @@ impl Audit<'_> {
             Actor::Service => (None, None),
         };
         let (action, subject) = (short_line("an action", action)?, short_line("a subject", subject)?);
-        let mut transaction = self.store.write().await?;
-        sqlx::query(
+        let entry = sqlx::query(
             "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details)
              values ($1, $2, $3, $4, $5, $6, $7)",
         )
@@ -77,20 +75,18 @@ impl Audit<'_> {
         .bind(action)
         .bind(subject)
         .bind(customer.map(CustomerId::as_str))
-        .bind(json::text(details))
-        .execute(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
+        .bind(json::text(details));
+        self.store.execute(entry).await?;
         Ok(())
     }
 
-    /// Up to `n` entries, the newest first; only those before the one numbered `before`, if given.
+    /// Up to `n` entries, newest first, before the entry `before` if given.
     pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
-        self.list_of(&AuditFilter::default(), before, n).await
+        self.list_matching(&AuditFilter::default(), before, n).await
     }
 
-    /// The same of those that the filter lets through.
-    pub async fn list_of(
+    /// Like [`Audit::list`], for entries that match the filter.
+    pub async fn list_matching(
         self,
         filter: &AuditFilter,
         before: Option<i64>,
@@ -121,13 +117,16 @@ impl Audit<'_> {
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()
-        .map(entry)
+        .map(parse)
         .collect()
     }
 }
 
 /// Blanks subject, details and customer of every entry about the customer.
-pub(super) async fn forget(connection: &mut AnyConnection, customer: &CustomerId) -> Result<(), StoreError> {
+pub(super) async fn erase_customer(
+    connection: &mut AnyConnection,
+    customer: &CustomerId,
+) -> Result<(), StoreError> {
     sqlx::query(
         "update audit_log set subject = $2, details = '{}', customer_id = null where customer_id = $1",
     )
@@ -140,7 +139,7 @@ pub(super) async fn forget(connection: &mut AnyConnection, customer: &CustomerId
 
 type Columns = (i64, i64, Option<i64>, Option<i64>, String, String, Option<String>, String);
 
-fn entry(
+fn parse(
     (seq, at, person, key, action, subject, customer, details): Columns,
 ) -> Result<AuditEntry, StoreError> {
     let damaged = |reason| StoreError::Damaged { table: "audit_log", id: seq.to_string(), reason };

@@ -1,4 +1,4 @@
-//! Opening a database: what both kinds have in common. `sqlite.rs` and `postgres.rs` hold the rest.
+//! Opening a database. `sqlite.rs` and `postgres.rs` have the parts that differ.
 
 use std::{io, str::FromStr, time::Duration};
 
@@ -11,17 +11,17 @@ use super::{
     postgres, sqlite,
 };
 
-/// How long anybody waits for a connection, a lock, or a server that does not answer.
+/// How long to wait for a connection, a lock, or a server that does not answer.
 pub(super) const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Which SQL a database speaks, for the few statements that cannot be common.
+/// The SQL dialect, for the few statements that differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dialect {
     Sqlite,
     Postgres,
 }
 
-/// What to do where there is no `SQLite` file.
+/// What to do if there is no `SQLite` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfMissing {
     Create,
@@ -33,20 +33,20 @@ pub(super) async fn open(url: &str, if_missing: IfMissing) -> Result<Store, Open
     match Address::parse(url) {
         Ok(Address::Sqlite(path)) => sqlite::open(&path, if_missing).await,
         Ok(Address::Postgres(url)) => postgres::open(&url).await,
-        Err(reason) => Err(OpenError::Url { database: address::shown(url), reason }),
+        Err(reason) => Err(OpenError::Url { database: address::redact(url), reason }),
     }
 }
 
-/// sqlx logs statements by default, slow ones as warnings; a shop's log is no place for them.
-pub(super) fn quiet(url: &str) -> Result<AnyConnectOptions, OpenError> {
+/// Turns off sqlx's logging of statements, slow ones included, which does not belong into a shop's log.
+pub(super) fn connect_options(url: &str) -> Result<AnyConnectOptions, OpenError> {
     let options = AnyConnectOptions::from_str(url)
-        .map_err(|error| OpenError::Url { database: address::shown(url), reason: error.to_string() })?;
+        .map_err(|error| OpenError::Url { database: address::redact(url), reason: error.to_string() })?;
     Ok(options.disable_statement_logging())
 }
 
 pub(super) async fn connect(options: &AnyConnectOptions) -> sqlx::Result<AnyConnection> {
     timeout(DEADLINE, options.connect()).await.unwrap_or_else(|_| {
-        let silence = format!("no answer within {} seconds", DEADLINE.as_secs());
-        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, silence)))
+        let reason = format!("no answer within {} seconds", DEADLINE.as_secs());
+        Err(sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, reason)))
     })
 }

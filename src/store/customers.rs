@@ -1,4 +1,4 @@
-//! The shop's customers and what is known about them.
+//! Customers and their profiles.
 
 use std::collections::HashSet;
 
@@ -10,8 +10,7 @@ use super::{
     pages::{self, PAGE},
     search, upsert,
 };
-use crate::domain::Timestamp;
-use crate::domain::{Customer, CustomerId, FeatureValue};
+use crate::domain::{Customer, CustomerId, FeatureValue, Timestamp};
 
 /// The customers of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -25,37 +24,36 @@ impl<'a> Customers<'a> {
             .bind(id.as_str())
             .fetch_optional(&self.store.readers)
             .await?;
-        row.map(customer).transpose()
+        row.map(parse).transpose()
     }
 
-    /// Adds the customer, or makes the one with this id like them.
+    /// Adds the customer, or replaces the one with this id.
     ///
     /// # Errors
-    /// Among others if a feature is a number that is none (`Unfit`).
+    /// If a feature is NaN or infinite (`Unfit`), or the database fails.
     pub async fn put(self, customer: &Customer, now: Timestamp) -> Result<Put, StoreError> {
         let row = CustomerRow::new(customer, now.millis())?;
         let mut transaction = self.store.write().await?;
-        let put = upsert::one(&mut transaction, self.store.dialect, row).await?;
+        let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         transaction.commit().await?;
         Ok(put)
     }
 
-    /// Erases the customer: the profile and the outfits go, feedback forgets whom it was about, and the
-    /// audit log's entries about them are blanked. False if there was no such customer; entries about them
-    /// are blanked all the same.
+    /// Erases the customer: deletes the profile and outfits, removes the customer from feedback, and blanks the audit
+    /// log's entries about them. If there is no such customer it still blanks the entries, and returns false.
     pub async fn erase(self, id: &CustomerId) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
         let erased = sqlx::query("delete from customers where id = $1")
             .bind(id.as_str())
             .execute(&mut *transaction)
             .await?;
-        audit::forget(&mut transaction, id).await?;
+        audit::erase_customer(&mut transaction, id).await?;
         transaction.commit().await?;
         Ok(erased.rows_affected() > 0)
     }
 
-    /// Up to `n` customers after the one called `after`, in the order of their ids' bytes; those only
-    /// whose id or textual features hold every word of `search`, in whatever case.
+    /// Up to `n` customers after the id `after`, in the byte order of their ids. Only customers whose id or text
+    /// features contain every word of `search`, in any case.
     pub async fn list(
         self,
         search: &str,
@@ -68,62 +66,37 @@ impl<'a> Customers<'a> {
             search::condition(3, patterns.len())
         );
         let mut query = sqlx::query_as(AssertSqlSafe(sql))
-            // No id is empty, so every id comes after the empty text.
+            // Every id comes after the empty string.
             .bind(after.map_or("", CustomerId::as_str))
             .bind(i64::from(n));
         for pattern in patterns {
             query = query.bind(pattern);
         }
-        query.fetch_all(&self.store.readers).await?.into_iter().map(customer).collect()
+        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
-        let count: i64 =
-            sqlx::query_scalar("select count(*) from customers").fetch_one(&self.store.readers).await?;
-        Ok(count.unsigned_abs())
+        self.store.count("select count(*) from customers").await
     }
 
-    /// Those of the ids that there are customers of.
-    pub async fn known(self, ids: &[CustomerId]) -> Result<HashSet<CustomerId>, StoreError> {
-        let mut known = HashSet::with_capacity(ids.len());
-        for ids in ids.chunks(upsert::ROWS) {
-            let places = upsert::values(self.store.dialect, 1, ids.len());
-            let sql = format!("select id from customers where id in {places}");
-            let mut query = sqlx::query_scalar(AssertSqlSafe(sql));
-            for id in ids {
-                query = query.bind(id.as_str());
-            }
-            let found: Vec<String> =
-                query.persistent(ids.len() == upsert::ROWS).fetch_all(&self.store.readers).await?;
-            for id in found {
-                known.insert(customer_id(id)?);
-            }
-        }
-        Ok(known)
+    /// The ids that have a customer.
+    pub async fn existing_ids(self, ids: &[CustomerId]) -> Result<HashSet<CustomerId>, StoreError> {
+        let ids: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
+        let rows: Vec<(String,)> =
+            pages::by_ids(self.store, "select id from customers where id in", &ids).await?;
+        rows.into_iter().map(|(id,)| customer_id(id)).collect()
     }
 
-    /// Those of the ids that there are customers of, in no order.
-    pub async fn named(self, ids: &[CustomerId]) -> Result<Vec<Customer>, StoreError> {
-        let mut found = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(upsert::ROWS) {
-            let places = upsert::values(self.store.dialect, 1, ids.len());
-            let sql = format!("select id, features from customers where id in {places}");
-            let mut query = sqlx::query_as(AssertSqlSafe(sql));
-            for id in ids {
-                query = query.bind(id.as_str());
-            }
-            let rows: Vec<(String, String)> =
-                query.persistent(ids.len() == upsert::ROWS).fetch_all(&self.store.readers).await?;
-            for row in rows {
-                found.push(customer(row)?);
-            }
-        }
-        Ok(found)
+    /// The customers with these ids, in any order. Unknown ids are skipped.
+    pub async fn get_many(self, ids: &[CustomerId]) -> Result<Vec<Customer>, StoreError> {
+        let ids: Vec<&str> = ids.iter().map(CustomerId::as_str).collect();
+        let rows = pages::by_ids(self.store, "select id, features from customers where id in", &ids).await?;
+        rows.into_iter().map(parse).collect()
     }
 
-    /// Every customer, in the order of their ids' bytes. Each page is read when it is needed.
+    /// Every customer in the byte order of their ids, read page by page as needed.
     pub fn all(self) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
-        pages::all(None::<CustomerId>, move |after| async move {
+        pages::stream(None::<CustomerId>, move |after| async move {
             let page = self.list("", after.as_ref(), PAGE).await?;
             Ok(page.into_iter().map(|customer| (Some(customer.id.clone()), customer)).collect())
         })
@@ -131,7 +104,7 @@ impl<'a> Customers<'a> {
 
     /// Every customer's id, in order.
     pub fn ids(self) -> impl Stream<Item = Result<CustomerId, StoreError>> + Send + use<'a> {
-        pages::all(String::new(), move |after| async move {
+        pages::stream(String::new(), move |after| async move {
             let rows: Vec<(String,)> =
                 sqlx::query_as("select id from customers where id > $1 order by id limit $2")
                     .bind(after)
@@ -191,8 +164,8 @@ fn name_key(customer: &Customer) -> String {
     search::name_key(std::iter::once(customer.id.as_str()).chain(words.map(String::as_str)))
 }
 
-fn customer((id, features): (String, String)) -> Result<Customer, StoreError> {
-    let features = json::features(&features).map_err(|reason| StoreError::Damaged {
+fn parse((id, features): (String, String)) -> Result<Customer, StoreError> {
+    let features = json::parse_features(&features).map_err(|reason| StoreError::Damaged {
         table: "customers",
         id: id.clone(),
         reason,

@@ -1,66 +1,63 @@
-//! What can go wrong with a database, in words that say what to do.
-//!
-//! It knows no HTTP: which of these is the client's fault and which a reason to try again is plain from
-//! the variant, and the HTTP layer's to say.
+//! Errors of the database, with advice. Callers decide by the variant whether the client is at fault or should try
+//! again.
 
 use sqlx::error::{DatabaseError, ErrorKind};
 
-/// Why the store could not do what it was asked.
+/// Why an operation of the store failed.
 ///
-/// Texts only, never the driver's own error: Postgres puts the values of the row into it, and they
-/// would come to light in a log.
+/// It does not contain the driver's error, because Postgres puts the values of the row into it, which must not reach a
+/// log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     #[error("the database cannot be reached: {reason}")]
     Unreachable { reason: String },
-    #[error("the database stayed busy: {reason}; try again")]
+    #[error("the database is busy: {reason}; try again")]
     Busy { reason: String },
     #[error(
-        "the database is at version {found}, this Atelier knows up to {known}; start the newer Atelier, or go back to a backup made by this one"
+        "the database has version {found}, and this Atelier supports up to {known}; start a newer Atelier, or restore a backup made by this one"
     )]
     Newer { found: i64, known: i64 },
     #[error(
-        "the database was brought to version {version} by another text of that migration than this Atelier's; start the Atelier that made it, or export from there and import here"
+        "migration {version} of the database differs from this Atelier's; start the Atelier that ran it, or export the data there and import it here"
     )]
     Altered { version: i64 },
-    #[error("the file is not a database of SQLite's; name another, or move this one away")]
+    #[error("the file is not a SQLite database; name another file, or move this one")]
     NotSqlite,
     #[error("{0}")]
     Conflict(Conflict),
     #[error("there is no such {0}")]
     NotFound(&'static str),
-    #[error("the row {id} of table {table} is damaged: {reason}; correct or delete it")]
+    #[error("row {id} of table {table} is damaged: {reason}; correct or delete it")]
     Damaged { table: &'static str, id: String, reason: String },
     #[error("{what} cannot be stored: {reason}")]
     Unfit { what: &'static str, reason: String },
-    #[error("the disk of the database is full; make room and try again")]
+    #[error("the disk of the database is full; free some space and try again")]
     Full,
-    #[error("the database can only be read; check the permissions of its file and folder, or its role")]
+    #[error("the database is read-only; check the permissions of its file and folder, or of its role")]
     ReadOnly,
-    #[error("the database answered with an error: {0}")]
+    #[error("the database reported an error: {0}")]
     Other(String),
 }
 
-/// What stands in the way of a write, for whoever asked for it.
+/// A write that conflicts with existing data, in words for the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Conflict {
-    #[error("another person has that name already")]
+    #[error("another person already has that name")]
     NameTaken,
-    #[error("there is no such customer; put the customer first")]
+    #[error("there is no such customer; add the customer first")]
     UnknownCustomer,
-    #[error("nobody else is an admin who may sign in; make somebody else an admin first")]
+    #[error("this is the only admin who can sign in; make another person an admin first")]
     LastAdmin,
-    #[error("that feedback id was used for another event; take a new id for each event")]
+    #[error("that feedback id was used for another event; use a new id for each event")]
     FeedbackDiffers,
 }
 
 impl StoreError {
-    /// For a statement whose row names another one: what it means when that other is not there.
-    ///
-    /// `SQLite` does not tell which foreign key was violated, so the statement says it.
-    pub(super) fn naming(absent: StoreError) -> impl FnOnce(sqlx::Error) -> StoreError {
+    /// Turns a violated foreign key into `missing`, the error for the row that is referred to. `SQLite` does not say
+    /// which key was violated, so the caller does.
+    pub(super) fn for_missing_reference(missing: StoreError) -> impl FnOnce(sqlx::Error) -> StoreError {
         move |error| match &error {
-            sqlx::Error::Database(database) if database.kind() == ErrorKind::ForeignKeyViolation => absent,
+            sqlx::Error::Database(database) if database.kind() == ErrorKind::ForeignKeyViolation => missing,
             _ => error.into(),
         }
     }
@@ -71,7 +68,7 @@ impl From<sqlx::Error> for StoreError {
         match error {
             sqlx::Error::Database(database) => from_database(database.as_ref()),
             sqlx::Error::PoolTimedOut => StoreError::Unreachable {
-                reason: "no connection could be had in time: it is down, or all connections are busy".into(),
+                reason: "no connection in time: the server is down, or all connections are busy".into(),
             },
             error @ (sqlx::Error::Io(_)
             | sqlx::Error::Tls(_)
@@ -88,7 +85,7 @@ fn from_database(error: &dyn DatabaseError) -> StoreError {
     }
     let code = error.code().unwrap_or_default();
     let reason = error.message().to_owned();
-    // SQLite's extended result codes are numbers of up to four digits; Postgres's have five characters.
+    // SQLite's result codes have up to four digits; Postgres's have five characters.
     if code.len() < 5 {
         from_sqlite(code.parse().unwrap_or_default(), reason)
     } else {
@@ -96,10 +93,10 @@ fn from_database(error: &dyn DatabaseError) -> StoreError {
     }
 }
 
-/// The one constraint that a client can run into by a key of its own.
+/// The only unique constraint that a client can violate.
 fn violates_name(error: &dyn DatabaseError) -> bool {
     error.constraint() == Some("people_name_unique")
-        // SQLite names the columns instead.
+        // SQLite names the columns rather than the constraint.
         || error.message() == "UNIQUE constraint failed: people.name_key"
 }
 
@@ -138,7 +135,7 @@ mod tests {
     use sqlx::{AnyConnection, Connection};
 
     #[tokio::test]
-    async fn a_full_disk_and_a_read_only_file_have_their_own_words() {
+    async fn a_full_disk_and_a_read_only_file_have_their_own_errors() {
         sqlx::any::install_default_drivers();
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite://{}/a.db?mode=rwc", folder.path().display());

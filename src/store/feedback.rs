@@ -1,4 +1,4 @@
-//! What became of suggestions: the ground for saying which method people accept.
+//! What people did with suggestions, which shows which method they accept.
 
 use std::str::FromStr;
 
@@ -9,8 +9,7 @@ use super::{
     Conflict, Store, StoreError,
     text::{long_line, short_line},
 };
-use crate::domain::Timestamp;
-use crate::domain::{ArticleId, CustomerId};
+use crate::domain::{ArticleId, CustomerId, Timestamp};
 
 /// The feedback events of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -18,21 +17,21 @@ pub struct Feedback<'a> {
     pub(super) store: &'a Store,
 }
 
-/// One thing that happened to one suggested article.
+/// An event about one suggested article.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedbackEvent {
     pub kind: FeedbackKind,
     pub completion_id: String,
-    /// The blank's place in the outfit.
+    /// The blank's slot in the outfit.
     pub slot: u32,
     pub article: ArticleId,
-    /// Its place among the suggestions, from 1.
+    /// The article's rank among the suggestions, from 1.
     pub rank: u32,
     pub release: String,
     pub method: String,
-    /// The experiment's arm, if one was running.
+    /// The arm, if an experiment was running.
     pub arm: Option<String>,
-    /// None if the suggestion was for nobody known, and once the customer is erased.
+    /// None if the suggestion was for an anonymous customer, or the customer was erased.
     pub customer: Option<CustomerId>,
     pub at: Timestamp,
 }
@@ -45,15 +44,15 @@ pub enum FeedbackKind {
     Bought,
 }
 
-/// What reporting an event did.
+/// Whether an event is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
     Now,
-    /// It was reported before, under the same key; nothing changed.
+    /// The event was recorded earlier under the same key; nothing changed.
     Before,
 }
 
-/// How often what happened to one method's suggestions.
+/// Counts of the events about one method's suggestions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedbackCounts {
     pub release: String,
@@ -66,11 +65,10 @@ pub struct FeedbackCounts {
 }
 
 impl Feedback<'_> {
-    /// Records the event under the caller's idempotency key. Reporting it again changes nothing, not
-    /// even its time.
+    /// Records the event under the caller's idempotency key. Recording it again changes nothing, including its time.
     ///
     /// # Errors
-    /// Among others if the key was used for another event, or there is no such customer (`Conflict`).
+    /// If the key was used for another event, there is no such customer (`Conflict`), or the database fails.
     pub async fn record(self, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
         let key_hash: [u8; 32] = Sha256::digest(key).into();
         let mut transaction = self.store.write().await?;
@@ -91,13 +89,13 @@ impl Feedback<'_> {
         Ok(if inserted { Recorded::Now } else { Recorded::Before })
     }
 
-    /// What happened to one completion's suggestions, in the order of time.
-    pub async fn of_completion(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
+    /// The events about a completion's suggestions, oldest first.
+    pub async fn for_completion(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
         sqlx::query_as(
             "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
              from feedback_events where completion_id = $1 order by at, slot, rank, kind",
         )
-        .bind(completion(completion_id)?)
+        .bind(check_completion_id(completion_id)?)
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()
@@ -105,8 +103,8 @@ impl Feedback<'_> {
         .collect()
     }
 
-    /// All feedback about one customer, in the order of time.
-    pub async fn of_customer(self, customer: &CustomerId) -> Result<Vec<FeedbackEvent>, StoreError> {
+    /// The events about a customer, oldest first.
+    pub async fn for_customer(self, customer: &CustomerId) -> Result<Vec<FeedbackEvent>, StoreError> {
         sqlx::query_as(
             "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
              from feedback_events where customer_id = $1 order by at, completion_id, slot, rank, kind",
@@ -119,21 +117,21 @@ impl Feedback<'_> {
         .collect()
     }
 
-    /// Up to `n` completions, after the one called `after` (empty: from the first) in the order of their ids,
-    /// of which a known customer accepted or bought something.
-    pub async fn accepted(self, after: &str, n: u32) -> Result<Vec<String>, StoreError> {
+    /// The ids of up to `n` completions from which a known customer accepted or bought something, sorted, after the id
+    /// `after` (empty for the first ones).
+    pub async fn accepted_completions(self, after: &str, n: u32) -> Result<Vec<String>, StoreError> {
         Ok(sqlx::query_scalar(
             "select completion_id from feedback_events
              where completion_id > $1 and customer_id is not null and kind in ('accepted', 'bought')
              group by completion_id order by completion_id limit $2",
         )
-        .bind(completion(after)?)
+        .bind(check_completion_id(after)?)
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
         .await?)
     }
 
-    /// What happened, by release, method and arm.
+    /// Counts of events by release, method and arm.
     pub async fn counts(self) -> Result<Vec<FeedbackCounts>, StoreError> {
         let rows: Vec<CountColumns> = sqlx::query_as(
             "select release, method, arm,
@@ -162,12 +160,12 @@ impl Feedback<'_> {
     }
 }
 
-/// A completion's id says of itself what was suggested, so it is longer than other texts.
-fn completion(id: &str) -> Result<&str, StoreError> {
+/// The id of a completion contains the signed suggestions, so it is longer than other texts.
+fn check_completion_id(id: &str) -> Result<&str, StoreError> {
     long_line("a completion's id", id)
 }
 
-/// False if there is an event under that key.
+/// False if the key has an event already.
 async fn insert(
     connection: &mut AnyConnection,
     key_hash: &[u8; 32],
@@ -182,7 +180,7 @@ async fn insert(
     )
     .bind(&key_hash[..])
     .bind(event.kind.as_str())
-    .bind(completion(&event.completion_id)?)
+    .bind(check_completion_id(&event.completion_id)?)
     .bind(i64::from(event.slot))
     .bind(event.article.as_str())
     .bind(i64::from(event.rank))
@@ -193,12 +191,12 @@ async fn insert(
     .bind(event.at.millis())
     .execute(connection)
     .await
-    .map_err(StoreError::naming(StoreError::Conflict(Conflict::UnknownCustomer)))?;
+    .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
     Ok(inserted.rows_affected() > 0)
 }
 
-/// Whether an event is a stored one again. The time is when it was first reported, and an erased
-/// customer is forgotten, so neither can tell them apart.
+/// Whether an event repeats a stored one. The stored time is that of the first report, and an erased customer is removed,
+/// so neither is compared.
 fn repeats(event: &FeedbackEvent, stored: &FeedbackEvent) -> bool {
     let customer = stored.customer.as_ref().and(event.customer.clone());
     FeedbackEvent { at: stored.at, customer, ..event.clone() } == *stored
@@ -248,6 +246,6 @@ impl FromStr for FeedbackKind {
         [Self::Shown, Self::Accepted, Self::Rejected, Self::Bought]
             .into_iter()
             .find(|kind| kind.as_str() == text)
-            .ok_or_else(|| format!("feedback is shown, accepted, rejected or bought, not {text:?}"))
+            .ok_or_else(|| format!("feedback is shown, accepted, rejected or bought; found {text:?}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Bringing whole files in, all or nothing.
+//! Importing whole files, all or nothing.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -14,35 +14,34 @@ use super::{
     outfits::OutfitRow,
     revisions, upsert,
 };
-use crate::domain::Timestamp;
-use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit};
+use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp};
 
-/// How long an import waits for the one before it, or for any other write on `SQLite`: imports are long.
+/// How long an import waits for another import, or on `SQLite` for any write. Imports take long.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Postgres's advisory lock that imports take, within their database: "atel" in ASCII. Without it two
-/// imports of the same rows would meet at those rows, where a wait is shorter, or lock each other out.
+/// The key of the advisory lock that imports take on Postgres: "atel" in ASCII. Without the lock, two imports of the
+/// same rows would wait for each other's rows, with a shorter timeout, or deadlock.
 const LOCK: i64 = 0x6174_656c;
 
-/// An import under way: one transaction. Dropped without [`Import::commit`], it leaves nothing behind; so
-/// does a process that is killed meanwhile.
+/// A running import, which is one transaction. Nothing is stored if it is dropped without [`Import::commit`], or the
+/// process is killed.
 ///
-/// Give it slices of a few thousand, so that the file need not fit in memory.
+/// Pass it slices of a few thousand rows, so that a file need not fit into memory.
 pub struct Import {
     transaction: Transaction<'static, Any>,
     dialect: Dialect,
     millis: i64,
-    /// How often each outfit, by its digest, came in this import: a file may hold one more than once, and
-    /// is to come back as it was.
+    /// How often each outfit, by digest, appeared so far. A file may contain an outfit several times, and an export must
+    /// write it as often.
     repeated: HashMap<[u8; 32], u32>,
-    /// Whether an article came or changed.
+    /// Whether an article was added or changed.
     articles_changed: bool,
 }
 
 impl Import {
     pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
         let transaction = match store.dialect {
-            Dialect::Sqlite => sqlite(store).await?,
-            Dialect::Postgres => postgres(store).await?,
+            Dialect::Sqlite => begin_sqlite(store).await?,
+            Dialect::Postgres => begin_postgres(store).await?,
         };
         Ok(Self {
             transaction,
@@ -53,8 +52,7 @@ impl Import {
         })
     }
 
-    /// Whether there is neither an article nor a customer. No other import can change that until this one
-    /// ends.
+    /// Whether the database has no articles and no customers. No other import can change that before this one ends.
     pub async fn is_empty(&mut self) -> Result<bool, StoreError> {
         let any: Option<(String,)> =
             sqlx::query_as("select id from articles union all select id from customers limit 1")
@@ -63,7 +61,7 @@ impl Import {
         Ok(any.is_none())
     }
 
-    /// Every article's id, those of this import among them.
+    /// Every article's id, including this import's.
     pub async fn article_ids(&mut self) -> Result<Vec<ArticleId>, StoreError> {
         sqlx::query_scalar("select id from articles order by id")
             .fetch(&mut *self.transaction)
@@ -73,7 +71,7 @@ impl Import {
             .await
     }
 
-    /// Every customer's id, those of this import among them.
+    /// Every customer's id, including this import's.
     pub async fn customer_ids(&mut self) -> Result<Vec<CustomerId>, StoreError> {
         sqlx::query_scalar("select id from customers order by id")
             .fetch(&mut *self.transaction)
@@ -85,41 +83,42 @@ impl Import {
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
         let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis: self.millis }));
-        let counts = upsert::many(&mut self.transaction, self.dialect, rows).await?;
+        let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
         self.articles_changed |= counts.added + counts.changed > 0;
         Ok(counts)
     }
 
     pub async fn customers(&mut self, customers: &[Customer]) -> Result<Counts, StoreError> {
         let rows = customers.iter().map(|customer| CustomerRow::new(customer, self.millis));
-        upsert::many(&mut self.transaction, self.dialect, rows).await
+        upsert::write_all(&mut self.transaction, self.dialect, rows).await
     }
 
+    /// Adds outfits. It does not check whether the catalogue has their articles.
+    ///
     /// # Errors
-    /// Among others if a customer is neither here nor in this import (`Conflict`). Articles are not
-    /// looked at: whether an outfit may name one that the catalogue lacks is the caller's to say.
+    /// If the database has no such customer (`Conflict`), or fails.
     pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Counts, StoreError> {
         let (repeated, millis) = (&mut self.repeated, self.millis);
         let rows = outfits.iter().map(|outfit| {
             let row = OutfitRow::new(outfit, Origin::Imported, None, millis)?;
             let times = repeated.entry(row.digest()).or_insert(0);
             *times += 1;
-            Ok(if *times == 1 { row } else { row.again(*times - 1) })
+            Ok(if *times == 1 { row } else { row.repeated(*times - 1) })
         });
-        upsert::many(&mut self.transaction, self.dialect, rows).await
+        upsert::write_all(&mut self.transaction, self.dialect, rows).await
     }
 
-    /// Makes all of it visible at once.
+    /// Makes all rows visible at once.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if self.articles_changed {
-            revisions::count(&mut self.transaction, revisions::ARTICLES).await?;
+            revisions::increment(&mut self.transaction, revisions::ARTICLES).await?;
         }
         Ok(self.transaction.commit().await?)
     }
 }
 
-/// As every write, which gives up sooner, but again and again.
-async fn sqlite(store: &Store) -> Result<Transaction<'static, Any>, StoreError> {
+/// Begins a write again and again: one attempt waits less long than imports should.
+async fn begin_sqlite(store: &Store) -> Result<Transaction<'static, Any>, StoreError> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         match timeout_at(deadline, store.write()).await {
@@ -130,9 +129,9 @@ async fn sqlite(store: &Store) -> Result<Transaction<'static, Any>, StoreError> 
     }
 }
 
-async fn postgres(store: &Store) -> Result<Transaction<'static, Any>, StoreError> {
-    // Whatever the server's default: an import must see what the one before it brought, and a stricter
-    // level would show it the moment when it began to wait.
+async fn begin_postgres(store: &Store) -> Result<Transaction<'static, Any>, StoreError> {
+    // An import must see the rows of the one before it. A stricter level, which may be the server's default, would show
+    // the database from before the wait.
     let mut transaction = store.writer.begin_with("begin isolation level read committed").await?;
     let patience = format!("set local lock_timeout = '{}s'", PATIENCE.as_secs());
     sqlx::raw_sql(sqlx::AssertSqlSafe(patience)).execute(&mut *transaction).await?;
@@ -147,7 +146,7 @@ async fn postgres(store: &Store) -> Result<Transaction<'static, Any>, StoreError
 
 fn behind_another() -> StoreError {
     StoreError::Busy {
-        reason: format!("another import or write has held it for {} seconds", PATIENCE.as_secs()),
+        reason: format!("another import or write has been running for {} seconds", PATIENCE.as_secs()),
     }
 }
 

@@ -1,62 +1,39 @@
-//! Features, attributes and lists as the JSON text that columns hold.
-//!
-//! Files have a format of their own (`exchange`); this one is nobody's contract but the database's.
+//! The JSON text of columns. Only the database uses this format; files have their own.
+
+use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 
 use super::StoreError;
-use crate::domain::{FeatureValue, Features, json_number};
+use crate::domain::{Features, feature_from_json, feature_to_json};
 
-/// Canonical: names in order, whole numbers without a fraction. Equal features are equal texts, which is
-/// how an unchanged row is recognised.
+/// Equal features have equal texts, by which an upsert recognises an unchanged row.
 pub(super) fn features_text(features: &Features) -> Result<String, StoreError> {
     let mut object = Map::new();
     for (name, value) in features.iter() {
-        let value = match value {
-            FeatureValue::Text(text) => Value::from(text.as_str()),
-            FeatureValue::Number(number) => Value::Number(json_number(*number).ok_or_else(|| {
-                StoreError::Unfit { what: "a feature", reason: format!("{name:?} is {number}") }
-            })?),
-            FeatureValue::Many(words) => Value::from(words.as_slice()),
-        };
-        object.insert(name.into(), value);
+        let json = feature_to_json(Cow::Borrowed(value)).ok_or_else(|| StoreError::Unfit {
+            what: "a feature",
+            reason: format!("{name:?} is not a finite number"),
+        })?;
+        object.insert(name.into(), json);
     }
     Ok(text(&object))
 }
 
-pub(super) fn features(text: &str) -> Result<Features, String> {
-    parse::<Map<String, Value>>(text)?
-        .into_iter()
-        .map(|(name, value)| {
-            let value = match value {
-                Value::String(text) => FeatureValue::Text(text),
-                Value::Number(number) => {
-                    FeatureValue::Number(number.as_f64().ok_or("a number out of range")?)
-                }
-                Value::Array(words) => FeatureValue::Many(
-                    words
-                        .into_iter()
-                        .map(|word| match word {
-                            Value::String(word) => Ok(word),
-                            other => Err(format!("feature {name:?} lists {other}, expected a text")),
-                        })
-                        .collect::<Result<_, _>>()?,
-                ),
-                other => {
-                    return Err(format!(
-                        "feature {name:?} is {other}, expected a text, a number or a list of texts"
-                    ));
-                }
-            };
-            Ok((name, value))
-        })
-        .collect()
+pub(super) fn parse_features(text: &str) -> Result<Features, String> {
+    let read = |(name, value)| {
+        let value = feature_from_json(value).map_err(|value| {
+            format!("feature {name:?} is {value}, expected a string, a number or a list of strings")
+        })?;
+        Ok((name, value))
+    };
+    parse::<Map<String, Value>>(text)?.into_iter().map(read).collect()
 }
 
-/// The JSON of something that always has one.
+/// The JSON of a value that always has one.
 pub(super) fn text(value: &impl Serialize) -> String {
-    serde_json::to_string(value).expect("maps, lists and texts always are JSON; this is a bug")
+    serde_json::to_string(value).expect("maps, lists and texts are always JSON; this is a bug")
 }
 
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
@@ -66,6 +43,7 @@ pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::domain::FeatureValue;
 
     #[test]
     fn features_come_back_and_whole_numbers_stay_whole() {
@@ -79,15 +57,15 @@ mod tests {
         .collect();
         let text = features_text(&given).unwrap();
         assert_eq!(text, r#"{"age\u0000":"\u0000","brands":["Ö\"","😀"],"height":172,"weight":58.25}"#);
-        assert_eq!(features(&text), Ok(given));
+        assert_eq!(parse_features(&text), Ok(given));
     }
 
     #[test]
-    fn what_json_cannot_say_is_refused() {
+    fn values_without_json_are_refused() {
         let given: Features = [("age".into(), FeatureValue::Number(f64::NAN))].into_iter().collect();
         let refused = features_text(&given).unwrap_err();
-        assert_eq!(refused.to_string(), "a feature cannot be stored: \"age\" is NaN");
-        assert!(features(r#"{"age":null}"#).unwrap_err().contains("\"age\" is null"));
-        assert!(features(r#"{"age":[1]}"#).unwrap_err().contains("lists 1"));
+        assert_eq!(refused.to_string(), "a feature cannot be stored: \"age\" is not a finite number");
+        assert!(parse_features(r#"{"age":null}"#).unwrap_err().contains("\"age\" is null"));
+        assert!(parse_features(r#"{"age":[1]}"#).unwrap_err().contains("\"age\" is [1]"));
     }
 }

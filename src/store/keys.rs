@@ -1,4 +1,4 @@
-//! The API keys that programs come with.
+//! API keys, with which programs authenticate.
 
 use super::{Name, Store, StoreError, TokenHash, json};
 use crate::domain::Timestamp;
@@ -12,7 +12,7 @@ pub struct ApiKeys<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub i64);
 
-/// What is known of a key, which is not the key itself.
+/// A key's record, without the key itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: KeyId,
@@ -57,7 +57,7 @@ impl ApiKeys<'_> {
         })
     }
 
-    /// The key of that token, if it is neither expired nor revoked.
+    /// The key with this token, unless it is expired or revoked.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<ApiKey>, StoreError> {
         let row = sqlx::query_as(
             "select id, label, scopes, created_at, expires_at, last_used_at, revoked_at from api_keys
@@ -67,10 +67,10 @@ impl ApiKeys<'_> {
         .bind(now.millis())
         .fetch_optional(&self.store.readers)
         .await?;
-        row.map(key).transpose()
+        row.map(parse).transpose()
     }
 
-    /// All keys, the expired and revoked too, the newest first.
+    /// All keys, including expired and revoked ones, newest first.
     pub async fn list(self) -> Result<Vec<ApiKey>, StoreError> {
         sqlx::query_as(
             "select id, label, scopes, created_at, expires_at, last_used_at, revoked_at from api_keys
@@ -79,41 +79,34 @@ impl ApiKeys<'_> {
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()
-        .map(key)
+        .map(parse)
         .collect()
     }
 
-    /// Notes that the key was used. It is a write: once a minute is enough.
+    /// Records that the key was used. Call it at most once a minute: it writes.
     pub async fn touch(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        sqlx::query(
+        let update = sqlx::query(
             "update api_keys set last_used_at = $2
              where id = $1 and (last_used_at is null or last_used_at < $2)",
         )
         .bind(id.0)
-        .bind(now.millis())
-        .execute(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
+        .bind(now.millis());
+        self.store.execute(update).await?;
         Ok(())
     }
 
-    /// Ends the key for good. Revoking it again leaves the first time standing.
+    /// Revokes the key. Revoking it again keeps the first time.
     pub async fn revoke(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let revoked = sqlx::query("update api_keys set revoked_at = coalesce(revoked_at, $2) where id = $1")
+        let update = sqlx::query("update api_keys set revoked_at = coalesce(revoked_at, $2) where id = $1")
             .bind(id.0)
-            .bind(now.millis())
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        if revoked.rows_affected() == 0 { Err(StoreError::NotFound("API key")) } else { Ok(()) }
+            .bind(now.millis());
+        if self.store.execute(update).await? == 0 { Err(StoreError::NotFound("API key")) } else { Ok(()) }
     }
 }
 
 type Columns = (i64, String, String, i64, Option<i64>, Option<i64>, Option<i64>);
 
-fn key(
+fn parse(
     (id, label, scopes, created_at, expires_at, last_used_at, revoked_at): Columns,
 ) -> Result<ApiKey, StoreError> {
     let damaged = |reason| StoreError::Damaged { table: "api_keys", id: id.to_string(), reason };

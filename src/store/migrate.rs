@@ -1,4 +1,4 @@
-//! Bringing a database up to this program's version, and refusing one that it does not understand.
+//! Migrating a database to this program's version, and refusing a newer one.
 
 use sqlx::{
     AnyConnection, Connection, SqlSafeStr,
@@ -15,39 +15,24 @@ struct Step {
     postgres: &'static str,
 }
 
-/// Listed here rather than by `sqlx::migrate!`, whose crate of macros compiles most of sqlx a second time
-/// for the compiler's own use.
+macro_rules! step {
+    ($version:literal, $number:literal, $name:literal) => {
+        Step {
+            version: $version,
+            name: $name,
+            sqlite: include_str!(concat!("../../migrations/sqlite/", $number, "_", $name, ".sql")),
+            postgres: include_str!(concat!("../../migrations/postgres/", $number, "_", $name, ".sql")),
+        }
+    };
+}
+
+/// Not listed by `sqlx::migrate!`, because its macros would compile most of sqlx a second time.
 const STEPS: [Step; 5] = [
-    Step {
-        version: 1,
-        name: "access",
-        sqlite: include_str!("../../migrations/sqlite/0001_access.sql"),
-        postgres: include_str!("../../migrations/postgres/0001_access.sql"),
-    },
-    Step {
-        version: 2,
-        name: "catalogue",
-        sqlite: include_str!("../../migrations/sqlite/0002_catalogue.sql"),
-        postgres: include_str!("../../migrations/postgres/0002_catalogue.sql"),
-    },
-    Step {
-        version: 3,
-        name: "feedback",
-        sqlite: include_str!("../../migrations/sqlite/0003_feedback.sql"),
-        postgres: include_str!("../../migrations/postgres/0003_feedback.sql"),
-    },
-    Step {
-        version: 4,
-        name: "settings",
-        sqlite: include_str!("../../migrations/sqlite/0004_settings.sql"),
-        postgres: include_str!("../../migrations/postgres/0004_settings.sql"),
-    },
-    Step {
-        version: 5,
-        name: "sign_in_links",
-        sqlite: include_str!("../../migrations/sqlite/0005_sign_in_links.sql"),
-        postgres: include_str!("../../migrations/postgres/0005_sign_in_links.sql"),
-    },
+    step!(1, "0001", "access"),
+    step!(2, "0002", "catalogue"),
+    step!(3, "0003", "feedback"),
+    step!(4, "0004", "settings"),
+    step!(5, "0005", "sign_in_links"),
 ];
 
 fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
@@ -58,13 +43,12 @@ fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {
     Migrator::with_migrations(STEPS.iter().map(migration).collect())
 }
 
-/// All in one transaction that has the file to itself: sqlx takes no lock on `SQLite`, and two processes
-/// opening a new file would both create its tables. Whoever must migrate during an import waits a little
-/// longer than writers do, rather than not start.
+/// Runs all migrations in one exclusive transaction: sqlx takes no lock on `SQLite`, so two processes that open a new
+/// file would both create its tables. It waits longer than writers do, so that a program can start during an import.
 pub(super) async fn sqlite(connection: &mut AnyConnection) -> Result<(), StoreError> {
     let migrator = migrator(|step| step.sqlite);
-    let there = "select count(*) from sqlite_schema where name = '_sqlx_migrations'";
-    if is_current(&migrator, there, connection).await? {
+    let count_table = "select count(*) from sqlite_schema where name = '_sqlx_migrations'";
+    if is_current(&migrator, count_table, connection).await? {
         return Ok(());
     }
     sqlx::raw_sql("pragma busy_timeout = 60000").execute(&mut *connection).await?;
@@ -74,27 +58,26 @@ pub(super) async fn sqlite(connection: &mut AnyConnection) -> Result<(), StoreEr
     Ok(())
 }
 
-/// sqlx holds an advisory lock meanwhile; this bounds how long others wait for it.
+/// Bounds the wait for the advisory lock that sqlx takes.
 pub(super) async fn postgres(connection: &mut AnyConnection) -> Result<(), StoreError> {
     let migrator = migrator(|step| step.postgres);
     if is_current(&migrator, "select count(to_regclass('_sqlx_migrations'))", connection).await? {
         return Ok(());
     }
-    // And Postgres would tell the log that the table of migrations exists.
+    // Without the second setting Postgres would log that the table of migrations exists.
     sqlx::raw_sql("set lock_timeout = '60s'; set client_min_messages = warning")
         .execute(&mut *connection)
         .await?;
     run(&migrator, connection).await
 }
 
-/// Whether exactly these migrations were applied. It only reads, so it waits for nobody, and needs no right
-/// to write. Anything else is `run`'s to judge, with the lock.
+/// Whether exactly these migrations have been applied. It only reads, so it needs no lock and no right to write.
 async fn is_current(
     migrator: &Migrator,
-    there: &'static str,
+    count_table: &'static str,
     connection: &mut AnyConnection,
 ) -> Result<bool, StoreError> {
-    let tables: i64 = sqlx::query_scalar(there).fetch_one(&mut *connection).await?;
+    let tables: i64 = sqlx::query_scalar(count_table).fetch_one(&mut *connection).await?;
     if tables == 0 {
         return Ok(false);
     }
@@ -102,12 +85,12 @@ async fn is_current(
         sqlx::query_as("select version, checksum from _sqlx_migrations where success order by version")
             .fetch_all(connection)
             .await?;
-    let known = migrator.iter().map(|migration| (migration.version, &migration.checksum[..]));
-    Ok(applied.iter().map(|(version, checksum)| (*version, &checksum[..])).eq(known))
+    let expected = migrator.iter().map(|migration| (migration.version, &migration.checksum[..]));
+    Ok(applied.iter().map(|(version, checksum)| (*version, &checksum[..])).eq(expected))
 }
 
 async fn run(migrator: &Migrator, connection: &mut AnyConnection) -> Result<(), StoreError> {
-    // `run` says the same through a trait whose lifetimes keep this future from being `Send`.
+    // The lifetimes of `Migrator::run` keep its future from being `Send`.
     match migrator.run_direct(None, &mut *connection, false).await {
         Ok(()) => Ok(()),
         Err(MigrateError::VersionMissing(missing)) => {
@@ -131,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_is_a_step() {
+    fn every_migration_is_listed() {
         for folder in ["sqlite", "postgres"] {
             let path = format!("{}/migrations/{folder}", env!("CARGO_MANIFEST_DIR"));
             let entries = std::fs::read_dir(path).unwrap();

@@ -1,16 +1,15 @@
-//! The database: articles, customers, outfits, feedback, settings, and who may do what.
+//! The database: articles, customers, outfits, feedback, settings, people and access.
 //!
-//! Data comes in and goes out as domain types and as the small records defined beside each resource;
-//! what fails is a [`StoreError`]. One resource is one file, and one set of methods:
-//! `store.articles().get(&id)`. It runs on `SQLite` in a file or on Postgres, with the same behaviour,
-//! which `tests/it/store` holds on both.
+//! Data goes in and out as domain types and as the records defined beside each resource; errors are [`StoreError`]s. Each
+//! resource is a file and a set of methods: `store.articles().get(&id)`. A `SQLite` file and a Postgres server behave the
+//! same, which `tests/it/store` checks on both.
 //!
-//! It must never know HTTP, passwords in the clear, tokens in the clear, models, or the time: `now` is an
-//! argument. It logs no statement and no bound value.
+//! This room must not know HTTP, models, passwords or tokens in plain text, or the time: `now` is an argument. It logs no
+//! statement and no bound value.
 //!
-//! Every statement is written once, in the SQL that both databases understand, through sqlx's `Any`
-//! driver: `$1` placeholders, JSON as text, times as whole milliseconds. What differs is in
-//! `sqlite.rs` and `postgres.rs` (opening), `upsert.rs` (placeholders) and `migrations/`.
+//! Every statement is written once, in SQL that both databases understand, through sqlx's `Any` driver: `$1` placeholders,
+//! JSON as text, times as whole milliseconds. `sqlite.rs` and `postgres.rs` (opening), `upsert.rs` (placeholders) and
+//! `migrations/` have the differences.
 
 mod address;
 mod articles;
@@ -40,7 +39,7 @@ mod upsert;
 
 use std::{fmt, time::Duration};
 
-use sqlx::{Any, AnyPool, Transaction};
+use sqlx::{Any, AnyPool, Transaction, any::AnyArguments, query::Query};
 use tokio::time::timeout;
 
 use self::connect::{Dialect, IfMissing};
@@ -66,38 +65,37 @@ use crate::domain::Timestamp;
 
 const PING_DEADLINE: Duration = Duration::from_secs(1);
 
-/// A database, open and migrated. Cheap to clone: clones share the connections.
+/// An open, migrated database. Cheap to clone: clones share the connections.
 #[derive(Clone)]
 pub struct Store {
     readers: AnyPool,
-    /// On `SQLite` one connection, because it has one writer anyway: waiting for it here is first come
-    /// first served, where waiting for the file's lock is not. On Postgres the readers' pool again.
+    /// On `SQLite` one connection, because there is only one writer: waiting for it here is first come, first served,
+    /// and waiting for the file's lock is not. On Postgres the readers' pool.
     writer: AnyPool,
     dialect: Dialect,
     shown: String,
 }
 
 impl Store {
-    /// Opens the database that `url` names (`sqlite:PATH` or `postgres://…`) and brings it up to date. A
-    /// `SQLite` file is created where there is none, its folder too.
+    /// Opens the database at `url` (`sqlite:PATH` or `postgres://…`) and migrates it. Creates a missing `SQLite` file and
+    /// its folder.
     ///
-    /// One that is up to date is open at once, whoever is writing; and one that can only be read can be
-    /// read.
+    /// A current database opens without waiting for writers, and may be read-only.
     ///
     /// # Errors
-    /// Among others if the database cannot be reached within ten seconds, belongs to a newer Atelier, or
-    /// had a migration changed under it.
+    /// If the database cannot be reached within ten seconds, belongs to a newer Atelier, or was migrated by other
+    /// migrations.
     pub async fn open(url: &str) -> Result<Self, OpenError> {
         connect::open(url, IfMissing::Create).await
     }
 
-    /// As [`Store::open`], but for a `SQLite` file that is there already: reading from a mistyped path
-    /// should say so, not find a new database empty.
+    /// Like [`Store::open`], but does not create a `SQLite` file: a mistyped path should be an error, not an empty
+    /// database.
     pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
         connect::open(url, IfMissing::Refuse).await
     }
 
-    /// Which database it is, for people.
+    /// The database system, for people.
     pub fn kind(&self) -> &'static str {
         match self.dialect {
             Dialect::Sqlite => "SQLite",
@@ -105,8 +103,7 @@ impl Store {
         }
     }
 
-    /// Asks the database for nothing but an answer, within a second: whoever asks whether the service is
-    /// ready wants to know now, and does not wait as long as work does.
+    /// Checks that the database answers within a second; a readiness check should not wait as long as work does.
     pub async fn ping(&self) -> Result<(), StoreError> {
         let answer = sqlx::query_scalar("select cast(1 as bigint)").fetch_one(&self.readers);
         match timeout(PING_DEADLINE, answer).await {
@@ -161,16 +158,28 @@ impl Store {
         Audit { store: self }
     }
 
-    /// Begins an import: everything given to it until `commit` arrives together or not at all. Imports
-    /// follow each other; one waits up to a minute for its turn, then gives up with [`StoreError::Busy`].
+    /// Begins an import, which stores all of its rows or none. One import runs at a time; another waits up to a minute, then
+    /// fails with [`StoreError::Busy`].
     ///
-    /// On `SQLite` it is the one writer until it ends; other writes wait, and give up with
-    /// [`StoreError::Busy`] after ten seconds.
+    /// On `SQLite` it blocks other writes, which fail with [`StoreError::Busy`] after ten seconds.
     pub async fn import(&self, now: Timestamp) -> Result<Import, StoreError> {
         Import::begin(self, now).await
     }
 
-    /// Begins a write. Dropping it without `commit` undoes it.
+    async fn count(&self, sql: &'static str) -> Result<u64, StoreError> {
+        let count: i64 = sqlx::query_scalar(sql).fetch_one(&self.readers).await?;
+        Ok(count.unsigned_abs())
+    }
+
+    /// Runs one statement as a write, and gives the number of changed rows.
+    async fn execute(&self, statement: Query<'_, Any, AnyArguments>) -> Result<u64, StoreError> {
+        let mut transaction = self.write().await?;
+        let done = statement.execute(&mut *transaction).await?;
+        transaction.commit().await?;
+        Ok(done.rows_affected())
+    }
+
+    /// Begins a write. Dropping it without `commit` rolls it back.
     async fn write(&self) -> Result<Transaction<'static, Any>, StoreError> {
         let begun = match self.dialect {
             Dialect::Sqlite => sqlite::begin(&self.writer).await,
@@ -178,7 +187,7 @@ impl Store {
         };
         begun.map_err(|error| match (self.dialect, error) {
             (Dialect::Sqlite, sqlx::Error::PoolTimedOut) => {
-                StoreError::Busy { reason: "another write has held it for ten seconds".into() }
+                StoreError::Busy { reason: "another write has been running for ten seconds".into() }
             }
             (_, error) => error.into(),
         })
@@ -192,7 +201,7 @@ impl fmt::Debug for Store {
 }
 
 impl fmt::Display for Store {
-    /// Where the database is, without the password.
+    /// The database's URL, without the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }

@@ -1,15 +1,15 @@
-//! Why a database could not be opened: always with its name, and with advice that fits its kind.
+//! Errors on opening a database, each with its URL and with advice.
 
 use super::StoreError;
 
-/// What went wrong on opening. `database` is its URL as it may be shown.
+/// Why a database cannot be opened. `database` is its URL without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     #[error(
-        "{database:?} is no database's URL: {reason}; it is sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE"
+        "{database:?} is not a database URL: {reason}; write sqlite:PATH or postgres://USER:PASSWORD@HOST/DATABASE"
     )]
     Url { database: String, reason: String },
-    #[error("there is no database at {database}; name the one you mean with --database")]
+    #[error("there is no database at {database}; name another with --database")]
     Missing { database: String },
     #[error("the database {database} is a folder; name a file in it")]
     Folder { database: String },
@@ -18,7 +18,7 @@ pub enum OpenError {
     )]
     File { database: String, reason: String },
     #[error(
-        "the database {database} cannot be reached: {reason}; check that it runs, and the address and login"
+        "the database {database} cannot be reached: {reason}; check that it is running, and the address and login"
     )]
     Server { database: String, reason: String },
     #[error("{database}: {error}")]
@@ -26,12 +26,12 @@ pub enum OpenError {
 }
 
 impl OpenError {
-    pub(super) fn of_file(database: String, error: StoreError) -> Self {
+    pub(super) fn from_file(database: String, error: StoreError) -> Self {
         match error {
             StoreError::Unreachable { reason } => Self::File { database, reason },
             StoreError::ReadOnly => Self::File {
                 database,
-                reason: "it must be brought to this Atelier's version, and can only be read".into(),
+                reason: "it must be migrated to this Atelier's version, but is read-only".into(),
             },
             error => Self::Other { database, error },
         }

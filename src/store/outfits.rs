@@ -1,6 +1,5 @@
-//! Outfits that are kept: brought by an import, saved in the studio, or accepted from a suggestion.
-//!
-//! An outfit is a value. It names articles without a promise that the catalogue still has them.
+//! Outfits that were imported, saved in the studio, or accepted from suggestions. The catalogue may no longer have their
+//! articles.
 
 use std::{fmt, str::FromStr};
 
@@ -13,8 +12,7 @@ use super::{
     pages::{self, PAGE},
     upsert,
 };
-use crate::domain::Timestamp;
-use crate::domain::{ArticleId, CustomerId, Outfit, Split};
+use crate::domain::{ArticleId, CustomerId, Outfit, Split, Timestamp};
 
 /// The outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -22,19 +20,19 @@ pub struct Outfits<'a> {
     pub(super) store: &'a Store,
 }
 
-/// An outfit as it is kept.
+/// A stored outfit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutfitRecord {
-    /// Its place in the order in which outfits came; the cursor of lists.
+    /// The outfit's place in the order of arrival, which is the cursor of lists.
     pub seq: i64,
     pub outfit: Outfit,
     pub origin: Origin,
-    /// Who saved it, if a person did.
+    /// The person who saved it, if any.
     pub person: Option<PersonId>,
     pub created_at: Timestamp,
 }
 
-/// How an outfit came here.
+/// Where an outfit came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Origin {
     Imported,
@@ -43,11 +41,11 @@ pub enum Origin {
 }
 
 impl<'a> Outfits<'a> {
-    /// Keeps the outfit and says where. The same articles for the same customer with the same features
-    /// are the same outfit: a repetition keeps its place, and moves it to the split that it gives, if any.
+    /// Stores the outfit, and gives its place. Outfits with the same customer, articles and features are the same: saving
+    /// one again keeps its place, and moves it to the new split, if given.
     ///
     /// # Errors
-    /// Among others if there is no such customer (`Conflict`).
+    /// If there is no such customer (`Conflict`), or the database fails.
     pub async fn save(
         self,
         outfit: &Outfit,
@@ -58,7 +56,7 @@ impl<'a> Outfits<'a> {
         let row = OutfitRow::new(outfit, origin, person, now.millis())?;
         let digest = row.digest;
         let mut transaction = self.store.write().await?;
-        let put = upsert::one(&mut transaction, self.store.dialect, row).await?;
+        let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         let seq = sqlx::query_scalar("select seq from outfits where digest = $1")
             .bind(&digest[..])
             .fetch_one(&mut *transaction)
@@ -78,13 +76,13 @@ impl<'a> Outfits<'a> {
         row.map(record).transpose()
     }
 
-    /// Up to `n` outfits, those that came first.
+    /// The first `n` outfits.
     pub async fn first(self, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
         self.after(0, n).await
     }
 
-    /// Up to `n` of the customer's outfits after the one numbered `after` (0: from the first).
-    pub async fn of_customer(
+    /// Up to `n` of the customer's outfits after the place `after` (0 for the first ones).
+    pub async fn for_customer(
         self,
         customer: &CustomerId,
         after: i64,
@@ -104,24 +102,18 @@ impl<'a> Outfits<'a> {
         .collect()
     }
 
-    /// False if there was none.
+    /// False if there is no such outfit.
     pub async fn delete(self, seq: i64) -> Result<bool, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let deleted =
-            sqlx::query("delete from outfits where seq = $1").bind(seq).execute(&mut *transaction).await?;
-        transaction.commit().await?;
-        Ok(deleted.rows_affected() > 0)
+        Ok(self.store.execute(sqlx::query("delete from outfits where seq = $1").bind(seq)).await? > 0)
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
-        let count: i64 =
-            sqlx::query_scalar("select count(*) from outfits").fetch_one(&self.store.readers).await?;
-        Ok(count.unsigned_abs())
+        self.store.count("select count(*) from outfits").await
     }
 
-    /// Every outfit, in the order in which they came. Each page is read when it is needed.
+    /// Every outfit in order of arrival, read page by page as needed.
     pub fn all(self) -> impl Stream<Item = Result<OutfitRecord, StoreError>> + Send + use<'a> {
-        pages::all(0, move |after| async move {
+        pages::stream(0, move |after| async move {
             let page = self.after(after, PAGE).await?;
             Ok(page.into_iter().map(|record| (record.seq, record)).collect())
         })
@@ -167,9 +159,9 @@ impl<'a> OutfitRow<'a> {
         self.digest
     }
 
-    /// The same outfit once more, as an outfit of its own: a stylist may lay one twice. `times` is how
-    /// often it came before, so that the same file brought in again meets the same rows.
-    pub(super) fn again(self, times: u32) -> Self {
+    /// A repetition of the outfit as an outfit of its own, because an import keeps repetitions. `times` counts the earlier
+    /// ones, so that importing the same file again finds the same rows.
+    pub(super) fn repeated(self, times: u32) -> Self {
         let mut hash = Sha256::new_with_prefix(self.digest);
         hash.update(times.to_be_bytes());
         Self { digest: hash.finalize().into(), ..self }
@@ -204,12 +196,12 @@ impl upsert::Row for OutfitRow<'_> {
         values.add(self.millis)
     }
 
-    fn absent() -> StoreError {
+    fn missing_reference() -> StoreError {
         StoreError::Conflict(Conflict::UnknownCustomer)
     }
 }
 
-/// What makes an outfit that outfit. No field holds a control character unescaped, so NUL parts them.
+/// Identifies an outfit. No field contains an unescaped control character, so NUL separates them.
 fn digest(outfit: &Outfit, features: &str) -> [u8; 32] {
     let mut articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
     articles.sort_unstable();
@@ -238,7 +230,7 @@ fn parse(
         .map_err(|error| error.to_string())?;
     let customer = CustomerId::new(customer).map_err(|error| error.to_string())?;
     let split = split.map(|split| split.parse::<Split>()).transpose().map_err(|error| error.to_string())?;
-    let outfit = Outfit::new(customer, articles, split, json::features(&features)?)
+    let outfit = Outfit::new(customer, articles, split, json::parse_features(&features)?)
         .map_err(|error| error.to_string())?;
     Ok(OutfitRecord {
         seq,
@@ -266,7 +258,7 @@ impl FromStr for Origin {
         [Origin::Imported, Origin::Saved, Origin::Accepted]
             .into_iter()
             .find(|origin| origin.as_str() == text)
-            .ok_or_else(|| format!("an origin is imported, saved or accepted, not {text:?}"))
+            .ok_or_else(|| format!("an origin is imported, saved or accepted; found {text:?}"))
     }
 }
 

@@ -1,19 +1,20 @@
-//! Reading a whole table without holding it in memory, nor a connection while the reader thinks.
+//! Reading many rows: a whole table page by page, or the rows with some ids.
 
 use std::future::Future;
 
-use futures_util::{Stream, TryStreamExt, stream};
+use futures_util::{Stream, TryStreamExt};
+use sqlx::{AssertSqlSafe, FromRow, any::AnyRow};
 
-use super::StoreError;
+use super::{Store, StoreError, upsert};
 
-/// Rows a page: large enough that the round trip does not count.
+/// Rows of a page: enough that round trips do not matter.
 pub(super) const PAGE: u32 = 1000;
 
-/// All rows, a page at a time, each page beginning after the key of the last row before it.
+/// All rows, page by page, without holding the table in memory or a connection between pages. Each page begins after the key of the last row before it.
 ///
-/// It is no snapshot: what changes meanwhile is seen as it is when its page is read. A snapshot would
-/// keep a connection, and on `SQLite` the growing log, for as long as the slowest reader takes.
-pub(super) fn all<Key, Row, Page>(
+/// It is not a snapshot: a page shows its rows as they are when it is read. A snapshot would hold a connection, and on
+/// `SQLite` a growing log, for as long as the slowest reader takes.
+pub(super) fn stream<Key, Row, Page>(
     first: Key,
     page: impl Fn(Key) -> Page + Send,
 ) -> impl Stream<Item = Result<Row, StoreError>> + Send
@@ -22,15 +23,33 @@ where
     Row: Send,
     Page: Future<Output = Result<Vec<(Key, Row)>, StoreError>> + Send,
 {
-    stream::try_unfold(Some(first), move |after| {
+    futures_util::stream::try_unfold(Some(first), move |after| {
         let page = after.map(&page);
         async move {
             let Some(page) = page else { return Ok::<_, StoreError>(None) };
             let rows = page.await?;
             let more = rows.len() == PAGE as usize;
             let next = rows.last().filter(|_| more).map(|(key, _)| key.clone());
-            Ok(Some((stream::iter(rows.into_iter().map(|(_, row)| Ok(row))), next)))
+            Ok(Some((futures_util::stream::iter(rows.into_iter().map(|(_, row)| Ok(row))), next)))
         }
     })
     .try_flatten()
+}
+
+/// The rows with these ids, in any order. `select` ends in `where id in`.
+pub(super) async fn by_ids<Row>(store: &Store, select: &str, ids: &[&str]) -> Result<Vec<Row>, StoreError>
+where
+    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+{
+    let mut rows = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(upsert::ROWS) {
+        let sql = format!("{select} {}", upsert::placeholders(store.dialect, 1, ids.len()));
+        let mut query = sqlx::query_as(AssertSqlSafe(sql));
+        for id in ids {
+            query = query.bind(*id);
+        }
+        // Every other number of ids makes a statement that is rarely reused.
+        rows.extend(query.persistent(ids.len() == upsert::ROWS).fetch_all(&store.readers).await?);
+    }
+    Ok(rows)
 }

@@ -1,4 +1,4 @@
-//! The people who use the pages.
+//! The people who sign in.
 
 use sqlx::AnyConnection;
 
@@ -14,7 +14,7 @@ pub struct People<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PersonId(pub i64);
 
-/// Somebody with an account. The password's hash is not part of it, so that it is shown nowhere.
+/// A person with an account. The password's hash is not part of it, so that nothing shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Person {
     pub id: PersonId,
@@ -26,7 +26,7 @@ pub struct Person {
 
 impl People<'_> {
     /// # Errors
-    /// Among others if another person has that name, in whatever case (`Conflict`).
+    /// If another person has that name in any case (`Conflict`), or the database fails.
     pub async fn create(self, name: &Name, role: Role, now: Timestamp) -> Result<Person, StoreError> {
         let mut transaction = self.store.write().await?;
         let id = sqlx::query_scalar(
@@ -47,29 +47,29 @@ impl People<'_> {
             .bind(id.0)
             .fetch_optional(&self.store.readers)
             .await?;
-        row.map(person).transpose()
+        row.map(parse).transpose()
     }
 
-    pub async fn by_name(self, name: &Name) -> Result<Option<Person>, StoreError> {
+    pub async fn find_by_name(self, name: &Name) -> Result<Option<Person>, StoreError> {
         let row =
             sqlx::query_as("select id, name, role, created_at, disabled_at from people where name_key = $1")
                 .bind(name.key())
                 .fetch_optional(&self.store.readers)
                 .await?;
-        row.map(person).transpose()
+        row.map(parse).transpose()
     }
 
-    /// Everybody, the disabled too, by name.
+    /// All people, including disabled ones, sorted by name.
     pub async fn list(self) -> Result<Vec<Person>, StoreError> {
         sqlx::query_as("select id, name, role, created_at, disabled_at from people order by name_key")
             .fetch_all(&self.store.readers)
             .await?
             .into_iter()
-            .map(person)
+            .map(parse)
             .collect()
     }
 
-    /// The hash to check a password against; None if the person has none yet.
+    /// The hash of the person's password; None if they have no password yet.
     pub async fn password_hash(self, id: PersonId) -> Result<Option<String>, StoreError> {
         let row: Option<(Option<String>,)> = sqlx::query_as("select password_hash from people where id = $1")
             .bind(id.0)
@@ -78,7 +78,7 @@ impl People<'_> {
         row.map(|(hash,)| hash).ok_or(StoreError::NotFound("person"))
     }
 
-    /// Sets the password's hash and ends the person's sessions: whoever got in by the old one is out.
+    /// Sets the password's hash and ends the person's sessions, which the old password may have started.
     pub async fn set_password_hash(self, id: PersonId, hash: &str) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         let updated = sqlx::query("update people set password_hash = $2 where id = $1")
@@ -91,11 +91,11 @@ impl People<'_> {
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        found(updated.rows_affected())
+        require_one(updated.rows_affected())
     }
 
     /// # Errors
-    /// Among others if it were the last admin's (`Conflict`).
+    /// If the person is the last admin (`Conflict`), or the database fails.
     pub async fn set_role(self, id: PersonId, role: Role) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         if role != Role::Admin {
@@ -107,14 +107,13 @@ impl People<'_> {
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        found(updated.rows_affected())
+        require_one(updated.rows_affected())
     }
 
-    /// Disables the account as of then, or enables it again (None). A disabled person's sessions are
-    /// not valid any more.
+    /// Disables the account from `since` on, or enables it (None). A disabled person's sessions are invalid.
     ///
     /// # Errors
-    /// Among others if it were the last admin's (`Conflict`).
+    /// If the person is the last admin (`Conflict`), or the database fails.
     pub async fn set_disabled(self, id: PersonId, since: Option<Timestamp>) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         if since.is_some() {
@@ -126,15 +125,15 @@ impl People<'_> {
             .execute(&mut *transaction)
             .await?;
         transaction.commit().await?;
-        found(updated.rows_affected())
+        require_one(updated.rows_affected())
     }
 }
 
-/// Refuses where that person is the last admin who may sign in: nobody could undo it from a page.
+/// Refuses if the person is the last admin who can sign in: no page could undo the change.
 async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(), StoreError> {
-    // Two admins who demote each other at once must not both see the other in office. People are never deleted,
-    // so the first row is always the same: on Postgres each such transaction waits for it, and what is read after
-    // that is as the one before left it. On SQLite it is the only writer anyway.
+    // Two admins who demote each other at once must not both find the other one still an admin. People are never
+    // deleted, so the first row is always the same: on Postgres each such transaction waits for its lock, and then reads
+    // the result of the one before. SQLite has only one writer.
     sqlx::query("update people set role = role where id = (select min(id) from people)")
         .execute(&mut *connection)
         .await?;
@@ -145,13 +144,13 @@ async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(
     if admins == [id.0] { Err(StoreError::Conflict(Conflict::LastAdmin)) } else { Ok(()) }
 }
 
-fn found(rows: u64) -> Result<(), StoreError> {
+fn require_one(rows: u64) -> Result<(), StoreError> {
     if rows == 0 { Err(StoreError::NotFound("person")) } else { Ok(()) }
 }
 
 pub(super) type Columns = (i64, String, String, i64, Option<i64>);
 
-pub(super) fn person((id, name, role, created_at, disabled_at): Columns) -> Result<Person, StoreError> {
+pub(super) fn parse((id, name, role, created_at, disabled_at): Columns) -> Result<Person, StoreError> {
     let damaged = |reason| StoreError::Damaged { table: "people", id: id.to_string(), reason };
     Ok(Person {
         id: PersonId(id),

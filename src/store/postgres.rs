@@ -6,27 +6,27 @@ use sqlx::{Connection, any::AnyPoolOptions};
 
 use super::{
     OpenError, Store, StoreError, address,
-    connect::{Dialect, connect, quiet},
+    connect::{Dialect, connect, connect_options},
     migrate,
 };
 
-/// A sixth of a default server's hundred connections: several replicas fit beside each other.
+/// A sixth of a default server's hundred connections, so that several replicas fit.
 const CONNECTIONS: u32 = 16;
-/// How long anybody waits for one of them: a request must hear soon that the server is gone, and a connection that is
-/// in use comes back in milliseconds.
+/// How long to wait for a connection. A request should soon learn that the server is gone, and a connection in use is
+/// returned within milliseconds.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
-    let shown = address::shown(url);
+    let shown = address::redact(url);
     let failed = |error| match error {
         StoreError::Unreachable { reason } => OpenError::Server { database: shown.clone(), reason },
         error => OpenError::Other { database: shown.clone(), error },
     };
-    let mut options = quiet(url)?;
-    // sqlx would log them at every connection with all that they say, and what they say may be a password.
-    let left_out = address::leave_out_unknown(&mut options);
-    if left_out > 0 {
-        tracing::warn!(database = shown, left_out, "parameters of the database's URL that nobody reads");
+    let mut options = connect_options(url)?;
+    // sqlx would log unknown parameters with their values, which may be passwords, at every connection.
+    let removed = address::remove_unknown_parameters(&mut options);
+    if removed > 0 {
+        tracing::warn!(database = shown, removed, "ignored unknown parameters of the database URL");
     }
     let mut first = connect(&options).await.map_err(|error| match error {
         sqlx::Error::Configuration(error) => {
@@ -41,7 +41,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         .acquire_timeout(PATIENCE)
         .after_connect(|connection, _| {
             Box::pin(async {
-                // As SQLite's busy_timeout: waiting for another's row has the same end on both.
+                // The same as SQLite's busy_timeout.
                 sqlx::raw_sql("set lock_timeout = '10s'").execute(connection).await?;
                 Ok(())
             })

@@ -1,12 +1,10 @@
-//! How often a table changed: what a copy in memory is compared by.
+//! Counts of the changes of a table. A copy in memory is current while the count stays the same.
 
 use sqlx::AnyConnection;
 
 use super::{Store, StoreError};
 
-/// The catalogue's name in `revisions`.
 pub(super) const ARTICLES: &str = "articles";
-/// That of the settings.
 pub(super) const SETTINGS: &str = "settings";
 
 pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, StoreError> {
@@ -16,9 +14,9 @@ pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, Store
         .await?)
 }
 
-/// Counts a change. It is the last statement of its transaction: it takes a lock that every other such
-/// transaction needs, and whoever holds that must not be waiting for anything else.
-pub(super) async fn count(connection: &mut AnyConnection, name: &'static str) -> Result<(), StoreError> {
+/// Counts a change. It must be the last statement of its transaction: it takes a lock that all such transactions need, and
+/// the holder must not wait for another lock.
+pub(super) async fn increment(connection: &mut AnyConnection, name: &'static str) -> Result<(), StoreError> {
     sqlx::query("update revisions set value = value + 1 where name = $1")
         .bind(name)
         .execute(connection)

@@ -1,19 +1,19 @@
-//! Searching by text, without a search engine.
+//! Text search without a search engine.
 //!
-//! A row carries a `name_key`: its texts, lower-cased here, because `SQLite`'s `lower()` leaves Ä alone
-//! and Postgres's depends on the locale. Every word that was asked for must stand in it somewhere.
+//! A row has a `name_key`, its texts in lower case, which must contain every word of a search. It is lower-cased here,
+//! because `SQLite`'s `lower()` does not change Ä and Postgres's depends on the locale.
 
 use std::fmt::Write;
 
-/// As far as a search is looked at. `SQLite` refuses patterns of 50,000 bytes, and nobody types this much.
+/// The longest search; the rest is ignored. `SQLite` refuses patterns of 50,000 bytes.
 const MAX_CHARS: usize = 256;
 
-/// Lower case, on one line.
+/// Lower case on one line.
 pub(super) fn fold(text: &str) -> String {
     text.to_lowercase().replace(char::is_control, " ")
 }
 
-/// The folded texts of a row.
+/// The searchable text of a row.
 pub(super) fn name_key<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     let mut key = String::new();
     for text in texts {
@@ -25,10 +25,10 @@ pub(super) fn name_key<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     key
 }
 
-/// What was asked for, as `like` patterns: one a word, with nothing in them meaning more than itself.
+/// A `like` pattern for each word of the search, with wildcards escaped.
 pub(super) fn patterns(search: &str) -> Vec<String> {
-    let looked_at: String = search.chars().take(MAX_CHARS).collect();
-    fold(&looked_at).split_whitespace().map(pattern).collect()
+    let search: String = search.chars().take(MAX_CHARS).collect();
+    fold(&search).split_whitespace().map(pattern).collect()
 }
 
 fn pattern(word: &str) -> String {
@@ -44,7 +44,7 @@ fn pattern(word: &str) -> String {
     pattern
 }
 
-/// The condition that goes with `count` patterns bound from `$first` on: ` and … like …` for each.
+/// The condition for `count` patterns bound from `$first`: ` and … like …` for each.
 pub(super) fn condition(first: usize, count: usize) -> String {
     let mut condition = String::new();
     for place in first..first + count {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_folded_and_literal() {
+    fn words_are_folded_and_escaped() {
         assert_eq!(patterns("  ÄRMEL 50%_\\\u{0}x "), ["%ärmel%", "%50\\%\\_\\\\%", "%x%"]);
         assert!(patterns(" \t").is_empty());
         assert_eq!(condition(3, 2), " and name_key like $3 escape '\\' and name_key like $4 escape '\\'");

@@ -1,4 +1,4 @@
-//! Who is signed in.
+//! Sessions of signed-in people.
 
 use super::{Person, PersonId, Store, StoreError, TokenHash, people};
 use crate::domain::Timestamp;
@@ -9,7 +9,7 @@ pub struct Sessions<'a> {
     pub(super) store: &'a Store,
 }
 
-/// A person, signed in.
+/// A signed-in person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
     pub person: Person,
@@ -20,7 +20,7 @@ pub struct Session {
 
 impl Sessions<'_> {
     /// # Errors
-    /// Among others if there is no such person (`NotFound`).
+    /// If there is no such person (`NotFound`), or the database fails.
     pub async fn create(
         self,
         token: &TokenHash,
@@ -39,12 +39,12 @@ impl Sessions<'_> {
         .bind(expires_at.millis())
         .execute(&mut *transaction)
         .await
-        .map_err(StoreError::naming(StoreError::NotFound("person")))?;
+        .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
         transaction.commit().await?;
         Ok(())
     }
 
-    /// The session of that token, if it has not expired and its person is not disabled.
+    /// The session with this token, unless it is expired or its person is disabled.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
         let row: Option<Columns> = sqlx::query_as(
             "select people.id, name, role, people.created_at, disabled_at,
@@ -60,47 +60,35 @@ impl Sessions<'_> {
             return Ok(None);
         };
         Ok(Some(Session {
-            person: people::person((id, name, role, person_created, disabled))?,
+            person: people::parse((id, name, role, person_created, disabled))?,
             created_at: Timestamp::from_millis(created),
             expires_at: Timestamp::from_millis(expires),
             last_seen_at: Timestamp::from_millis(seen),
         }))
     }
 
-    /// Notes that the session was used. It is a write: once a minute is enough.
+    /// Records that the session was used. Call it at most once a minute: it writes.
     pub async fn touch(self, token: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        sqlx::query("update sessions set last_seen_at = $2 where token_hash = $1 and last_seen_at < $2")
-            .bind(token.bytes())
-            .bind(now.millis())
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
+        let update =
+            sqlx::query("update sessions set last_seen_at = $2 where token_hash = $1 and last_seen_at < $2")
+                .bind(token.bytes())
+                .bind(now.millis());
+        self.store.execute(update).await?;
         Ok(())
     }
 
-    /// Signs out. False if there was no such session.
+    /// Ends the session. False if there is no such session.
     pub async fn delete(self, token: &TokenHash) -> Result<bool, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let deleted = sqlx::query("delete from sessions where token_hash = $1")
-            .bind(token.bytes())
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(deleted.rows_affected() > 0)
+        let delete = sqlx::query("delete from sessions where token_hash = $1").bind(token.bytes());
+        Ok(self.store.execute(delete).await? > 0)
     }
 
-    /// Sweeps expired sessions away and says how many.
+    /// Deletes expired sessions, and counts them.
     pub async fn delete_expired(self, now: Timestamp) -> Result<u64, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let deleted = sqlx::query("delete from sessions where expires_at <= $1")
-            .bind(now.millis())
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(deleted.rows_affected())
+        let delete = sqlx::query("delete from sessions where expires_at <= $1").bind(now.millis());
+        self.store.execute(delete).await
     }
 }
 
-/// The person's columns, then the session's.
+/// The columns of the person, then of the session.
 type Columns = (i64, String, String, i64, Option<i64>, i64, i64, i64);

@@ -1,9 +1,6 @@
-//! Settings that live in the database because every replica shares them: what is activated, how traffic is
-//! routed, what signs tickets.
+//! Settings that all replicas share: the active release, the routing, the key that signs tickets.
 
-use sqlx::AnyConnection;
-
-use super::{Store, StoreError};
+use super::{Store, StoreError, revisions};
 use crate::domain::Timestamp;
 
 /// The settings of a [`Store`].
@@ -31,20 +28,19 @@ impl Settings<'_> {
         .bind(now.millis())
         .execute(&mut *transaction)
         .await?;
-        count(&mut transaction).await?;
+        revisions::increment(&mut transaction, revisions::SETTINGS).await?;
         Ok(transaction.commit().await?)
     }
 
-    /// The value that is there; else this one, from now on. Of replicas that start together, all get the
-    /// same.
+    /// The stored value; if there is none, stores this one. Replicas that start together get the same value.
     pub async fn get_or_set(
         self,
         name: &'static str,
         value: &str,
         now: Timestamp,
     ) -> Result<String, StoreError> {
-        if let Some(there) = self.get(name).await? {
-            return Ok(there);
+        if let Some(stored) = self.get(name).await? {
+            return Ok(stored);
         }
         let mut transaction = self.store.write().await?;
         sqlx::query(
@@ -55,21 +51,17 @@ impl Settings<'_> {
         .bind(now.millis())
         .execute(&mut *transaction)
         .await?;
-        let there = sqlx::query_scalar("select value from settings where name = $1")
+        let stored = sqlx::query_scalar("select value from settings where name = $1")
             .bind(name)
             .fetch_one(&mut *transaction)
             .await?;
-        count(&mut transaction).await?;
+        revisions::increment(&mut transaction, revisions::SETTINGS).await?;
         transaction.commit().await?;
-        Ok(there)
+        Ok(stored)
     }
 
-    /// How often any of them changed: what a copy in memory is compared by.
+    /// A number that grows with every change of a setting.
     pub async fn revision(self) -> Result<i64, StoreError> {
-        super::revisions::read(self.store, super::revisions::SETTINGS).await
+        revisions::read(self.store, revisions::SETTINGS).await
     }
-}
-
-async fn count(connection: &mut AnyConnection) -> Result<(), StoreError> {
-    super::revisions::count(connection, super::revisions::SETTINGS).await
 }

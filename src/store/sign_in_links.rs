@@ -10,10 +10,10 @@ pub struct SignInLinks<'a> {
 }
 
 impl SignInLinks<'_> {
-    /// In the place of the person's link before, if there was one.
+    /// Stores a link, which replaces the person's earlier one.
     ///
     /// # Errors
-    /// Among others if there is no such person (`NotFound`).
+    /// If there is no such person (`NotFound`), or the database fails.
     pub async fn create(
         self,
         token: &TokenHash,
@@ -33,12 +33,12 @@ impl SignInLinks<'_> {
         .bind(expires_at.millis())
         .execute(&mut *transaction)
         .await
-        .map_err(StoreError::naming(StoreError::NotFound("person")))?;
+        .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
         transaction.commit().await?;
         Ok(())
     }
 
-    /// Whom the link would sign in, if it has not been used and has not expired, and they are not disabled.
+    /// The person of the link, unless it is used or expired, or the person is disabled.
     pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Person>, StoreError> {
         sqlx::query_as(
             "select people.id, name, role, people.created_at, disabled_at
@@ -49,18 +49,13 @@ impl SignInLinks<'_> {
         .bind(now.millis())
         .fetch_optional(&self.store.readers)
         .await?
-        .map(people::person)
+        .map(people::parse)
         .transpose()
     }
 
-    /// Uses the link up. False if it was used before: of two who come with it, one gets in.
+    /// Uses the link. False if it was used before, so that it signs in only once.
     pub async fn take(self, token: &TokenHash) -> Result<bool, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let deleted = sqlx::query("delete from sign_in_links where token_hash = $1")
-            .bind(token.bytes())
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        Ok(deleted.rows_affected() > 0)
+        let delete = sqlx::query("delete from sign_in_links where token_hash = $1").bind(token.bytes());
+        Ok(self.store.execute(delete).await? > 0)
     }
 }

@@ -18,16 +18,16 @@ use tokio::time::{Instant, sleep};
 use super::{
     OpenError, Store, StoreError,
     address::sqlite_url,
-    connect::{DEADLINE, Dialect, IfMissing, connect, quiet},
+    connect::{DEADLINE, Dialect, IfMissing, connect, connect_options},
     migrate,
 };
 
-/// Enough that one slow export does not hold up the pages.
+/// Enough that a slow export does not block the pages.
 const READERS: u32 = 8;
 
 pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, OpenError> {
     let shown = format!("sqlite:{}", path.display());
-    let failed = |error| OpenError::of_file(shown.clone(), error);
+    let failed = |error| OpenError::from_file(shown.clone(), error);
     let unfit =
         |reason: &dyn ToString| OpenError::File { database: shown.clone(), reason: reason.to_string() };
     let path = std::path::absolute(path).map_err(|error| unfit(&error))?;
@@ -43,13 +43,13 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
         }
         (Err(error), _) => return Err(unfit(&error)),
     }
-    let read_only = quiet(&format!("{url}?mode=ro&immutable=1"))?;
-    let mut options = quiet(&format!("{url}?mode=rw"))?;
+    let read_only = connect_options(&format!("{url}?mode=ro&immutable=1"))?;
+    let mut options = connect_options(&format!("{url}?mode=rw"))?;
     if is_write_protected(&path) {
         options = read_only;
         prepare(&options).await.map_err(failed)?;
     } else if let Err(error) = prepare(&options).await {
-        // The folder may be somebody else's, where SQLite cannot make the files that it needs beside.
+        // SQLite may not be allowed to create its other files in the folder.
         let refused = matches!(error, StoreError::ReadOnly | StoreError::Unreachable { .. });
         if !refused || has_log(&path) || prepare(&read_only).await.is_err() {
             return Err(failed(error));
@@ -61,24 +61,23 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
         AnyPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(DEADLINE)
-            // A file does not go away as a server does: connections stay, and need no test.
+            // A file does not go away as a server may, so connections stay open and need no test.
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
-            .after_connect(|connection, _| Box::pin(async { settings(connection).await }))
+            .after_connect(|connection, _| Box::pin(async { configure(connection).await }))
             .connect_lazy_with(options.clone())
     };
     Ok(Store { readers: pool(READERS), writer: pool(1), dialect: Dialect::Sqlite, shown })
 }
 
-/// A deferred transaction takes the lock at its first write, and fails at once if somebody else wrote since its
-/// first read; an immediate one waits in line.
+/// A deferred transaction would take the lock at its first write, and fail if another transaction wrote since its first
+/// read; an immediate one waits.
 pub(super) async fn begin(writer: &AnyPool) -> sqlx::Result<Transaction<'static, Any>> {
     const BEGIN: &str = "begin immediate";
     match writer.begin_with(BEGIN).await {
-        // SQLite itself undoes a transaction that a full disk or a failing one breaks, and sqlx, which then finds
-        // nothing to undo, believes its connection to be within one for ever: nobody could write until the next
-        // start. Another connection takes its place.
+        // SQLite rolls back a transaction by itself when the disk is full or fails. sqlx still believes that the
+        // connection is in a transaction, and no write would succeed again, so another connection replaces it.
         Err(sqlx::Error::InvalidSavePointStatement) => {
             writer.acquire().await?.close().await?;
             writer.begin_with(BEGIN).await
@@ -87,11 +86,11 @@ pub(super) async fn begin(writer: &AnyPool) -> sqlx::Result<Transaction<'static,
     }
 }
 
-/// An empty file that is its owner's alone, as is a folder that is not there yet: it will hold people's
-/// profiles. What `SQLite` puts beside the file has the same permissions.
+/// Creates an empty file, and its folder, that only the owner can read: it will contain profiles. `SQLite` gives its other
+/// files the same permissions.
 ///
-/// It gets its name when it is closed: closing a file gives up the locks that this process has on it, and
-/// another [`Store`] may have taken some as soon as the name is there.
+/// The file gets its name after it is closed: closing a file releases the locks of this process, which another [`Store`]
+/// may already hold.
 fn create(path: &Path) -> io::Result<()> {
     let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -102,32 +101,32 @@ fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Nobody may write it, and nobody is about to. `SQLite` would open it, but leave a log and an index of the
-/// log behind, as unwritable as the file, which keep out whoever may write it later.
+/// Whether the file is write-protected and has no log. `SQLite` would open it, but leave a log and an index behind that
+/// are write-protected too, and block later writers.
 fn is_write_protected(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|file| file.permissions().readonly()) && !has_log(path)
 }
 
-/// Whether part of the database may lie in the log beside its file.
+/// Whether part of the database may be in the log beside its file.
 fn has_log(path: &Path) -> bool {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     fs::metadata(PathBuf::from(log)).is_ok_and(|log| log.len() > 0)
 }
 
-/// Brings the file up to date; if it is, without waiting for a writer.
+/// Migrates the file. It does not wait for a writer if the file is current.
 async fn prepare(options: &AnyConnectOptions) -> Result<(), StoreError> {
     let mut first = connect(options).await?;
-    settings(&mut first).await?;
+    configure(&mut first).await?;
     set_write_ahead(&mut first).await?;
     migrate::sqlite(&mut first).await?;
     Ok(first.close().await?)
 }
 
-/// What holds for one connection, rather than for the file.
-async fn settings(connection: &mut AnyConnection) -> sqlx::Result<()> {
+/// Configures a connection.
+async fn configure(connection: &mut AnyConnection) -> sqlx::Result<()> {
     sqlx::raw_sql(
-        // Committed is on disk, also after a power cut: WAL's default would lose the last moments.
+        // Commits survive a power cut, which the default of WAL does not ensure.
         "pragma synchronous = full;
          pragma foreign_keys = on;
          pragma busy_timeout = 10000;
@@ -141,9 +140,8 @@ async fn settings(connection: &mut AnyConnection) -> sqlx::Result<()> {
     Ok(())
 }
 
-/// Turns write-ahead logging on. It stays on: the mode is written in the file.
-///
-/// While another process does the same, `SQLite` may answer "locked" without waiting, so this waits.
+/// Turns on write-ahead logging, which the file records. This waits, because `SQLite` does not while another process does
+/// the same.
 async fn set_write_ahead(connection: &mut AnyConnection) -> Result<(), StoreError> {
     let started = Instant::now();
     loop {
@@ -194,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_path_with_odd_characters_is_a_path() {
+    async fn a_path_may_contain_any_characters() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new folder/Ä#%41&😀'.db");
         let store = Store::open(&url(&path)).await.unwrap();
@@ -203,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_created_is_its_owners_alone() {
+    async fn new_files_are_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("new/newer/a.db");
         let store = Store::open(&url(&path)).await.unwrap();
@@ -213,16 +211,16 @@ mod tests {
         {
             assert_eq!(mode(&folder.path().join("new").join(name)), expected, "{name}");
         }
-        // And what is there already keeps what its owner gave it.
+        // An existing file keeps its permissions.
         store.close().await;
         set_mode(&path, 0o640);
         Store::open(&url(&path)).await.unwrap();
         assert_eq!(mode(&path), 0o640);
     }
 
-    /// As a full disk does it: `SQLite` has undone the transaction before sqlx wants to.
+    /// As on a full disk, `SQLite` has rolled back the transaction before sqlx does.
     #[tokio::test]
-    async fn when_sqlite_undid_a_write_the_next_one_goes_on() {
+    async fn a_write_succeeds_after_sqlite_rolled_one_back() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(&url(&folder.path().join("a.db"))).await.unwrap();
         let mut transaction = store.write().await.unwrap();
@@ -247,7 +245,7 @@ mod tests {
         assert_eq!(store.articles().delete(&coat().id).await, Ok(true));
     }
 
-    /// For root this folder is not closed at all.
+    /// For root the folder is open.
     #[tokio::test]
     async fn a_file_in_a_closed_folder_can_be_read() {
         let folder = tempfile::tempdir().unwrap();
@@ -259,23 +257,23 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_write_protected_file_of_another_version_is_said_so() {
+    async fn a_write_protected_file_cannot_be_migrated() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("empty.db");
         fs::write(&path, "").unwrap();
         set_mode(&path, 0o444);
-        let said = Store::open(&url(&path)).await.unwrap_err().to_string();
-        assert!(said.contains("empty.db cannot be opened: it must be brought to this"), "{said}");
+        let message = Store::open(&url(&path)).await.unwrap_err().to_string();
+        assert!(message.contains("empty.db cannot be opened: it must be migrated to this"), "{message}");
     }
 
     #[tokio::test]
-    async fn an_existing_database_is_not_made() {
+    async fn open_existing_creates_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("data/a.db");
         let refused = Store::open_existing(&url(&path)).await.unwrap_err();
         assert_eq!(
             refused.to_string(),
-            format!("there is no database at {}; name the one you mean with --database", url(&path))
+            format!("there is no database at {}; name another with --database", url(&path))
         );
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
         let path = written(&folder).await;
@@ -283,20 +281,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_database_is_said_so() {
+    async fn other_files_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let text = folder.path().join("notes.txt");
         fs::write(&text, "Coats, boots and scarves.\n".repeat(100)).unwrap();
         for (path, advice) in [
             (folder.path(), "is a folder; name a file in it"),
-            (&text, "not a database of SQLite's; name another, or move this one away"),
+            (&text, "not a SQLite database; name another file, or move this one"),
             (&text.join("a.db"), "cannot be opened: Not a directory"),
             (Path::new("/proc/nowhere/a.db"), "check the path, and the permissions"),
         ] {
-            let said = Store::open(&url(path)).await.unwrap_err().to_string();
-            assert!(said.contains(&url(path)) && said.contains(advice), "{said}");
-            assert!(!said.contains("login"), "{said}");
+            let message = Store::open(&url(path)).await.unwrap_err().to_string();
+            assert!(message.contains(&url(path)) && message.contains(advice), "{message}");
+            assert!(!message.contains("login"), "{message}");
         }
-        assert_eq!(fs::read_to_string(&text).unwrap().len(), 2600, "it is left as it was");
+        assert_eq!(fs::read_to_string(&text).unwrap().len(), 2600, "the file is unchanged");
     }
 }

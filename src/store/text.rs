@@ -5,20 +5,19 @@ use std::fmt;
 use super::{StoreError, search::fold};
 
 const NAME_CHARS: usize = 128;
-/// Three such texts fit in one entry of Postgres's indexes (2,704 bytes), and an id with a word before it
-/// in one such text.
+/// An index entry of Postgres (2,704 bytes) has space for three such texts, and such a text for an id and a word.
 const LINE_CHARS: usize = 200;
-/// One such text fits in one entry of Postgres's indexes.
+/// An index entry of Postgres has space for one such text.
 const LONG_BYTES: usize = 2400;
 
-/// A person's name, or an API key's label: one line, not empty.
+/// A person's name, or the label of an API key: one non-empty line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
-/// Why a text cannot be a name.
+/// A text that is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a name has 1 to {NAME_CHARS} characters, none of them a control character, and no space at either end; found {0:?}"
+    "a name has 1 to {NAME_CHARS} characters, no control characters, and no space at either end; found {0:?}"
 )]
 pub struct NameError(String);
 
@@ -33,7 +32,7 @@ impl Name {
         &self.0
     }
 
-    /// What two names are compared by: "Ada" and "ada" are the same.
+    /// The form for comparing names: "Ada" and "ada" are the same.
     pub(crate) fn key(&self) -> String {
         fold(&self.0)
     }
@@ -45,26 +44,26 @@ impl fmt::Display for Name {
     }
 }
 
-/// Refuses what one of the databases would: Postgres stores no NUL, and indexes no long text.
+/// Refuses texts that Postgres would refuse: it stores no NUL, and indexes no long text.
 pub(super) fn short_line<'a>(what: &'static str, text: &'a str) -> Result<&'a str, StoreError> {
     if is_line(text, LINE_CHARS) {
         return Ok(text);
     }
-    let reason = format!("it takes up to {LINE_CHARS} characters without control characters");
+    let reason = format!("expected at most {LINE_CHARS} characters, and no control characters");
     Err(StoreError::Unfit { what, reason })
 }
 
-/// As [`short_line`], for a text that has an index of its own.
+/// Like [`short_line`], for a text with its own index.
 pub(super) fn long_line<'a>(what: &'static str, text: &'a str) -> Result<&'a str, StoreError> {
     if text.len() <= LONG_BYTES && is_line(text, LONG_BYTES) {
         return Ok(text);
     }
-    let reason = format!("it takes up to {LONG_BYTES} bytes without control characters");
+    let reason = format!("expected at most {LONG_BYTES} bytes, and no control characters");
     Err(StoreError::Unfit { what, reason })
 }
 
-fn is_line(text: &str, most: usize) -> bool {
-    text.chars().count() <= most && !text.chars().any(char::is_control)
+fn is_line(text: &str, max_chars: usize) -> bool {
+    text.chars().count() <= max_chars && !text.chars().any(char::is_control)
 }
 
 #[cfg(test)]
@@ -72,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_one_short_line_and_compare_without_case() {
+    fn names_are_short_lines_and_ignore_case() {
         assert_eq!(Name::new("Änne Weiß").unwrap().key(), Name::new("änne weiß").unwrap().key());
         let long = "x".repeat(129);
         for refused in ["", " Ada", "A\0da", "A\nda", &long] {

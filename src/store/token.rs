@@ -1,14 +1,14 @@
-//! What is stored of a session's token or an API key.
+//! The stored form of session tokens and API keys.
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of a token. A fast hash is enough: tokens are long and random, so there is nothing to
-/// guess. The token itself never gets this far.
+/// The SHA-256 of a token; the token itself is not stored. A fast hash is enough, because long random tokens cannot be
+/// guessed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TokenHash([u8; 32]);
 
 impl TokenHash {
-    pub fn of(token: &str) -> Self {
+    pub fn new(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
 

@@ -1,7 +1,7 @@
-//! Writing rows that may be there already, many to a statement.
+//! Inserting or updating many rows with one statement.
 //!
-//! A row that is there exactly so is not written again, and the counts say so. One statement of 500 rows
-//! costs far less than 500 statements: each is a message to `SQLite`'s thread or to Postgres's process.
+//! An unchanged row is not written, and counted as such. One statement of 500 rows costs far less than 500 statements, each
+//! of which is a message to `SQLite`'s thread or Postgres's process.
 
 use std::{collections::HashSet, fmt::Write, hash::Hash};
 
@@ -9,55 +9,53 @@ use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{StoreError, connect::Dialect};
 
-/// Rows a statement: 4,000 values at eight columns, under both databases' limits (32,766 and 65,535).
+/// Rows of a statement: with eight columns 4,000 values, below the limits of both databases (32,766 and 65,535).
 pub(super) const ROWS: usize = 500;
 
-/// A row as its table takes it.
+/// A row of a table.
 pub(super) trait Row: Send {
     /// `insert into … (…) values`
     const INSERT: &'static str;
-    /// How many values `bind` adds.
+    /// The number of values that `bind` adds.
     const COLUMNS: usize;
-    /// `on conflict … do update … returning revision`: 1 for a new row, more for a changed one, and
-    /// nothing for one left alone.
+    /// `on conflict … do update … returning revision`: 1 for a new row, more for a changed one, and nothing for an
+    /// unchanged one.
     const ON_CONFLICT: &'static str;
     type Key: Eq + Hash + Send;
 
-    /// What makes two rows the same one.
+    /// Rows with the same key are the same row.
     fn key(&self) -> Self::Key;
 
     fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError>;
 
-    /// What it means when the row names something that is not there.
-    fn absent() -> StoreError {
-        StoreError::Other("the row names something that is not there".into())
+    /// The error for a row that refers to a missing one.
+    fn missing_reference() -> StoreError {
+        StoreError::Other("the row refers to a missing one".into())
     }
 }
 
-/// What became of the rows of an upsert.
+/// How many rows an upsert added, changed, or left unchanged.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     pub added: u64,
     pub changed: u64,
-    /// They were there already, exactly so; nothing was written.
     pub unchanged: u64,
 }
 
-/// What an upsert of one row did.
+/// The result of an upsert of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
     Added,
     Changed,
-    /// It was there already, exactly so; nothing was written.
     Unchanged,
 }
 
-pub(super) async fn one<R: Row>(
+pub(super) async fn write_one<R: Row>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     row: R,
 ) -> Result<Put, StoreError> {
-    let counts = many(connection, dialect, std::iter::once(Ok(row))).await?;
+    let counts = write_all(connection, dialect, std::iter::once(Ok(row))).await?;
     Ok(match counts {
         Counts { added: 1, .. } => Put::Added,
         Counts { changed: 1, .. } => Put::Changed,
@@ -65,8 +63,8 @@ pub(super) async fn one<R: Row>(
     })
 }
 
-/// The rows in order: where two are the same one, the later one stays.
-pub(super) async fn many<R: Row>(
+/// Writes the rows in order; a later row replaces an earlier one with its key.
+pub(super) async fn write_all<R: Row>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     rows: impl Iterator<Item = Result<R, StoreError>> + Send,
@@ -76,38 +74,38 @@ pub(super) async fn many<R: Row>(
     let mut keys = HashSet::new();
     for row in rows {
         let row = row?;
-        // Postgres refuses to touch a row twice in one statement.
+        // Postgres refuses to write a row twice in one statement.
         if chunk.len() == ROWS || keys.contains(&row.key()) {
-            counts += write(connection, dialect, &mut chunk).await?;
+            counts += write_chunk(connection, dialect, &mut chunk).await?;
             keys.clear();
         }
         keys.insert(row.key());
         chunk.push(row);
     }
     if !chunk.is_empty() {
-        counts += write(connection, dialect, &mut chunk).await?;
+        counts += write_chunk(connection, dialect, &mut chunk).await?;
     }
     Ok(counts)
 }
 
-async fn write<R: Row>(
+async fn write_chunk<R: Row>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     chunk: &mut Vec<R>,
 ) -> Result<Counts, StoreError> {
     let rows = chunk.len();
-    let sql = format!("{} {} {}", R::INSERT, values(dialect, rows, R::COLUMNS), R::ON_CONFLICT);
+    let sql = format!("{} {} {}", R::INSERT, placeholders(dialect, rows, R::COLUMNS), R::ON_CONFLICT);
     let mut arguments = AnyArguments::default();
     arguments.reserve(rows * R::COLUMNS, 0);
     for row in chunk.drain(..) {
         row.bind(&mut arguments).map_err(|error| StoreError::Other(error.to_string()))?;
     }
     let revisions: Vec<i64> = sqlx::query_scalar_with(AssertSqlSafe(sql), arguments)
-        // Other sizes hardly come again, and would crowd the connection's prepared statements out.
+        // Other sizes are rare, and would displace the connection's prepared statements.
         .persistent(rows == 1 || rows == ROWS)
         .fetch_all(connection)
         .await
-        .map_err(StoreError::naming(R::absent()))?;
+        .map_err(StoreError::for_missing_reference(R::missing_reference()))?;
     let added = revisions.iter().filter(|revision| **revision == 1).count();
     Ok(Counts {
         added: added as u64,
@@ -118,9 +116,8 @@ async fn write<R: Row>(
 
 /// `($1, $2), ($3, $4)`
 ///
-/// `SQLite` gets `?` instead: it looks a numbered placeholder up by its name, among all of them, each time
-/// that one is bound.
-pub(super) fn values(dialect: Dialect, rows: usize, columns: usize) -> String {
+/// For `SQLite` it uses `?`, because binding a numbered placeholder searches all of them by name.
+pub(super) fn placeholders(dialect: Dialect, rows: usize, columns: usize) -> String {
     let mut values = String::with_capacity(rows * columns * 7);
     for place in 0..rows * columns {
         values.push_str(match place {
@@ -152,8 +149,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn placeholders_stand_in_rows() {
-        assert_eq!(values(Dialect::Postgres, 2, 3), "($1, $2, $3), ($4, $5, $6)");
-        assert_eq!(values(Dialect::Sqlite, 2, 1), "(?), (?)");
+    fn placeholders_are_grouped_by_row() {
+        assert_eq!(placeholders(Dialect::Postgres, 2, 3), "($1, $2, $3), ($4, $5, $6)");
+        assert_eq!(placeholders(Dialect::Sqlite, 2, 1), "(?), (?)");
     }
 }

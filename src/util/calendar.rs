@@ -1,14 +1,14 @@
-//! Days and moments as people write them (ISO 8601, RFC 3339): JSON and CSV have no types for them.
+//! Dates and times as text (ISO 8601, RFC 3339).
 
 use std::time::SystemTime;
 
-/// A clock's reading in whole seconds, UTC. A clock set before 1970 reads as 1970.
+/// The time in UTC, in whole seconds. Times before 1970 become 1970.
 pub fn rfc3339(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     moment(i64::try_from(since.as_secs()).unwrap_or(i64::MAX), 1, true)
 }
 
-/// A moment, given in parts of a second since 1970.
+/// The time `count` units after 1970, of which a second has `parts`.
 pub(crate) fn moment(count: i64, parts: u32, utc: bool) -> String {
     let seconds = count.div_euclid(parts.into());
     let part = count.rem_euclid(parts.into());
@@ -20,7 +20,7 @@ pub(crate) fn moment(count: i64, parts: u32, utc: bool) -> String {
     format!("{}T{hour:02}:{minute:02}:{second:02}{}{zone}", date(day), part.trim_end_matches('0'))
 }
 
-/// A day, given in days since 1970, by Howard Hinnant's `civil_from_days`.
+/// The date `days` days after 1970, by Howard Hinnant's `civil_from_days`.
 pub(crate) fn date(days: i64) -> String {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn days_are_dates() {
+    fn days_become_dates() {
         for (days, written) in
             [(0, "1970-01-01"), (-1, "1969-12-31"), (11_016, "2000-02-29"), (20_778, "2026-11-21")]
         {
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_reads_in_whole_seconds() {
+    fn times_are_in_whole_seconds() {
         let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_millis(1_795_268_096_900);
         assert_eq!(rfc3339(time), "2026-11-21T13:34:56Z");
         assert_eq!(
@@ -57,13 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn moments_have_a_time_of_day() {
+    fn fractions_of_seconds_are_written() {
         assert_eq!(moment(0, 1_000, true), "1970-01-01T00:00:00Z");
         assert_eq!(moment(-1, 1_000, false), "1969-12-31T23:59:59.999");
         assert_eq!(moment(1_795_268_096_500_000, 1_000_000, true), "2026-11-21T13:34:56.5Z");
         for parts in [1_000, 1_000_000, 1_000_000_000] {
             for count in [i64::MIN, i64::MAX] {
-                assert!(moment(count, parts, true).ends_with('Z'), "the farthest moments are written too");
+                assert!(moment(count, parts, true).ends_with('Z'), "the most distant times have a text");
             }
         }
     }

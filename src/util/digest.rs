@@ -1,4 +1,4 @@
-//! SHA-256 of files, as releases, worlds and downloads state it.
+//! SHA-256 digests in lower-case hexadecimal.
 
 use std::{
     fs::File,
@@ -8,13 +8,12 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-/// The SHA-256 of these bytes in lower-case hexadecimal.
-pub fn of(bytes: &[u8]) -> String {
+pub fn sha256(bytes: &[u8]) -> String {
     hex::encode(Sha256::digest(bytes))
 }
 
-/// The file's SHA-256 in lower-case hexadecimal. Read in pieces: models are large.
-pub fn of_file(path: &Path) -> io::Result<String> {
+/// Reads the file in pieces, because models are large.
+pub fn sha256_of_file(path: &Path) -> io::Result<String> {
     let mut file = File::open(path)?;
     let mut hasher = Sha256::new();
     let mut piece = vec![0; 1 << 16];
@@ -34,9 +33,9 @@ mod tests {
     fn the_digest_of_a_known_text() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "abc").unwrap();
-        assert_eq!(of(b"abc"), of_file(file.path()).unwrap());
+        assert_eq!(sha256(b"abc"), sha256_of_file(file.path()).unwrap());
         assert_eq!(
-            of_file(file.path()).unwrap(),
+            sha256_of_file(file.path()).unwrap(),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
         );
     }

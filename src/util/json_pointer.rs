@@ -1,6 +1,6 @@
-//! JSON pointers (RFC 6901): how a place in a request is named.
+//! JSON pointers (RFC 6901).
 
-/// A name as one step of a pointer.
+/// A name as a step of a pointer.
 pub(crate) fn step(name: &str) -> String {
     format!("/{}", name.replace('~', "~0").replace('/', "~1"))
 }
@@ -10,7 +10,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pointer_escapes_what_it_must() {
+    fn a_step_is_escaped() {
         assert_eq!(step("a/b~c"), "/a~1b~0c");
     }
 }

@@ -1,44 +1,42 @@
-//! Giving freed memory back to the machine.
+//! Returning freed memory to the operating system.
 //!
-//! glibc keeps what is freed for the next to ask, in one arena for about each thread that ever ran. A release that
-//! is swapped frees the weights of all its models from as many threads, and hardly any of it would come back: the
-//! service would go on holding the memory of two releases, and a little more with each swap
-//! (docs/reliability.md has the figures). Requests, too, are freed by other threads than those that the next ones are
-//! made by, so that within an hour the arenas hold some megabytes in nobody's use. Knows nothing of what was freed.
+//! glibc keeps freed memory for later allocations, in about one arena per thread. When a release is replaced, many threads
+//! free the weights of its models, and little of that memory is reused: the service would hold the memory of two
+//! releases, and more with each replacement (docs/reliability.md has the figures). Requests are also freed by other
+//! threads than those that allocate the next ones, so that within an hour the arenas hold some unused megabytes.
 
 use std::time::Duration;
 
-/// Gives back what is free when the last of those that share it is dropped.
+/// Returns free memory when it is dropped. Owners of large memory share one.
 #[derive(Debug)]
-pub(crate) struct GivesBack;
+pub(crate) struct ReturnMemoryOnDrop;
 
-impl Drop for GivesBack {
+impl Drop for ReturnMemoryOnDrop {
     fn drop(&mut self) {
-        give_back();
+        return_memory();
     }
 }
 
-/// Gives back what is free every few minutes, for as long as it is polled.
-pub(crate) async fn give_back_now_and_then() {
+/// Returns free memory every few minutes.
+pub(crate) async fn return_memory_periodically() {
     const EVERY: Duration = Duration::from_mins(5);
     loop {
         tokio::time::sleep(EVERY).await;
-        // If it panics, what is free is given back some other time.
-        let _ = tokio::task::spawn_blocking(give_back).await;
+        // After a panic, the next round returns the memory.
+        let _ = tokio::task::spawn_blocking(return_memory).await;
     }
 }
 
-/// Takes milliseconds, during which other threads' allocations may wait.
+/// Takes milliseconds, in which allocations of other threads may wait.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn give_back() {
-    #[expect(unsafe_code, reason = "a call into the C library, which no crate wraps")]
-    // SAFETY: it takes no pointer, glibc's documentation calls it safe between threads, and what it gives back
-    // is in nobody's use.
+fn return_memory() {
+    #[expect(unsafe_code, reason = "no crate wraps this C function")]
+    // SAFETY: it takes no pointer, glibc documents it as thread-safe, and it only returns unused memory.
     unsafe {
         libc::malloc_trim(0);
     }
 }
 
-/// Other allocators see to it themselves.
+/// Other allocators return memory themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn give_back() {}
+fn return_memory() {}

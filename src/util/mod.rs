@@ -1,7 +1,8 @@
-//! Small helpers that know nothing of the product: dates, digests, JSON pointers, memory, HTTP, traces.
+//! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, HTTP, traces.
 
 pub mod calendar;
 pub mod clock;
+pub mod csv;
 pub mod digest;
 pub mod histogram;
 pub mod http_client;

@@ -130,8 +130,8 @@ pub fn read_only(_form: Form) -> Ran {
     let said = refusal(&setup)?;
     report.figure("said", said.clone());
     report.promise(
-        said.contains("can only be read") || said.contains("cannot be opened"),
-        format!("a read-only folder should be reported, found: {said}"),
+        said.contains("is read-only") || said.contains("cannot be opened"),
+        format!("a folder that can only be read should be said so: {said}"),
     );
     // The attempt damaged nothing.
     disk.set("rw")?;
@@ -157,7 +157,10 @@ pub fn newer_version(_form: Form) -> Ran {
     let mut report = Report::default();
     let said = refusal(&setup)?;
     report.figure("said", said.clone());
-    report.promise(said.contains("is at version 9999, this Atelier knows up to"), format!("found {said}"));
+    report.promise(
+        said.contains("has version 9999, and this Atelier supports up to"),
+        format!("it said: {said}"),
+    );
     Ok(report)
 }
 

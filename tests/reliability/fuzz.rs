@@ -78,7 +78,7 @@ fn targets() -> Result<Vec<Target>> {
         let text = fs::read_to_string(demo.join(name))?;
         Ok(text.lines().take(most).flat_map(|line| [line.as_bytes(), b"\n"].concat()).collect())
     };
-    let schema = files::schema_of(&demo)?;
+    let schema = files::read_folder_schema(&demo)?;
     let mut targets = Vec::new();
     let mut target = |name, short, long, corpus, read: Read| {
         targets.push(Target { name, short, long, corpus, read });

@@ -216,7 +216,7 @@ fn try_open_cases() -> Result<()> {
             Ok(_) => "served",
             Err(LoadError::Model(ModelError::Runtime { .. })) => "refused_by_onnx_runtime",
             Err(LoadError::Model(ModelError::Contract { .. })) => "refused_by_contract",
-            Err(LoadError::Model(ModelError::Answers { .. })) => "refused_by_trial",
+            Err(LoadError::Model(ModelError::Output { .. })) => "refused_by_trial",
             Err(LoadError::Model(ModelError::Weights { .. })) => "refused_by_weights",
             Err(error) => return Err(error.into()),
         };

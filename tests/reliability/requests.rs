@@ -94,7 +94,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
 }
 
 fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {
-    let schema = files::schema_of(demo)?;
+    let schema = files::read_folder_schema(demo)?;
     let rows = files::read::<T>(&demo.join(format!("{}.jsonl", T::NAME)), &schema)?;
     rows.map(|row| Ok(row?.value)).collect()
 }

@@ -1,13 +1,13 @@
 //! Damages an ONNX file where it matters: most of its bytes are weights, and the structure between them decides what
 //! happens.
 
-#[path = "../../src/models/engine/graph/wire.rs"]
+#[path = "../../src/models/engine/protobuf.rs"]
 #[expect(dead_code, unused_imports, reason = "the engine needs more of it, and tests it")]
-mod wire;
+mod protobuf;
 
 use std::ops::Range;
 
-use self::wire::{Field, fields, put_bytes};
+use self::protobuf::{Field, put_bytes, read_fields};
 use crate::chance::Chance;
 
 /// A sound file, and the places of its structure: everything but the weights.
@@ -65,9 +65,9 @@ impl Whole {
             from = raw.end;
         }
         structure.push(from..bytes.len());
-        let parts = fields(content(&graph)).expect("the file is sound; this is a bug");
-        let parts = parts.into_iter().map(|field| place(field.whole)).collect();
-        let graph = place(graph.whole);
+        let parts = read_fields(content(&graph)).expect("the file is sound; this is a bug");
+        let parts = parts.into_iter().map(|field| place(field.encoded)).collect();
+        let graph = place(graph.encoded);
         Self { bytes, structure, weights, graph, parts }
     }
 
@@ -134,7 +134,7 @@ impl Whole {
 }
 
 fn find(message: &[u8], number: u64) -> Vec<Field<'_>> {
-    let mut fields = fields(message).expect("the file is sound; this is a bug");
+    let mut fields = read_fields(message).expect("the file is sound; this is a bug");
     fields.retain(|field| field.number == number);
     fields
 }

@@ -56,7 +56,7 @@ pub fn bodies_without_method(release: &Path, k: usize) -> Result<Vec<Value>> {
 }
 
 fn rows<T: Table>(release: &Path) -> Result<Vec<T>> {
-    let schema = files::schema_of(release)?;
+    let schema = files::read_folder_schema(release)?;
     let path = release.join(format!("{}.jsonl", T::NAME));
     let rows = files::read::<T>(&path, &schema)?;
     rows.map(|row| Ok(row.context("a row")?.value)).collect()

@@ -117,7 +117,7 @@ fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().context("a file has a name")?.to_string_lossy().into_owned();
-        let about = FileEntry { bytes: fs::metadata(&path)?.len(), sha256: digest::of_file(&path)? };
+        let about = FileEntry { bytes: fs::metadata(&path)?.len(), sha256: digest::sha256_of_file(&path)? };
         entries.insert(name, about);
     }
     Ok(entries)

@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     domain::{Article, Customer, Outfit, Schema, Split},
-    files::{self, Checker, Files, Format, Report, SCHEMA, Shape, Table, Writer},
+    files::{self, Checker, Columns, Files, Format, Report, SCHEMA, Table, Writer},
 };
 
 use crate::{
@@ -100,7 +100,7 @@ impl Import<'_> {
     ) -> Result<()> {
         let path = require::<T>(path)?;
         let target = folder.join(format!("{}.{}", T::NAME, Format::JsonLines));
-        let mut writer = Writer::create(&target, Format::JsonLines, &Shape::<T>::new(self.schema))?;
+        let mut writer = Writer::create(&target, Format::JsonLines, &Columns::<T>::new(self.schema))?;
         let mut rows = checker.check(files::read::<T>(path, self.schema)?);
         let mut number = 0;
         while let Some(row) = rows.next() {

@@ -13,7 +13,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use atelier::{
     domain::{Article, Customer, Method, Outfit, Schema, Split},
-    files::{Format, SCHEMA, Shape, Table, Writer},
+    files::{Columns, Format, SCHEMA, Table, Writer},
     models::{
         onnx_runtime::OnnxRuntime,
         release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
@@ -227,7 +227,7 @@ fn pair_file(method: Method) -> String {
 }
 
 fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {
-    Ok(Writer::create(&target.join(table_file::<T>()), Format::JsonLines, &Shape::new(schema))?)
+    Ok(Writer::create(&target.join(table_file::<T>()), Format::JsonLines, &Columns::new(schema))?)
 }
 
 fn table_file<T: Table>() -> String {
@@ -271,7 +271,7 @@ fn entries(folder: &Path) -> Result<BTreeMap<String, FileEntry>> {
     let mut entries = BTreeMap::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry.with_context(|| folder.display().to_string())?.path();
-        let about = || Ok::<_, std::io::Error>((fs::metadata(&path)?.len(), digest::of_file(&path)?));
+        let about = || Ok::<_, std::io::Error>((fs::metadata(&path)?.len(), digest::sha256_of_file(&path)?));
         let (bytes, sha256) = about().with_context(|| path.display().to_string())?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         entries.insert(name, FileEntry { bytes, sha256 });

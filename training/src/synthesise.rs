@@ -12,7 +12,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 use atelier::{
     domain::{Article, Customer, Outfit, Schema},
-    files::{Format, SCHEMA, Shape, Table, Writer},
+    files::{Columns, Format, SCHEMA, Table, Writer},
     util::digest,
 };
 use serde::{Deserialize, Serialize};
@@ -94,7 +94,7 @@ pub fn rebuild(folder: &Path) -> Result<World> {
         );
     }
     for (name, expected) in &file.files {
-        let found = digest::of_file(&folder.join(name))
+        let found = digest::sha256_of_file(&folder.join(name))
             .with_context(|| format!("cannot read {}", folder.join(name).display()))?;
         if found != *expected {
             bail!(
@@ -117,12 +117,12 @@ fn write<T: Table, I: Iterator<Item = T>>(
     rows: impl Fn() -> I,
     tell: Tell<'_>,
 ) -> Result<()> {
-    let mut shape = Shape::<T>::new(schema);
+    let mut columns = Columns::<T>::new(schema);
     if format != Format::JsonLines {
-        rows().for_each(|row| shape.see(&row));
+        rows().for_each(|row| columns.include(&row));
     }
     let path = folder.join(format!("{}.{format}", T::NAME));
-    let mut writer = Writer::create(&path, format, &shape)?;
+    let mut writer = Writer::create(&path, format, &columns)?;
     for (done, row) in rows().enumerate() {
         writer.write(&row)?;
         if done % 1024 == 0 {
@@ -157,7 +157,7 @@ fn digests(folder: &Path) -> Result<BTreeMap<String, String>> {
     file_names(folder)?
         .into_iter()
         .map(|name| {
-            let digest = digest::of_file(&folder.join(&name)).with_context(|| name.clone())?;
+            let digest = digest::sha256_of_file(&folder.join(&name)).with_context(|| name.clone())?;
             Ok((name, digest))
         })
         .collect()
@@ -178,7 +178,7 @@ fn refuse_to_replace(out: &Path, force: bool) -> Result<()> {
     let is_ours = |name: &str| {
         let table = [Article::NAME, Customer::NAME, Outfit::NAME].iter().any(|table| {
             Path::new(name).file_stem().is_some_and(|stem| stem == *table)
-                && Format::of(Path::new(name)).is_ok()
+                && Format::from_path(Path::new(name)).is_ok()
         });
         table || name == WORLD_FILE || name == SCHEMA
     };

@@ -1,9 +1,8 @@
-//! `atelier import`: a shop's files into the database, all of them or nothing.
+//! `atelier import`: imports files into the database, all rows or none.
 //!
-//! What is read is said file by file. What became of it is said at the end: until then nothing is in the
-//! database.
+//! It prints a line for each file as it is read, and the result at the end: until then the database is unchanged.
 
-mod bring_in;
+mod load;
 
 use std::{
     fs,
@@ -15,36 +14,36 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::HumanCount;
 
-use self::bring_in::bring_in;
-pub(super) use self::bring_in::{End, Outcome, bring_in_if_empty};
+use self::load::load_files;
+pub(super) use self::load::{End, Outcome, load_files_if_empty};
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    files::{Files, Report, SCHEMA, Table, read_schema, schema_of},
+    files::{Files, Report, SCHEMA, Table, read_folder_schema, read_schema},
     store::{Counts, Store},
 };
 
-/// What a table's file may end in, for people.
-const ENDINGS: &str = ".jsonl, .ndjson, .csv or .parquet";
+/// The extensions of a table's file, for messages.
+const EXTENSIONS: &str = ".jsonl, .ndjson, .csv or .parquet";
 
 #[derive(Debug, Args)]
 pub(super) struct Import {
-    /// A folder with files called articles, customers and outfits (.jsonl, .csv or .parquet), as `atelier
-    /// export` and `atelier-training synthesise` write it.
+    /// Folder with files named articles, customers and outfits (.jsonl, .csv or .parquet), as written by
+    /// `atelier export` and `atelier-training synthesise`.
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// The catalogue: `id`, `type`, and whatever else is known.
+    /// Catalogue: `id`, `type` and other attributes.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     articles: Option<PathBuf>,
-    /// The customers: `id` and their features.
+    /// Customers: `id` and features.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     customers: Option<PathBuf>,
-    /// Whole outfits: `customer`, `articles`, and features such as the occasion.
+    /// Whole outfits: `customer`, `articles` and features such as the occasion.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     outfits: Option<PathBuf>,
-    /// The feature schema; without it the folder's schema.toml, or else the built-in one.
+    /// Feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Import the good rows though others are bad.
+    /// Skip bad rows; otherwise a bad row stops the import.
     #[arg(long)]
     skip_bad: bool,
 }
@@ -53,30 +52,28 @@ impl Import {
     pub(super) async fn run(self, store: &Store) -> Result<ExitCode> {
         let schema = match (&self.schema, &self.folder) {
             (Some(path), _) => read_schema(path)?,
-            (None, Some(folder)) => schema_of(folder)?,
+            (None, Some(folder)) => read_folder_schema(folder)?,
             (None, None) => Schema::default_schema(),
         };
         let files = match &self.folder {
-            Some(folder) => in_folder(folder)?,
+            Some(folder) => find_files(folder)?,
             None => Files { articles: self.articles, customers: self.customers, outfits: self.outfits },
         };
         if files.is_empty() {
-            bail!(
-                "there is nothing to import: name a folder, or files with --articles, --customers, --outfits"
-            );
+            bail!("nothing to import: name a folder, or files with --articles, --customers or --outfits");
         }
         let Outcome { report, end } =
-            bring_in(store, &files, &schema, self.skip_bad, |line| eprintln!("{line}")).await?;
-        show(&report);
+            load_files(store, &files, &schema, self.skip_bad, |line| eprintln!("{line}")).await?;
+        print_findings(&report);
         match end {
             End::Imported(counts) => {
                 eprintln!("imported into {store}:");
                 for (table, Counts { added, changed, unchanged }) in counts {
                     let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
-                    eprintln!("  {table}: {added} new, {changed} changed, {unchanged} as they were");
+                    eprintln!("  {table}: {added} new, {changed} changed, {unchanged} unchanged");
                 }
                 if report.bad > 0 {
-                    eprintln!("left out: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
+                    eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
                 }
                 Ok(ExitCode::SUCCESS)
             }
@@ -89,12 +86,11 @@ impl Import {
     }
 }
 
-/// The folder's tables, and a note of those that it lacks: a file with a slip in its name would otherwise
-/// stay behind unseen.
-fn in_folder(folder: &Path) -> Result<Files> {
+/// Finds the tables of a folder, and prints a note about missing ones: a file may have a typo in its name.
+fn find_files(folder: &Path) -> Result<Files> {
     if folder.is_file() {
         bail!(
-            "{} is a file, not a folder; say what is in it with --articles, --customers or --outfits",
+            "{} is a file, not a folder; name its table with --articles, --customers or --outfits",
             folder.display()
         );
     }
@@ -109,24 +105,24 @@ fn in_folder(folder: &Path) -> Result<Files> {
     if missing.is_empty() {
         return Ok(files);
     }
-    let others = others(folder, &files)?;
+    let others = list_others(folder, &files)?;
     if files.is_empty() {
-        let holds = if others.is_empty() { "it is empty".into() } else { format!("it holds {others}") };
+        let contents = if others.is_empty() { "is empty".into() } else { format!("contains {others}") };
         bail!(
-            "there is nothing to import in {}: files called articles, customers and outfits are looked for, \
-             each ending in {ENDINGS}; {holds}",
+            "nothing to import: expected files named articles, customers and outfits that end in {EXTENSIONS}, \
+             but {} {contents}",
             folder.display()
         );
     }
-    let missing = missing.join(" and no ");
-    let others = if others.is_empty() { others } else { format!("; not read: {others}") };
-    eprintln!("note: {} holds no {missing}, ending in {ENDINGS}{others}", folder.display());
+    let missing = missing.join(" or ");
+    let others = if others.is_empty() { others } else { format!("; ignored files: {others}") };
+    eprintln!("note: {} has no file named {missing} that ends in {EXTENSIONS}{others}", folder.display());
     Ok(files)
 }
 
-/// What else is in the folder, for people.
-fn others(folder: &Path, files: &Files) -> Result<String> {
-    const SHOWN: usize = 8;
+/// Lists other files in the folder, for messages.
+fn list_others(folder: &Path, files: &Files) -> Result<String> {
+    const LISTED: usize = 8;
     let read = [&files.articles, &files.customers, &files.outfits];
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -137,27 +133,27 @@ fn others(folder: &Path, files: &Files) -> Result<String> {
         }
     }
     names.sort_unstable();
-    let more = names.len().saturating_sub(SHOWN);
-    names.truncate(SHOWN);
-    let shown = names.join(", ");
-    Ok(if more > 0 { format!("{shown} and {more} more") } else { shown })
+    let more = names.len().saturating_sub(LISTED);
+    names.truncate(LISTED);
+    let listed = names.join(", ");
+    Ok(if more > 0 { format!("{listed} and {more} more") } else { listed })
 }
 
-/// The first bad rows and the warnings, for a person.
-fn show(report: &Report) {
-    for noted in &report.warnings {
-        let rows = if noted.rows > 1 { format!(" ({} in all)", rows(noted.rows)) } else { String::new() };
-        eprintln!("note: {noted}{rows}");
+/// Prints the warnings and the first bad rows.
+fn print_findings(report: &Report) {
+    for warning in &report.warnings {
+        let rows =
+            if warning.rows > 1 { format!(" ({} in all)", count_rows(warning.rows)) } else { String::new() };
+        eprintln!("note: {warning}{rows}");
     }
     if report.more_warnings > 0 {
-        eprintln!("note: … and {} more such notes", HumanCount(report.more_warnings));
+        eprintln!("note: … and {} more notes", HumanCount(report.more_warnings));
     }
     for bad in &report.errors {
         eprintln!("{bad}");
     }
-    let shown = u64::try_from(report.errors.len()).expect("at most twenty are kept; this is a bug");
-    if report.bad > shown {
-        let more = report.bad - shown;
+    let more = report.bad - report.errors.len() as u64;
+    if more > 0 {
         eprintln!("… and {} more bad {}", HumanCount(more), row_or_rows(more));
     }
 }
@@ -168,16 +164,16 @@ fn refusal(report: &Report) -> String {
         bad => format!("the {} bad rows", HumanCount(bad)),
     };
     match report.good {
-        0 => format!("nothing was imported. Mend {bad}: there is no good one"),
-        1 => format!("nothing was imported. Mend {bad}, or import the one good row with --skip-bad"),
+        0 => format!("nothing was imported. Fix {bad}; there are no good ones"),
+        1 => format!("nothing was imported. Fix {bad}, or import the one good row with --skip-bad"),
         good => {
             let good = HumanCount(good);
-            format!("nothing was imported. Mend {bad}, or import the {good} good rows with --skip-bad")
+            format!("nothing was imported. Fix {bad}, or import the {good} good rows with --skip-bad")
         }
     }
 }
 
-fn rows(count: u64) -> String {
+fn count_rows(count: u64) -> String {
     format!("{} {}", HumanCount(count), row_or_rows(count))
 }
 

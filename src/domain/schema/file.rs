@@ -1,4 +1,4 @@
-//! The schema as a TOML file, and what makes no sense in one.
+//! Reading a schema from TOML.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,20 +6,20 @@ use serde::Deserialize;
 
 use super::{Feature, Kind, Schema};
 
-/// Names that the three tables use for fields of their own, where features stand beside them.
+/// Fields of the three tables, whose columns stand beside the features in flat files.
 const RESERVED: [&str; 5] = ["id", "customer", "articles", "split", "features"];
 
-/// Why a text is not a schema.
+/// Why a schema is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
-    #[error("the schema is not the TOML it should be: {0}")]
+    #[error("the schema is not valid TOML: {0}")]
     Toml(#[from] toml::de::Error),
-    #[error("a schema needs at least one [[feature]]")]
+    #[error("a schema has at least one [[feature]], found none")]
     Empty,
-    #[error("the schema has feature {0:?} twice")]
-    Twice(String),
+    #[error("the schema has two features named {0:?}")]
+    Duplicate(String),
     #[error(
-        "a feature's name is made of a-z, 0-9 and _, begins with a letter, and is none of {RESERVED:?}; found {0:?}"
+        "a feature's name contains only a-z, 0-9 and _, begins with a letter, and is none of {RESERVED:?}; found {0:?}"
     )]
     Name(String),
     #[error("feature {feature:?}: {reason}")]
@@ -56,7 +56,7 @@ enum KindName {
 
 impl Schema {
     /// # Errors
-    /// If the text is not TOML of the right shape, or a feature makes no sense.
+    /// If the text is not TOML of the right shape, or a feature is invalid.
     pub fn parse(source: &str) -> Result<Self, SchemaError> {
         let file: SchemaFile = toml::from_str(source)?;
         if file.feature.is_empty() {
@@ -66,7 +66,7 @@ impl Schema {
         let mut features = Vec::with_capacity(file.feature.len());
         for table in file.feature {
             if !names.insert(table.name.clone()) {
-                return Err(SchemaError::Twice(table.name));
+                return Err(SchemaError::Duplicate(table.name));
             }
             features.push(feature(table)?);
         }
@@ -76,10 +76,10 @@ impl Schema {
 
 fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
     let name = table.name;
-    let sound = name.starts_with(|c: char| c.is_ascii_lowercase())
+    let valid = name.starts_with(|c: char| c.is_ascii_lowercase())
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
         && !RESERVED.contains(&name.as_str());
-    if !sound {
+    if !valid {
         return Err(SchemaError::Name(name));
     }
     let refuse = |reason: String| SchemaError::Feature { feature: name.clone(), reason };
@@ -95,7 +95,7 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
                 || edges.iter().any(|e| !e.is_finite())
                 || edges.windows(2).any(|w| w[0] >= w[1])
             {
-                return Err(refuse(format!("edges must be finite and rise, found {edges:?}")));
+                return Err(refuse(format!("edges must be finite and increase, found {edges:?}")));
             }
             (Kind::Number { edges, unit: table.unit.unwrap_or_default() }, Vec::new())
         }
@@ -113,10 +113,12 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
     let mut index = HashMap::with_capacity(values.len());
     for (row, value) in (1..).zip(&values) {
         if value.trim() != value || value.is_empty() || value.chars().any(char::is_control) {
-            return Err(refuse(format!("a value cannot be empty, padded or unprintable, found {value:?}")));
+            return Err(refuse(format!(
+                "a value cannot be empty, begin or end with a space, or contain control characters; found {value:?}"
+            )));
         }
         if index.insert(value.clone(), row).is_some() {
-            return Err(refuse(format!("value {value:?} stands in it twice")));
+            return Err(refuse(format!("value {value:?} appears twice")));
         }
     }
     let label = table.label.unwrap_or_else(|| name.replace('_', " "));

@@ -1,8 +1,6 @@
-//! The feature schema: what can be known about a customer, and the one encoder that turns a profile
-//! into the indices that models are trained on and served with.
+//! The feature schema, and the one encoder that turns a profile into the indices that models take.
 //!
-//! A schema is data. The default one is `src/domain/schema.toml`; another company's is another
-//! file, with as many features as it has.
+//! A schema is data: the default one is `src/domain/schema.toml`, and a shop may use a file of its own.
 
 mod file;
 #[cfg(test)]
@@ -12,22 +10,21 @@ use std::{borrow::Cow, collections::HashMap, fmt};
 
 pub use file::SchemaError;
 
-use super::{FeatureValue, Features, whole_word};
+use super::{FeatureValue, Features, number::integer_word};
 
-/// How wide each feature's embedding is: the context is this times the number of features, 736 for
-/// the default schema's 23, as in the paper.
+/// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
 
 const DEFAULT: &str = include_str!("../schema.toml");
 
-/// What a feature's values look like.
+/// The kind of a feature's values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Kind {
     /// One of `values`.
     Category,
     /// Any number of `values`; their embeddings are averaged.
     Set,
-    /// A number, put into one of `edges.len() + 1` buckets. A bucket holds its lower edge.
+    /// A number, put into one of `edges.len() + 1` buckets. A bucket includes its lower edge.
     Number { edges: Vec<f64>, unit: String },
 }
 
@@ -35,18 +32,18 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Feature {
     pub name: String,
-    /// The feature in words, for pages and messages.
+    /// The name for people.
     pub label: String,
     pub kind: Kind,
     /// Empty for numbers.
     pub values: Vec<String>,
-    /// The field or attribute of an article that this feature's values rule out: `type` for no-go types.
+    /// The field or attribute of articles that this feature's values exclude: `type` for no-go types.
     pub excludes: Option<String>,
     index: HashMap<String, u32>,
 }
 
 impl Feature {
-    /// Rows of this feature's embedding table, the "not given" row 0 among them.
+    /// Rows of this feature's embedding table, including row 0 for "not given".
     pub fn rows(&self) -> usize {
         1 + match &self.kind {
             Kind::Category | Kind::Set => self.values.len(),
@@ -58,37 +55,37 @@ impl Feature {
         matches!(self.kind, Kind::Category | Kind::Set)
     }
 
-    /// What a value must be, in words.
+    /// Describes the values it takes, for messages.
     pub(crate) fn expected(&self) -> &'static str {
         match self.kind {
-            Kind::Category => "a text or a whole number",
-            Kind::Set => "a list of texts or whole numbers",
+            Kind::Category => "a string or a whole number",
+            Kind::Set => "a list of strings or whole numbers",
             Kind::Number { .. } => "a finite number",
         }
     }
 
-    /// The value in the form that files and requests are brought to, so that all of them are kept alike:
-    /// one word of a set is a set, and a whole number where words are expected is the word that it is.
-    pub fn kept(&self, value: FeatureValue) -> FeatureValue {
-        let word = match (&self.kind, &value) {
-            (Kind::Category | Kind::Set, FeatureValue::Number(number)) => whole_word(*number),
+    /// The value in its stored form: a set of one word is a list, and a whole number where words are expected
+    /// is a word.
+    pub fn normalise<'v>(&self, value: Cow<'v, FeatureValue>) -> Cow<'v, FeatureValue> {
+        let word = match (&self.kind, &*value) {
+            (Kind::Category | Kind::Set, FeatureValue::Number(number)) => integer_word(*number),
             (Kind::Set, FeatureValue::Text(word)) => Some(word.clone()),
             _ => None,
         };
         match word {
-            Some(word) if self.kind == Kind::Set => FeatureValue::Many(vec![word]),
-            Some(word) => FeatureValue::Text(word),
+            Some(word) if self.kind == Kind::Set => Cow::Owned(FeatureValue::Many(vec![word])),
+            Some(word) => Cow::Owned(FeatureValue::Text(word)),
             None => value,
         }
     }
 
-    /// The value's indices (1 and up). Words that the schema does not know are left out and reported.
+    /// The value's indices, from 1. Words that the schema does not list are dropped with a warning.
     fn encode(
         &self,
         value: &FeatureValue,
         warnings: &mut Vec<FeatureWarning>,
     ) -> Result<Vec<u32>, FeatureError> {
-        let mut known = |word: &String| {
+        let mut index = |word: &String| {
             let found = self.index.get(word).copied();
             if found.is_none() {
                 warnings
@@ -99,24 +96,21 @@ impl Feature {
         let refuse =
             || FeatureError { feature: self.name.clone(), expected: self.expected(), found: describe(value) };
         match (&self.kind, value) {
-            (Kind::Category | Kind::Set, FeatureValue::Text(word)) => Ok(known(word).into_iter().collect()),
+            (Kind::Category | Kind::Set, FeatureValue::Text(word)) => Ok(index(word).into_iter().collect()),
             (Kind::Category | Kind::Set, FeatureValue::Number(number)) => {
-                let word = whole_word(*number).ok_or_else(refuse)?;
-                Ok(known(&word).into_iter().collect())
+                let word = integer_word(*number).ok_or_else(refuse)?;
+                Ok(index(&word).into_iter().collect())
             }
             (Kind::Set, FeatureValue::Many(words)) => {
-                let mut indices: Vec<u32> = words.iter().filter_map(known).collect();
-                // A set: neither order nor repetition may move the average.
+                let mut indices: Vec<u32> = words.iter().filter_map(index).collect();
+                // Neither order nor repetition changes the average of a set's embeddings.
                 indices.sort_unstable();
                 indices.dedup();
                 Ok(indices)
             }
             (Kind::Number { edges, .. }, FeatureValue::Number(number)) if number.is_finite() => {
                 let bucket = edges.partition_point(|edge| edge <= number);
-                Ok(vec![
-                    1 + u32::try_from(bucket)
-                        .expect("fewer than four billion buckets, checked when read; this is a bug"),
-                ])
+                Ok(vec![1 + u32::try_from(bucket).expect("fewer than four billion buckets; this is a bug")])
             }
             _ => Err(refuse()),
         }
@@ -125,13 +119,13 @@ impl Feature {
 
 fn describe(value: &FeatureValue) -> String {
     match value {
-        FeatureValue::Text(text) => format!("the text {text:?}"),
+        FeatureValue::Text(text) => format!("the string {text:?}"),
         FeatureValue::Number(number) => format!("the number {number}"),
         FeatureValue::Many(words) => format!("a list of {}", words.len()),
     }
 }
 
-/// A feature's value has the wrong type: the request or the row is refused.
+/// A feature's value has the wrong type; its request or row is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("feature {feature:?} takes {expected}, found {found}")]
 pub struct FeatureError {
@@ -140,8 +134,8 @@ pub struct FeatureError {
     pub found: String,
 }
 
-/// Something in a profile means nothing to the schema: it is encoded as not given. Where the profile is
-/// kept, it stays: a later schema may know it.
+/// A part of a profile that the schema does not list. It is encoded as not given, and stays in the stored
+/// profile: a later schema may list it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FeatureWarning {
     UnknownFeature { feature: String },
@@ -149,12 +143,18 @@ pub enum FeatureWarning {
 }
 
 impl FeatureWarning {
-    /// The warning by one word, for programs.
+    /// The name for programs.
     pub fn code(&self) -> &'static str {
         match self {
             Self::UnknownFeature { .. } => "unknown-feature",
             Self::UnknownValue { .. } => "unknown-value",
         }
+    }
+
+    /// The name of the feature that it is about.
+    pub fn feature(&self) -> &str {
+        let (Self::UnknownFeature { feature } | Self::UnknownValue { feature, .. }) = self;
+        feature
     }
 }
 
@@ -171,10 +171,10 @@ impl fmt::Display for FeatureWarning {
     }
 }
 
-/// A profile as models take it.
+/// A profile in the form that models take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoding {
-    /// One entry a feature, in the schema's order; empty where it is not given.
+    /// One entry for each feature, in the schema's order; empty where it is not given.
     pub indices: Vec<Vec<u32>>,
     pub warnings: Vec<FeatureWarning>,
 }
@@ -205,17 +205,17 @@ impl Schema {
         self.features.iter().find(|feature| feature.name == name)
     }
 
-    /// The TOML it was read from, to be kept beside whatever was trained with it.
+    /// The TOML that it was read from. A model is saved with its schema.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// Width of the context vector: the paper's `d_context`.
+    /// The width of the context vector: the paper's `d_context`.
     pub fn context_width(&self) -> usize {
         FEATURE_WIDTH * self.features.len()
     }
 
-    /// The one encoder: training and serving both call it.
+    /// Encodes a profile, for training and serving alike.
     ///
     /// # Errors
     /// Every feature whose value has the wrong type.
@@ -235,14 +235,14 @@ impl Schema {
         if errors.is_empty() { Ok(Encoding { indices, warnings }) } else { Err(errors) }
     }
 
-    /// What a customer rules out: attributes of articles (or `type`), and the word that none may have there.
-    pub fn ruled_out<'a>(&'a self, features: &'a Features) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
+    /// The words that a customer excludes, each with the field or attribute of articles that must not have it.
+    pub fn exclusions<'a>(&'a self, features: &'a Features) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
         let no_gos = self.features.iter().filter_map(|feature| {
             let attribute = feature.excludes.as_deref()?;
             let words: Vec<Cow<'a, str>> = match features.get(&feature.name)? {
                 FeatureValue::Text(word) => vec![word.as_str().into()],
                 FeatureValue::Many(words) => words.iter().map(|word| word.as_str().into()).collect(),
-                FeatureValue::Number(number) => whole_word(*number).map(Cow::from).into_iter().collect(),
+                FeatureValue::Number(number) => integer_word(*number).map(Cow::from).into_iter().collect(),
             };
             Some(words.into_iter().map(move |word| (attribute, word)))
         });

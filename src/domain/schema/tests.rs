@@ -1,5 +1,3 @@
-//! A schema read, profiles encoded.
-
 use super::*;
 
 fn text(word: &str) -> FeatureValue {
@@ -61,15 +59,15 @@ fn a_profile_becomes_indices() {
 }
 
 #[test]
-fn what_the_schema_does_not_know_is_a_warning() {
+fn an_unknown_word_is_a_warning() {
     let schema = Schema::parse(SMALL).unwrap();
     let given =
         profile(&[("gender", text("divers")), ("colours", many(&["red", "mauve"])), ("mood", text("x"))]);
     let encoding = schema.encode(&given).unwrap();
     assert_eq!(encoding.indices, [vec![], vec![1], vec![], vec![]]);
-    let said: Vec<String> = encoding.warnings.iter().map(ToString::to_string).collect();
+    let message: Vec<String> = encoding.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said,
+        message,
         [
             "feature \"colours\" has no value \"mauve\"; models do not see it",
             "feature \"gender\" has no value \"divers\"; models do not see it",
@@ -79,7 +77,7 @@ fn what_the_schema_does_not_know_is_a_warning() {
 }
 
 #[test]
-fn a_wrong_type_is_an_error_and_all_are_told_at_once() {
+fn every_wrong_type_is_an_error() {
     let schema = Schema::parse(SMALL).unwrap();
     let given = profile(&[
         ("gender", many(&["male"])),
@@ -87,13 +85,13 @@ fn a_wrong_type_is_an_error_and_all_are_told_at_once() {
         ("age", FeatureValue::Number(f64::NAN)),
     ]);
     let errors = schema.encode(&given).unwrap_err();
-    let said: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
-        said,
+        message,
         [
             "feature \"age\" takes a finite number, found the number NaN",
-            "feature \"colours\" takes a list of texts or whole numbers, found the number 3.5",
-            "feature \"gender\" takes a text or a whole number, found a list of 1",
+            "feature \"colours\" takes a list of strings or whole numbers, found the number 3.5",
+            "feature \"gender\" takes a string or a whole number, found a list of 1",
         ]
     );
 }
@@ -117,56 +115,61 @@ fn a_whole_number_is_a_word_where_words_are_expected() {
         ("size", 38.5, FeatureValue::Number(38.5)),
         ("floors", 3.0, many(&["3"])),
     ] {
-        assert_eq!(schema.feature(name).unwrap().kept(FeatureValue::Number(number)), kept);
+        assert_eq!(*schema.feature(name).unwrap().normalise(Cow::Owned(FeatureValue::Number(number))), kept);
     }
     let half = schema.encode(&profile(&[("size", FeatureValue::Number(38.5))])).unwrap_err();
-    assert_eq!(half[0].to_string(), "feature \"size\" takes a text or a whole number, found the number 38.5");
+    assert_eq!(
+        half[0].to_string(),
+        "feature \"size\" takes a string or a whole number, found the number 38.5"
+    );
     let never = profile(&[("floors", FeatureValue::Number(-1.0))]);
-    assert_eq!(schema.ruled_out(&never).collect::<Vec<_>>(), [("floor", "-1".into())]);
+    assert_eq!(schema.exclusions(&never).collect::<Vec<_>>(), [("floor", "-1".into())]);
 }
 
 #[test]
-fn no_gos_rule_articles_out() {
+fn no_gos_exclude_articles() {
     let schema = Schema::parse(SMALL).unwrap();
     let given = profile(&[("never", many(&["coat"]))]);
-    assert_eq!(schema.ruled_out(&given).collect::<Vec<_>>(), [("type", "coat".into())]);
-    assert_eq!(schema.ruled_out(&profile(&[])).count(), 0);
+    assert_eq!(schema.exclusions(&given).collect::<Vec<_>>(), [("type", "coat".into())]);
+    assert_eq!(schema.exclusions(&profile(&[])).count(), 0);
 }
 
 #[test]
-fn a_schema_that_makes_no_sense_says_why() {
-    let said = |toml: &str| Schema::parse(toml).unwrap_err().to_string();
+fn an_invalid_schema_says_why() {
+    let message = |toml: &str| Schema::parse(toml).unwrap_err().to_string();
     let feature = |rest: &str| format!("name = \"x\"\n[[feature]]\n{rest}");
-    assert_eq!(said("name = \"x\""), "a schema needs at least one [[feature]]");
-    assert!(said("nmae = 1").contains("nmae"), "names the field");
+    assert_eq!(message("name = \"x\""), "a schema has at least one [[feature]], found none");
+    assert!(message("nmae = 1").contains("nmae"), "names the field");
     assert!(
-        said(&feature("name = \"Ä\"\nkind = \"set\"\nvalues = [\"a\"]"))
-            .starts_with("a feature's name is made of")
+        message(&feature("name = \"Ä\"\nkind = \"set\"\nvalues = [\"a\"]"))
+            .starts_with("a feature's name contains only")
     );
     assert!(
-        said(&feature("name = \"id\"\nkind = \"set\"\nvalues = [\"a\"]"))
-            .starts_with("a feature's name is made of")
+        message(&feature("name = \"id\"\nkind = \"set\"\nvalues = [\"a\"]"))
+            .starts_with("a feature's name contains only")
     );
     assert!(
-        said(&feature("name = \"a\"\nkind = \"number\"\nedges = [2, 1]"))
-            .contains("edges must be finite and rise")
+        message(&feature("name = \"a\"\nkind = \"number\"\nedges = [2, 1]"))
+            .contains("edges must be finite and increase")
     );
-    assert!(said(&feature("name = \"a\"\nkind = \"set\"")).contains("needs values"));
-    assert!(said(&feature("name = \"a\"\nkind = \"set\"\nvalues = []")).contains("needs values"));
-    assert!(said(&feature("name = \"a\"\nkind = \"category\"\nvalues = [\"b\", \"b\"]")).contains("twice"));
+    assert!(message(&feature("name = \"a\"\nkind = \"set\"")).contains("needs values"));
+    assert!(message(&feature("name = \"a\"\nkind = \"set\"\nvalues = []")).contains("needs values"));
+    assert!(
+        message(&feature("name = \"a\"\nkind = \"category\"\nvalues = [\"b\", \"b\"]")).contains("twice")
+    );
     for rest in ["edges = [1]", "unit = \"cm\""] {
         for kind in ["set", "category"] {
             assert_eq!(
-                said(&feature(&format!("name = \"a\"\nkind = \"{kind}\"\nvalues = [\"b\"]\n{rest}"))),
+                message(&feature(&format!("name = \"a\"\nkind = \"{kind}\"\nvalues = [\"b\"]\n{rest}"))),
                 "feature \"a\": only a number takes edges or a unit"
             );
         }
     }
     for rest in ["values = [\"b\"]", "excludes = \"type\""] {
-        let refused = said(&feature(&format!("name = \"a\"\nkind = \"number\"\nedges = [1]\n{rest}")));
+        let refused = message(&feature(&format!("name = \"a\"\nkind = \"number\"\nedges = [1]\n{rest}")));
         assert!(refused.starts_with("feature \"a\": a number "), "{refused}");
     }
     let two = "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]\n".to_owned()
         + "[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]";
-    assert_eq!(said(&two), "the schema has feature \"a\" twice");
+    assert_eq!(message(&two), "the schema has two features named \"a\"");
 }

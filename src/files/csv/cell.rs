@@ -1,35 +1,34 @@
-//! How a cell of a CSV file is read, and written so that it is read back as it was.
+//! Reading the cells of CSV files, and writing them so that they are read back the same.
 
 use std::borrow::Cow;
 
 use crate::{
     domain::{Kind, Schema},
     files::{
-        flat::Place,
-        json_text::{JsonError, parse},
+        columns::Place,
+        json::{JsonError, Value, canonical, parse},
         table::Wire,
-        value::{Value, normal},
     },
 };
 
-/// How the cells of a column are read. An empty cell is "not given" in all of them.
+/// How the cells of a column are read. An empty cell always means "not given".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reading {
-    /// An id, a type, a split: text as it stands.
+    /// An id, a type or a split: plain text.
     Text,
-    /// Ids, which cannot hold the `|` between them.
+    /// Ids joined with `|`, which no id contains.
     Ids,
     Category,
     Set,
     Number,
-    /// An article's attribute: whatever it looks like.
+    /// An attribute: the type is inferred.
     Attribute,
-    /// A feature that the schema does not know: what it looks like, if a feature can be that.
+    /// A feature that the schema does not list: the type is inferred, among those that features may have.
     Feature,
 }
 
 impl Reading {
-    pub(super) fn of<T: Wire>(place: &Place, schema: &Schema) -> Self {
+    pub(super) fn for_place<T: Wire>(place: &Place, schema: &Schema) -> Self {
         match place {
             Place::Field(name) => match T::FIELDS.iter().find(|field| field.name == name) {
                 Some(field) if field.list => Self::Ids,
@@ -46,41 +45,41 @@ impl Reading {
     }
 
     /// # Errors
-    /// If the cell is JSON that cannot be taken, or no list of ids.
+    /// If the cell is JSON with a repeated name, or is not a list of ids.
     pub(super) fn read(self, cell: &str) -> Result<Value<'_>, String> {
         if cell.is_empty() {
             return Ok(Value::Null);
         }
-        let json = match self {
+        let parsed = match self {
             Self::Text => return Ok(Value::text(cell)),
-            // Fewer ids than an outfit has: this is a list in somebody else's spelling.
+            // One id is too few for an outfit, so this is a list in another notation.
             Self::Ids if !cell.contains('|') && cell.contains([',', ';', ' ', '[']) => {
                 return Err(format!("join the ids with |, as in a|b|c|d; found {cell:?}"));
             }
             Self::Ids => return Ok(split(cell)),
-            // What is no finite number stays text, and the encoder says what it thinks of it.
+            // The encoder refuses other text.
             Self::Number => {
                 let number = cell.trim().parse().ok().and_then(Value::from_f64);
                 return Ok(number.unwrap_or_else(|| Value::text(cell)));
             }
-            Self::Category | Self::Set | Self::Attribute | Self::Feature => json(cell)?,
+            Self::Category | Self::Set | Self::Attribute | Self::Feature => parse_json(cell)?,
         };
         let text = Value::text(cell);
-        Ok(match (self, json) {
+        Ok(match (self, parsed) {
             (Self::Attribute, Some(json)) | (_, Some(json @ Value::Text(_))) => json,
             (Self::Set, Some(json)) if json.is_words() => json,
             (Self::Set, _) => split(cell),
-            (Self::Attribute, None) => plain(cell),
+            (Self::Attribute, None) => infer(cell),
             (Self::Feature, json) => {
-                // Only what a feature can be: other JSON, and truths, stay text.
-                let value = json.unwrap_or_else(|| plain(cell));
+                // A feature cannot be other JSON or a boolean, so those stay text.
+                let value = json.unwrap_or_else(|| infer(cell));
                 if matches!(value, Value::Number(_)) || value.is_texts() { value } else { text }
             }
             _ => text,
         })
     }
 
-    /// The plain form where that is read back as the same value, else JSON.
+    /// The plain form if it is read back as the same value, else JSON.
     pub(super) fn write<'v>(self, value: &'v Value<'_>) -> Cow<'v, str> {
         let json = || serde_json::to_string(value).expect("texts and finite numbers are JSON; this is a bug");
         let plain: Cow<'v, str> = match value {
@@ -112,8 +111,8 @@ fn join(values: &[Value<'_>]) -> String {
     texts.collect::<Vec<_>>().join("|")
 }
 
-/// The cell as JSON, if that is what it looks like and is.
-fn json(cell: &str) -> Result<Option<Value<'_>>, String> {
+/// The cell as JSON, if it is JSON in quotes, brackets or braces.
+fn parse_json(cell: &str) -> Result<Option<Value<'_>>, String> {
     if !cell.starts_with(['"', '[', '{']) {
         return Ok(None);
     }
@@ -124,9 +123,8 @@ fn json(cell: &str) -> Result<Option<Value<'_>>, String> {
     }
 }
 
-/// The cell as the truth, number, list or text it looks like. Truths are written as JSON, pandas and Excel
-/// write them.
-fn plain(cell: &str) -> Value<'_> {
+/// The cell as a boolean, number, list or text. Booleans may be written as JSON, pandas or Excel write them.
+fn infer(cell: &str) -> Value<'_> {
     match cell {
         "true" | "True" | "TRUE" => return Value::Bool(true),
         "false" | "False" | "FALSE" => return Value::Bool(false),
@@ -138,10 +136,10 @@ fn plain(cell: &str) -> Value<'_> {
     let numeric = cell.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && cell.ends_with(|c: char| c.is_ascii_digit());
     let number = match parse(cell) {
-        Ok(Value::Number(number)) if numeric => normal(number),
+        Ok(Value::Number(number)) if numeric => canonical(number),
         _ => return Value::text(cell),
     };
-    // More digits than a number holds are a code, whose digits all matter.
+    // With more digits than a number can hold it is a code.
     if number.is_f64() && !cell.contains(['.', 'e', 'E']) { Value::text(cell) } else { Value::Number(number) }
 }
 
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attribute_is_what_it_looks_like() {
+    fn the_type_of_an_attribute_is_inferred() {
         for (cell, json) in [
             ("", "null"),
             ("true", "true"),
@@ -191,14 +189,11 @@ mod tests {
         ] {
             reads(Reading::Attribute, cell, json);
         }
-        assert_eq!(
-            Reading::Attribute.read(r#"{"a":1,"a":2}"#).unwrap_err(),
-            "field \"a\" stands in it twice"
-        );
+        assert_eq!(Reading::Attribute.read(r#"{"a":1,"a":2}"#).unwrap_err(), "field \"a\" appears twice");
     }
 
     #[test]
-    fn the_schema_decides_how_a_feature_is_read() {
+    fn the_schema_determines_how_a_feature_is_read() {
         reads(Reading::Category, "38", "\"38\"");
         reads(Reading::Category, "a|b", "\"a|b\"");
         reads(Reading::Category, "true", "\"true\"");
@@ -214,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_misread_is_written_as_json() {
+    fn a_value_that_would_be_misread_is_written_as_json() {
         for (json, cell) in [
             ("\"red\"", "red"),
             ("\"38\"", "\"38\""),

@@ -1,4 +1,4 @@
-//! One column of a Parquet file as the values of its rows.
+//! Reading the values of a Parquet column.
 
 use ::parquet::{
     column::reader::{ColumnReader, ColumnReaderImpl},
@@ -8,21 +8,18 @@ use ::parquet::{
 use serde_json::Number;
 
 use super::{
-    guard::guarded,
+    catch_panic,
     plan::{Holds, Leaf},
 };
 use crate::{
-    files::{
-        json_text::{JsonError, parse},
-        value::Value,
-    },
+    files::json::{JsonError, Value, parse},
     util::calendar::{date, moment},
 };
 
-/// A row's value in one column, or why it cannot be used.
+/// The value of a row, or why it cannot be used.
 pub(super) type Cell = Result<Value<'static>, String>;
 
-/// Reads up to `rows` rows of a column; fewer only at its end.
+/// Reads up to `rows` rows, fewer at the end of the column.
 pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Result<Vec<Cell>, ParquetError> {
     let holds = leaf.holds;
     match reader {
@@ -42,9 +39,9 @@ pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Resul
         ColumnReader::Int96ColumnReader(reader) => {
             cells(reader, leaf, rows, |number| Ok(Value::text(moment(number.to_micros(), 1_000_000, true))))
         }
-        // By way of its shortest text: 79.9 was meant, not 79.9000015258789.
+        // By way of its shortest text, 79.9, which the writer meant, rather than 79.9000015258789.
         ColumnReader::FloatColumnReader(reader) => cells(reader, leaf, rows, |number: f32| {
-            float(number.to_string().parse().expect("a number's text is a number; this is a bug"))
+            float(number.to_string().parse().expect("the text of a number is a number; this is a bug"))
         }),
         ColumnReader::DoubleColumnReader(reader) => cells(reader, leaf, rows, float),
         ColumnReader::ByteArrayColumnReader(reader) => {
@@ -63,9 +60,10 @@ fn cells<D: DataType>(
     convert: impl Fn(D::T) -> Cell,
 ) -> Result<Vec<Cell>, ParquetError> {
     let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    let (records, _, levels) =
-        guarded(|| reader.read_records(rows, Some(&mut definitions), Some(&mut repetitions), &mut values))?;
-    // A column without optional parts stores no levels: all is there.
+    let (records, _, levels) = catch_panic(|| {
+        reader.read_records(rows, Some(&mut definitions), Some(&mut repetitions), &mut values)
+    })?;
+    // A column without optional parts stores no levels.
     if definitions.is_empty() {
         definitions.resize(levels, leaf.present);
     }
@@ -74,7 +72,7 @@ fn cells<D: DataType>(
         if definition < leaf.present {
             return Ok(Ok(Value::Null));
         }
-        let missing = || ParquetError::General("a column has fewer values than it says".into());
+        let missing = || ParquetError::General("a column has fewer values than it declares".into());
         values.next().map(&convert).ok_or_else(missing)
     };
     let mut cells: Vec<Cell> = Vec::with_capacity(records);
@@ -86,7 +84,7 @@ fn cells<D: DataType>(
     };
     for (definition, repetition) in definitions.into_iter().zip(repetitions) {
         if repetition == 0 {
-            // One level below its elements a list is there and empty, further below it is not there.
+            // A list is empty one level below its elements, and null further below.
             let list = if definition >= element - 1 { Value::List(Vec::new()) } else { Value::Null };
             cells.push(Ok(list));
         }
@@ -95,9 +93,9 @@ fn cells<D: DataType>(
             match (cells.last_mut(), value) {
                 (Some(Ok(Value::List(list))), Ok(value)) => list.push(value),
                 (Some(cell @ Ok(_)), Err(reason)) => *cell = Err(describe(leaf, &reason)),
-                // An element before it could not be used.
+                // An earlier element cannot be used.
                 (Some(_), _) => {}
-                (None, _) => return Err(ParquetError::General("a list begins in its middle".into())),
+                (None, _) => return Err(ParquetError::General("a list has no beginning".into())),
             }
         }
     }
@@ -109,13 +107,13 @@ fn describe(leaf: &Leaf, reason: &str) -> String {
 }
 
 fn float(number: f64) -> Cell {
-    Number::from_f64(number)
-        .map(Value::Number)
-        .ok_or_else(|| format!("holds {number}, which is no number; write null for what is not known"))
+    Number::from_f64(number).map(Value::Number).ok_or_else(|| {
+        format!("contains {number}, which is not a finite number; write null for unknown values")
+    })
 }
 
 fn decimal(unscaled: i128, scale: i32) -> Cell {
-    // Databases that know no integers keep their ids so.
+    // Databases without an integer type store ids as decimals.
     if let (0, Ok(whole)) = (scale, i64::try_from(unscaled)) {
         return Ok(Value::Number(whole.into()));
     }
@@ -126,34 +124,34 @@ fn decimal(unscaled: i128, scale: i32) -> Cell {
 fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {
     if let Holds::Decimal { scale } = holds {
         let Some((first, _)) = bytes.split_first().filter(|_| bytes.len() <= 16) else {
-            return Err(format!("holds a decimal of {} bytes, expected 1 to 16", bytes.len()));
+            return Err(format!("contains a decimal of {} bytes, expected 1 to 16", bytes.len()));
         };
         let sign = if first.leading_ones() > 0 { 0xFF } else { 0 };
         let mut wide = [sign; 16];
         wide[16 - bytes.len()..].copy_from_slice(bytes);
         return decimal(i128::from_be_bytes(wide), scale);
     }
-    let text = std::str::from_utf8(bytes).map_err(|_| "holds bytes that are not UTF-8 text".to_owned())?;
+    let text = std::str::from_utf8(bytes).map_err(|_| "contains bytes that are not UTF-8 text".to_owned())?;
     if holds != Holds::Json {
         return Ok(Value::text(text.to_owned()));
     }
     match parse(text) {
-        Ok(value) => Ok(owned(value)),
+        Ok(value) => Ok(into_owned(value)),
         Err(JsonError::Syntax(reason) | JsonError::Early(reason) | JsonError::Content(reason)) => {
-            Err(format!("should hold JSON: {reason}"))
+            Err(format!("contains invalid JSON: {reason}"))
         }
     }
 }
 
-fn owned(value: Value<'_>) -> Value<'static> {
+fn into_owned(value: Value<'_>) -> Value<'static> {
     match value {
         Value::Null => Value::Null,
         Value::Bool(truth) => Value::Bool(truth),
         Value::Number(number) => Value::Number(number),
         Value::Text(text) => Value::text(text.into_owned()),
-        Value::List(values) => Value::List(values.into_iter().map(owned).collect()),
+        Value::List(values) => Value::List(values.into_iter().map(into_owned).collect()),
         Value::Object(fields) => Value::Object(
-            fields.into_iter().map(|(name, value)| (name.into_owned().into(), owned(value))).collect(),
+            fields.into_iter().map(|(name, value)| (name.into_owned().into(), into_owned(value))).collect(),
         ),
     }
 }
@@ -163,12 +161,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_numbers() {
+    fn decimals_become_numbers() {
         assert_eq!(decimal(7990, 2), Ok(Value::from_f64(79.9).unwrap()));
         let bytes = |bytes: &[u8]| from_bytes(bytes, Holds::Decimal { scale: 1 });
         assert_eq!(bytes(&[0xFF, 0xF6]), Ok(Value::Number(Number::from_f64(-1.0).unwrap())));
         assert_eq!(bytes(&[0x00, 0xFF]), Ok(Value::from_f64(25.5).unwrap()));
         assert_eq!(decimal(9_007_199_254_740_993, 0), Ok(Value::Number(9_007_199_254_740_993_i64.into())));
-        assert_eq!(bytes(&[1; 17]).unwrap_err(), "holds a decimal of 17 bytes, expected 1 to 16");
+        assert_eq!(bytes(&[1; 17]).unwrap_err(), "contains a decimal of 17 bytes, expected 1 to 16");
     }
 }

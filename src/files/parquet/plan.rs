@@ -1,4 +1,4 @@
-//! What the columns of a Parquet file hold, and where they stand in a row's fields.
+//! The columns of a Parquet file: their types, and where their values belong in a row's fields.
 
 use ::parquet::{
     basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical},
@@ -7,33 +7,33 @@ use ::parquet::{
 
 use crate::files::{
     Table,
-    flat::{Place, places},
+    columns::{Place, find_places},
 };
 
-/// pandas keeps the numbers of its rows in a column of this name.
+/// pandas stores its row numbers in columns whose names begin so.
 const PANDAS_INDEX: &str = "__index_level_";
 
-/// One column of values, as Parquet stores it.
+/// A column of values, as Parquet stores it.
 #[derive(Debug, Clone)]
 pub(super) struct Leaf {
-    /// Its number in the file.
+    /// The column's number in the file.
     pub(super) column: usize,
     pub(super) place: Place,
-    /// The structs within the place.
+    /// The path of structs within the place.
     pub(super) inside: Vec<String>,
-    /// The name in words.
+    /// The name for messages.
     pub(super) name: String,
     pub(super) holds: Holds,
-    /// The definition level of a value that is there.
+    /// The definition level of a value that is present.
     pub(super) present: i16,
-    /// For a list, the definition level of an element.
+    /// For a list, the definition level of its elements.
     pub(super) element: Option<i16>,
 }
 
-/// What the stored values mean.
+/// The meaning of the stored values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Holds {
-    /// What the physical type says: truths, signed integers, floats.
+    /// That of the physical type: booleans, signed integers, floats.
     Plain,
     Unsigned,
     Decimal {
@@ -41,7 +41,7 @@ pub(super) enum Holds {
     },
     /// Days since 1970.
     Date,
-    /// Parts of a second since 1970, as so many to the second; in UTC, or on a clock of no known place.
+    /// Time since 1970 in units of which a second has `parts`; in UTC or in an unknown time zone.
     Moment {
         parts: u32,
         utc: bool,
@@ -50,9 +50,11 @@ pub(super) enum Holds {
     Json,
 }
 
+/// Finds the columns of a table.
+///
 /// # Errors
-/// The reason why these columns cannot be read as the table.
-pub(super) fn plan<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
+/// Why these columns do not fit the table.
+pub(super) fn find_columns<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
     let mut walk = Walk { leaves: Vec::new(), columns: 0, path: Vec::new() };
     let mut names = Vec::new();
     for field in root.get_fields() {
@@ -66,7 +68,7 @@ pub(super) fn plan<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
             names.push(field.name().to_owned());
         }
     }
-    places::<T>(names.iter().map(String::as_str))?;
+    find_places::<T>(names.iter().map(String::as_str))?;
     Ok(walk.leaves.into_iter().map(Found::leaf::<T>).collect())
 }
 
@@ -90,7 +92,7 @@ impl Found {
         let name = path.join(".");
         let mut path = path.into_iter();
         let outer = path.next().expect("a column has a name; this is a bug");
-        let place = match Place::of::<T>(&outer) {
+        let place = match Place::from_column::<T>(&outer) {
             Place::Field(name) if T::FEATURES && name == "features" => {
                 path.next().map_or(Place::Field(name), Place::Feature)
             }
@@ -101,19 +103,19 @@ impl Found {
 }
 
 impl Walk {
-    /// `level` is the definition level of what the field stands in.
+    /// `level` is the definition level of the parent.
     fn step(&mut self, field: &Type, level: i16) -> Result<(), String> {
         self.path.push(field.name().to_owned());
         let repetition = repetition(field);
         let level = level + i16::from(repetition != Repetition::REQUIRED);
         if repetition == Repetition::REPEATED {
-            // A list as protobuf writes it, without a group around it.
+            // protobuf writes a list without a group around it.
             self.leaf(field, level, Some(level))?;
         } else if field.is_primitive() {
             self.leaf(field, level, None)?;
-        } else if meaning(field) == ConvertedType::LIST {
+        } else if converted_type(field) == ConvertedType::LIST {
             self.list(field, level)?;
-        } else if matches!(meaning(field), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE) {
+        } else if matches!(converted_type(field), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE) {
             return Err(self.refuse("a map"));
         } else {
             for inner in field.get_fields() {
@@ -124,11 +126,11 @@ impl Walk {
         Ok(())
     }
 
-    /// The names within a list carry no meaning: every writer has its own.
+    /// Ignores the names within a list: every writer has its own.
     fn list(&mut self, field: &Type, level: i16) -> Result<(), String> {
-        let [repeated] = field.get_fields() else { return Err(self.refuse("a list of no known form")) };
+        let [repeated] = field.get_fields() else { return Err(self.refuse("a list of an unknown form")) };
         if repetition(repeated) != Repetition::REPEATED {
-            return Err(self.refuse("a list of no known form"));
+            return Err(self.refuse("a list of an unknown form"));
         }
         let element = level + 1;
         if repeated.is_primitive() {
@@ -154,7 +156,7 @@ impl Walk {
 
     fn refuse(&self, found: &str) -> String {
         let column = self.path.join(".");
-        format!("column {column:?} holds {found}, which cannot be read; write it as text, or as JSON text")
+        format!("column {column:?} contains {found}, which cannot be read; write it as text, or as JSON text")
     }
 }
 
@@ -163,7 +165,7 @@ fn repetition(field: &Type) -> Repetition {
     if info.has_repetition() { info.repetition() } else { Repetition::REQUIRED }
 }
 
-fn meaning(field: &Type) -> ConvertedType {
+fn converted_type(field: &Type) -> ConvertedType {
     let info = field.get_basic_info();
     match ConvertedType::from(info.logical_type_ref().cloned()) {
         ConvertedType::NONE => info.converted_type(),
@@ -173,7 +175,7 @@ fn meaning(field: &Type) -> ConvertedType {
 
 fn holds(field: &Type) -> Result<Holds, String> {
     let Type::PrimitiveType { physical_type, scale, .. } = field else { return Err("a struct".into()) };
-    // Their physical types would read as bare numbers or bytes.
+    // By their physical types these would be bare numbers or bytes.
     match field.get_basic_info().logical_type_ref() {
         Some(LogicalType::Timestamp(moment)) => {
             let parts = match moment.unit {
@@ -188,7 +190,7 @@ fn holds(field: &Type) -> Result<Holds, String> {
         Some(LogicalType::Uuid) => return Err("UUIDs in binary".into()),
         _ => {}
     }
-    match (physical_type, meaning(field)) {
+    match (physical_type, converted_type(field)) {
         (Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE, _)
         | (
             Physical::INT32 | Physical::INT64,
@@ -204,7 +206,7 @@ fn holds(field: &Type) -> Result<Holds, String> {
         ) => Ok(Holds::Unsigned),
         (Physical::INT32, ConvertedType::DATE) => Ok(Holds::Date),
         (Physical::INT64, ConvertedType::TIMESTAMP_MILLIS) => Ok(Holds::Moment { parts: 1_000, utc: true }),
-        // Spark's own form, which the crate turns into microseconds.
+        // INT96 is Spark's; the crate turns it into microseconds.
         (Physical::INT64, ConvertedType::TIMESTAMP_MICROS) | (Physical::INT96, _) => {
             Ok(Holds::Moment { parts: 1_000_000, utc: true })
         }
@@ -212,7 +214,7 @@ fn holds(field: &Type) -> Result<Holds, String> {
             Physical::INT32 | Physical::INT64 | Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY,
             ConvertedType::DECIMAL,
         ) => Ok(Holds::Decimal { scale: *scale }),
-        // Without an annotation it is text as older Spark writes it.
+        // Older Spark writes text without an annotation.
         (Physical::BYTE_ARRAY, ConvertedType::UTF8 | ConvertedType::ENUM | ConvertedType::NONE) => {
             Ok(Holds::Text)
         }

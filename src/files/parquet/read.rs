@@ -1,7 +1,7 @@
-//! Parquet files, a batch of rows at a time.
+//! Reading Parquet files, a batch of rows at a time.
 //!
-//! Columns are read through the crate's column readers rather than through its rows: those panic on
-//! types they do not know, and one bad text ends the file.
+//! It uses the column readers of the `parquet` crate, because its row reader panics on unknown types and stops at one
+//! bad text.
 
 use std::{fmt, fs::File, path::Path};
 
@@ -16,24 +16,24 @@ use ::parquet::{
 };
 
 use super::{
+    catch_panic,
     column::{self, Cell},
-    guard::guarded,
-    plan::{Leaf, plan},
+    plan::{Leaf, find_columns},
 };
 use crate::files::{
     ExchangeError, Row, RowError, Table,
+    columns::RowFields,
     error::Unit,
-    flat::Gathered,
-    value::{Fields, Value},
+    json::{Fields, Value},
 };
 
-/// Rows of a batch: enough to read columns in one go, few enough to keep in the cache.
+/// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.
 const BATCH: usize = 1024;
 
 pub(in crate::files) struct Reader {
     file: SerializedFileReader<File>,
     leaves: Vec<Leaf>,
-    /// The next row group, and the columns of the current one with its rows that are left.
+    /// The next row group; the columns of the current one, and its remaining rows.
     group: usize,
     columns: Vec<ColumnReader>,
     left: u64,
@@ -57,13 +57,14 @@ impl fmt::Debug for Reader {
 
 impl Reader {
     /// # Errors
-    /// If it is no Parquet file, or not of this table.
+    /// If it is not a readable Parquet file, or its columns do not fit the table.
     pub(in crate::files) fn new<T: Table>(file: File, path: &Path) -> Result<Self, ExchangeError> {
         let refuse = |reason: String| ExchangeError::Parquet { path: path.to_owned(), reason };
-        let file = guarded(|| SerializedFileReader::new(file)).map_err(|error| refuse(said(error)))?;
+        let file =
+            catch_panic(|| SerializedFileReader::new(file)).map_err(|error| refuse(describe(error)))?;
         let metadata = file.metadata();
-        let leaves = compression(metadata)
-            .and_then(|()| plan::<T>(metadata.file_metadata().schema()))
+        let leaves = check_compression(metadata)
+            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema()))
             .map_err(|reason| ExchangeError::Columns { path: path.to_owned(), reason })?;
         let total = metadata.row_groups().iter().filter_map(|group| u64::try_from(group.num_rows()).ok());
         Ok(Self {
@@ -93,7 +94,7 @@ impl Reader {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(error) => {
-                    let reason = format!("the file is damaged here: {}", said(error));
+                    let reason = format!("the file is damaged here: {}", describe(error));
                     return Some(Err(RowError::fatal(Unit::Row, self.read + 1, reason)));
                 }
             }
@@ -103,27 +104,27 @@ impl Reader {
         Some(finish(self.read, self.fields::<T>()))
     }
 
-    /// The row before the place in the batch.
+    /// The row before `at` in the batch.
     fn fields<T: Table>(&mut self) -> Result<Fields<'_>, String> {
-        let mut gathered = Gathered::default();
+        let mut fields = RowFields::default();
         for (leaf, cells) in self.leaves.iter().zip(&mut self.batch) {
             let value = std::mem::replace(&mut cells[self.at - 1], Ok(Value::Null))?;
-            gathered.put(&leaf.place, &leaf.inside, value);
+            fields.insert(&leaf.place, &leaf.inside, value);
         }
-        gathered.finish::<T>()
+        fields.into_fields::<T>()
     }
 
-    /// Reads the next batch; false at the end of the file.
+    /// Reads the next batch. False at the end of the file.
     fn fill(&mut self) -> Result<bool, ParquetError> {
         while self.left == 0 {
             if self.group == self.file.num_row_groups() {
                 return Ok(false);
             }
-            let group = guarded(|| self.file.get_row_group(self.group))?;
+            let group = catch_panic(|| self.file.get_row_group(self.group))?;
             self.group += 1;
             self.left = u64::try_from(group.metadata().num_rows())
                 .map_err(|_| ParquetError::General("a row group has a negative number of rows".into()))?;
-            let columns = self.leaves.iter().map(|leaf| guarded(|| group.get_column_reader(leaf.column)));
+            let columns = self.leaves.iter().map(|leaf| catch_panic(|| group.get_column_reader(leaf.column)));
             self.columns = columns.collect::<Result<_, _>>()?;
         }
         let rows = usize::try_from(self.left).map_or(BATCH, |left| left.min(BATCH));
@@ -133,7 +134,7 @@ impl Reader {
             if cells.len() != rows {
                 let (name, found) = (&leaf.name, cells.len());
                 return Err(ParquetError::General(format!(
-                    "column {name:?} has {found} more rows where there should be {rows}"
+                    "column {name:?} has {found} rows left, expected {rows}"
                 )));
             }
             self.batch.push(cells);
@@ -144,24 +145,24 @@ impl Reader {
     }
 }
 
-/// Refuses what this build of the crate cannot unpack while the file is opened, not in its middle.
-fn compression(metadata: &ParquetMetaData) -> Result<(), String> {
+/// Refuses unsupported compression when the file is opened rather than midway.
+fn check_compression(metadata: &ParquetMetaData) -> Result<(), String> {
     let columns = metadata.row_groups().iter().flat_map(RowGroupMetaData::columns);
-    let known = |found: &Compression| {
+    let supported = |found: &Compression| {
         matches!(found, Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
     };
-    match columns.map(ColumnChunkMetaData::compression).find(|found| !known(found)) {
+    match columns.map(ColumnChunkMetaData::compression).find(|found| !supported(found)) {
         Some(found) => {
             let found = found.to_string();
-            // Without the level, which is ours and not the file's.
+            // Without the level, which the file does not record.
             let name = found.split('(').next().unwrap_or(&found);
-            Err(format!("it is compressed with {name}; write it with zstd, snappy or nothing"))
+            Err(format!("{name} compression is not supported; use zstd, snappy or none"))
         }
         None => Ok(()),
     }
 }
 
-fn said(error: ParquetError) -> String {
+fn describe(error: ParquetError) -> String {
     match error {
         ParquetError::General(reason) | ParquetError::EOF(reason) => reason,
         ParquetError::External(source) => source.to_string(),

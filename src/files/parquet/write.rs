@@ -1,30 +1,29 @@
-//! Parquet files, written a row group at a time.
+//! Writing Parquet files, a row group at a time.
 
 use std::{collections::HashMap, fmt, io, sync::Arc};
 
 use ::parquet::{
-    basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel},
+    basic::{LogicalType, Repetition, Type as Physical},
     data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type},
     errors::ParquetError,
-    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    file::writer::SerializedFileWriter,
     schema::types::{Type, TypePtr},
 };
 use tempfile::NamedTempFile;
 
 use crate::files::{
-    Shape, Table,
-    flat::flatten,
-    shape::{Column, Kind},
-    value::{Fields, Value},
-    writer::WriteError,
+    Columns, Table,
+    columns::{Column, Kind, flatten},
+    json::{Fields, Value},
+    write::WriteError,
 };
 
-/// Rows of a row group: all of them are in memory at once, so that columns can be written whole.
+/// Rows of a row group. They are in memory at once, because a row group is written column by column.
 const GROUP: usize = 100_000;
 
 pub(in crate::files) struct Writer {
     file: SerializedFileWriter<NamedTempFile>,
-    /// By the columns' names.
+    /// By the names of the columns.
     places: HashMap<String, usize>,
     columns: Vec<Buffer>,
     rows: usize,
@@ -37,14 +36,11 @@ impl fmt::Debug for Writer {
 }
 
 impl Writer {
-    pub(in crate::files) fn new<T: Table>(shape: &Shape<T>, file: NamedTempFile) -> io::Result<Self> {
-        let columns = shape.columns();
+    pub(in crate::files) fn new<T: Table>(columns: &Columns<T>, file: NamedTempFile) -> io::Result<Self> {
+        let columns = columns.columns();
         let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
-        let root = Type::group_type_builder(T::NAME).with_fields(fields).build()?;
-        let properties =
-            WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
         Ok(Self {
-            file: SerializedFileWriter::new(file, Arc::new(root), Arc::new(properties))?,
+            file: super::create(T::NAME, fields, file)?,
             places: columns.iter().map(|column| column.name.clone()).zip(0..).collect(),
             columns: columns.into_iter().map(Buffer::new).collect(),
             rows: 0,
@@ -80,11 +76,11 @@ impl Writer {
     fn flush(&mut self) -> Result<(), ParquetError> {
         let mut group = self.file.next_row_group()?;
         for buffer in &mut self.columns {
-            let mut column = group.next_column()?.expect("as many columns as buffers; this is a bug");
+            let mut column = group.next_column()?.expect("every buffer has a column; this is a bug");
             let definitions = buffer.has_definitions().then_some(buffer.definitions.as_slice());
             let repetitions = (buffer.column.kind == Kind::Texts).then_some(buffer.repetitions.as_slice());
             match &buffer.values {
-                Values::Truths(values) => {
+                Values::Bools(values) => {
                     column.typed::<BoolType>().write_batch(values, definitions, repetitions)
                 }
                 Values::Longs(values) => {
@@ -140,7 +136,7 @@ fn field(column: &Column) -> Result<TypePtr, ParquetError> {
     field.map(Arc::new)
 }
 
-/// A column's part of a row group that is being filled.
+/// A column of the row group being filled.
 struct Buffer {
     column: Column,
     rows: usize,
@@ -150,7 +146,7 @@ struct Buffer {
 }
 
 enum Values {
-    Truths(Vec<bool>),
+    Bools(Vec<bool>),
     Longs(Vec<i64>),
     Doubles(Vec<f64>),
     Texts(Vec<ByteArray>),
@@ -159,7 +155,7 @@ enum Values {
 impl Buffer {
     fn new(column: Column) -> Self {
         let values = match column.kind {
-            Kind::Bool => Values::Truths(Vec::new()),
+            Kind::Bool => Values::Bools(Vec::new()),
             Kind::Integer | Kind::Long => Values::Longs(Vec::new()),
             Kind::Double => Values::Doubles(Vec::new()),
             Kind::Text | Kind::Texts | Kind::Json => Values::Texts(Vec::new()),
@@ -176,48 +172,48 @@ impl Buffer {
         self.definitions.clear();
         self.repetitions.clear();
         match &mut self.values {
-            Values::Truths(values) => values.clear(),
+            Values::Bools(values) => values.clear(),
             Values::Longs(values) => values.clear(),
             Values::Doubles(values) => values.clear(),
             Values::Texts(values) => values.clear(),
         }
     }
 
-    /// Takes the value of the next row; false if it does not fit the column.
+    /// Adds the value of the next row. False if it does not fit the column.
     fn push(&mut self, value: Value<'_>) -> bool {
         self.rows += 1;
-        let there = i16::from(!self.column.required);
+        let present = i16::from(!self.column.required);
         if matches!(value, Value::Null) {
             self.definitions.push(0);
             self.repetitions.push(0);
-            return there > 0;
+            return present > 0;
         }
-        if !Kind::of(&value).is_some_and(|kind| self.column.kind.with(kind) == self.column.kind) {
+        if !Kind::for_value(&value).is_some_and(|kind| self.column.kind.widen(kind) == self.column.kind) {
             return false;
         }
         if let (Kind::Texts, Values::Texts(texts), Value::List(values)) =
             (self.column.kind, &mut self.values, &value)
         {
             if values.is_empty() {
-                self.definitions.push(there);
+                self.definitions.push(present);
                 self.repetitions.push(0);
             }
             for (place, value) in values.iter().enumerate() {
                 let Value::Text(text) = value else { return false };
-                self.definitions.push(there + 1);
+                self.definitions.push(present + 1);
                 self.repetitions.push(i16::from(place > 0));
                 texts.push(text.as_ref().into());
             }
             return true;
         }
-        self.definitions.push(there);
+        self.definitions.push(present);
         match (&mut self.values, value) {
-            (Values::Truths(values), Value::Bool(truth)) => values.push(truth),
+            (Values::Bools(values), Value::Bool(truth)) => values.push(truth),
             (Values::Longs(values), Value::Number(number)) => {
-                values.push(number.as_i64().expect("the kind says so; this is a bug"));
+                values.push(number.as_i64().expect("checked by its kind; this is a bug"));
             }
             (Values::Doubles(values), Value::Number(number)) => {
-                values.push(number.as_f64().expect("the kind says so; this is a bug"));
+                values.push(number.as_f64().expect("checked by its kind; this is a bug"));
             }
             (Values::Texts(values), Value::Text(text)) if self.column.kind == Kind::Text => {
                 values.push(text.as_ref().into());

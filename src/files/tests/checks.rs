@@ -1,4 +1,4 @@
-//! What an import sees of three files.
+//! Checks across rows and files.
 
 use std::fmt::Write as _;
 
@@ -30,17 +30,17 @@ fn references_and_repeated_ids_are_checked_over_the_files() {
     assert_eq!(rows.progress().0, rows.progress().1);
     let report = checker.report();
     assert_eq!((report.good, report.bad), (8, 3));
-    let said: Vec<String> = report.errors.iter().map(|bad| bad.error.to_string()).collect();
+    let messages: Vec<String> = report.errors.iter().map(|bad| bad.error.to_string()).collect();
     assert_eq!(
-        said,
+        messages,
         [
-            "line 5: article \"a\" stands in line 2 already",
-            "line 4: customer \"c-1\" stands in line 2 already",
-            "line 2: customer \"c-9\" is not known; article \"x\" is not in the catalogue; \
+            "line 5: article \"a\" is already in line 2",
+            "line 4: customer \"c-1\" is already in line 2",
+            "line 2: customer \"c-9\" is unknown; article \"x\" is not in the catalogue; \
              article \"y\" is not in the catalogue",
         ]
     );
-    assert_eq!(report.errors[2].to_string(), format!("{}, {}", outfits.display(), said[2]));
+    assert_eq!(report.errors[2].to_string(), format!("{}, {}", outfits.display(), messages[2]));
     let [mood] = report.warnings.as_slice() else { panic!("one warning, found {:?}", report.warnings) };
     assert_eq!(
         mood.to_string(),
@@ -50,7 +50,7 @@ fn references_and_repeated_ids_are_checked_over_the_files() {
 }
 
 #[test]
-fn a_repeated_outfit_is_kept_once_and_said() {
+fn a_repeated_outfit_is_kept_and_warned_of() {
     let folder = Folder::new();
     let row = |articles: &str, rest: &str| {
         format!("{{\"customer\":\"regular\",\"articles\":[{articles}]{rest}}}\n")
@@ -77,16 +77,16 @@ fn a_repeated_outfit_is_kept_once_and_said() {
     assert_eq!(kept.len(), rows.len(), "all of them are kept");
     let report = checker.report();
     assert_eq!((report.good, report.bad), (9, 0));
-    let said: Vec<_> = report.warnings.iter().map(|noted| (noted.to_string(), noted.rows)).collect();
+    let messages: Vec<_> = report.warnings.iter().map(|noted| (noted.to_string(), noted.rows)).collect();
     let path = outfits.display();
     assert_eq!(
-        said,
+        messages,
         [
-            (format!("{path}, line 3: the same outfit stands in line 1 already"), 3),
+            (format!("{path}, line 3: this outfit repeats line 1"), 3),
             (
                 format!(
-                    "{path}, line 7: the same outfit stands in line 6 already, in another split: what a model \
-                     learns there, it is judged by here"
+                    "{path}, line 7: this outfit repeats line 6, which is in another split: models would be \
+                     tested on an outfit they have learned"
                 ),
                 2
             ),
@@ -105,12 +105,12 @@ fn a_parquet_file_has_rows_and_no_lines() {
     assert_eq!(checker.check(open::<Outfit>(&path)).map(Result::unwrap).count(), 2);
     assert_eq!(
         checker.report().warnings[0].to_string(),
-        format!("{}, row 2: the same outfit stands in row 1 already", path.display())
+        format!("{}, row 2: this outfit repeats row 1", path.display())
     );
 }
 
 #[test]
-fn a_value_that_a_row_has_twice_is_one_row() {
+fn a_value_that_a_row_repeats_counts_once() {
     let folder = Folder::new();
     let path = folder.file("c.csv", "id,preferred_colours\nc-1,mauve|mauve\nc-2,red\nc-3,mauve|red|mauve\n");
     let mut checker = checker();
@@ -120,7 +120,7 @@ fn a_value_that_a_row_has_twice_is_one_row() {
 }
 
 #[test]
-fn only_the_first_errors_and_warnings_are_kept_and_the_rest_counted() {
+fn later_errors_and_warnings_are_only_counted() {
     let folder = Folder::new();
     let mut lines = String::from("id,gender\n");
     for n in 0..50 {
@@ -137,14 +137,14 @@ fn only_the_first_errors_and_warnings_are_kept_and_the_rest_counted() {
 }
 
 #[test]
-fn a_file_that_breaks_off_is_no_bad_row_to_skip() {
+fn a_file_that_breaks_off_cannot_be_skipped() {
     let folder = Folder::new();
     let path = folder.file("c.csv", "id,age\nc-1,28\nc-2,\"29\nc-3,30\n");
     let mut checker = checker();
     let mut rows = checker.check(open::<Customer>(&path));
     assert!(rows.next().unwrap().is_ok());
     let error = rows.next().unwrap().unwrap_err().to_string();
-    assert!(error.contains("c.csv: reading stopped at line 3: a quote is opened"), "{error}");
+    assert!(error.contains("c.csv: reading stopped at line 3: a quote that opens"), "{error}");
     assert!(rows.next().is_none());
     assert_eq!(checker.report().bad, 0);
 }

@@ -1,4 +1,4 @@
-//! What is read from CSV files, and what is said about bad rows.
+//! Reading CSV files, and errors in their rows.
 
 use super::*;
 use crate::domain::{Customer, FeatureValue, Outfit, Split};
@@ -24,28 +24,28 @@ fn a_csv_file_is_read_by_the_schema() {
 }
 
 #[test]
-fn ids_in_a_csv_cell_that_are_joined_otherwise_are_told_how() {
+fn ids_joined_otherwise_are_refused() {
     let folder = Folder::new();
     let cells = ["\"a,b,c,d\"", "a;b;c;d", "a b c d", "\"['a', 'b', 'c', 'd']\"", "a", "\"a|b b|c|d,d\""];
     let rows: Vec<String> = cells.iter().map(|cell| format!("c-1,{cell}\n")).collect();
     let path = folder.file("o.csv", format!("customer,articles\n{}", rows.concat()));
-    let told = |line: u64, found: &str| {
+    let joined = |line: u64, found: &str| {
         format!("line {line}: column \"articles\": join the ids with |, as in a|b|c|d; found \"{found}\"")
     };
     assert_eq!(
-        said::<Outfit>(&path),
+        messages::<Outfit>(&path),
         [
-            told(2, "a,b,c,d"),
-            told(3, "a;b;c;d"),
-            told(4, "a b c d"),
-            told(5, "['a', 'b', 'c', 'd']"),
-            "line 6: an outfit has 4 to 8 articles, this one has 1".into(),
+            joined(2, "a,b,c,d"),
+            joined(3, "a;b;c;d"),
+            joined(4, "a b c d"),
+            joined(5, "['a', 'b', 'c', 'd']"),
+            "line 6: an outfit has 4 to 8 articles, found 1".into(),
         ]
     );
 }
 
 #[test]
-fn a_csv_file_may_hold_features_as_json() {
+fn a_csv_file_may_contain_features_as_json() {
     let folder = Folder::new();
     let path = folder.file(
         "c.csv",
@@ -59,7 +59,7 @@ fn a_csv_file_may_hold_features_as_json() {
 }
 
 #[test]
-fn bad_csv_rows_say_what_is_wrong_and_end_nothing() {
+fn bad_csv_rows_say_why_and_reading_goes_on() {
     let folder = Folder::new();
     let path = folder.file(
         "c.csv",
@@ -67,15 +67,15 @@ fn bad_csv_rows_say_what_is_wrong_and_end_nothing() {
            c-7,28,\0\nc-8,28,\"male\nc-9\",\n"[..],
     );
     assert_eq!(
-        said::<Customer>(&path),
+        messages::<Customer>(&path),
         [
-            "line 3: feature \"age\" takes a finite number, found the text \"old\"",
-            "line 4: the header has 3 cells, this row has 2",
-            "line 5: the header has 3 cells, this row has 4",
+            "line 3: feature \"age\" takes a finite number, found the string \"old\"",
+            "line 4: the header has 3 cells, but this row has 2",
+            "line 5: the header has 3 cells, but this row has 4",
             "line 6: field \"id\" is missing",
-            "line 9: cell 2 is not UTF-8 text: save the file as UTF-8",
-            "line 10: field \"features\" holds the character NUL (\\u0000): take it out",
-            "line 11: the header has 3 cells, this row has 4 (it spans 2 lines: is a quote left open?)",
+            "line 9: cell 2 is not UTF-8 text; save the file as UTF-8",
+            "line 10: feature \"gender\" contains the character NUL (\\u0000); remove it",
+            "line 11: the header has 3 cells, but this row has 4 (it spans 2 lines: is a closing quote missing?)",
         ]
     );
 }
@@ -87,10 +87,7 @@ fn a_quote_left_open_does_not_look_like_the_end_of_the_file() {
     let rows: Vec<_> = open::<Customer>(&path).collect();
     assert!(rows[0].is_ok());
     let error = rows[1].as_ref().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "line 3: a quote is opened in this row and never closed, which swallows all that follows"
-    );
+    assert_eq!(error.to_string(), "line 3: a quote that opens in this row is never closed");
     assert!(error.is_fatal());
     assert_eq!(rows.len(), 2);
 }

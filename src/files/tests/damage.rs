@@ -1,4 +1,4 @@
-//! Whatever stands in a file, reading it ends and panics never.
+//! Reading any file ends, and never panics.
 
 use std::sync::LazyLock;
 
@@ -26,7 +26,7 @@ fn survive_as<T: Table>(path: &std::path::Path) {
             assert!(!error.reason.is_empty());
         }
     }
-    assert!(rows.next().is_none(), "the end stays the end");
+    assert!(rows.next().is_none(), "nothing follows the end");
 }
 
 /// A healthy file of each table, in each format.
@@ -92,7 +92,7 @@ fn a_file_cut_short_never_panics() {
             survive(name, &whole[..length]);
         }
     }
-    // Parquet ends with what says where everything is, so half a file is none.
+    // The directory of a Parquet file is at its end, so a part of a file cannot be read.
     let [articles, ..] = healthy("x.parquet");
     let folder = Folder::new();
     let path = folder.file("x.parquet", &articles[..articles.len() - 1]);

@@ -1,5 +1,4 @@
-//! Parquet files of other makers, and ours in their terms. `tests/fixtures/make_parquet.py` made the
-//! files in that folder.
+//! Parquet files that other programs wrote (with `tests/fixtures/make_parquet.py`), and the columns of ours.
 
 use std::{path::Path, sync::Arc};
 
@@ -25,7 +24,7 @@ pub(super) fn canonical<T: Table>(path: &Path) -> Vec<Json> {
 }
 
 #[test]
-fn what_pyarrow_writes_is_read() {
+fn files_of_pyarrow_are_read() {
     assert_eq!(
         canonical::<Article>(&fixture("articles-pyarrow.parquet")),
         [
@@ -58,11 +57,14 @@ fn what_pyarrow_writes_is_read() {
             json!({"customer": "c-2", "articles": ["d", "c", "b", "a", "e"], "features": {"mood": 8}}),
         ]
     );
-    assert_eq!(said::<Outfit>(&outfits)[1], "2: the schema has no feature \"mood\"; models do not see it");
+    assert_eq!(
+        messages::<Outfit>(&outfits)[1],
+        "2: the schema has no feature \"mood\"; models do not see it"
+    );
 }
 
 #[test]
-fn what_pandas_writes_is_read_without_its_index() {
+fn files_of_pandas_are_read_without_their_index() {
     let path = fixture("customers-pandas.parquet");
     assert_eq!(
         canonical::<Customer>(&path),
@@ -74,11 +76,11 @@ fn what_pandas_writes_is_read_without_its_index() {
     );
     let columns = schema_of(&path);
     assert!(columns.contains("__index_level_0__"), "it has one: {columns}");
-    assert_eq!(said::<Customer>(&path), Vec::<String>::new(), "no warning either");
+    assert_eq!(messages::<Customer>(&path), Vec::<String>::new(), "no warning either");
 }
 
 #[test]
-fn what_polars_writes_is_read_and_nan_is_no_number() {
+fn files_of_polars_are_read_and_nan_is_refused() {
     let rows: Vec<_> = open::<Outfit>(&fixture("outfits-polars.parquet")).collect();
     let first = &rows[0].as_ref().unwrap().value;
     assert_eq!((first.split, first.articles().len()), (Some(Split::Train), 4));
@@ -86,11 +88,11 @@ fn what_polars_writes_is_read_and_nan_is_no_number() {
     assert_eq!(first.features.get("age"), Some(&FeatureValue::Number(28.0)));
     assert_eq!(
         rows[1].as_ref().unwrap_err().to_string(),
-        "row 2: column \"age\" holds NaN, which is no number; write null for what is not known"
+        "row 2: column \"age\" contains NaN, which is not a finite number; write null for unknown values"
     );
     assert_eq!(
         rows[2].as_ref().unwrap_err().to_string(),
-        "row 3: each of \"articles\" must be a text or a whole number, found null"
+        "row 3: each of \"articles\" must be a string or a whole number, found null"
     );
 }
 
@@ -105,8 +107,8 @@ fn whole_numbers_are_ids_and_floats_are_not() {
         json!("9007199254740993")
     );
     assert_eq!(
-        said::<Customer>(&fixture("customers-float.parquet")),
-        ["row 1: field \"id\" must be a text or a whole number, found 17.0"]
+        messages::<Customer>(&fixture("customers-float.parquet")),
+        ["row 1: field \"id\" must be a string or a whole number, found 17.0"]
     );
 }
 
@@ -138,34 +140,34 @@ fn lists_of_two_levels_and_of_one_are_read() {
         assert_eq!(rows[0].as_ref().unwrap().value.articles().len(), 5, "{message}");
         assert_eq!(
             rows[1].as_ref().unwrap_err().to_string(),
-            "row 2: an outfit has 4 to 8 articles, this one has 0"
+            "row 2: an outfit has 4 to 8 articles, found 0"
         );
     }
 }
 
 #[test]
-fn what_cannot_be_read_says_so_when_it_is_opened() {
-    let said = |name: &str| {
+fn unsupported_files_are_refused_when_opened() {
+    let messages = |name: &str| {
         let path = fixture(name);
         let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "FILE")
     };
     assert_eq!(
-        said("articles-gzip.parquet"),
-        "FILE: it is compressed with GZIP; write it with zstd, snappy or nothing"
+        messages("articles-gzip.parquet"),
+        "FILE: GZIP compression is not supported; use zstd, snappy or none"
     );
     assert_eq!(
-        said("articles-map.parquet"),
-        "FILE: column \"names\" holds a map, which cannot be read; write it as text, or as JSON text"
+        messages("articles-map.parquet"),
+        "FILE: column \"names\" contains a map, which cannot be read; write it as text, or as JSON text"
     );
     assert_eq!(
-        said("customers-pyarrow.parquet"),
+        messages("customers-pyarrow.parquet"),
         "FILE: articles need a column \"type\", found \"id\", \"features\""
     );
 }
 
 #[test]
-fn our_columns_are_as_narrow_as_their_values() {
+fn written_columns_have_the_narrowest_type() {
     let article = |id: &str, attributes: Json| {
         Article::new(ArticleId::new(id).unwrap(), "coat", attributes.as_object().unwrap().clone()).unwrap()
     };

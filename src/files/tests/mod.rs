@@ -1,4 +1,4 @@
-//! Files of all three formats, written and read through the module's own front door.
+//! Files of all three formats, written and read through the public functions.
 
 mod checks;
 mod csv;
@@ -18,7 +18,7 @@ use crate::domain::Schema;
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(Schema::default_schema);
 
-/// A folder that goes away with the test.
+/// A temporary folder.
 struct Folder(TempDir);
 
 impl Folder {
@@ -36,14 +36,14 @@ impl Folder {
         path
     }
 
-    /// Writes rows, with a first pass for the columns.
+    /// Writes rows, after a pass for their columns.
     fn rows<T: Table>(&self, name: &str, rows: &[T]) -> PathBuf {
         let path = self.path(name);
-        let mut shape = Shape::new(&SCHEMA);
+        let mut columns = Columns::new(&SCHEMA);
         for row in rows {
-            shape.see(row);
+            columns.include(row);
         }
-        let mut writer = Writer::create(&path, Format::of(&path).unwrap(), &shape).unwrap();
+        let mut writer = Writer::create(&path, Format::from_path(&path).unwrap(), &columns).unwrap();
         for row in rows {
             writer.write(row).unwrap();
         }
@@ -56,13 +56,13 @@ fn open<T: Table>(path: &std::path::Path) -> Rows<T> {
     read(path, &SCHEMA).unwrap()
 }
 
-/// All rows of a file without a bad one.
+/// The rows of a file, none of which is bad.
 fn values<T: Table>(path: &std::path::Path) -> Vec<T> {
     open(path).map(|row| row.unwrap().value).collect()
 }
 
-/// What a file's rows come to: warnings for a good one, the reason for a bad one.
-fn said<T: Table>(path: &std::path::Path) -> Vec<String> {
+/// The warnings and errors of a file.
+fn messages<T: Table>(path: &std::path::Path) -> Vec<String> {
     open::<T>(path)
         .flat_map(|row| match row {
             Ok(row) => row.warnings.iter().map(|warning| format!("{}: {warning}", row.line)).collect(),

@@ -1,4 +1,4 @@
-//! What is read from text files, and what is said about bad rows.
+//! Reading text files, and errors in their rows.
 
 use super::*;
 use crate::domain::{Article, Customer, FeatureValue, Outfit};
@@ -45,23 +45,23 @@ fn bad_json_lines_say_what_is_wrong() {
         .join("\n"),
     );
     assert_eq!(
-        said::<Outfit>(&outfits),
+        messages::<Outfit>(&outfits),
         [
-            "line 1: an outfit has 4 to 8 articles, this one has 3",
+            "line 1: an outfit has 4 to 8 articles, found 3",
             "line 2: field \"articles\" must be a list of ids, found a number",
-            "line 3: each of \"articles\" must be a text or a whole number, found 4.0",
+            "line 3: each of \"articles\" must be a string or a whole number, found 4.0",
             "line 4: field \"customer\" is missing",
-            "line 5: article a stands in it twice: an outfit is a set",
-            "line 6: a split is \"train\" or \"validation\", not \"test\"",
+            "line 5: article a appears twice in the outfit",
+            "line 6: a split is \"train\" or \"validation\", found \"test\"",
             "line 7: unknown field \"color\": an outfit has \"customer\", \"articles\", \"split\" and \"features\"",
             "line 8: not JSON: expected a comma or the object's closing } (character 17)",
-            "line 9: not JSON: it ends too early, after character 40; a row is one object, whole on one line",
-            "line 10: a row must be an object, found a list: write one object a line and nothing around them \
+            "line 9: not JSON: it ends too early, after character 40; a row is one object on one line",
+            "line 10: a row must be an object, found a list; write each object on its own line \
              (pandas: `lines=True`)",
-            "line 11: field \"customer\" stands in it twice",
-            "line 12: field \"customer\" must be a text or a whole number, found 17.5",
+            "line 11: field \"customer\" appears twice",
+            "line 12: field \"customer\" must be a string or a whole number, found 17.5",
             "line 13: field \"articles\": an id cannot begin or end with a space",
-            "line 14: field \"features\" must be an object, found a text",
+            "line 14: field \"features\" must be an object, found a string",
         ]
     );
     let customers = folder.file(
@@ -77,16 +77,16 @@ fn bad_json_lines_say_what_is_wrong() {
         .join("\n"),
     );
     assert_eq!(
-        said::<Customer>(&customers),
+        messages::<Customer>(&customers),
         [
-            "line 1: feature \"country\" takes a text or a whole number, found true; \
-             feature \"age\" takes a finite number, found the text \"old\"; \
-             feature \"gender\" takes a text or a whole number, found a list of 1",
-            "line 2: feature \"mood\" takes a text, a number or a list of texts, found a list with the number 1.5 in it",
+            "line 1: feature \"country\" takes a string or a whole number, found true; \
+             feature \"age\" takes a finite number, found the string \"old\"; \
+             feature \"gender\" takes a string or a whole number, found a list of 1",
+            "line 2: feature \"mood\" takes a string, a number or a list of strings, found a list that contains the number 1.5",
             "line 3: unknown field \"age\": a customer has \"id\" and \"features\"",
             "4: feature \"gender\" has no value \"divers\"; models do not see it",
             "4: the schema has no feature \"mood\"; models do not see it",
-            "line 5: field \"features\" holds the character NUL (\\u0000): take it out",
+            "line 5: feature \"gender\" contains the character NUL (\\u0000); remove it",
             "line 6: a feature needs a name, found an empty one",
         ]
     );
@@ -104,15 +104,15 @@ fn bad_json_lines_say_what_is_wrong() {
         .join(&b'\n'),
     );
     assert_eq!(
-        said::<Article>(&articles),
+        messages::<Article>(&articles),
         [
             "line 1: field \"id\" is missing",
             "line 2: field \"type\" is missing",
-            "line 3: an article's type cannot be empty, padded with spaces, or hold control characters or '|', \
+            "line 3: an article's type cannot be empty, begin or end with a space, or contain control characters or '|'; \
              found \" coat\"",
             "line 4: field \"id\": an id cannot be empty",
-            "line 5: field \"x\" holds the character NUL (\\u0000): take it out",
-            "line 6: not UTF-8 text, from byte 19 on",
+            "line 5: field \"x\" contains the character NUL (\\u0000); remove it",
+            "line 6: not UTF-8 text from byte 19 on",
         ]
     );
 }
@@ -135,13 +135,13 @@ fn whole_numbers_are_ids_and_floats_are_not() {
         "{\"customer\":\"17\",\"articles\":[\"1\",\"2\",\"18446744073709551615\",\"-4\"]}\n"
     );
     assert_eq!(
-        said::<Outfit>(&path),
+        messages::<Outfit>(&path),
         [
-            "line 2: field \"customer\" must be a text or a whole number, found 17.0",
-            "line 3: each of \"articles\" must be a text or a whole number, found 100.0",
-            "line 4: each of \"articles\" must be a text or a whole number, found 1e+20",
-            "line 5: field \"customer\" must be a text or a whole number, found true or false",
-            "line 6: article 1 stands in it twice: an outfit is a set",
+            "line 2: field \"customer\" must be a string or a whole number, found 17.0",
+            "line 3: each of \"articles\" must be a string or a whole number, found 100.0",
+            "line 4: each of \"articles\" must be a string or a whole number, found 1e+20",
+            "line 5: field \"customer\" must be a string or a whole number, found true or false",
+            "line 6: article 1 appears twice in the outfit",
         ]
     );
     let articles =
@@ -150,7 +150,7 @@ fn whole_numbers_are_ids_and_floats_are_not() {
     assert_eq!(rows[0].as_ref().unwrap().value.id.as_str(), "9007199254740993", "to the last digit");
     assert_eq!(
         rows[1].as_ref().unwrap_err().to_string(),
-        "line 2: field \"type\" must be a text, found a number"
+        "line 2: field \"type\" must be a string, found a number"
     );
 }
 
@@ -158,13 +158,13 @@ fn whole_numbers_are_ids_and_floats_are_not() {
 #[test]
 fn a_failing_disk_does_not_look_like_the_end_of_the_file() {
     let folder = Folder::new();
-    // A process's own memory has nothing at its beginning: reading there fails as a bad disk does.
+    // Reading the beginning of a process's own memory fails, as a bad disk does.
     let lines = folder.path("c.jsonl");
     std::os::unix::fs::symlink("/proc/self/mem", &lines).unwrap();
     let mut rows = open::<Customer>(&lines);
     let error = rows.next().unwrap().unwrap_err();
     assert!(error.is_fatal());
-    assert_eq!(error.reason, "the file cannot be read any further: Input/output error (os error 5)");
+    assert_eq!(error.reason, "cannot read the rest of the file: Input/output error (os error 5)");
     assert!(rows.next().is_none());
     let cells = folder.path("c.csv");
     std::os::unix::fs::symlink("/proc/self/mem", &cells).unwrap();
@@ -186,38 +186,41 @@ fn rows_of_unreasonable_size_are_refused() {
     let path = folder.file("a.csv", format!("id,type\na,coat\nb,\"{long}\nc,coat\n"));
     let rows: Vec<_> = open::<Article>(&path).collect();
     let error = rows[1].as_ref().unwrap_err();
-    assert_eq!(error.to_string(), "line 3: this row is longer than 16 MiB: is a quote left open?");
+    assert_eq!(error.to_string(), "line 3: this row is longer than 16 MiB; is a closing quote missing?");
     assert!(error.is_fatal());
     assert_eq!(rows.len(), 2);
     let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 20));
     let path = folder.file("deep.jsonl", deep);
-    assert!(said::<Article>(&path)[0].starts_with("line 1: lists and objects are nested too deeply"));
+    assert!(messages::<Article>(&path)[0].starts_with("line 1: lists and objects are nested too deeply"));
 }
 
 #[test]
 fn a_file_that_is_not_the_table_is_refused_as_a_whole() {
     let folder = Folder::new();
-    let said = |name: &str, content: &[u8]| {
+    let messages = |name: &str, content: &[u8]| {
         let path = folder.file(name, content);
         let error = read::<Article>(&path, &SCHEMA).unwrap_err().to_string();
         error.replace(path.to_str().unwrap(), "FILE")
     };
-    assert_eq!(said("a.csv", b""), "FILE: it is empty; expected a header with the columns' names");
     assert_eq!(
-        said("a.csv", b"id;type\na;coat\n"),
+        messages("a.csv", b""),
+        "FILE: the file is empty; expected a header with the names of the columns"
+    );
+    assert_eq!(
+        messages("a.csv", b"id;type\na;coat\n"),
         "FILE: articles need a column \"id\", found \"id;type\"; commas separate the columns"
     );
     assert_eq!(
-        said("a.csv", b"id,colour\n"),
+        messages("a.csv", b"id,colour\n"),
         "FILE: articles need a column \"type\", found \"id\", \"colour\""
     );
-    assert_eq!(said("a.csv", b"id,type,id\n"), "FILE: column \"id\" stands in it twice");
+    assert_eq!(messages("a.csv", b"id,type,id\n"), "FILE: column \"id\" appears twice");
     assert_eq!(
-        said("a.csv", b",id,type\n"),
-        "FILE: column 1 has no name; name it or leave it out (pandas: `index=False`)"
+        messages("a.csv", b",id,type\n"),
+        "FILE: column 1 has no name; name it or remove it (pandas: `index=False`)"
     );
-    assert!(said("a.parquet", b"id,type\n").starts_with("FILE: this is no Parquet file that can be read: "));
-    assert!(said("a.xlsx", b"PK").starts_with("FILE: the ending says no known format"));
+    assert!(messages("a.parquet", b"id,type\n").starts_with("FILE: not a readable Parquet file: "));
+    assert!(messages("a.xlsx", b"PK").starts_with("FILE: unknown format; the file name must end in"));
     let missing = read::<Article>(&folder.path("none.csv"), &SCHEMA).unwrap_err();
     assert!(missing.to_string().starts_with("cannot read "), "{missing}");
     let inside = folder.path("spark.parquet");

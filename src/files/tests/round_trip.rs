@@ -1,4 +1,4 @@
-//! What is written comes back, in every format.
+//! Rows that are written and read again are the same, in every format.
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::{Map, Value as Json, json};
@@ -6,10 +6,10 @@ use serde_json::{Map, Value as Json, json};
 use super::*;
 use crate::{
     domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split},
-    files::json_text::parse,
+    files::json::parse,
 };
 
-/// Texts that one format or another could take for something else.
+/// Texts that a format could misread.
 const TRICKY: [&str; 29] = [
     "",
     " ",
@@ -70,7 +70,7 @@ fn json_value() -> impl Strategy<Value = Json> {
             vec((text(), inner), 0..4).prop_map(|fields| Json::Object(fields.into_iter().collect())),
         ]
     })
-    // Reading gives numbers their one form.
+    // Reading makes numbers canonical.
     .prop_map(|json| parse(&json.to_string()).unwrap().into_json())
 }
 
@@ -81,7 +81,7 @@ fn name() -> impl Strategy<Value = String> {
 }
 
 fn article() -> impl Strategy<Value = Article> {
-    // A column is narrow where all of its values are: let that happen too.
+    // Some columns should have narrow types.
     let narrow = prop_oneof![
         (0..9).prop_map(|n| json!({"narrow": n})),
         (0..9).prop_map(|n| json!({"narrow": f64::from(n) + 0.5})),
@@ -145,7 +145,7 @@ fn comes_back<T: Table + PartialEq + std::fmt::Debug>(rows: &[T]) -> Result<(), 
         let path = folder.rows(name, rows);
         let found: Vec<T> = values(&path);
         prop_assert_eq!(&found, rows, "{}", name);
-        // And what came back is written as the same bytes, whichever way it went.
+        // It is written as the same bytes again.
         let after = folder.rows("after.jsonl", &found);
         prop_assert_eq!(fs::read(&after).unwrap(), fs::read(&canonical).unwrap(), "{}", name);
     }
@@ -181,7 +181,7 @@ fn many_rows_come_back() {
     };
     let rows: Vec<Outfit> = (0..100_500).map(row).collect();
     let folder = Folder::new();
-    // More than a buffer of text; more than a batch of reading, and a row group of writing.
+    // More than a buffer of text, a batch of reading and a row group of writing.
     for (name, count, header) in [("o.jsonl", 8000, 0), ("o.csv", 8000, 1), ("o.parquet", 100_500, 0)] {
         let path = folder.rows(name, &rows[..count]);
         let mut found = open::<Outfit>(&path);

@@ -1,4 +1,4 @@
-//! Numbers where the schema expects words: what shops write without quotes.
+//! Numbers where the schema expects words, which shops write without quotes.
 
 use std::sync::Arc;
 
@@ -26,18 +26,18 @@ fn a_shoe_size_is_the_same_with_quotes_and_without_in_every_format() {
         assert_eq!(canonical::<Customer>(&folder.file(name, content)), expected, "{name}");
     }
     assert_eq!(canonical::<Customer>(&whole_numbers_in_parquet(&folder)), expected);
-    let said_of = |features: &str| {
-        said::<Customer>(&folder.file("c.jsonl", format!("{{\"id\":\"c\",\"features\":{{{features}}}}}")))
+    let messages_of = |features: &str| {
+        messages::<Customer>(&folder.file("c.jsonl", format!("{{\"id\":\"c\",\"features\":{{{features}}}}}")))
     };
     assert_eq!(
-        said_of("\"shoe_size\":38.5"),
-        ["line 1: feature \"shoe_size\" takes a text or a whole number, found the number 38.5"]
+        messages_of("\"shoe_size\":38.5"),
+        ["line 1: feature \"shoe_size\" takes a string or a whole number, found the number 38.5"]
     );
     assert_eq!(
-        said_of("\"gender\":9007199254740993"),
+        messages_of("\"gender\":9007199254740993"),
         ["1: feature \"gender\" has no value \"9007199254740993\"; models do not see it"]
     );
-    // A number kept while the schema did not know the feature.
+    // A number stored under a schema without the feature.
     let features: Features = [("shoe_size".to_owned(), FeatureValue::Number(38.0))].into_iter().collect();
     let written = folder.rows("kept.jsonl", &[Customer { id: CustomerId::new("c").unwrap(), features }]);
     assert_eq!(fs::read_to_string(written).unwrap(), "{\"id\":\"c\",\"features\":{\"shoe_size\":\"38\"}}\n");

@@ -1,4 +1,4 @@
-//! What files look like from outside.
+//! The bytes of written files.
 
 use serde_json::json;
 
@@ -80,38 +80,38 @@ fn csv_is_what_a_spreadsheet_expects() {
 }
 
 #[test]
-fn a_file_appears_when_it_is_whole() {
+fn a_file_appears_when_it_is_complete() {
     let folder = Folder::new();
     let path = folder.file("a.csv", "what was there");
-    let shape = Shape::<Article>::new(&SCHEMA);
-    let mut writer = Writer::create(&path, Format::Csv, &shape).unwrap();
+    let columns = Columns::<Article>::new(&SCHEMA);
+    let mut writer = Writer::create(&path, Format::Csv, &columns).unwrap();
     writer.write(&article("a-1", &json!({}))).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "what was there");
     drop(writer);
-    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1, "nothing is left of a file given up");
-    let mut writer = Writer::create(&path, Format::Csv, &shape).unwrap();
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1, "an abandoned file is deleted");
+    let mut writer = Writer::create(&path, Format::Csv, &columns).unwrap();
     writer.write(&article("a-1", &json!({}))).unwrap();
     writer.finish().unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "id,type\na-1,coat\n");
     assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1);
-    let error = Writer::create(&folder.path("no/a.csv"), Format::Csv, &shape).unwrap_err().to_string();
+    let error = Writer::create(&folder.path("no/a.csv"), Format::Csv, &columns).unwrap_err().to_string();
     assert!(error.starts_with("cannot write ") && error.contains("No such file"), "{error}");
 }
 
 #[test]
-fn a_row_that_the_first_pass_has_not_seen_is_no_silent_loss() {
+fn a_row_that_does_not_fit_the_columns_is_an_error() {
     let folder = Folder::new();
-    let mut shape = Shape::<Article>::new(&SCHEMA);
-    shape.see(&article("a-1", &json!({"price": 79})));
+    let mut columns = Columns::<Article>::new(&SCHEMA);
+    columns.include(&article("a-1", &json!({"price": 79})));
     for (format, attributes, column) in [
         (Format::Csv, json!({"colour": "red"}), "colour"),
         (Format::Parquet, json!({"colour": "red"}), "colour"),
         (Format::Parquet, json!({"price": "cheap"}), "price"),
     ] {
         let path = folder.path("a.out");
-        let mut writer = Writer::create(&path, format, &shape).unwrap();
+        let mut writer = Writer::create(&path, format, &columns).unwrap();
         let error = writer.write(&article("a-2", &attributes)).unwrap_err();
-        assert!(matches!(&error, ExchangeError::Shape { column: found, .. } if found == column), "{error}");
+        assert!(matches!(&error, ExchangeError::Column { column: found, .. } if found == column), "{error}");
     }
 }
 

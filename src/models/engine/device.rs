@@ -1,34 +1,34 @@
-//! What models compute on.
+//! The devices that models run on.
 
 use std::{fmt, str::FromStr};
 
 use ort::{ep, session::builder::SessionBuilder};
 use serde::{Deserialize, Serialize};
 
-/// What was found to work.
+/// The device that a release runs on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Device {
     Cpu,
     Cuda,
-    /// Whatever a server of models computes on.
+    /// A model server, on whatever device it has.
     Remote,
 }
 
-/// What was asked for.
+/// The device that the settings ask for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DeviceChoice {
-    /// CUDA where the provider loads and a model really runs on it, else the CPU.
+    /// CUDA if its provider loads and the models run on it, otherwise the CPU.
     #[default]
     Auto,
     Cpu,
-    /// CUDA or nothing.
+    /// CUDA, or an error.
     Cuda,
 }
 
 impl DeviceChoice {
-    /// In the order in which they are tried.
+    /// The devices to try, in this order.
     pub(super) fn candidates(self) -> &'static [Device] {
         match self {
             Self::Auto => &[Device::Cuda, Device::Cpu],
@@ -47,8 +47,9 @@ impl Device {
         }
     }
 
-    /// ONNX Runtime falls back to the CPU without a word unless it is told that this is an error.
-    pub(super) fn prepare(self, builder: SessionBuilder) -> Result<SessionBuilder, ort::Error> {
+    /// Adds the device's execution provider. A failure must be an error, because ONNX Runtime would fall back to the
+    /// CPU silently.
+    pub(super) fn configure(self, builder: SessionBuilder) -> Result<SessionBuilder, ort::Error> {
         match self {
             Self::Cpu | Self::Remote => Ok(builder),
             Self::Cuda => {
@@ -72,7 +73,7 @@ impl FromStr for DeviceChoice {
             "auto" => Ok(Self::Auto),
             "cpu" => Ok(Self::Cpu),
             "cuda" => Ok(Self::Cuda),
-            other => Err(format!("a device is auto, cpu or cuda, not {other:?}")),
+            other => Err(format!("unknown device {other:?}; expected auto, cpu or cuda")),
         }
     }
 }

@@ -1,20 +1,20 @@
-//! Questions as the tensors that a release's models take.
+//! Questions as input tensors of a release's models.
 
 use super::{Context, Question};
 
-/// What one run is given, row-major.
+/// The inputs of one run, row-major.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Inputs {
     pub(super) batch: usize,
     pub(super) slots: usize,
-    /// Padded up to the longest outfit.
+    /// Padded to the longest outfit.
     pub(super) articles: Vec<i64>,
     pub(super) blanks: Vec<i64>,
-    /// Where the model sees customers.
+    /// None if the model takes no features.
     pub(super) features: Option<FeatureCells>,
 }
 
-/// The input `features`: for each feature its values, and noughts up to the most that one of them has.
+/// The input `features`: the values of each feature, padded with zeros to the longest list.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FeatureCells {
     pub(super) features: usize,
@@ -23,11 +23,11 @@ pub(super) struct FeatureCells {
 }
 
 impl Inputs {
-    /// For a vocabulary of so many articles; with so many features, or none where the model takes none.
+    /// `articles` is the size of the vocabulary; `features` is the number of features, or None if the model takes none.
     pub(super) fn new(questions: &[Question], articles: usize, features: Option<usize>) -> Self {
         let batch = questions.len();
         let slots = questions.iter().map(|question| question.slots.len()).max().unwrap_or(0);
-        let padding = i64::try_from(articles + 1).expect("vocabularies are smaller; this is a bug");
+        let padding = i64::try_from(articles + 1).expect("a vocabulary is counted in 32 bits; this is a bug");
         let mut cells = vec![padding; batch * slots];
         for (row, question) in cells.chunks_exact_mut(slots.max(1)).zip(questions) {
             for (cell, &slot) in row.iter_mut().zip(&question.slots) {
@@ -52,10 +52,10 @@ impl FeatureCells {
             contexts.clone().flat_map(|context| context.iter()).map(Vec::len).max().unwrap_or(0).max(1);
         let mut cells = Vec::new();
         for context in contexts {
-            assert_eq!(context.len(), features, "a context of the release's schema; this is a bug");
-            for given in context.iter() {
-                cells.extend(given.iter().copied().map(i64::from));
-                cells.extend(std::iter::repeat_n(0, values - given.len()));
+            assert_eq!(context.len(), features, "the context has the schema's features; this is a bug");
+            for indices in context.iter() {
+                cells.extend(indices.iter().copied().map(i64::from));
+                cells.extend(std::iter::repeat_n(0, values - indices.len()));
             }
         }
         Self { features, values, cells }

@@ -1,8 +1,8 @@
 //! A model in a session of this process.
 //!
-//! On a CPU a file that our exporter wrote is served in two parts: ONNX Runtime computes its trunk, the
-//! [`head`](super::head) what comes behind. On other devices, and where a file came from elsewhere, ONNX Runtime
-//! computes all of it.
+//! On a CPU, a file written by our exporter is served in two parts: ONNX Runtime computes the trunk and the
+//! [`head`](super::head) computes the last layer. On other devices, and for other files, ONNX Runtime computes the
+//! whole model.
 
 use std::{
     fs,
@@ -17,13 +17,13 @@ use ort::{
 
 use super::{
     Answer, Device, ModelError, Question,
-    choose::choose_each,
+    choose::choose_all,
     cores::Cores,
     graph,
     head::Head,
     inputs::Inputs,
-    model::{Expected, Gives, Outputs},
-    surface::Port,
+    model::{Contract, OptionalOutputs, Outputs},
+    signature::Port,
     weights,
 };
 use crate::models::onnx_runtime::OnnxRuntime;
@@ -32,25 +32,25 @@ use crate::models::onnx_runtime::OnnxRuntime;
 pub(super) struct Local {
     path: PathBuf,
     session: Session,
-    /// What comes behind the session, where that is not the session's own.
+    /// Computes the last layer, unless the session does.
     head: Option<Arc<Head>>,
     device: Device,
     cores: Cores,
 }
 
 impl Local {
-    /// A further copy of a model takes the head of the first.
+    /// Opens the file. Further copies of a model share the head of the first.
     pub(super) fn open(
         runtime: &OnnxRuntime,
         device: Device,
         cores: Cores,
-        expected: Expected<'_>,
+        contract: Contract<'_>,
         head: Option<Arc<Head>>,
     ) -> Result<Self, ModelError> {
-        let path = expected.file();
-        let (session, head) = session(runtime, &path, expected, device, head)
-            .map_err(|error| refused(&path, device, &error))?;
-        check_metadata(&session, &path, expected)?;
+        let path = contract.file();
+        let (session, head) = open_session(runtime, &path, contract, device, head)
+            .map_err(|error| rejected(&path, device, &error))?;
+        check_metadata(&session, &path, contract)?;
         check_weights(&path)?;
         Ok(Self { path, session, head, device, cores })
     }
@@ -64,8 +64,8 @@ impl Local {
     }
 
     /// The session's inputs and outputs.
-    pub(super) fn surface(&self) -> (Vec<Port>, Vec<Port>) {
-        let ports = |outlets: &[_]| outlets.iter().map(Port::of_session).collect();
+    pub(super) fn ports(&self) -> (Vec<Port>, Vec<Port>) {
+        let ports = |outlets: &[_]| outlets.iter().map(Port::from_outlet).collect();
         (ports(self.session.inputs()), ports(self.session.outputs()))
     }
 
@@ -73,47 +73,47 @@ impl Local {
         &mut self,
         inputs: Inputs,
         articles: usize,
-        gives: Gives,
+        optional: OptionalOutputs,
         questions: &[Question],
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
         let Self { path, session, head, device, cores } = self;
-        let share = cores.begin();
-        let refused = |error: &ort::Error| refused(path, *device, error);
-        let tensors = tensors(inputs).map_err(|error| refused(&error))?;
-        let outputs = session.run(SessionInputs::from(tensors)).map_err(|error| refused(&error))?;
+        let cores = cores.start_run();
+        let rejected = |error: &ort::Error| rejected(path, *device, error);
+        let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
+        let outputs = session.run(SessionInputs::from(tensors)).map_err(|error| rejected(&error))?;
         let (name, width) = match head {
             Some(head) => ("hidden", head.hidden()),
             None => ("logits", articles),
         };
-        let outputs = outputs_of(path, &outputs, questions.len(), (name, width), gives)?;
-        let chosen = match head {
+        let outputs = read_outputs(path, &outputs, questions.len(), (name, width), optional)?;
+        let answers = match head {
             Some(head) => {
                 let personas = outputs.personas.map(|(_, mixes)| mixes);
-                head.answer(outputs.last, personas, questions, &share)
+                head.answer(outputs.last, personas, questions, &cores)
             }
-            None => choose_each(outputs.last, articles, questions),
+            None => choose_all(outputs.last, articles, questions),
         };
-        Ok(outputs.answers(path, chosen))
+        Ok(outputs.complete(path, answers))
     }
 }
 
-/// The file in a session, or its trunk with its head where that is faster.
-fn session(
+/// Opens the file in a session, or only its trunk with a head where that is faster.
+fn open_session(
     runtime: &OnnxRuntime,
     path: &Path,
-    expected: Expected<'_>,
+    contract: Contract<'_>,
     device: Device,
     shared: Option<Arc<Head>>,
 ) -> Result<(Session, Option<Arc<Head>>), ort::Error> {
     let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
-    let mut builder = device.prepare(builder)?;
-    // A file that cannot be read or cut is ONNX Runtime's to judge.
+    let mut builder = device.configure(builder)?;
+    // If the file cannot be read or cut, ONNX Runtime reports what is wrong with it.
     let parts = match device {
-        Device::Cpu => fs::read(path).ok().and_then(|file| graph::cut(&file)),
+        Device::Cpu => fs::read(path).ok().and_then(|file| graph::split(&file)),
         Device::Cuda | Device::Remote => None,
     };
     match parts {
-        Some(parts) if parts.head.bias.len() == expected.articles() => {
+        Some(parts) if parts.head.bias.len() == contract.articles() => {
             let session = builder.commit_from_memory(&parts.trunk)?;
             Ok((session, Some(shared.unwrap_or_else(|| Arc::new(Head::new(&parts.head))))))
         }
@@ -127,24 +127,24 @@ fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
         ("articles", Tensor::from_array(([batch, slots], articles))?),
         ("blank", Tensor::from_array(([batch], blanks))?),
     ];
-    if let Some(given) = features {
-        let shape = [batch, given.features, given.values];
-        tensors.push(("features", Tensor::from_array((shape, given.cells))?));
+    if let Some(features) = features {
+        let shape = [batch, features.features, features.values];
+        tensors.push(("features", Tensor::from_array((shape, features.cells))?));
     }
     Ok(tensors)
 }
 
-fn outputs_of<'a>(
+fn read_outputs<'a>(
     path: &Path,
     outputs: &'a SessionOutputs<'_>,
     batch: usize,
     (name, width): (&'static str, usize),
-    gives: Gives,
+    optional: OptionalOutputs,
 ) -> Result<Outputs<'a>, ModelError> {
     Ok(Outputs {
         last: floats(path, outputs, name, &[batch, width])?,
-        personas: gives.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
-        steps: gives.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
+        personas: optional.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
+        steps: optional.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
     })
 }
 
@@ -161,17 +161,16 @@ fn floats<'a>(
         {
             Ok(values)
         }
-        Ok((found, _)) => Err(ModelError::Answers {
-            path: path.to_owned(),
-            found: format!("{name} of the shape {found:?}"),
-        }),
+        Ok((found, _)) => {
+            Err(ModelError::Output { path: path.to_owned(), found: format!("{name} of shape {found:?}") })
+        }
         Err(error) => {
-            Err(ModelError::Answers { path: path.to_owned(), found: format!("{name} that {error}") })
+            Err(ModelError::Output { path: path.to_owned(), found: format!("{name} that {error}") })
         }
     }
 }
 
-/// As many columns as there are.
+/// An output with any number of columns, and that number.
 fn rows<'a>(
     path: &Path,
     outputs: &'a SessionOutputs<'_>,
@@ -185,12 +184,12 @@ fn rows<'a>(
     floats(path, outputs, name, &[batch, columns]).map(|values| (columns, values))
 }
 
-fn check_metadata(session: &Session, path: &Path, expected: Expected<'_>) -> Result<(), ModelError> {
+fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Result<(), ModelError> {
     let metadata = session.metadata();
     let entries = [
-        ("method", expected.entry.method.to_string()),
-        ("release", expected.manifest().name.clone()),
-        ("parameters", expected.entry.parameters.to_string()),
+        ("method", contract.entry().method.to_string()),
+        ("release", contract.manifest().name.clone()),
+        ("parameters", contract.entry().parameters.to_string()),
     ];
     for (key, expected) in entries {
         let found = metadata.as_ref().ok().and_then(|metadata| metadata.custom(key));
@@ -214,6 +213,6 @@ fn check_weights(path: &Path) -> Result<(), ModelError> {
     }
 }
 
-fn refused(path: &Path, device: Device, error: &ort::Error) -> ModelError {
+fn rejected(path: &Path, device: Device, error: &ort::Error) -> ModelError {
     ModelError::Runtime { path: path.to_owned(), device, reason: error.to_string() }
 }

@@ -1,8 +1,8 @@
-//! What the engine counts: how long questions wait, how long runs take, how many share one, and how many are
-//! turned away.
+//! The engine's metrics: how long questions wait, how long runs take, how many questions share a run, and how many are
+//! rejected.
 //!
-//! One set a service, for all releases that its engine loads: a swap does not begin anew. Must not know who
-//! reads it.
+//! There is one set per service, for all releases that its engine loads, so a new release does not reset them. Must not
+//! know how they are read.
 
 use std::time::Duration;
 
@@ -23,29 +23,29 @@ const SECONDS: &[f64] =
     &[0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0];
 const QUESTIONS: &[f64] = &[1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0];
 
-/// Clones count together.
+/// Clones share the same metrics.
 #[derive(Debug, Clone)]
 pub struct EngineMetrics {
-    queued: Histograms<OfMethod>,
-    ran: Histograms<OfModel>,
-    batch: Histograms<OfMethod>,
-    rejected: Family<Rejection, Counter>,
+    queued: Histograms<MethodLabels>,
+    ran: Histograms<ModelLabels>,
+    batch: Histograms<MethodLabels>,
+    rejected: Family<RejectionLabels, Counter>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
-struct OfMethod {
+struct MethodLabels {
     method: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
-struct OfModel {
+struct ModelLabels {
     method: &'static str,
     release: String,
     device: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Rejection {
+struct RejectionLabels {
     method: &'static str,
     reason: &'static str,
 }
@@ -68,7 +68,7 @@ impl Default for EngineMetrics {
 }
 
 impl EngineMetrics {
-    /// Puts them where they are read.
+    /// Adds the metrics to a registry.
     pub fn register(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "queue_duration",
@@ -78,14 +78,14 @@ impl EngineMetrics {
         );
         registry.register_with_unit(
             "inference_duration",
-            "How long runs of a model took, choosing included",
+            "How long runs of a model took, including the choice of articles",
             Unit::Seconds,
             self.ran.clone(),
         );
-        registry.register("batch_size", "Questions that shared a run of a model", self.batch.clone());
+        registry.register("batch_size", "Questions per run of a model", self.batch.clone());
         registry.register(
             "requests_rejected",
-            "Questions to a method, with those asked along, that were given no answer",
+            "Requests to a method that were rejected, follow-up questions included",
             self.rejected.clone(),
         );
     }
@@ -100,50 +100,50 @@ impl EngineMetrics {
         self.ran.total(|labels| labels.method == method.as_str() && labels.release == release)
     }
 
-    /// How many questions shared a run.
+    /// Questions per run.
     pub fn batches(&self, method: Method) -> Distribution {
         self.batch.total(|labels| labels.method == method.as_str())
     }
 
-    /// Questions without an answer, by reason.
+    /// Rejected requests by reason.
     pub fn rejections(&self, method: Method) -> Vec<(&'static str, u64)> {
         let count = |reason| {
-            let counter = self.rejected.get(&Rejection { method: method.as_str(), reason });
+            let counter = self.rejected.get(&RejectionLabels { method: method.as_str(), reason });
             (reason, counter.map_or(0, |counter| counter.get()))
         };
         REASONS.map(count).into()
     }
 
-    /// Those of one method of a release, found once instead of at every run.
-    pub(super) fn of(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
-        let of_method = OfMethod { method: method.as_str() };
-        // From nought, so that the first one is seen as an increase.
+    /// The metrics of one method of a release, looked up once instead of at every run.
+    pub(super) fn for_model(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
+        let method_labels = MethodLabels { method: method.as_str() };
+        // Starting at zero, so that the first rejection shows as an increase.
         for reason in REASONS {
-            drop(self.rejected.get_or_create(&Rejection { method: method.as_str(), reason }));
+            drop(self.rejected.get_or_create(&RejectionLabels { method: method.as_str(), reason }));
         }
-        let of_model =
-            OfModel { method: method.as_str(), release: release.to_owned(), device: device.as_str() };
+        let model_labels =
+            ModelLabels { method: method.as_str(), release: release.to_owned(), device: device.as_str() };
         MethodMetrics {
-            queued: self.queued.get_or_create(&of_method),
-            ran: self.ran.get_or_create(&of_model),
-            batch: self.batch.get_or_create(&of_method),
+            queued: self.queued.get_or_create(&method_labels),
+            ran: self.ran.get_or_create(&model_labels),
+            batch: self.batch.get_or_create(&method_labels),
         }
     }
 
-    pub(super) fn rejected(&self, method: Method, error: &AskError) {
+    pub(super) fn add_rejection(&self, method: Method, error: &AskError) {
         let reason = match error {
             AskError::Full { .. } => FULL,
             AskError::Deadline { .. } => LATE,
             AskError::Failed(_) => FAILED,
             AskError::Unreachable(_) => UNREACHABLE,
-            // Nobody asked a model anything.
+            // No model was asked.
             AskError::NoMethod(_) => return,
         };
-        self.rejected.get_or_create(&Rejection { method: method.as_str(), reason }).inc();
+        self.rejected.get_or_create(&RejectionLabels { method: method.as_str(), reason }).inc();
     }
 }
 
-/// What one method's workers count.
+/// The metrics of one method's workers.
 #[derive(Debug, Clone)]
 pub(super) struct MethodMetrics {
     queued: Histogram,
@@ -152,13 +152,13 @@ pub(super) struct MethodMetrics {
 }
 
 impl MethodMetrics {
-    /// One job waited so long.
-    pub(super) fn queued(&self, time: Duration) {
+    /// Adds the time that a job waited.
+    pub(super) fn add_wait(&self, time: Duration) {
         self.queued.observe(time.as_secs_f64());
     }
 
-    /// One run of so many questions took so long.
-    pub(super) fn ran(&self, questions: usize, took: Duration) {
+    /// Adds a run of this many questions.
+    pub(super) fn add_run(&self, questions: usize, took: Duration) {
         self.ran.observe(took.as_secs_f64());
         self.batch.observe(f64::from(u32::try_from(questions).unwrap_or(u32::MAX)));
     }

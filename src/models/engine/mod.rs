@@ -1,17 +1,16 @@
-//! The engine: which articles belong in a blank, answered by a release's models in ONNX Runtime.
+//! The engine: predicts the article for a blank with a release's models in ONNX Runtime.
 //!
-//! A [`Question`] comes in (an outfit by the vocabulary's indices, the blank that is asked about, the
-//! customer's context, who may be suggested); an [`Answer`] goes out: the best of those who may be, and
-//! how likely they are. Questions to one method wait in one bounded queue; OS threads that own their
-//! sessions take from it as many as fit a batch whenever they are free, so batches fill while models
-//! are busy, without a timer. Choosing happens there too, outside the graph: V-wide logits never leave those threads,
-//! and where `head` computes a model's last layer they never exist; `cores` that are free help with that. Instead of
-//! a session a thread may own a connection to a server that has the same model.
+//! A [`Question`] comes in: an outfit as indices of the vocabulary, one of its blanks, the customer's context, and the
+//! admissible articles. An [`Answer`] goes out: the best admissible articles and their probabilities. Questions to one
+//! method wait in one bounded queue. OS threads that own their sessions take a batch from it whenever they are free, so
+//! batches fill while models are busy, without a timer. The threads also choose the best articles, so the
+//! logits of the whole vocabulary never leave them. Where `head` computes a model's last layer, the logits are never
+//! stored at all; idle `cores` help with that. A thread may own a connection to a model server instead of a session.
 //!
-//! A [`Serving`] is a release with all its methods loaded. It is shared; when the last request that holds
-//! it is answered its threads end and its models are freed.
+//! A [`Serving`] is a release with all its methods loaded. It is shared by requests. When the last request that holds
+//! it is answered, its threads end and its models are freed.
 //!
-//! Must not know HTTP, the database, customers or what an article is beyond its index.
+//! Must not know the web layer, the database, customers, or anything about an article but its index.
 
 mod choose;
 mod cores;
@@ -22,22 +21,23 @@ mod inputs;
 mod local;
 mod metrics;
 mod model;
+mod protobuf;
 mod queue;
 mod remote;
 mod serving;
+mod signature;
 mod softmax;
-mod surface;
 mod weights;
 mod worker;
 
 use std::{path::Path, sync::Arc};
 
-pub use cores::cores_here;
+pub use cores::available_cores;
 pub use device::{Device, DeviceChoice};
 pub use metrics::EngineMetrics;
 pub use model::ModelError;
-pub use queue::{AskError, Promise, QueueState};
-pub use serving::{Answered, LoadError, Serving};
+pub use queue::{Admission, AskError, QueueState, Reply, Reservation};
+pub use serving::{LoadError, Serving};
 
 use self::cores::Cores;
 use crate::{
@@ -46,50 +46,51 @@ use crate::{
     util::http_client::Origin,
 };
 
-/// A customer's context as models take it: for each feature of the schema the indices of its values,
-/// 1 and up; empty where it is not given.
+/// A customer's context in the form that models take: for each feature of the schema the indices of its values, from 1
+/// up, or nothing if the feature is not given.
 pub type Context = Arc<[Vec<u32>]>;
 
-/// What is asked: who belongs in one blank of an outfit.
+/// Asks which article belongs in one blank of an outfit.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// One to eight slots by the vocabulary's indices; blanks are [`Vocabulary::blank`].
+    /// One to eight slots, as indices of the vocabulary. Blanks are [`Vocabulary::blank`].
     ///
     /// [`Vocabulary::blank`]: crate::domain::Vocabulary::blank
     pub slots: Vec<u32>,
-    /// The place of the blank that is asked about.
+    /// The blank's place in `slots`.
     pub blank: usize,
     pub context: Context,
-    /// Who may be suggested; everybody if not given.
+    /// The articles that may be suggested; None for all.
     pub admissible: Option<Arc<Mask>>,
-    /// How many of the best are wanted.
+    /// The number of suggestions.
     pub k: usize,
-    /// Articles whose standing is asked for by name, suggested or not.
-    pub of: Vec<u32>,
-    /// Whether their ranks are wanted: each costs a pass over the vocabulary.
+    /// Articles whose placement is returned, suggested or not.
+    pub placements_of: Vec<u32>,
+    /// Whether placements have ranks. Counting them takes a pass over the vocabulary.
     pub ranks: bool,
 }
 
 impl Question {
-    /// About everybody, with nothing wanted of the answer yet.
+    /// A question that admits all articles and requests nothing yet.
     pub fn new(slots: Vec<u32>, blank: usize, context: Context) -> Self {
-        Self { slots, blank, context, admissible: None, k: 0, of: Vec::new(), ranks: false }
+        Self { slots, blank, context, admissible: None, k: 0, placements_of: Vec::new(), ranks: false }
     }
 }
 
-/// What a model says.
+/// A model's answer to one question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The best `k` of those who may be suggested, best first; equal ones by index.
+    /// The `k` most probable admissible articles, best first. Equal ones are ordered by index.
     pub top: Vec<Candidate>,
-    /// Of the articles asked for, in their order.
-    pub of: Vec<Standing>,
-    /// How many may be suggested, and their probability together.
+    /// In the order of [`Question::placements_of`].
+    pub placements: Vec<Placement>,
+    /// The number of admissible articles.
     pub admissible: usize,
+    /// The sum of their probabilities.
     pub admissible_probability: f64,
-    /// The outfit's personas, where the method has them.
+    /// The outfit's mix of personas, if the method has personas.
     pub personas: Option<Vec<f32>>,
-    /// Mean steps of a universal trunk, where the method has one.
+    /// The mean number of steps, if the method has a universal trunk.
     pub steps: Option<f32>,
 }
 
@@ -100,24 +101,24 @@ pub struct Candidate {
     pub probability: f64,
 }
 
-/// Where an article stands that was asked for by name.
+/// Where a named article ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct Placement {
     /// Natural logarithm of the probability over the whole vocabulary.
     pub log_probability: f64,
-    /// Among those who may be suggested, from 1 up: one more than how many of them are more likely.
+    /// From 1 up: one more than the number of admissible articles that are more probable.
     pub rank: Option<usize>,
 }
 
-/// How much the engine takes on.
+/// The engine's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// Most threads a method, each with a session of its own that computes on that thread alone: two such
-    /// answer more in a second than one session with two threads does. All but the first open their session
-    /// when those before them cannot keep up. Of so many cores, or of the machine's where it has fewer, those that no
-    /// run needs help with large last layers.
+    /// Most threads per method. Each has a session of its own, which computes on that thread alone: two such sessions
+    /// answer more questions per second than one session with two threads. All but the first open their session when
+    /// the open ones cannot keep up. Also the number of cores, at most the
+    /// machine's, of which idle ones help with large last layers.
     pub workers: usize,
-    /// Most questions that a session is given at once.
+    /// Most questions in one run of a session.
     pub batch: usize,
     /// Most questions that wait for one method.
     pub queue: usize,
@@ -137,49 +138,48 @@ pub struct Engine {
 #[derive(Debug, Clone)]
 pub enum Models {
     /// In sessions of this process.
-    Here(OnnxRuntime),
-    /// At a server that speaks the Open Inference Protocol and knows the model of a method as `<release>-<method>`.
-    At(Origin),
+    Local(OnnxRuntime),
+    /// On a server that speaks the Open Inference Protocol, where a method's model is called `<release>-<method>`.
+    Remote(Origin),
 }
 
 impl From<OnnxRuntime> for Models {
     fn from(onnx_runtime: OnnxRuntime) -> Self {
-        Self::Here(onnx_runtime)
+        Self::Local(onnx_runtime)
     }
 }
 
 impl From<Origin> for Models {
     fn from(server: Origin) -> Self {
-        Self::At(server)
+        Self::Remote(server)
     }
 }
 
 impl Engine {
     pub fn new(models: impl Into<Models>, settings: Settings) -> Self {
-        // Threads beyond the machine's cores would only take them from each other.
-        let (cores, metrics) = (Cores::new(settings.workers.min(cores_here())), EngineMetrics::default());
-        Self { models: models.into(), settings, cores, metrics }
+        // More threads than cores would only compete with each other.
+        let cores = Cores::new(settings.workers.min(available_cores()));
+        Self { models: models.into(), settings, cores, metrics: EngineMetrics::default() }
     }
 
     pub fn settings(&self) -> Settings {
         self.settings
     }
 
-    /// What is counted of all releases that this engine loads.
+    /// The metrics of all releases that this engine loads.
     pub fn metrics(&self) -> &EngineMetrics {
         &self.metrics
     }
 
-    /// What computes here, in its own words: nothing where models are at a server.
+    /// ONNX Runtime's description of its version and build, or "none" if models run on a server.
     pub fn onnx_runtime(&self) -> &'static str {
         match &self.models {
-            Models::Here(onnx_runtime) => onnx_runtime.build_info(),
-            Models::At(_) => "none",
+            Models::Local(onnx_runtime) => onnx_runtime.build_info(),
+            Models::Remote(_) => "none",
         }
     }
 
-    /// Reads a release and starts all its methods, warmed up. Takes as long as that takes: not for a
-    /// thread that others wait on.
+    /// Reads a release, starts all its methods and warms them up. Blocks until that is done.
     pub fn load(&self, folder: &Path) -> Result<Serving, LoadError> {
         Serving::start(self, Release::open(folder)?)
     }

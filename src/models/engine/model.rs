@@ -1,8 +1,7 @@
-//! One model, checked against the contract of a release: an ONNX file open in a session, or the same model at a
-//! server.
+//! One model, checked against its release: an ONNX file open in a session, or the same model on a server.
 //!
-//! Where a [`head`](super::head) computes the last layer, it chooses as well; else all logits come, and are chosen
-//! from.
+//! Where a [`head`](super::head) computes the last layer, it also chooses the best articles. Otherwise they are chosen
+//! from all logits.
 
 use std::{
     io,
@@ -12,11 +11,11 @@ use std::{
 };
 
 use super::{
-    Answer, Context, Device, Question, choose::choose_each, cores::Cores, head::Head, inputs::Inputs,
-    local::Local, remote::Remote, surface::Surface,
+    Answer, Context, Device, Question, choose::choose_all, cores::Cores, head::Head, inputs::Inputs,
+    local::Local, remote::Remote, signature::Signature,
 };
 use crate::{
-    domain::{MAX_SLOTS, Schema},
+    domain::{Feature, MAX_SLOTS, Schema},
     models::{
         onnx_runtime::OnnxRuntime,
         release::{Manifest, MethodEntry, Release},
@@ -24,17 +23,17 @@ use crate::{
     util::http_client::Origin,
 };
 
-/// How long trial outfits may take at a server: it may load the model for them.
+/// How long a server may take to answer the trial questions, for which it may have to load the model.
 const TRIAL: Duration = Duration::from_mins(1);
 
-/// Where models compute.
+/// Where a model runs.
 #[derive(Debug, Clone)]
-pub(super) enum Place {
+pub(super) enum Location {
     Local { runtime: OnnxRuntime, device: Device, cores: Cores },
     Remote(Origin),
 }
 
-impl Place {
+impl Location {
     pub(super) fn device(&self) -> Device {
         match self {
             Self::Local { device, .. } => *device,
@@ -43,23 +42,22 @@ impl Place {
     }
 }
 
-/// Why a file, or what a server has by its address, is no model of its release. Each says what was found and what was
-/// expected.
+/// Why a model cannot be served, or could not answer. `path` is its file, or its address on a server.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    #[error("{path}: ONNX Runtime refuses it on {device}: {reason}", path = .path.display())]
+    #[error("{path}: ONNX Runtime rejects it on {device}: {reason}", path = .path.display())]
     Runtime { path: PathBuf, device: Device, reason: String },
     #[error("{path}: {what} is {found}, expected {expected}", path = .path.display())]
     Contract { path: PathBuf, what: String, found: String, expected: String },
     #[error("{path}: {reason}", path = .path.display())]
     Remote { path: PathBuf, reason: String },
-    #[error("{path}: no answer in time", path = .path.display())]
-    Late { path: PathBuf },
-    #[error("{path}: it answers a trial outfit with {found}, expected one finite logit an article", path = .path.display())]
-    Answers { path: PathBuf, found: String },
+    #[error("{path}: no answer before the deadline", path = .path.display())]
+    Timeout { path: PathBuf },
+    #[error("{path}: the model returned {found}, expected one finite logit per article", path = .path.display())]
+    Output { path: PathBuf, found: String },
     #[error(
-        "{path}: the weight `{weight}` holds NaN, expected numbers; export it again from a training that did \
-         not diverge",
+        "{path}: the weight `{weight}` holds NaN, expected numbers; export the model again from a training run that \
+         did not diverge",
         path = .path.display()
     )]
     Weights { path: PathBuf, weight: String },
@@ -67,14 +65,14 @@ pub enum ModelError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// What a file must fit to.
+/// What a method's model must match: the release and the method's entry in its manifest.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Expected<'a> {
+pub(super) struct Contract<'a> {
     release: &'a Release,
-    pub(super) entry: &'a MethodEntry,
+    entry: &'a MethodEntry,
 }
 
-impl<'a> Expected<'a> {
+impl<'a> Contract<'a> {
     pub(super) fn new(release: &'a Release, entry: &'a MethodEntry) -> Self {
         Self { release, entry }
     }
@@ -83,36 +81,42 @@ impl<'a> Expected<'a> {
         self.release.manifest()
     }
 
+    pub(super) fn entry(self) -> &'a MethodEntry {
+        self.entry
+    }
+
     fn schema(self) -> &'a Schema {
         self.release.schema()
     }
 
     pub(super) fn file(self) -> PathBuf {
-        self.release.model(self.entry)
+        self.release.model_path(self.entry)
     }
 
-    /// What a server knows the model by.
+    /// The model's name on a server.
     pub(super) fn remote_name(self) -> String {
         format!("{}-{}", self.manifest().name, self.entry.method)
     }
 
+    /// The number of articles in the vocabulary.
     pub(super) fn articles(self) -> usize {
         self.release.vocabulary().len()
     }
 
+    /// The number of features in the schema.
     pub(super) fn features(self) -> usize {
         self.schema().features().len()
     }
 }
 
-/// What answers, and what it was found to take and give.
+/// A model that is ready to answer.
 #[derive(Debug)]
 pub(super) struct Model {
     backend: Backend,
     articles: usize,
-    /// Where it sees customers, how many features.
+    /// The number of features, if it takes features.
     features: Option<usize>,
-    gives: Gives,
+    optional: OptionalOutputs,
 }
 
 #[derive(Debug)]
@@ -137,32 +141,32 @@ impl Backend {
     }
 }
 
-/// Outputs that a model need not have.
+/// Which of the optional outputs a model has.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Gives {
+pub(super) struct OptionalOutputs {
     pub(super) personas: bool,
     pub(super) steps: bool,
 }
 
-/// What a run gave.
+/// The outputs of one run.
 #[derive(Debug)]
 pub(super) struct Outputs<'a> {
-    /// The logits, or the vector before them where a head comes behind.
+    /// The logits, or the hidden vectors if a head computes the last layer.
     pub(super) last: &'a [f32],
-    /// How many there are, and those of all rows.
+    /// The number of personas, and the mixes of all rows.
     pub(super) personas: Option<(usize, &'a [f32])>,
     pub(super) steps: Option<&'a [f32]>,
 }
 
 impl Outputs<'_> {
-    /// The answers that were chosen, with what else the run gave; none was chosen where logits are no finite numbers.
-    pub(super) fn answers(
+    /// Adds the optional outputs to the answers. An answer is None if its logits are not finite.
+    pub(super) fn complete(
         &self,
         path: &Path,
-        chosen: Vec<Option<Answer>>,
+        answers: Vec<Option<Answer>>,
     ) -> Vec<Result<Answer, ModelError>> {
-        let answer = |(row, chosen): (usize, Option<Answer>)| {
-            let mut answer = chosen.ok_or_else(|| ModelError::Answers {
+        let complete = |(row, answer): (usize, Option<Answer>)| {
+            let mut answer = answer.ok_or_else(|| ModelError::Output {
                 path: path.to_owned(),
                 found: "logits that are not finite".into(),
             })?;
@@ -170,40 +174,43 @@ impl Outputs<'_> {
             answer.steps = self.steps.map(|steps| steps[row]);
             Ok(answer)
         };
-        chosen.into_iter().enumerate().map(answer).collect()
+        answers.into_iter().enumerate().map(complete).collect()
     }
 }
 
 impl Model {
-    /// Opens the file, or finds the model at its server; checks its surface, and asks it about trial outfits. A
-    /// further copy takes the head of the first.
+    /// Opens the file, or finds the model on its server, checks its inputs and outputs, and asks it trial questions.
+    /// Further copies of a model share the head of the first.
     pub(super) fn open(
-        place: &Place,
-        expected: Expected<'_>,
+        location: &Location,
+        contract: Contract<'_>,
         head: Option<Arc<Head>>,
     ) -> Result<Self, ModelError> {
-        let (backend, (inputs, outputs)) = match place {
-            Place::Local { runtime, device, cores } => {
-                let local = Local::open(runtime, *device, cores.clone(), expected, head)?;
-                let surface = local.surface();
-                (Backend::Local(Box::new(local)), surface)
+        let (backend, (inputs, outputs)) = match location {
+            Location::Local { runtime, device, cores } => {
+                let local = Local::open(runtime, *device, cores.clone(), contract, head)?;
+                let ports = local.ports();
+                (Backend::Local(Box::new(local)), ports)
             }
-            Place::Remote(origin) => {
-                let mut remote = Remote::new(origin.clone(), &expected.remote_name());
-                let surface = remote.surface(Instant::now() + TRIAL)?;
-                (Backend::Remote(Box::new(remote)), surface)
+            Location::Remote(origin) => {
+                let mut remote = Remote::new(origin.clone(), &contract.remote_name());
+                let ports = remote.fetch_ports(Instant::now() + TRIAL)?;
+                (Backend::Remote(Box::new(remote)), ports)
             }
         };
-        let surface = Surface { path: backend.path(), inputs, outputs };
-        surface.check(expected, backend.head().map(|head| &**head))?;
-        let features = surface.takes("features").then_some(expected.features());
-        let gives = Gives { personas: surface.gives("personas"), steps: surface.gives("steps") };
-        let mut model = Self { backend, articles: expected.articles(), features, gives };
-        model.try_out(expected)?;
+        let signature = Signature { path: backend.path(), inputs, outputs };
+        signature.check(contract, backend.head().map(|head| &**head))?;
+        let features = signature.has_input("features").then_some(contract.features());
+        let optional = OptionalOutputs {
+            personas: signature.has_output("personas"),
+            steps: signature.has_output("steps"),
+        };
+        let mut model = Self { backend, articles: contract.articles(), features, optional };
+        model.run_trials(contract)?;
         Ok(model)
     }
 
-    /// What further copies share.
+    /// The head that further copies share.
     pub(super) fn head(&self) -> Option<Arc<Head>> {
         self.backend.head().cloned()
     }
@@ -213,53 +220,46 @@ impl Model {
     }
 
     pub(super) fn gives_personas(&self) -> bool {
-        self.gives.personas
+        self.optional.personas
     }
 
-    /// Answers them all in one run. A row that is no answer is the matter of its own question; the others have theirs.
-    /// A session takes as long as it takes; a server is waited for until the deadline.
+    /// Answers all questions in one run. If one row is not finite, only its question fails. The deadline is for
+    /// servers; a session's run cannot be cut short.
     pub(super) fn answer(
         &mut self,
         questions: &[Question],
         deadline: Instant,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let Self { backend, articles, features, gives } = self;
+        let Self { backend, articles, features, optional } = self;
         let inputs = Inputs::new(questions, *articles, *features);
         match backend {
-            Backend::Local(local) => local.answer(inputs, *articles, *gives, questions),
+            Backend::Local(local) => local.answer(inputs, *articles, *optional, questions),
             Backend::Remote(remote) => {
-                let answered = remote.infer(&inputs, *gives, deadline)?;
+                let inferred = remote.infer(&inputs, *optional, deadline)?;
                 let path = remote.path();
-                let outputs = answered.outputs(questions.len(), *articles, *gives, path)?;
-                Ok(outputs.answers(path, choose_each(outputs.last, *articles, questions)))
+                let outputs = inferred.outputs(questions.len(), *articles, *optional, path)?;
+                Ok(outputs.complete(path, choose_all(outputs.last, *articles, questions)))
             }
         }
     }
 
-    /// Outfits of every length, with and without a context: a file that fails on one of them would fail on a
+    /// Asks about outfits of every length, with and without a context. A file that fails on one of them would fail on a
     /// customer.
-    fn try_out(&mut self, expected: Expected<'_>) -> Result<(), ModelError> {
-        let blank = expected.release.vocabulary().blank();
-        let rows = expected.schema().features().iter();
-        // The last row of each table: a table that is too short shows here.
-        let last = |feature: &crate::domain::Feature| {
+    fn run_trials(&mut self, contract: Contract<'_>) -> Result<(), ModelError> {
+        let blank = contract.release.vocabulary().blank();
+        // The last row of each feature's table, to find tables that are too short.
+        let last = |feature: &Feature| {
             vec![u32::try_from(feature.rows() - 1).expect("tables are small; this is a bug")]
         };
-        let full: Context = rows.map(last).collect();
+        let full: Context = contract.schema().features().iter().map(last).collect();
         let empty: Context = vec![Vec::new(); full.len()].into();
-        let questions: Vec<Question> = (1..=MAX_SLOTS)
-            .map(|length| Question {
-                slots: std::iter::once(blank)
-                    .chain((0..).take(length - 1).map(|place| place % blank))
-                    .collect(),
-                blank: 0,
-                context: if length % 2 == 0 { full.clone() } else { empty.clone() },
-                admissible: None,
-                k: 1,
-                of: vec![blank - 1],
-                ranks: false,
-            })
-            .collect();
+        let question = |length: usize| {
+            let others = (0..).take(length - 1).map(|place| place % blank);
+            let slots = std::iter::once(blank).chain(others).collect();
+            let context = if length.is_multiple_of(2) { full.clone() } else { empty.clone() };
+            Question { k: 1, placements_of: vec![blank - 1], ..Question::new(slots, 0, context) }
+        };
+        let questions: Vec<Question> = (1..=MAX_SLOTS).map(question).collect();
         let deadline = Instant::now() + TRIAL;
         for answer in self.answer(&questions, deadline)? {
             answer?;

@@ -5,13 +5,13 @@ use pulp::{Arch, Simd, WithSimd};
 use super::head::exp;
 use crate::domain::Mask;
 
-/// Lanes of the widest register.
+/// The number of partial sums: the lanes of the widest registers.
 const LANES: usize = 16;
 
-/// The largest of a row, and NaN if one is in it.
+/// The largest logit, or NaN if there is one.
 pub(super) fn largest(logits: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
-    // NaN is lost in comparisons; a sum keeps it.
+    // Comparisons lose NaN; sums keep it.
     let mut taint = [0.0_f32; LANES];
     let (chunks, rest) = logits.as_chunks::<LANES>();
     for chunk in chunks {
@@ -25,13 +25,13 @@ pub(super) fn largest(logits: &[f32]) -> f32 {
     lanes.into_iter().fold(tail, f32::max) + tainted
 }
 
-/// Σ exp(logit − shift) of a row whose logits are at most the shift.
+/// Σ exp(logit − shift). No logit may be above the shift.
 pub(super) fn sum_exp(logits: &[f32], shift: f32) -> f64 {
     Arch::new().dispatch(SumExp { logits, shift })
 }
 
 /// The same sum over the articles in the mask.
-pub(super) fn sum_exp_of(logits: &[f32], mask: &Mask, shift: f32) -> f64 {
+pub(super) fn masked_sum_exp(logits: &[f32], mask: &Mask, shift: f32) -> f64 {
     let mut kept = Vec::with_capacity(logits.len());
     for (&word, block) in mask.words().iter().zip(logits.chunks(u64::BITS as usize)) {
         match word {
@@ -93,16 +93,16 @@ mod tests {
     }
 
     #[test]
-    fn a_masks_sum_is_that_of_its_members() {
+    fn a_masked_sum_is_the_sum_of_its_articles() {
         let logits: Vec<f32> = (0..200_u8).map(|i| -f32::from(i % 13)).collect();
         let mut mask = Mask::none(200);
         for article in (0..64).chain([70, 131, 199]) {
             mask.insert(article);
         }
         let expected: f64 = mask.iter().map(|article| f64::from(logits[article as usize]).exp()).sum();
-        assert!((sum_exp_of(&logits, &mask, 0.0) / expected - 1.0).abs() < 1e-6);
-        assert!((sum_exp_of(&logits, &Mask::all(200), 0.0) / sum_exp(&logits, 0.0) - 1.0).abs() < 1e-6);
-        assert!(sum_exp_of(&logits, &Mask::none(200), 0.0).abs() < f64::EPSILON);
+        assert!((masked_sum_exp(&logits, &mask, 0.0) / expected - 1.0).abs() < 1e-6);
+        assert!((masked_sum_exp(&logits, &Mask::all(200), 0.0) / sum_exp(&logits, 0.0) - 1.0).abs() < 1e-6);
+        assert!(masked_sum_exp(&logits, &Mask::none(200), 0.0).abs() < f64::EPSILON);
     }
 
     #[test]

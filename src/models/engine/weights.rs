@@ -1,10 +1,11 @@
-//! Whether an ONNX file's weights are numbers.
+//! Finds NaN among an ONNX file's weights.
 //!
-//! A NaN in one article's row spoils only the outfits which that article is in: no trial outfit finds it, and
-//! customers would. So the file's initialisers are looked through, as bytes: as much of protobuf is read as leads
-//! to them. What is no ONNX at all is for ONNX Runtime to say.
+//! A NaN in one article's row spoils only the outfits with that article. The trial questions would miss it, and
+//! customers would not. So all initialisers are searched, as bytes. Malformed files are ONNX Runtime's to report.
 
-/// `TensorProto.DataType` of what can be NaN.
+use super::protobuf::{Field, Value, valid_fields};
+
+/// Values of `TensorProto.DataType` that can be NaN.
 const FLOAT: u64 = 1;
 const FLOAT16: u64 = 10;
 const DOUBLE: u64 = 11;
@@ -14,11 +15,10 @@ const BFLOAT16: u64 = 16;
 pub(super) fn first_with_nan(model: &[u8]) -> Option<String> {
     const GRAPH: u64 = 7;
     const INITIALIZER: u64 = 5;
-    let graphs = Fields(model).filter_map(|(field, value)| value.bytes().filter(|_| field == GRAPH));
-    graphs
-        .flat_map(Fields)
-        .filter_map(|(field, value)| value.bytes().filter(|_| field == INITIALIZER))
-        .find_map(name_if_nan)
+    let messages = |message, number| {
+        valid_fields(message).filter(move |field| field.number == number).filter_map(Field::bytes)
+    };
+    messages(model, GRAPH).flat_map(|graph| messages(graph, INITIALIZER)).find_map(name_if_nan)
 }
 
 fn name_if_nan(tensor: &[u8]) -> Option<String> {
@@ -28,13 +28,15 @@ fn name_if_nan(tensor: &[u8]) -> Option<String> {
     const RAW_DATA: u64 = 9;
     const DOUBLE_DATA: u64 = 10;
     let (mut kind, mut name, mut raw, mut found) = (0, &b""[..], &b""[..], false);
-    for (field, value) in Fields(tensor) {
-        match (field, value) {
+    for field in valid_fields(tensor) {
+        match (field.number, field.value) {
             (DATA_TYPE, Value::Number(number)) => kind = number,
             (NAME, Value::Bytes(bytes)) => name = bytes,
             (RAW_DATA, Value::Bytes(bytes)) => raw = bytes,
             (FLOAT_DATA, Value::Bytes(bytes)) => found |= has_nan(FLOAT, bytes),
+            (FLOAT_DATA, Value::Fixed32(bytes)) => found |= has_nan(FLOAT, &bytes),
             (DOUBLE_DATA, Value::Bytes(bytes)) => found |= has_nan(DOUBLE, bytes),
+            (DOUBLE_DATA, Value::Fixed64(bytes)) => found |= has_nan(DOUBLE, &bytes),
             _ => {}
         }
     }
@@ -42,10 +44,10 @@ fn name_if_nan(tensor: &[u8]) -> Option<String> {
 }
 
 fn has_nan(kind: u64, raw: &[u8]) -> bool {
-    /// A number is NaN where its bits without the sign are above those of infinity.
-    fn above(raw: &[u8], infinity: u16) -> bool {
+    /// A number is NaN if its bits without the sign are above those of infinity.
+    fn any_above(raw: &[u8], infinity: u16) -> bool {
         let (halves, _) = raw.as_chunks::<2>();
-        // Without leaving early the compiler makes vector code of it.
+        // Without an early exit, the compiler vectorises the loop.
         halves.iter().fold(false, |found, half| found | (u16::from_le_bytes(*half) & 0x7fff > infinity))
     }
     match kind {
@@ -57,66 +59,9 @@ fn has_nan(kind: u64, raw: &[u8]) -> bool {
             let (words, _) = raw.as_chunks::<8>();
             words.iter().fold(false, |found, word| found | f64::from_le_bytes(*word).is_nan())
         }
-        FLOAT16 => above(raw, 0x7c00),
-        BFLOAT16 => above(raw, 0x7f80),
+        FLOAT16 => any_above(raw, 0x7c00),
+        BFLOAT16 => any_above(raw, 0x7f80),
         _ => false,
-    }
-}
-
-/// The fields of one message, up to where it is no message.
-struct Fields<'a>(&'a [u8]);
-
-enum Value<'a> {
-    Number(u64),
-    Bytes(&'a [u8]),
-}
-
-impl<'a> Value<'a> {
-    fn bytes(self) -> Option<&'a [u8]> {
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            Self::Number(_) => None,
-        }
-    }
-}
-
-impl<'a> Fields<'a> {
-    fn varint(&mut self) -> Option<u64> {
-        let mut number = 0;
-        for shift in (0..u64::BITS).step_by(7) {
-            let (&byte, rest) = self.0.split_first()?;
-            self.0 = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
-    }
-
-    fn take(&mut self, count: u64) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(usize::try_from(count).ok()?)?;
-        self.0 = rest;
-        Some(taken)
-    }
-}
-
-impl<'a> Iterator for Fields<'a> {
-    type Item = (u64, Value<'a>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let key = self.varint()?;
-        let value = match key & 7 {
-            0 => Value::Number(self.varint()?),
-            1 => Value::Bytes(self.take(8)?),
-            2 => {
-                let length = self.varint()?;
-                Value::Bytes(self.take(length)?)
-            }
-            5 => Value::Bytes(self.take(4)?),
-            _ => return None,
-        };
-        Some((key >> 3, value))
     }
 }
 
@@ -126,7 +71,7 @@ mod tests {
 
     use super::*;
 
-    /// A field of bytes.
+    /// An encoded field of bytes.
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let length = u8::try_from(bytes.len()).unwrap();
         [&[number << 3 | 2, length], bytes].concat()
@@ -140,22 +85,22 @@ mod tests {
 
     #[test]
     fn a_nan_is_found_in_every_width() {
-        let of = |kind, bytes: &[&[u8]]| first_with_nan(&model(kind, &field(9, &bytes.concat())));
+        let find = |kind, bytes: &[&[u8]]| first_with_nan(&model(kind, &field(9, &bytes.concat())));
         let found = Some("w".to_owned());
-        assert_eq!(of(FLOAT, &[&1_f32.to_le_bytes(), &f32::NAN.to_le_bytes()]), found);
-        assert_eq!(of(FLOAT, &[&1_f32.to_le_bytes(), &f32::INFINITY.to_le_bytes()]), None);
-        assert_eq!(of(DOUBLE, &[&(-f64::NAN).to_le_bytes()]), found);
-        assert_eq!(of(FLOAT16, &[&[0, 0x3c], &[1, 0xfc]]), found, "a negative one");
-        assert_eq!(of(FLOAT16, &[&[0, 0x7c]]), None, "infinity");
-        assert_eq!(of(BFLOAT16, &[&[0xc0, 0x7f]]), found);
-        assert_eq!(of(7, &[&f32::NAN.to_le_bytes()]), None, "whole numbers have none");
+        assert_eq!(find(FLOAT, &[&1_f32.to_le_bytes(), &f32::NAN.to_le_bytes()]), found);
+        assert_eq!(find(FLOAT, &[&1_f32.to_le_bytes(), &f32::INFINITY.to_le_bytes()]), None);
+        assert_eq!(find(DOUBLE, &[&(-f64::NAN).to_le_bytes()]), found);
+        assert_eq!(find(FLOAT16, &[&[0, 0x3c], &[1, 0xfc]]), found, "negative");
+        assert_eq!(find(FLOAT16, &[&[0, 0x7c]]), None, "infinity");
+        assert_eq!(find(BFLOAT16, &[&[0xc0, 0x7f]]), found);
+        assert_eq!(find(7, &[&f32::NAN.to_le_bytes()]), None, "an integer type");
         assert_eq!(first_with_nan(&model(FLOAT, &field(4, &f32::NAN.to_le_bytes()))), found);
         assert_eq!(first_with_nan(&model(DOUBLE, &field(10, &f64::NAN.to_le_bytes()))), found);
     }
 
     proptest! {
         #[test]
-        fn nothing_made_up_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = first_with_nan(&bytes);
             let _ = first_with_nan(&field(7, &bytes));
         }

@@ -1,126 +1,89 @@
-//! An OS thread that owns a session and answers one method's questions.
+//! An OS thread that owns a model and answers one method's questions.
 
-use std::{sync::Arc, thread, time::Instant};
+use std::{io, sync::Arc, thread};
 
-use super::{
-    AskError, LoadError, Question,
-    metrics::MethodMetrics,
-    model::{Model, ModelError},
-    queue::{Job, Queue, Reply},
-};
-use crate::{domain::Method, util::memory::GivesBack};
+use super::{AskError, LoadError, ModelError, metrics::MethodMetrics, model::Model, queue::Queue};
+use crate::{domain::Method, util::memory::ReturnMemoryOnDrop};
 
-/// Starts the thread. It ends when the queue is closed and empty; whoever closes the queue need not wait for
-/// that.
-pub(super) fn start(worker: Worker, model: Model) -> std::io::Result<()> {
-    let name = format!("model-{}", worker.method);
-    // Before the thread runs: what is served has somebody to answer from the first moment.
-    worker.queue.join();
-    thread::Builder::new().name(name).spawn(move || worker.work(model)).map(drop)
-}
-
-/// Starts a thread that opens its session when more than one run's questions wait while all sessions are busy:
-/// most methods of most services never need more than one, and each costs the memory of the whole model. One opens
-/// at a time.
-pub(super) fn start_reserve(
-    worker: Worker,
-    open: impl FnOnce() -> Result<Model, LoadError> + Send + 'static,
-) -> std::io::Result<()> {
-    let name = format!("model-{}", worker.method);
-    let work = move || {
-        if !worker.queue.wait_for_overflow() {
-            return;
-        }
-        match open() {
-            Ok(model) => {
-                worker.queue.join();
-                worker.work(model);
-            }
-            Err(error) => {
-                worker.queue.gave_up();
-                let method = worker.method;
-                tracing::error!(%method, %error, "no further copy of a model; those that are open answer alone");
-            }
-        }
-    };
-    thread::Builder::new().name(name).spawn(work).map(drop)
-}
-
-/// What a thread knows beside its session.
+/// What a thread has besides its model. Clones are for further threads of the same method.
 #[derive(Debug, Clone)]
 pub(super) struct Worker {
-    pub(super) method: Method,
-    pub(super) queue: Arc<Queue>,
-    pub(super) counted: MethodMetrics,
-    /// Shared by all threads of a release: the last to end gives back the memory of its models.
-    pub(super) _gives_back: Arc<GivesBack>,
+    method: Method,
+    queue: Arc<Queue>,
+    metrics: MethodMetrics,
+    /// Shared by all threads of a release. The last one to end gives the memory of its models back.
+    _return_memory: Arc<ReturnMemoryOnDrop>,
 }
 
 impl Worker {
-    fn work(&self, mut model: Model) {
-        while let Some(mut run) = self.queue.pop() {
-            let began = Instant::now();
-            let (questions, askers) = apart(std::mem::take(&mut run.jobs));
-            // Whoever waits longest decides how long a server is waited for; the others are told in time elsewhere.
-            let deadline = askers.iter().map(|asker| asker.deadline).max().unwrap_or(began);
-            let answered = model.answer(&questions, deadline);
-            let took = began.elapsed();
-            self.queue.ran(questions.len(), took);
-            self.counted.ran(questions.len(), took);
-            for asker in &askers {
-                self.counted.queued(began - asker.since);
+    pub(super) fn new(
+        method: Method,
+        queue: Arc<Queue>,
+        metrics: MethodMetrics,
+        return_memory: Arc<ReturnMemoryOnDrop>,
+    ) -> Self {
+        Self { method, queue, metrics, _return_memory: return_memory }
+    }
+
+    /// Starts the thread. It ends when the queue is closed and empty.
+    pub(super) fn start(self, model: Model) -> io::Result<()> {
+        // Before the thread runs, so that the method has a worker from the first moment.
+        self.queue.add_worker();
+        self.spawn(move |worker| worker.work(model))
+    }
+
+    /// Starts a thread that opens its model once more questions wait than one run takes while all workers are busy.
+    /// Most methods never need a second copy, and each copy costs the memory of the whole model. One thread opens its
+    /// copy at a time.
+    pub(super) fn start_reserve(
+        self,
+        open: impl FnOnce() -> Result<Model, LoadError> + Send + 'static,
+    ) -> io::Result<()> {
+        self.spawn(move |worker| {
+            if !worker.queue.wait_for_overflow() {
+                return;
             }
-            match answered {
-                Ok(answers) => {
-                    let batch = questions.len();
-                    let mut answers = answers.into_iter();
-                    for asker in askers {
-                        let own: Vec<_> = answers.by_ref().take(asker.questions).collect();
-                        let queued = began - asker.since;
-                        let own: Result<Vec<_>, _> = own.into_iter().collect();
-                        let reply = own.map(|answers| Reply { answers, queued, inferred: took, batch });
-                        asker.tell(reply.map_err(|error| AskError::Failed(error.to_string())));
-                    }
+            match open() {
+                Ok(model) => {
+                    worker.queue.add_worker();
+                    worker.work(model);
                 }
                 Err(error) => {
-                    tracing::error!(method = %self.method, %error, questions = questions.len(), "a run failed");
-                    for asker in askers {
-                        let reason = match &error {
-                            ModelError::Remote { .. } => AskError::Unreachable(error.to_string()),
-                            ModelError::Late { .. } => AskError::Deadline { waited: began - asker.since },
-                            _ => AskError::Failed(error.to_string()),
-                        };
-                        asker.tell(Err(reason));
-                    }
+                    worker.queue.opening_failed();
+                    let method = worker.method;
+                    tracing::error!(%method, %error, "could not open another copy of a model; the open ones go on");
+                }
+            }
+        })
+    }
+
+    fn spawn(self, work: impl FnOnce(&Self) + Send + 'static) -> io::Result<()> {
+        let name = format!("model-{}", self.method);
+        thread::Builder::new().name(name).spawn(move || work(&self)).map(drop)
+    }
+
+    fn work(&self, mut model: Model) {
+        while let Some(run) = self.queue.pop() {
+            let questions = run.questions().len();
+            let answered = model.answer(run.questions(), run.deadline());
+            let took = run.began().elapsed();
+            self.metrics.add_run(questions, took);
+            run.waits().for_each(|wait| self.metrics.add_wait(wait));
+            match answered {
+                Ok(answers) => {
+                    let failed = |error: ModelError| AskError::Failed(error.to_string());
+                    run.finish(answers.into_iter().map(|answer| answer.map_err(failed)), took);
+                }
+                Err(error) => {
+                    tracing::error!(method = %self.method, %error, questions, "a run failed");
+                    let reason = |waited| match &error {
+                        ModelError::Remote { .. } => AskError::Unreachable(error.to_string()),
+                        ModelError::Timeout { .. } => AskError::Deadline { waited },
+                        _ => AskError::Failed(error.to_string()),
+                    };
+                    run.fail(reason, took);
                 }
             }
         }
     }
-}
-
-/// Who waits for how many of a run's answers.
-struct Asker {
-    questions: usize,
-    since: Instant,
-    deadline: Instant,
-    reply: tokio::sync::oneshot::Sender<Result<Reply, AskError>>,
-}
-
-impl Asker {
-    fn tell(self, reply: Result<Reply, AskError>) {
-        // A caller that left while the model ran needs no answer.
-        let _ = self.reply.send(reply);
-    }
-}
-
-fn apart(jobs: Vec<Job>) -> (Vec<Question>, Vec<Asker>) {
-    let mut questions = Vec::new();
-    let askers = jobs.into_iter().map(|job| {
-        let Job { questions: own, since, deadline, reply } = job;
-        let asker = Asker { questions: own.len(), since, deadline, reply };
-        questions.extend(own);
-        asker
-    });
-    let askers = askers.collect();
-    (questions, askers)
 }

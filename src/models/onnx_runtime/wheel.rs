@@ -1,4 +1,4 @@
-//! Fetches the pinned wheel with pip and takes the library out of it.
+//! Fetches the pinned wheel with pip and extracts the library.
 
 use std::{
     ffi::OsString,
@@ -13,9 +13,8 @@ use crate::util::digest;
 /// The ONNX Runtime that Atelier is built and tested against.
 pub const VERSION: &str = "1.31.1";
 
-/// One platform's wheel. The interpreter tag is pinned too, so that the digest does not depend on
-/// which Python the machine has: pip fetches a wheel for another interpreter when told to, and the
-/// library inside is the same plain shared library.
+/// One platform's wheel. The interpreter tag is pinned too, so that the digest does not depend on the machine's Python.
+/// pip can fetch a wheel for another interpreter, and the shared library inside is the same.
 struct Wheel {
     os: &'static str,
     arch: &'static str,
@@ -48,8 +47,7 @@ const WHEELS: [Wheel; 3] = [
     },
 ];
 
-/// Takes one member out of a wheel (a zip file). Python is needed for pip anyway, so its own
-/// `zipfile` saves a dependency.
+/// Extracts one member of a wheel, which is a zip file. pip needs Python anyway, so its `zipfile` saves a dependency.
 const EXTRACT: &str = "import shutil, sys, zipfile
 wheel, member, target = sys.argv[1:]
 with zipfile.ZipFile(wheel).open(member) as source, open(target, 'wb') as sink:
@@ -59,11 +57,11 @@ with zipfile.ZipFile(wheel).open(member) as source, open(target, 'wb') as sink:
 /// Why the library could not be fetched.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
-    #[error("no wheel of it is known for {os} on {arch}")]
+    #[error("there is no pinned wheel for {os} on {arch}")]
     Platform { os: &'static str, arch: &'static str },
-    #[error("no python3 with pip was found")]
+    #[error("python3 was not found")]
     NoPython,
-    #[error("pip failed, saying: {0}")]
+    #[error("pip failed: {0}")]
     Pip(String),
     #[error("the wheel's SHA-256 is {found}, expected {expected}")]
     Digest { found: String, expected: &'static str },
@@ -73,8 +71,8 @@ pub enum FetchError {
     File { path: PathBuf, source: io::Error },
 }
 
-/// The library's path in the cache, fetching it first if it is not there. Processes may race: each
-/// works in a folder of its own, and the last rename wins with the same bytes.
+/// Returns the library's path in the cache, and fetches it first if necessary. Processes may do this at the same time:
+/// each works in a folder of its own, and they rename the same bytes.
 pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, FetchError> {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     let wheel = WHEELS
@@ -104,7 +102,7 @@ pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, 
     if !output.status.success() {
         return Err(FetchError::Unpack(last_line(&output.stderr)));
     }
-    // On disk before it has its name, so that a power cut cannot leave half a library under it.
+    // Synced before it is renamed, so that a power failure cannot leave a partial library.
     File::open(&unpacked).and_then(|file| file.sync_all()).map_err(file_error(&unpacked))?;
     fs::rename(&unpacked, &library).map_err(file_error(&library))?;
     Ok(library)
@@ -121,7 +119,7 @@ impl Wheel {
             "download".into(),
             "--quiet".into(),
             "--disable-pip-version-check".into(),
-            // A network that swallows packets must not hold a start up for ever.
+            // A network that drops packets must not delay the start for ever.
             "--timeout=20".into(),
             "--retries=2".into(),
             "--no-deps".into(),
@@ -147,14 +145,14 @@ impl Wheel {
         if wheel.is_file() {
             Ok(wheel)
         } else {
-            Err(FetchError::Pip(format!("it is done, but left no {}", wheel.display())))
+            Err(FetchError::Pip(format!("it succeeded without writing {}", wheel.display())))
         }
     }
 
-    /// pip has checked the digest already; this holds even where its configuration turned that off.
+    /// Checks the digest even if pip is configured not to.
     fn check(&self, wheel: &Path) -> Result<(), FetchError> {
-        let found =
-            digest::of_file(wheel).map_err(|source| FetchError::File { path: wheel.to_owned(), source })?;
+        let found = digest::sha256_of_file(wheel)
+            .map_err(|source| FetchError::File { path: wheel.to_owned(), source })?;
         if found == self.sha256 { Ok(()) } else { Err(FetchError::Digest { found, expected: self.sha256 }) }
     }
 }
@@ -163,10 +161,10 @@ fn python<const N: usize>(arguments: [OsString; N]) -> Result<Output, FetchError
     Command::new("python3").args(arguments).output().map_err(|_| FetchError::NoPython)
 }
 
-/// What matters of a long complaint: tools say it last.
+/// The last line of an error message, which usually says what is wrong.
 fn last_line(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
-    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("nothing").trim().to_owned()
+    text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim().to_owned()
 }
 
 #[cfg(test)]
@@ -174,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_holds_the_same_library() {
+    fn container_images_pin_the_same_library() {
         let pinned = include_str!("../../../deploy/onnxruntime-cpu.txt");
         assert!(pinned.contains(&format!("onnxruntime=={VERSION} ")));
         for wheel in WHEELS.iter().filter(|wheel| wheel.os == "linux") {

@@ -1,16 +1,16 @@
-//! `release.json`: what a release says of itself.
+//! `release.json`, the manifest of a release.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::ReleaseError;
+use super::{ReleaseError, file_error};
 use crate::domain::Method;
 
-/// The manifest's file name.
+/// The file name of the manifest.
 pub const MANIFEST: &str = "release.json";
-/// Version of the manifest's shape.
+/// The version of the manifest's format.
 pub const FORMAT: u32 = 1;
 
 /// One file of the release.
@@ -28,12 +28,12 @@ pub struct MethodEntry {
     pub method: Method,
     /// Its ONNX file, one of the release's files.
     pub file: String,
-    /// Its ONNX file that says of two halves if they were one outfit, where it has one: one of the
-    /// release's files, too.
+    /// Its ONNX file that tells whether two halves belong to one outfit, if it has one. Also one of the release's
+    /// files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pair: Option<String>,
     pub parameters: u64,
-    /// What was measured of it; free, because evaluations grow.
+    /// Measured figures. Any keys, so that evaluations can add some.
     #[serde(default)]
     pub metrics: Map<String, Value>,
 }
@@ -43,33 +43,46 @@ pub struct MethodEntry {
 #[serde(deny_unknown_fields)]
 pub struct DataSource {
     pub name: String,
-    /// SHA-256 over the training data: two releases of one fingerprint can be compared.
+    /// SHA-256 of the training data. Releases with the same fingerprint can be compared.
     pub fingerprint: String,
 }
 
-/// The whole manifest.
+/// The contents of `release.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
     pub format: u32,
     pub name: String,
-    /// When it was made, RFC 3339.
+    /// When the release was made, in RFC 3339.
     pub created: String,
-    /// The commands that made it, in order.
+    /// The commands that made the release, in order.
     pub commands: Vec<String>,
     pub data: DataSource,
-    /// The schema's file and the articles' file (in vocabulary order), both among `files`.
+    /// The schema's file, one of `files`.
     pub schema: String,
+    /// The file of the articles in vocabulary order, one of `files`.
     pub articles: String,
     pub default_method: Method,
     pub methods: Vec<MethodEntry>,
-    /// Every file of the release but this one.
+    /// Every file of the release except the manifest.
     pub files: BTreeMap<String, FileEntry>,
 }
 
 impl Manifest {
-    pub(super) fn parse(path: &Path, text: &str) -> Result<Self, ReleaseError> {
-        /// A manifest of another format need not have this one's fields, so this is looked at first.
+    /// Reads a folder's manifest and checks it against itself and the folder's name. Reads no other file.
+    pub fn read(folder: &Path) -> Result<Self, ReleaseError> {
+        let path = folder.join(MANIFEST);
+        let text = fs::read_to_string(&path).map_err(file_error(&path))?;
+        let manifest = Self::parse(&path, &text)?;
+        if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
+            return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });
+        }
+        manifest.check_entries(&path)?;
+        Ok(manifest)
+    }
+
+    fn parse(path: &Path, text: &str) -> Result<Self, ReleaseError> {
+        /// Checked first, because a manifest of another format may have other fields.
         #[derive(Deserialize)]
         struct Format {
             format: u32,
@@ -82,30 +95,30 @@ impl Manifest {
         serde_json::from_str(text).map_err(json)
     }
 
-    /// Whether what it names hangs together, before any other file is touched.
-    pub(super) fn check_entries(&self, path: &Path) -> Result<(), ReleaseError> {
-        let refuse = |name: &str, reason: &str| {
+    /// Checks that the names in it are consistent.
+    fn check_entries(&self, path: &Path) -> Result<(), ReleaseError> {
+        let reject = |name: &str, reason: &str| {
             let (path, name, reason) = (path.to_owned(), name.to_owned(), reason.to_owned());
             Err(ReleaseError::Entry { path, name, reason })
         };
-        // A release is a flat folder: a name with a path in it could lead out of it.
+        // A release is a flat folder. A name with a path could lead out of it.
         if let Some(name) = self.files.keys().find(|name| !is_plain(name)) {
-            return refuse(name, "that is not a plain file name");
+            return reject(name, "that is not a plain file name");
         }
-        let of_methods = self.methods.iter().flat_map(|entry| [&entry.file].into_iter().chain(&entry.pair));
-        let named = [&self.schema, &self.articles].into_iter().chain(of_methods);
+        let models = self.methods.iter().flat_map(|entry| [&entry.file].into_iter().chain(&entry.pair));
+        let named = [&self.schema, &self.articles].into_iter().chain(models);
         for name in named {
             if !self.files.contains_key(name) {
-                return refuse(name, "has no size and SHA-256 under `files`");
+                return reject(name, "has no size and SHA-256 under `files`");
             }
         }
         for (place, entry) in self.methods.iter().enumerate() {
             if self.methods[..place].iter().any(|earlier| earlier.method == entry.method) {
-                return refuse(entry.method.as_str(), "it stands among the methods twice");
+                return reject(entry.method.as_str(), "lists it twice among the methods");
             }
         }
         if !self.methods.iter().any(|entry| entry.method == self.default_method) {
-            return refuse(self.default_method.as_str(), "the default method is not among the methods");
+            return reject(self.default_method.as_str(), "the default method is not among the methods");
         }
         Ok(())
     }

@@ -1,9 +1,9 @@
-//! A release: a folder with everything that is served together, and the loader that refuses one
-//! that does not fit.
+//! A release: a folder of files that are served together, and the loader that rejects inconsistent ones.
 //!
-//! `release.json` lists every other file with its size and SHA-256. Training writes releases, the
-//! service reads them, both through this module. It knows files and the domain, never a session, a
-//! database or HTTP; whether an ONNX file does what it says is for the engine to try.
+//! `release.json` lists every other file with its size and SHA-256. Training writes releases and the service reads
+//! them, both through this module. The engine checks the ONNX files themselves.
+//!
+//! Must not know sessions, the database or HTTP.
 
 mod manifest;
 
@@ -30,8 +30,7 @@ pub struct Release {
     vocabulary: Vocabulary,
 }
 
-/// Why a folder is not a release that can be served. Each says which file, what was found and what
-/// was expected.
+/// Why a folder is not a release that can be served. Each error names the file, what was found and what was expected.
 #[derive(Debug, thiserror::Error)]
 pub enum ReleaseError {
     #[error("{path}: {source}", path = .path.display())]
@@ -41,7 +40,7 @@ pub enum ReleaseError {
     #[error("{path}: format {found}, expected {expected}", path = .path.display(), expected = manifest::FORMAT)]
     Format { path: PathBuf, found: u32 },
     #[error(
-        "the folder {folder} holds a release called {found:?}; a release and its folder carry one name",
+        "the folder {folder} holds a release called {found:?}; a release and its folder must have the same name",
         folder = .folder.display()
     )]
     Name { folder: PathBuf, found: String },
@@ -65,21 +64,9 @@ pub enum ReleaseError {
 pub type VocabularyMark = [u8; 4];
 
 impl Release {
-    /// What a folder's manifest says, held against itself and the folder's name; no other file is touched.
-    pub fn manifest_of(folder: &Path) -> Result<Manifest, ReleaseError> {
-        let path = folder.join(MANIFEST);
-        let text = fs::read_to_string(&path).map_err(at(&path))?;
-        let manifest = Manifest::parse(&path, &text)?;
-        if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
-            return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });
-        }
-        manifest.check_entries(&path)?;
-        Ok(manifest)
-    }
-
-    /// Reads and checks everything but the insides of the models.
+    /// Reads and checks everything except the contents of the models.
     pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
-        let manifest = Self::manifest_of(folder)?;
+        let manifest = Manifest::read(folder)?;
         for (name, entry) in &manifest.files {
             check_file(&folder.join(name), entry)?;
         }
@@ -102,7 +89,7 @@ impl Release {
         &self.schema
     }
 
-    /// What tells the numbers of this vocabulary from those of another: a release may be built again under its name.
+    /// Distinguishes the indices of this vocabulary from those of another. A release may be built again under its name.
     pub fn vocabulary_mark(&self) -> VocabularyMark {
         let entry = self.manifest.files.get(&self.manifest.articles);
         let digest = &entry.expect("its entries were checked; this is a bug").sha256;
@@ -112,7 +99,7 @@ impl Release {
         mark
     }
 
-    /// In the order of the vocabulary.
+    /// In vocabulary order.
     pub fn articles(&self) -> &[Article] {
         &self.articles
     }
@@ -121,44 +108,43 @@ impl Release {
         &self.vocabulary
     }
 
-    /// Where a method's model lies.
-    pub fn model(&self, method: &MethodEntry) -> PathBuf {
+    /// The path of a method's model.
+    pub fn model_path(&self, method: &MethodEntry) -> PathBuf {
         self.folder.join(&method.file)
     }
 
-    /// Whether a method's model is still the file that the manifest describes: for whoever opens it long after
-    /// the release was read.
+    /// Checks a method's model against the manifest again, in case the file has changed since the release was opened.
     pub fn check_model(&self, method: &MethodEntry) -> Result<(), ReleaseError> {
         let entry = self.manifest.files.get(&method.file);
-        check_file(&self.model(method), entry.expect("its entries were checked; this is a bug"))
+        check_file(&self.model_path(method), entry.expect("its entries were checked; this is a bug"))
     }
 
-    /// Where one of the files lies that need not be there, if the manifest lists it; checked against that anew,
-    /// because such files are read long after the release was.
-    pub fn listed(&self, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
+    /// The path of an optional file, if the manifest lists it. Checks the file again, because such files are read long
+    /// after the release was opened.
+    pub fn optional_file(&self, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
         let Some(entry) = self.manifest.files.get(name) else { return Ok(None) };
         let path = self.folder.join(name);
         check_file(&path, entry)?;
         Ok(Some(path))
     }
 
-    /// Where a method's pair file lies, if it has one.
-    pub fn pair(&self, method: &MethodEntry) -> Option<PathBuf> {
+    /// The path of a method's pair file, if it has one.
+    pub fn pair_path(&self, method: &MethodEntry) -> Option<PathBuf> {
         method.pair.as_ref().map(|file| self.folder.join(file))
     }
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {
     move |source| ReleaseError::File { path: path.to_owned(), source }
 }
 
-/// The size first: a cut file is told apart from a changed one, and without reading it.
+/// Checks the size first, to tell a truncated file from a changed one without reading it.
 fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
-    let found = fs::metadata(path).map_err(at(path))?.len();
+    let found = fs::metadata(path).map_err(file_error(path))?.len();
     if found != entry.bytes {
         return Err(ReleaseError::Size { path: path.to_owned(), found, expected: entry.bytes });
     }
-    let found = digest::of_file(path).map_err(at(path))?;
+    let found = digest::sha256_of_file(path).map_err(file_error(path))?;
     if found != entry.sha256 {
         let expected = entry.sha256.clone();
         return Err(ReleaseError::Digest { path: path.to_owned(), found, expected });
@@ -167,7 +153,7 @@ fn check_file(path: &Path, entry: &FileEntry) -> Result<(), ReleaseError> {
 }
 
 fn read_schema(path: &Path) -> Result<Schema, ReleaseError> {
-    let text = fs::read_to_string(path).map_err(at(path))?;
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
     Schema::parse(&text).map_err(|source| ReleaseError::Schema { path: path.to_owned(), source })
 }
 

@@ -7,7 +7,8 @@ const SCHEMA: &str =
     "name = \"small\"\n[[feature]]\nname = \"gender\"\nkind = \"category\"\nvalues = [\"female\"]\n";
 const ARTICLES: &str = "{\"id\":\"a-2\",\"type\":\"coat\"}\n{\"id\":\"a-1\",\"type\":\"hat\"}\n";
 
-/// A sound release in a folder of its own, changed by `change` before it is written.
+/// A valid release in a folder of its own. `change` may alter the manifest and the folder before the manifest is
+/// written.
 fn release(change: impl FnOnce(&mut serde_json::Value, &Path)) -> (TempDir, PathBuf) {
     let home = tempfile::tempdir().unwrap();
     let folder = home.path().join("spring");
@@ -17,7 +18,7 @@ fn release(change: impl FnOnce(&mut serde_json::Value, &Path)) -> (TempDir, Path
         [("schema.toml", SCHEMA), ("articles.jsonl", ARTICLES), ("none.onnx", "not read here")]
     {
         fs::write(folder.join(name), content).unwrap();
-        let sha256 = digest::of_file(&folder.join(name)).unwrap();
+        let sha256 = digest::sha256_of_file(&folder.join(name)).unwrap();
         files.insert(name.into(), json!({"bytes": content.len(), "sha256": sha256}));
     }
     let mut manifest = json!({
@@ -32,14 +33,14 @@ fn release(change: impl FnOnce(&mut serde_json::Value, &Path)) -> (TempDir, Path
     (home, folder)
 }
 
-fn refusal(change: impl FnOnce(&mut serde_json::Value, &Path)) -> String {
+fn rejection(change: impl FnOnce(&mut serde_json::Value, &Path)) -> String {
     let (home, folder) = release(change);
-    let said = Release::open(&folder).unwrap_err().to_string();
-    said.replace(&format!("{}/", home.path().display()), "")
+    let error = Release::open(&folder).unwrap_err().to_string();
+    error.replace(&format!("{}/", home.path().display()), "")
 }
 
 #[test]
-fn a_sound_release_opens_in_the_order_of_its_vocabulary() {
+fn a_valid_release_opens_in_vocabulary_order() {
     let (_home, folder) = release(|_, _| {});
     let release = Release::open(&folder).unwrap();
     assert_eq!(release.manifest().name, "spring");
@@ -47,25 +48,25 @@ fn a_sound_release_opens_in_the_order_of_its_vocabulary() {
     assert_eq!(release.vocabulary().index_of("a-1"), Some(1));
     assert_eq!(release.articles()[1].kind(), "hat");
     assert_eq!(release.schema().context_width(), 32);
-    assert_eq!(release.model(&release.manifest().methods[0]), folder.join("none.onnx"));
-    assert_eq!(release.pair(&release.manifest().methods[0]), None);
+    assert_eq!(release.model_path(&release.manifest().methods[0]), folder.join("none.onnx"));
+    assert_eq!(release.pair_path(&release.manifest().methods[0]), None);
 }
 
 #[test]
 fn a_pair_file_is_checked_like_any_other() {
     let named = |manifest: &mut serde_json::Value| manifest["methods"][0]["pair"] = "none.pair.onnx".into();
     assert_eq!(
-        refusal(|manifest, _| named(manifest)),
+        rejection(|manifest, _| named(manifest)),
         "spring/release.json: the manifest names \"none.pair.onnx\" but has no size and SHA-256 under `files`"
     );
     let listed = |manifest: &mut serde_json::Value, folder: &Path| {
         named(manifest);
         let path = folder.join("none.pair.onnx");
         fs::write(&path, "halves").unwrap();
-        let sha256 = digest::of_file(&path).unwrap();
+        let sha256 = digest::sha256_of_file(&path).unwrap();
         manifest["files"]["none.pair.onnx"] = json!({"bytes": 6, "sha256": sha256});
     };
-    let changed = refusal(|manifest, folder| {
+    let changed = rejection(|manifest, folder| {
         listed(manifest, folder);
         fs::write(folder.join("none.pair.onnx"), "others").unwrap();
     });
@@ -73,74 +74,71 @@ fn a_pair_file_is_checked_like_any_other() {
     let (_home, folder) = release(|manifest, folder| listed(manifest, folder));
     let release = Release::open(&folder).unwrap();
     let entry = &release.manifest().methods[0];
-    assert_eq!(release.pair(entry), Some(folder.join("none.pair.onnx")));
+    assert_eq!(release.pair_path(entry), Some(folder.join("none.pair.onnx")));
     assert_eq!(serde_json::to_value(entry).unwrap()["pair"], "none.pair.onnx");
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_file_the_finding_and_the_expectation() {
+fn an_error_names_the_file_what_was_found_and_what_was_expected() {
     assert_eq!(
-        refusal(|_, folder| fs::write(folder.join("none.onnx"), "cut").unwrap()),
+        rejection(|_, folder| fs::write(folder.join("none.onnx"), "cut").unwrap()),
         "spring/none.onnx: 3 bytes, the manifest says 13"
     );
-    let changed = refusal(|_, folder| fs::write(folder.join("none.onnx"), "changed bytes").unwrap());
+    let changed = rejection(|_, folder| fs::write(folder.join("none.onnx"), "changed bytes").unwrap());
     assert!(changed.starts_with("spring/none.onnx: SHA-256 "), "{changed}");
     assert!(changed.contains(", the manifest says "), "{changed}");
-    let missing = refusal(|_, folder| fs::remove_file(folder.join("none.onnx")).unwrap());
+    let missing = rejection(|_, folder| fs::remove_file(folder.join("none.onnx")).unwrap());
     assert!(missing.starts_with("spring/none.onnx: No such file"), "{missing}");
     assert_eq!(
-        refusal(|manifest, _| manifest["format"] = 2.into()),
+        rejection(|manifest, _| manifest["format"] = 2.into()),
         "spring/release.json: format 2, expected 1"
     );
     assert_eq!(
-        refusal(|manifest, _| manifest["name"] = "autumn".into()),
-        "the folder spring holds a release called \"autumn\"; a release and its folder carry one name"
+        rejection(|manifest, _| manifest["name"] = "autumn".into()),
+        "the folder spring holds a release called \"autumn\"; a release and its folder must have the same name"
     );
     assert_eq!(
-        refusal(|manifest, _| manifest["default_method"] = "gsu".into()),
+        rejection(|manifest, _| manifest["default_method"] = "gsu".into()),
         "spring/release.json: the manifest names \"gsu\" but the default method is not among the methods"
     );
     assert_eq!(
-        refusal(|manifest, _| manifest["methods"][0]["file"] = "gone.onnx".into()),
+        rejection(|manifest, _| manifest["methods"][0]["file"] = "gone.onnx".into()),
         "spring/release.json: the manifest names \"gone.onnx\" but has no size and SHA-256 under `files`"
     );
-    let unknown = refusal(|manifest, _| manifest["methods"][0]["method"] = "magic".into());
+    let unknown = rejection(|manifest, _| manifest["methods"][0]["method"] = "magic".into());
     assert!(unknown.contains("unknown variant `magic`"), "{unknown}");
 }
 
 #[test]
-fn a_name_that_leads_out_of_the_folder_is_refused() {
-    let said = refusal(|manifest, _| {
+fn a_file_name_that_leaves_the_folder_is_rejected() {
+    let error = rejection(|manifest, _| {
         manifest["files"]["../../etc/passwd"] = json!({"bytes": 1, "sha256": "00"});
     });
     assert_eq!(
-        said,
+        error,
         "spring/release.json: the manifest names \"../../etc/passwd\" but that is not a plain file name"
     );
 }
 
 #[test]
-fn broken_contents_are_refused_though_their_digests_fit() {
+fn invalid_contents_are_rejected_even_if_their_digests_match() {
     fn rewrite(manifest: &mut serde_json::Value, folder: &Path, name: &str, content: &str) {
         fs::write(folder.join(name), content).unwrap();
-        let sha256 = digest::of_file(&folder.join(name)).unwrap();
+        let sha256 = digest::sha256_of_file(&folder.join(name)).unwrap();
         manifest["files"][name] = json!({"bytes": content.len(), "sha256": sha256});
     }
-    let schema = refusal(|manifest, folder| rewrite(manifest, folder, "schema.toml", "name = \"x\""));
-    assert_eq!(schema, "spring/schema.toml: a schema needs at least one [[feature]]");
+    let schema = rejection(|manifest, folder| rewrite(manifest, folder, "schema.toml", "name = \"x\""));
+    assert_eq!(schema, "spring/schema.toml: a schema has at least one [[feature]], found none");
     let twice = "{\"id\":\"a-1\",\"type\":\"hat\"}\n".repeat(2);
-    let articles = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", &twice));
-    assert_eq!(
-        articles,
-        "spring/articles.jsonl: a vocabulary holds each article once, a-1 stands in it twice"
-    );
-    let broken = refusal(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", "{\"id\":1}\n"));
+    let articles = rejection(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", &twice));
+    assert_eq!(articles, "spring/articles.jsonl: a vocabulary contains each article once, found a-1 twice");
+    let broken = rejection(|manifest, folder| rewrite(manifest, folder, "articles.jsonl", "{\"id\":1}\n"));
     assert!(broken.starts_with("spring/articles.jsonl: line 1: "), "{broken}");
 }
 
 #[test]
-fn a_folder_without_a_manifest_says_so() {
+fn a_folder_without_a_manifest_is_rejected() {
     let home = tempfile::tempdir().unwrap();
-    let said = Release::open(home.path()).unwrap_err().to_string();
-    assert!(said.contains("release.json: No such file"), "{said}");
+    let error = Release::open(home.path()).unwrap_err().to_string();
+    assert!(error.contains("release.json: No such file"), "{error}");
 }

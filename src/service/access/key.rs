@@ -46,7 +46,7 @@ impl Key {
     }
 
     fn hash(&self) -> TokenHash {
-        TokenHash::of(&self.0)
+        TokenHash::new(&self.0)
     }
 }
 

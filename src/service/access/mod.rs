@@ -98,7 +98,7 @@ impl Access {
     pub async fn sign_in(&self, name: &str, password: &str, now: Timestamp) -> Result<Token, SignInError> {
         let Ok(name) = Name::new(name.trim()) else { return Err(SignInError::Wrong) };
         self.throttle().attempt(&name.key(), now).map_err(SignInError::TooMany)?;
-        let person = self.store.people().by_name(&name).await?;
+        let person = self.store.people().find_by_name(&name).await?;
         let hash = match &person {
             Some(person) => self.store.people().password_hash(person.id).await?,
             None => None,

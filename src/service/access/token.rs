@@ -27,7 +27,7 @@ impl Token {
     }
 
     pub(super) fn hash(&self) -> TokenHash {
-        TokenHash::of(&self.0)
+        TokenHash::new(&self.0)
     }
 
     /// The CSRF token of this session's forms: only the session's pages know it, and it does not reveal the session.

@@ -4,10 +4,10 @@
 //! at a time, all in one batch. A reason is given only where that changes the probability noticeably;
 //! nothing is said that was not computed.
 
-use super::{Asker, Blank, Cost, Prepared, prepare};
+use super::{Blank, Conversation, Prepared, prepare};
 use crate::{
-    domain::FeatureValue,
-    models::engine::{AskError, Context, Promise, Question},
+    domain::{FeatureValue, Method},
+    models::engine::{AskError, Context, Question, Serving},
 };
 
 /// A reason needs at least this factor, up or down.
@@ -33,26 +33,24 @@ pub enum Cause {
 
 /// Adds reasons to the suggestions of all blanks.
 pub(super) async fn explain(
-    asker: Asker<'_>,
+    conversation: &mut Conversation<'_>,
     prepared: &Prepared,
     without: &[Without],
     blanks: &mut [Blank],
-    account: (&mut Promise, &mut Cost),
 ) -> Result<(), AskError> {
     let questions = prepared.blanks.iter().zip(blanks.iter()).flat_map(|(blank, found)| {
-        let of: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
-        without.iter().map(move |without| without.question(blank, of.clone()))
+        let articles: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
+        without.iter().map(move |without| without.question(blank, articles.clone()))
     });
     let questions: Vec<Question> = questions.collect();
     let mut answers =
-        if questions.is_empty() { Vec::new() } else { asker.ask_promised(questions, account).await? }
-            .into_iter();
+        if questions.is_empty() { Vec::new() } else { conversation.follow_up(questions).await? }.into_iter();
     for blank in blanks {
         for suggestion in &mut blank.suggestions {
             suggestion.reasons = Some(Vec::new());
         }
         for (without, answer) in without.iter().zip(answers.by_ref()) {
-            for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.of) {
+            for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
                 let factor = (suggestion.probability.ln() - placement.log_probability).exp();
                 if !(1.0 / NOTICEABLE..NOTICEABLE).contains(&factor) {
                     let reason = Reason { cause: without.cause.clone(), factor };
@@ -78,17 +76,20 @@ pub(super) struct Without {
 }
 
 impl Without {
-    fn question(&self, blank: &prepare::Blank, of: Vec<u32>) -> Question {
+    fn question(&self, blank: &prepare::Blank, placements_of: Vec<u32>) -> Question {
         let moved = usize::from(self.gone.is_some_and(|gone| gone < blank.place));
-        Question { of, ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone()) }
+        Question {
+            placements_of,
+            ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone())
+        }
     }
 }
 
 /// Everything that can be taken away.
-pub(super) fn alternatives(asker: Asker<'_>, prepared: &Prepared) -> Vec<Without> {
+pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepared) -> Vec<Without> {
     let mut all = Vec::new();
-    let schema = asker.served.serving.release().schema();
-    if asker.served.serving.takes_features(asker.method) {
+    let schema = serving.release().schema();
+    if serving.takes_features(method) {
         for (place, feature) in schema.features().iter().enumerate() {
             let Some(value) = prepared.features.get(&feature.name) else { continue };
             if prepared.context[place].is_empty() {
@@ -100,7 +101,7 @@ pub(super) fn alternatives(asker: Asker<'_>, prepared: &Prepared) -> Vec<Without
             all.push(Without { cause, slots: prepared.slots.clone(), context: context.into(), gone: None });
         }
     }
-    let blank = asker.served.serving.release().vocabulary().blank();
+    let blank = serving.release().vocabulary().blank();
     for (place, index) in prepared.slots.iter().enumerate() {
         if *index == blank {
             continue;

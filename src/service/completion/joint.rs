@@ -6,10 +6,10 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Asker, Cost, Prepared};
+use super::{Conversation, Prepared};
 use crate::models::{
-    catalogue::Listed,
-    engine::{AskError, Promise, Question},
+    catalogue::{Catalogue, CatalogueArticle},
+    engine::{AskError, Question},
 };
 
 /// Most sets that are returned.
@@ -21,7 +21,7 @@ const BEAM: usize = 16;
 #[derive(Debug, Clone)]
 pub struct OutfitSet {
     /// Slot of the request's outfit, and the article for it.
-    pub articles: Vec<(usize, Arc<Listed>)>,
+    pub articles: Vec<(usize, Arc<CatalogueArticle>)>,
     /// Natural logarithm of the probability of all of them together.
     pub log_probability: f64,
 }
@@ -43,16 +43,16 @@ fn width(sets: usize) -> usize {
 }
 
 pub(super) async fn fill(
-    asker: Asker<'_>,
+    conversation: &mut Conversation<'_>,
+    catalogue: &Catalogue,
     prepared: &Prepared,
     sets: usize,
-    (promise, cost): (&mut Promise, &mut Cost),
 ) -> Result<Vec<OutfitSet>, AskError> {
     let width = width(sets);
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0 }];
     for depth in 0..prepared.blanks.len() {
         let questions = beam.iter().map(|partial| question(prepared, partial, depth, width)).collect();
-        let answers = asker.ask_promised(questions, (&mut *promise, &mut *cost)).await?;
+        let answers = conversation.follow_up(questions).await?;
         let mut next: Vec<Partial> = Vec::new();
         for (partial, answer) in beam.iter().zip(answers) {
             next.extend(answer.top.into_iter().map(|candidate| {
@@ -74,7 +74,7 @@ pub(super) async fn fill(
     }
     beam.truncate(sets);
     let article = |index: u32| {
-        let article = asker.served.catalogue.article(index);
+        let article = catalogue.article(index);
         Arc::clone(article.expect("only what the shop has is admissible; this is a bug"))
     };
     let set = |partial: Partial| OutfitSet {

@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
-use super::{Asker, Completion, CompletionError, Cost, Prepared, Request, Served, questions, whole};
+use super::{Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, questions, whole};
 use crate::service::fault::Fault;
 use crate::{
     domain::Method,
-    models::engine::{AskError, Question},
+    models::engine::{Admission, AskError, Question},
 };
 
 /// A completion or what is wrong with the request, for each in their order. Lift, reasons and joint sets are left out.
@@ -36,13 +36,14 @@ pub async fn complete_many(
     asked.sort_by_key(|(_, prepared, _)| {
         (prepared.slots.len(), prepared.context.iter().map(Vec::len).max().unwrap_or(0))
     });
-    let mut cost = Cost::default();
     let all: Vec<Question> =
         asked.iter_mut().flat_map(|(_, _, questions)| std::mem::take(questions)).collect();
-    let answers = if all.is_empty() {
-        Vec::new()
+    let (cost, answers) = if all.is_empty() {
+        (Cost::default(), Vec::new())
     } else {
-        Asker { served, method, deadline }.ask_patiently(all, &mut cost).await?
+        let opened = Conversation::open(served.serving, method, deadline, Admission::Patient, all);
+        let (conversation, answers) = opened.await?;
+        (conversation.cost(), answers)
     };
     let mut answers = answers.into_iter();
     for (place, mut prepared, _) in asked {

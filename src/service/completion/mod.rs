@@ -7,6 +7,7 @@
 
 mod admissible;
 mod compare;
+mod conversation;
 mod diversity;
 mod explain;
 mod joint;
@@ -15,13 +16,10 @@ mod prepare;
 mod score;
 mod ticket;
 
-use std::{
-    collections::BTreeMap,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 pub use compare::{overlap, rank_biased_overlap};
+pub use conversation::Cost;
 pub use diversity::MAX_VARIED;
 pub use explain::{Cause, Reason};
 pub use joint::{MAX_SETS, OutfitSet};
@@ -30,16 +28,16 @@ pub use prepare::Warning;
 pub use score::{ArticleScore, OutfitScore};
 pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 
+use conversation::Conversation;
 use prepare::Prepared;
 
 use crate::service::fault::Fault;
 use crate::{
     domain::{ArticleId, Features, Method},
     models::{
-        catalogue::{Catalogue, Listed},
-        engine::{Answer, Answered, AskError, Promise, Question, Serving},
+        catalogue::{Catalogue, CatalogueArticle},
+        engine::{Admission, Answer, AskError, Question, Serving},
     },
-    util::telemetry::Stopwatch,
 };
 
 /// Most suggestions for one blank.
@@ -137,7 +135,7 @@ pub struct Blank {
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     pub index: u32,
-    pub article: Arc<Listed>,
+    pub article: Arc<CatalogueArticle>,
     /// Over the whole vocabulary.
     pub probability: f64,
     /// Of the probability of all that could be suggested.
@@ -154,27 +152,6 @@ pub struct Placement {
     pub probability: f64,
     /// Whether it could be suggested at all.
     pub admissible: bool,
-}
-
-/// What it took, over all passes.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Cost {
-    pub queued: Duration,
-    pub inferred: Duration,
-    /// Questions that a model was asked.
-    pub questions: usize,
-    /// The largest run that any of them was part of.
-    pub batch: usize,
-}
-
-impl Cost {
-    fn add(&mut self, asked: usize, answered: Answered) -> Vec<Answer> {
-        self.queued += answered.queued;
-        self.inferred += answered.inferred;
-        self.questions += asked;
-        self.batch = self.batch.max(answered.batch);
-        answered.answers
-    }
 }
 
 /// Why there is no answer.
@@ -200,13 +177,14 @@ pub async fn complete(
     deadline: Instant,
 ) -> Result<Completion, CompletionError> {
     let mut prepared = Prepared::new(served, request)?;
-    let asker = Asker { served, method: request.method, deadline };
-    let mut cost = Cost::default();
-    let alternatives = request.explain.then(|| explain::alternatives(asker, &prepared));
+    let alternatives =
+        request.explain.then(|| explain::alternatives(served.serving, request.method, &prepared));
     let explaining = alternatives.as_ref().map_or(0, Vec::len) * prepared.blanks.len();
-    let later = explaining + joint::most_questions(&prepared, request.sets);
+    let admission =
+        Admission::New { follow_ups: explaining + joint::most_questions(&prepared, request.sets) };
     let first = questions(&prepared, request);
-    let (answers, mut promise) = asker.ask_first(first, later, &mut cost).await?;
+    let (mut conversation, answers) =
+        Conversation::open(served.serving, request.method, deadline, admission, first).await?;
     let (personas, steps) =
         answers.first().map_or((None, None), |answer| (answer.personas.clone(), answer.steps));
     let mut blanks: Vec<Blank> = answers
@@ -215,18 +193,19 @@ pub async fn complete(
         .map(|(answer, blank)| whole(served, request, &prepared, blank, answer))
         .collect();
     if request.lift {
-        add_lift(asker, &prepared, &mut blanks, &mut cost).await?;
+        add_lift(&mut conversation, &prepared, &mut blanks).await?;
     }
     if let Some(alternatives) = alternatives {
-        explain::explain(asker, &prepared, &alternatives, &mut blanks, (&mut promise, &mut cost)).await?;
+        explain::explain(&mut conversation, &prepared, &alternatives, &mut blanks).await?;
     }
     let sets = if request.sets > 0 {
-        joint::fill(asker, &prepared, request.sets, (&mut promise, &mut cost)).await?
+        joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?
     } else {
         Vec::new()
     };
     let slots = prepared.known.clone();
     let warnings = std::mem::take(&mut prepared.warnings);
+    let cost = conversation.cost();
     Ok(Completion { blanks, sets, warnings, personas, steps, slots, cost })
 }
 
@@ -237,76 +216,17 @@ pub async fn score(
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
     let prepared = Prepared::whole(served, request)?;
-    score::score(Asker { served, method: request.method, deadline }, prepared).await
-}
-
-/// Asks one method, and keeps account.
-#[derive(Debug, Clone, Copy)]
-struct Asker<'a> {
-    served: Served<'a>,
-    method: Method,
-    deadline: Instant,
-}
-
-impl Asker<'_> {
-    /// The first questions of a request, which has so many more to come: there is room for all, or none is asked.
-    async fn ask_first(
-        self,
-        questions: Vec<Question>,
-        later: usize,
-        cost: &mut Cost,
-    ) -> Result<(Vec<Answer>, Promise), AskError> {
-        let (asked, watch) = (questions.len(), Stopwatch::start());
-        let (answered, promise) =
-            self.served.serving.ask_first(self.method, questions, later, self.deadline).await?;
-        Ok((self.account(&watch, asked, answered, cost), promise))
-    }
-
-    /// For whoever waits for as long as it takes.
-    async fn ask_patiently(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
-        let (asked, watch) = (questions.len(), Stopwatch::start());
-        let answered = self.served.serving.ask_patiently(self.method, questions, self.deadline).await?;
-        Ok(self.account(&watch, asked, answered, cost))
-    }
-
-    /// As promised.
-    async fn ask_promised(
-        self,
-        questions: Vec<Question>,
-        (promise, cost): (&mut Promise, &mut Cost),
-    ) -> Result<Vec<Answer>, AskError> {
-        promise.keep(questions.len());
-        self.ask_further(questions, cost).await
-    }
-
-    /// What was answered so far would be thrown away if these were refused.
-    async fn ask_further(self, questions: Vec<Question>, cost: &mut Cost) -> Result<Vec<Answer>, AskError> {
-        let (asked, watch) = (questions.len(), Stopwatch::start());
-        let answered = self.served.serving.ask_further(self.method, questions, self.deadline).await?;
-        Ok(self.account(&watch, asked, answered, cost))
-    }
-
-    /// What it took, for the request's answer and, where it is told, its trace.
-    fn account(self, watch: &Stopwatch, asked: usize, answered: Answered, cost: &mut Cost) -> Vec<Answer> {
-        let (method, counts) = (self.method, [("questions", asked), ("batch", answered.batch)]);
-        watch.spent(format_args!("queue {method}"), Duration::ZERO, answered.queued, &counts[..1]);
-        watch.spent(format_args!("model {method}"), answered.queued, answered.inferred, &counts);
-        cost.add(asked, answered)
-    }
-
-    fn of(self, method: Method) -> Self {
-        Self { method, ..self }
-    }
+    score::score(served, request.method, prepared, deadline).await
 }
 
 fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
-    let of: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
+    let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
         admissible: Some(Arc::clone(&blank.admissible)),
         k: diversity::pool(request.k, request.diversity),
-        of: of.clone(),
-        // Nobody's rank is counted where nobody is asked for: that would look at every article one by one.
-        ranks: !of.is_empty(),
+        placements_of: named.clone(),
+        // Counting ranks looks at every article, so it is done only if an article is named.
+        ranks: !named.is_empty(),
         ..prepared.question(blank)
     };
     prepared.blanks.iter().map(question).collect()
@@ -333,7 +253,7 @@ fn whole(
         }
     });
     let suggestions = diversity::choose(suggestions.collect(), request.k, request.diversity);
-    let mut found = answer.of.into_iter();
+    let mut found = answer.placements.into_iter();
     let placements = prepared.placements_of.iter().map(|index| {
         let (index, placement) = ((*index)?, found.next()?);
         Some(Placement {
@@ -345,21 +265,20 @@ fn whole(
     Blank { slot: blank.slot, placements: placements.collect(), suggestions, admissible: answer.admissible }
 }
 
-/// What knowing the customer changed: the same question to [None].
+/// Compares with what [None] answers, which does not know the customer.
 async fn add_lift(
-    asker: Asker<'_>,
+    conversation: &mut Conversation<'_>,
     prepared: &Prepared,
     blanks: &mut [Blank],
-    cost: &mut Cost,
 ) -> Result<(), AskError> {
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
-        of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
+        placements_of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
         ..prepared.question(blank)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
-    let answers = asker.of(Method::None).ask_further(questions, cost).await?;
+    let answers = conversation.follow_up_with(Method::None, questions).await?;
     for (blank, answer) in blanks.iter_mut().zip(answers) {
-        for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.of) {
+        for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
             suggestion.lift = Some((suggestion.probability.ln() - placement.log_probability).exp());
         }
     }

@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, admissible};
 use crate::{
-    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method},
+    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
     models::engine::{Context, Question},
     service::fault::{Fault, Field},
 };
@@ -57,7 +57,7 @@ impl Prepared {
                     "an outfit has at most {MAX_SLOTS} slots; all are filled, so there is no room for another article"
                 )
             } else {
-                format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", request.outfit.len())
+                TooManySlots { found: request.outfit.len() }.to_string()
             };
             errors.push(Fault::new(Field::Outfit, detail));
             return Err(CompletionError::Faults(errors));

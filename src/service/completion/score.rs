@@ -1,12 +1,15 @@
 //! Scores an outfit: each article's likelihood given the others.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
-use super::{Asker, CompletionError, Cost, Prepared, Warning};
+use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning};
 use crate::service::fault::{Fault, Field};
 use crate::{
-    domain::Mask,
-    models::{catalogue::Listed, engine::Question},
+    domain::{Mask, Method},
+    models::{
+        catalogue::CatalogueArticle,
+        engine::{Admission, Question},
+    },
 };
 
 #[derive(Debug, Clone)]
@@ -32,12 +35,17 @@ pub struct ArticleScore {
     pub share: f64,
     /// The number of articles of its type.
     pub of_type: usize,
-    pub article: Arc<Listed>,
+    pub article: Arc<CatalogueArticle>,
 }
 
-pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<OutfitScore, CompletionError> {
-    let catalogue = asker.served.catalogue;
-    let blank = asker.served.serving.release().vocabulary().blank();
+pub(super) async fn score(
+    served: Served<'_>,
+    method: Method,
+    mut prepared: Prepared,
+    deadline: Instant,
+) -> Result<OutfitScore, CompletionError> {
+    let catalogue = served.catalogue;
+    let blank = served.serving.release().vocabulary().blank();
     let mut scored = Vec::new();
     let mut questions = Vec::new();
     for (place, &index) in prepared.slots.iter().enumerate() {
@@ -53,13 +61,14 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         let detail = "none of its articles is in both the catalogue and the release";
         return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
     }
-    let mut cost = Cost::default();
-    let answers = asker.ask_first(questions, 0, &mut cost).await?.0;
+    let admission = Admission::New { follow_ups: 0 };
+    let (conversation, answers) =
+        Conversation::open(served.serving, method, deadline, admission, questions).await?;
     let articles: Vec<ArticleScore> = scored
         .into_iter()
         .zip(answers)
         .map(|((slot, article), answer)| {
-            let placement = answer.of[0];
+            let placement = answer.placements[0];
             let of_type = answer.admissible_probability;
             let share = if of_type > 0.0 { placement.log_probability.exp() / of_type } else { 0.0 };
             ArticleScore {
@@ -84,13 +93,19 @@ pub(super) async fn score(asker: Asker<'_>, mut prepared: Prepared) -> Result<Ou
         .map(|article| article.slot)
         .expect("there is an article; this is a bug");
     let warnings = std::mem::take(&mut prepared.warnings);
-    Ok(OutfitScore { mean_log_probability: sum / count, articles, weakest, warnings, cost })
+    Ok(OutfitScore {
+        mean_log_probability: sum / count,
+        articles,
+        weakest,
+        warnings,
+        cost: conversation.cost(),
+    })
 }
 
 fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: &Mask) -> Question {
     Question {
         admissible: Some(Arc::new(of_type.clone())),
-        of: vec![index],
+        placements_of: vec![index],
         ranks: true,
         ..Question::new(slots, place, prepared.context.clone())
     }

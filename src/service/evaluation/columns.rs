@@ -13,7 +13,7 @@ use parquet::{
     schema::types::ColumnDescriptor,
 };
 
-use crate::files::guarded;
+use crate::files::catch_panic;
 
 /// Rows read at once. A file's own claim about its size is not trusted.
 const CHUNK: usize = 8192;
@@ -28,7 +28,7 @@ impl Columns {
     /// Here and below, a description of the defect in the file.
     pub(super) fn open(path: &Path) -> Result<Self, String> {
         let file = File::open(path).map_err(|error| error.to_string())?;
-        let file = guarded(|| SerializedFileReader::new(file)).map_err(|error| error.to_string())?;
+        let file = catch_panic(|| SerializedFileReader::new(file)).map_err(|error| error.to_string())?;
         Ok(Self { file })
     }
 
@@ -88,14 +88,14 @@ impl Columns {
         let describe = |reason: String| format!("column {name:?} {reason}");
         let damaged = |error: ParquetError| describe(format!("is damaged: {error}"));
         for group in 0..self.file.num_row_groups() {
-            let group = guarded(|| self.file.get_row_group(group)).map_err(damaged)?;
+            let group = catch_panic(|| self.file.get_row_group(group)).map_err(damaged)?;
             let mut left = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-            let reader = guarded(|| group.get_column_reader(column)).map_err(damaged)?;
+            let reader = catch_panic(|| group.get_column_reader(column)).map_err(damaged)?;
             let mut reader = get_typed_column_reader::<D>(reader);
             let mut values = Vec::new();
             while left > 0 {
                 values.clear();
-                let read = guarded(|| reader.read_records(left.min(CHUNK), None, None, &mut values));
+                let read = catch_panic(|| reader.read_records(left.min(CHUNK), None, None, &mut values));
                 let (rows, found, _) = read.map_err(damaged)?;
                 if rows == 0 || found != rows {
                     return Err(describe(format!("has {found} values, expected {}", left.min(CHUNK))));

@@ -99,6 +99,7 @@ fn read_file<T>(
     read: fn(&Path) -> Result<T, String>,
 ) -> Result<T, EvaluationError> {
     let name = || release.manifest().name.clone();
-    let path = release.listed(file)?.ok_or_else(|| EvaluationError::Missing { release: name(), file })?;
+    let path =
+        release.optional_file(file)?.ok_or_else(|| EvaluationError::Missing { release: name(), file })?;
     read(&path).map_err(|reason| EvaluationError::Damaged { release: name(), file, reason })
 }

@@ -1,11 +1,11 @@
-//! Outfits that lie in files completed into files, part by part, without a service: nightly work over millions of
-//! customers.
+//! Completing outfits from files into files without a service, such as every night for millions of customers.
 //!
-//! A folder of parts comes in (`part-00000.parquet` …, Parquet or JSON Lines); a folder with a part of the same name
-//! for each goes out, with the suggestions for its blanks. A part appears when it is whole, and one that is there is
-//! not made again: whoever was interrupted starts once more. Each outfit is answered as `/complete` answers it.
+//! The input is a folder of parts (`part-00000.parquet` …, Parquet or JSON Lines). The output is a folder with a part of
+//! the same name for each, which contains the suggestions for its blanks. A part appears when it is complete, and an
+//! existing part is not made again, so an interrupted run can be restarted. Outfits are answered as `/complete` answers
+//! them.
 //!
-//! Knows files, the engine, and where profiles are kept; must not know the terminal or HTTP.
+//! It knows files, the engine and profiles; it must not know the terminal or HTTP.
 
 mod part;
 mod profiles;
@@ -30,36 +30,36 @@ use crate::{
     store::StoreError,
 };
 
-/// How many bad rows of a part are kept to be shown.
-pub const SHOWN: usize = 20;
+/// The number of bad rows of a part that are reported in detail.
+pub const LISTED: usize = 20;
 
-/// What is wanted of every outfit.
+/// How every outfit is completed.
 #[derive(Debug, Clone)]
 pub struct Wanted {
     pub method: Method,
     pub k: usize,
     pub filters: Filters,
     pub diversity: f64,
-    /// Whether a part is written without the rows that cannot be used, or not at all.
+    /// Whether a part with bad rows is written without them, rather than not at all.
     pub skip_bad: bool,
 }
 
-/// What became of a part.
+/// The result of a part.
 #[derive(Debug, Clone, Default)]
 pub struct Done {
-    /// Outfits that were completed, and the suggestions for their blanks.
+    /// Counts of completed outfits and of their suggestions.
     pub outfits: u64,
     pub suggestions: u64,
-    /// Rows that cannot be used, and the first of them with the reasons.
+    /// The count of bad rows, and the first ones with their reasons.
     pub bad: u64,
     pub errors: Vec<(u64, String)>,
-    /// How often answers came with a warning, by its code.
+    /// The number of answers with a warning, by its code.
     pub warnings: BTreeMap<&'static str, u64>,
-    /// Whether the part is there now.
+    /// Whether the part was written.
     pub written: bool,
 }
 
-/// Why a part could not be completed to its end.
+/// Why a part could not be completed.
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
     #[error(transparent)]
@@ -72,11 +72,11 @@ pub enum OfflineError {
     Ask(#[from] AskError),
     #[error("{path}: {source}", path = .path.display())]
     Folder { path: PathBuf, source: io::Error },
-    #[error("{path} holds no parts: files that end in .parquet, .jsonl or .ndjson", path = .path.display())]
+    #[error("{path} contains no parts, which are files that end in .parquet, .jsonl or .ndjson", path = .path.display())]
     Empty { path: PathBuf },
 }
 
-/// Which of the parts one of several processes makes: the `index`th of `count`, from 0.
+/// The share of the parts that one of several processes makes: the `index`th of `count`, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Share {
     index: usize,
@@ -91,22 +91,22 @@ impl FromStr for Share {
             text.split_once('/').and_then(|(index, count)| Some((index.parse().ok()?, count.parse().ok()?)));
         match numbers {
             Some((index, count)) if index < count => Ok(Self { index, count }),
-            _ => Err(format!("a share is INDEX/COUNT with the index from 0 up, as in 0/4; found {text:?}")),
+            _ => Err(format!("a share is INDEX/COUNT with an index from 0, as in 0/4; found {text:?}")),
         }
     }
 }
 
-/// The folder's parts in the order of their names, those of this share. What begins with `.` or `_` is no part: so
-/// Spark and others mark what is theirs.
-pub fn parts(folder: &Path, share: Share) -> Result<Vec<PathBuf>, OfflineError> {
+/// The folder's parts of this share, sorted by name. Files whose names begin with `.` or `_` are not parts: Spark and
+/// others name their own files so.
+pub fn find_parts(folder: &Path, share: Share) -> Result<Vec<PathBuf>, OfflineError> {
     let at = |source| OfflineError::Folder { path: folder.to_owned(), source };
     let mut parts = Vec::new();
     for entry in fs::read_dir(folder).map_err(at)? {
         let path = entry.map_err(at)?.path();
-        let own = path.file_name().is_some_and(|name| {
+        let hidden = path.file_name().is_some_and(|name| {
             name.as_encoded_bytes().starts_with(b".") || name.as_encoded_bytes().starts_with(b"_")
         });
-        if !own && matches!(Format::of(&path), Ok(Format::Parquet | Format::JsonLines)) {
+        if !hidden && matches!(Format::from_path(&path), Ok(Format::Parquet | Format::JsonLines)) {
             parts.push(path);
         }
     }
@@ -136,7 +136,7 @@ mod tests {
             fs::write(folder.path().join(name), "").unwrap();
         }
         let names = |share: &str| -> Vec<String> {
-            let parts = parts(folder.path(), share.parse().unwrap()).unwrap();
+            let parts = find_parts(folder.path(), share.parse().unwrap()).unwrap();
             parts.iter().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect()
         };
         assert_eq!(names("0/1"), ["part-0.jsonl", "part-1.parquet", "part-2.parquet"]);

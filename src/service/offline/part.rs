@@ -1,4 +1,4 @@
-//! One part: read in chunks, answered several chunks at a time, written in the order of its rows.
+//! Completing a part: reads chunks, answers several chunks at a time, and writes in the order of the rows.
 
 use std::{
     collections::BTreeSet,
@@ -10,7 +10,7 @@ use std::{
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::{sync::mpsc, task};
 
-use super::{Done, OfflineError, Profiles, SHOWN, Wanted};
+use super::{Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::{
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
     files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
@@ -21,18 +21,18 @@ use crate::{
     },
 };
 
-/// Outfits that are answered together: enough that like ones fill runs of the model.
+/// Outfits that are answered together: enough that outfits of the same shape fill a run.
 const CHUNK: usize = 2048;
-/// Chunks on their way beside each thread of the model: while it computes one, the next is made ready.
+/// Chunks in preparation besides those that the model's threads compute.
 const AHEAD: usize = 2;
-/// A model that says nothing for so long will not say anything.
+/// A model that takes longer will not answer.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Questions of one run, at least. Nobody waits for the first answer here, and the larger a run, the less often the
-/// last layer's weights come by.
+/// The least questions of a run. No caller waits for a first answer, and a larger run reads the weights of the last layer
+/// less often.
 pub const BATCH: usize = 256;
 
-/// What answers, for all parts.
+/// The model, data and settings for all parts.
 #[derive(Debug)]
 pub struct Job {
     pub serving: Arc<Serving>,
@@ -44,7 +44,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// The longest queue that one part makes, in questions.
+    /// The longest queue that a part needs, in questions.
     pub fn queue(workers: usize) -> usize {
         in_flight(workers) * CHUNK * MAX_SLOTS
     }
@@ -54,15 +54,15 @@ fn in_flight(workers: usize) -> usize {
     workers + AHEAD
 }
 
-/// Completes the outfits of one file into another. `tell` hears how much is read, of how much.
+/// Completes the outfits of a file into another. `on_progress` gets the amount that was read, and the total.
 ///
 /// # Errors
-/// What ends it before the part's end; then nothing is written. Rows that cannot be used are told in what it gives.
+/// If the part cannot be completed; then nothing is written. Bad rows are in the result.
 pub async fn complete_part(
     job: &Arc<Job>,
     input: &Path,
     output: &Path,
-    tell: impl Fn(u64, u64),
+    on_progress: impl Fn(u64, u64),
 ) -> Result<Done, OfflineError> {
     let rows = files::read::<OpenOutfit>(input, job.serving.release().schema())?;
     let mut writer = SuggestionWriter::create(output)?;
@@ -74,7 +74,7 @@ pub async fn complete_part(
             let job = Arc::clone(job);
             let (at, total) = chunk.progress;
             async move {
-                // On a thread of its own: making questions ready is as much work as waiting for answers.
+                // On another thread, because preparing questions takes as long as the answers.
                 let answered = task::spawn(async move { answer(&job, chunk.rows).await }).await;
                 answered.expect("answering does not panic; this is a bug").map(|answers| (answers, at, total))
             }
@@ -83,9 +83,9 @@ pub async fn complete_part(
     let mut answering = std::pin::pin!(answering);
     while let Some((answers, at, total)) = answering.try_next().await? {
         for answer in answers {
-            note(&mut done, &mut writer, answer)?;
+            write_answer(&mut done, &mut writer, answer)?;
         }
-        tell(at, total);
+        on_progress(at, total);
     }
     if let Some(error) = reader.await.expect("reading does not panic; this is a bug") {
         return Err(OfflineError::Row { path: input.to_owned(), error });
@@ -103,7 +103,7 @@ struct Chunk {
     progress: (u64, u64),
 }
 
-/// Gives what ended the reading before the file's end.
+/// Returns a fatal error, if there is one.
 fn read_chunks(mut rows: Rows<OpenOutfit>, chunks: &mpsc::Sender<Chunk>) -> Option<RowError> {
     loop {
         let mut chunk = Vec::with_capacity(CHUNK);
@@ -117,12 +117,12 @@ fn read_chunks(mut rows: Rows<OpenOutfit>, chunks: &mpsc::Sender<Chunk>) -> Opti
             return None;
         }
         let progress = rows.progress();
-        // Whoever no longer takes them has found a reason to end.
+        // The receiver ends early after an error.
         chunks.blocking_send(Chunk { rows: chunk, progress }).ok()?;
     }
 }
 
-/// A row's outfit completed and for whom, or why it cannot be.
+/// The customer and the completion of a row, or why it has none.
 struct Answered {
     line: u64,
     outcome: Result<(CustomerId, Completion), String>,
@@ -133,7 +133,7 @@ async fn answer(
     rows: Vec<Result<Row<OpenOutfit>, RowError>>,
 ) -> Result<Vec<Answered>, OfflineError> {
     let ids: BTreeSet<_> = rows.iter().flatten().map(|row| &row.value.customer).collect();
-    let profiles = job.profiles.of(ids).await?;
+    let profiles = job.profiles.get(ids).await?;
     let mut answered: Vec<Answered> = Vec::with_capacity(rows.len());
     let (mut customers, mut requests) = (Vec::new(), Vec::new());
     for row in rows {
@@ -141,7 +141,7 @@ async fn answer(
             Err(error) => (error.line, error.reason),
             Ok(Row { line, value, .. }) => match profiles.get(&value.customer) {
                 None if value.features.is_empty() => {
-                    (line, format!("customer {} is not known, and the row has no features", value.customer))
+                    (line, format!("customer {} is unknown, and the row has no features", value.customer))
                 }
                 stored => {
                     customers.push((line, value.customer.clone()));
@@ -186,12 +186,16 @@ fn describe(faults: &[Fault]) -> String {
     each.join("; ")
 }
 
-fn note(done: &mut Done, writer: &mut SuggestionWriter, answered: Answered) -> Result<(), OfflineError> {
+fn write_answer(
+    done: &mut Done,
+    writer: &mut SuggestionWriter,
+    answered: Answered,
+) -> Result<(), OfflineError> {
     let (customer, completion) = match answered.outcome {
         Ok(completed) => completed,
         Err(reason) => {
             done.bad += 1;
-            if done.errors.len() < SHOWN {
+            if done.errors.len() < LISTED {
                 done.errors.push((answered.line, reason));
             }
             return Ok(());

@@ -1,4 +1,4 @@
-//! Where what is known of customers comes from.
+//! The profiles of the customers in a part.
 
 use std::{
     borrow::Cow,
@@ -14,17 +14,17 @@ use crate::{
 
 use super::OfflineError;
 
-/// Customers' features by their ids.
+/// A source of profiles.
 #[derive(Debug, Clone)]
 pub enum Profiles {
-    /// In the database, asked for as many at once as are answered together.
+    /// The database, which is read once for each chunk.
     Stored(Store),
-    /// Read from a file before the first part; none, where the parts say all themselves.
+    /// Read from a file before the first part; empty if the parts have all features.
     Held(HashMap<CustomerId, Features>),
 }
 
 impl Profiles {
-    /// All customers of a file.
+    /// Reads all customers of a file.
     pub fn read(path: &Path, schema: &Schema) -> Result<Self, OfflineError> {
         let mut held = HashMap::new();
         for row in files::read::<Customer>(path, schema)? {
@@ -35,26 +35,18 @@ impl Profiles {
         Ok(Self::Held(held))
     }
 
-    /// What is known of these customers.
-    pub(super) async fn of(&self, ids: BTreeSet<&CustomerId>) -> Result<Known<'_>, OfflineError> {
+    /// The profiles of these customers, and maybe of others.
+    pub(super) async fn get(
+        &self,
+        ids: BTreeSet<&CustomerId>,
+    ) -> Result<Cow<'_, HashMap<CustomerId, Features>>, OfflineError> {
         match self {
             Self::Stored(store) => {
                 let ids: Vec<CustomerId> = ids.into_iter().cloned().collect();
-                let found = store.customers().named(&ids).await?;
-                let found = found.into_iter().map(|customer| (customer.id, customer.features)).collect();
-                Ok(Known(Cow::Owned(found)))
+                let found = store.customers().get_many(&ids).await?;
+                Ok(Cow::Owned(found.into_iter().map(|customer| (customer.id, customer.features)).collect()))
             }
-            Self::Held(held) => Ok(Known(Cow::Borrowed(held))),
+            Self::Held(held) => Ok(Cow::Borrowed(held)),
         }
-    }
-}
-
-/// Features at hand.
-#[derive(Debug)]
-pub(super) struct Known<'a>(Cow<'a, HashMap<CustomerId, Features>>);
-
-impl Known<'_> {
-    pub(super) fn get(&self, id: &CustomerId) -> Option<&Features> {
-        self.0.get(id)
     }
 }

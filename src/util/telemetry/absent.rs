@@ -1,16 +1,16 @@
-//! What stands for traces in a program that was built without them: nothing begins, so nothing else can happen.
+//! The same types for a program without traces; they do nothing.
 
 use std::{fmt::Display, time::Duration};
 
 use crate::util::http_client::Origin;
 
-/// Begins no trace.
+/// Starts no trace.
 #[derive(Debug, Clone, Default)]
 pub struct Traces(());
 
 impl Traces {
-    /// The settings let no collector through where none can be told anything.
-    pub fn to(_collector: Option<&Origin>) -> Self {
+    /// The settings refuse a collector in a program without traces.
+    pub fn new(_collector: Option<&Origin>) -> Self {
         Self(())
     }
 
@@ -21,7 +21,7 @@ impl Traces {
     pub fn finish(&self) {}
 }
 
-/// There is none.
+/// Has no value.
 #[derive(Debug, Clone)]
 pub enum Trace {}
 
@@ -30,11 +30,11 @@ impl Trace {
         match *self {}
     }
 
-    pub async fn follow<T>(&self, work: impl Future<Output = T>) -> T {
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> T {
         work.await
     }
 
-    pub fn say<V>(&self, _key: &'static str, _value: V) {}
+    pub fn set_attribute<V>(&self, _key: &'static str, _value: V) {}
 
     pub fn end(&self, _failed: bool) {}
 }
@@ -52,7 +52,7 @@ impl Stopwatch {
         Duration::ZERO
     }
 
-    pub fn spent(
+    pub fn record(
         &self,
         _name: impl Display,
         _after: Duration,

@@ -1,11 +1,10 @@
-//! Traces: what a request waited for, told to a collector over OpenTelemetry's own protocol.
+//! Traces of requests, sent to an OpenTelemetry collector.
 //!
-//! Built with the feature `otlp`. Without it everything here is nothing and costs nothing, and the settings refuse a
-//! collector ([`AVAILABLE`]). A request's trace goes along with its future, so that whoever works on its behalf adds a
-//! span without being handed one. Spans wait in a bounded queue for a thread of their own that sends them; what does
-//! not fit is dropped: nobody ever waits for the collector, and nothing fails because it is away.
+//! The feature `otlp` enables them. Without it this module does nothing at no cost, and the settings refuse a collector
+//! ([`AVAILABLE`]). A request's trace is part of its future's context, so any code can add spans. A thread sends spans
+//! from a bounded queue, and drops spans when the queue is full: nothing waits for the collector or fails without it.
 //!
-//! Must not know HTTP's requests, the engine or the database: they come here.
+//! It must not know HTTP requests, the engine or the database, which use it.
 
 #[cfg(not(feature = "otlp"))]
 mod absent;
@@ -24,10 +23,10 @@ use std::time::Duration;
 /// Whether this program can send traces.
 pub const AVAILABLE: bool = cfg!(feature = "otlp");
 
-/// Does the work, and adds how long it took to the trace that it is part of.
+/// Runs the work, and adds its duration to the current trace.
 pub async fn timed<T>(name: &'static str, work: impl Future<Output = T>) -> T {
     let watch = Stopwatch::start();
     let done = work.await;
-    watch.spent(name, Duration::ZERO, watch.elapsed(), &[]);
+    watch.record(name, Duration::ZERO, watch.elapsed(), &[]);
     done
 }

@@ -1,4 +1,4 @@
-//! Traces in OpenTelemetry's terms.
+//! Traces through OpenTelemetry.
 
 use std::{
     collections::HashMap,
@@ -21,7 +21,7 @@ use opentelemetry_sdk::{
 use super::collector::{PATIENCE, exporter};
 use crate::util::http_client::Origin;
 
-/// Begins traces, where a collector is told of them. Clones share one queue of spans.
+/// Starts traces, if there is a collector. Clones share one queue of spans.
 #[derive(Debug, Clone, Default)]
 pub struct Traces(Option<Sending>);
 
@@ -32,9 +32,9 @@ struct Sending {
 }
 
 impl Traces {
-    /// Starts the thread that sends them, if there is a collector. What OpenTelemetry reads of the environment holds
-    /// here, too: `OTEL_TRACES_SAMPLER`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_…`.
-    pub fn to(collector: Option<&Origin>) -> Self {
+    /// Starts the thread that sends traces, if there is a collector. OpenTelemetry's variables apply:
+    /// `OTEL_TRACES_SAMPLER`, `OTEL_RESOURCE_ATTRIBUTES`, `OTEL_BSP_…`.
+    pub fn new(collector: Option<&Origin>) -> Self {
         Self(collector.map(|collector| {
             let about = Resource::builder()
                 .with_service_name("atelier")
@@ -48,7 +48,7 @@ impl Traces {
         }))
     }
 
-    /// A request's trace: a new one, or a part of the caller's, who sent a `traceparent`.
+    /// Starts the trace of a request, or continues the caller's if it sent a `traceparent`.
     pub fn begin(&self, name: impl FnOnce() -> String, caused_by: Option<&str>) -> Option<Trace> {
         let Sending { tracer, .. } = self.0.as_ref()?;
         let parent = caused_by.map_or_else(Context::new, |text| {
@@ -60,34 +60,33 @@ impl Traces {
         Some(Trace(parent.with_span(span).with_value(tracer.clone())))
     }
 
-    /// Sends what waits, and no more from now on. Takes as long as the collector takes, seconds at most: not for a
-    /// thread that others wait on.
+    /// Sends the queued spans and stops. It blocks for up to some seconds, so call it on a thread that may block.
     pub fn finish(&self) {
         if let Some(Sending { provider, .. }) = &self.0 {
-            // A collector that is away was told of already, and the process ends either way.
+            // A missing collector was logged before, and the process ends.
             let _ = provider.shutdown_with_timeout(PATIENCE);
         }
     }
 }
 
-/// What one request takes, from its beginning to [`Trace::end`], or until it is dropped.
+/// The trace of a request, which ends at [`Trace::end`] or when it is dropped.
 #[derive(Debug, Clone)]
 pub struct Trace(Context);
 
 impl Trace {
-    /// By which others call it, in W3C's words.
+    /// The W3C `traceparent` by which other programs continue the trace.
     pub fn trace_parent(&self) -> String {
         let span = self.0.span();
         let span = span.span_context();
         format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags().to_u8())
     }
 
-    /// Work that belongs to it.
-    pub async fn follow<T>(&self, work: impl Future<Output = T>) -> T {
+    /// Runs the work as part of the trace.
+    pub async fn run<T>(&self, work: impl Future<Output = T>) -> T {
         work.with_context(self.0.clone()).await
     }
 
-    pub fn say(&self, key: &'static str, value: impl Into<Value>) {
+    pub fn set_attribute(&self, key: &'static str, value: impl Into<Value>) {
         self.0.span().set_attribute(KeyValue::new(key, value));
     }
 
@@ -99,7 +98,7 @@ impl Trace {
     }
 }
 
-/// Measures parts of the trace that the work at hand belongs to, if it is part of one that somebody records.
+/// Measures parts of the current trace, if there is one and it is recorded.
 #[derive(Debug)]
 pub struct Stopwatch(Option<(Context, SystemTime)>);
 
@@ -114,8 +113,8 @@ impl Stopwatch {
         self.0.as_ref().and_then(|(_, began)| began.elapsed().ok()).unwrap_or_default()
     }
 
-    /// A part that began so long after the watch was started, and is over.
-    pub fn spent(
+    /// Adds a part that began `after` the start of the watch and `took` this long.
+    pub fn record(
         &self,
         name: impl Display,
         after: Duration,
@@ -123,7 +122,7 @@ impl Stopwatch {
         counts: &[(&'static str, usize)],
     ) {
         let Some((context, began)) = &self.0 else { return };
-        let tracer = context.get::<SdkTracer>().expect("looked at when it was started; this is a bug");
+        let tracer = context.get::<SdkTracer>().expect("checked in start; this is a bug");
         let count = |&(key, count)| KeyValue::new(key, i64::try_from(count).unwrap_or(i64::MAX));
         let mut span = tracer
             .span_builder(name.to_string())

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
-    models::catalogue::Listed,
+    models::catalogue::CatalogueArticle,
     service::access::Scope,
     store::Put,
     util::json_pointer::step,
@@ -42,7 +42,7 @@ pub(crate) fn router() -> Routes {
 
 /// An article in an answer.
 #[derive(Debug, Clone)]
-pub(crate) struct ArticleBody(Arc<Listed>);
+pub(crate) struct ArticleBody(Arc<CatalogueArticle>);
 
 impl Serialize for ArticleBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -74,8 +74,8 @@ impl ToSchema for ArticleBody {
     }
 }
 
-impl From<Arc<Listed>> for ArticleBody {
-    fn from(article: Arc<Listed>) -> Self {
+impl From<Arc<CatalogueArticle>> for ArticleBody {
+    fn from(article: Arc<CatalogueArticle>) -> Self {
         Self(article)
     }
 }

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    files::{self, BadRow, Checker, ExchangeError, Noted, Report},
+    files::{self, BadRow, Checker, CountedWarning, ExchangeError, Report},
     service::intake::{self, Intake, IntakeError},
     store::{Actor, Counts, Import},
     web::http::{
@@ -104,10 +104,11 @@ async fn read<T: Intake>(
         Checker::new([], [])
     };
     let rows = files::read::<T>(file.path(), &state.schema()).map_err(unreadable)?;
-    let counts = intake::table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
-        IntakeError::Store(error) => error.into(),
-        IntakeError::Exchange(error) => unreadable(error),
-    })?;
+    let counts =
+        intake::import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
+            IntakeError::Store(error) => error.into(),
+            IntakeError::Exchange(error) => unreadable(error),
+        })?;
     Ok((counts, checker.report().clone()))
 }
 
@@ -133,7 +134,7 @@ fn errors(report: &Report) -> Vec<Finding> {
 
 impl ImportBody {
     fn new(counts: Counts, report: &Report) -> Self {
-        let warning = |noted: &Noted| {
+        let warning = |noted: &CountedWarning| {
             let others =
                 if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
             Finding::line(noted.line, format!("{}{others}", noted.warning))

@@ -207,11 +207,11 @@ async fn export(
 ) -> Result<Json<CustomerExport>, Problem> {
     let store = &state.store;
     let customer = store.customers().get(&id).await?.ok_or_else(|| unknown(&id))?.into();
-    let feedback = store.feedback().of_customer(&id).await?.into_iter().map(FeedbackStored::from).collect();
+    let feedback = store.feedback().for_customer(&id).await?.into_iter().map(FeedbackStored::from).collect();
     let (mut outfits, page) = (Vec::<OutfitBody>::new(), state.limits.page);
     let mut after = 0;
     loop {
-        let found = store.outfits().of_customer(&id, after, page).await?;
+        let found = store.outfits().for_customer(&id, after, page).await?;
         let Some(last) = found.last() else { break };
         after = last.seq;
         outfits.extend(found.into_iter().map(OutfitBody::from));
@@ -236,7 +236,7 @@ async fn outfits(
 ) -> Result<Json<Page<OutfitBody>>, Problem> {
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
-    let found = state.store.outfits().of_customer(&id, after.unwrap_or(0), n + 1).await?;
+    let found = state.store.outfits().for_customer(&id, after.unwrap_or(0), n + 1).await?;
     if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
         return Err(unknown(&id));
     }

@@ -45,7 +45,7 @@ pub(crate) fn router() -> Routes {
 #[derive(ToSchema)]
 #[schema(as = Feedback)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "it only describes the body, which is read item by item")]
+#[expect(dead_code, reason = "only the schema of the body, which is read item by item")]
 enum FeedbackBody {
     One(EventBody),
     Several(Vec<EventBody>),

@@ -134,7 +134,7 @@ impl OutfitSave {
         };
         let outfit = Outfit::new(customer, articles, None, read.features).map_err(|error| {
             let place = match &error {
-                OutfitError::Twice(twice) => {
+                OutfitError::Duplicate(twice) => {
                     let last = self.articles.iter().rposition(|id| id == twice.as_str());
                     format!("/articles/{}", last.unwrap_or_default())
                 }

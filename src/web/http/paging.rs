@@ -45,7 +45,7 @@ pub(crate) struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// Takes up to `n + 1` rows. The last one only tells that there is another page.
+    /// Takes up to `n + 1` rows: one more than the page holds means that there is another page.
     pub(crate) fn new<Row>(
         mut rows: Vec<Row>,
         n: u32,

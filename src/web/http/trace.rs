@@ -27,18 +27,18 @@ pub(crate) async fn follow(traces: &Traces, mut request: Request, next: Next) ->
     let Some(trace) = traces.begin(name, caller.map(TraceParent::as_str)) else {
         return next.run(request).await;
     };
-    trace.say("http.request.method", method);
+    trace.set_attribute("http.request.method", method);
     if let Some(route) = route {
-        trace.say("http.route", route.as_str().to_owned());
+        trace.set_attribute("http.route", route.as_str().to_owned());
     }
     if caller.is_none() {
         request.extensions_mut().insert(TraceParent::from_trace(&trace));
     }
     if let Some(id) = request.extensions().get::<RequestId>() {
-        trace.say("atelier.request_id", id.as_str().to_owned());
+        trace.set_attribute("atelier.request_id", id.as_str().to_owned());
     }
-    let response = trace.follow(next.run(request)).await;
-    trace.say("http.response.status_code", i64::from(response.status().as_u16()));
+    let response = trace.run(next.run(request)).await;
+    trace.set_attribute("http.response.status_code", i64::from(response.status().as_u16()));
     trace.end(response.status().is_server_error());
     response
 }

@@ -26,7 +26,7 @@ macro_rules! assets {
     ($($name:literal: $media_type:literal),+ $(,)?) => {
         LazyLock::new(|| vec![$({
             let bytes: &[u8] = include_bytes!(concat!("../../../static/", $name));
-            Asset { name: $name, media_type: $media_type, bytes, version: digest::of(bytes)[..12].to_owned() }
+            Asset { name: $name, media_type: $media_type, bytes, version: digest::sha256(bytes)[..12].to_owned() }
         }),+])
     };
 }

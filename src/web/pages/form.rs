@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::visitor;
 use crate::{
-    domain::MAX_SLOTS,
+    domain::TooManySlots,
     web::http::{Finding, Kind, Problem},
 };
 
@@ -118,8 +118,5 @@ pub(super) fn each_parameter(
 
 /// A finding if the outfit has too many slots.
 pub(super) fn too_long<T>(slots: &[T]) -> Option<Finding> {
-    let found = slots.len();
-    (found > MAX_SLOTS).then(|| {
-        Finding::parameter("slot", format!("an outfit has at most {MAX_SLOTS} slots, found {found}"))
-    })
+    TooManySlots::check(slots.len()).err().map(|error| Finding::parameter("slot", error.to_string()))
 }

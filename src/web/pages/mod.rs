@@ -8,7 +8,6 @@
 mod access;
 mod article_view;
 pub(crate) mod assets;
-mod csv;
 pub(crate) mod docs;
 mod evaluation;
 mod figures;

@@ -292,7 +292,7 @@ async fn mixture(
             (format!("An outfit of {}", record.outfit.customer), vec![record])
         }
         (None, Some(customer)) => {
-            let records = state.store.outfits().of_customer(customer, 0, MIXED_OUTFITS).await?;
+            let records = state.store.outfits().for_customer(customer, 0, MIXED_OUTFITS).await?;
             (format!("The outfits of {customer}"), records)
         }
         (None, None) => return Ok(None),

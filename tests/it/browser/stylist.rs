@@ -32,7 +32,7 @@ async fn completes_and_saves_an_outfit_without_scripts(db: TestDatabase) {
 async fn story(db: TestDatabase, eyes: Eyes) {
     let service = Service::demo(&db).await;
     let customer = CustomerId::new("c-014871").unwrap();
-    let before = service.store.outfits().of_customer(&customer, 0, 100).await.unwrap();
+    let before = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
     let window = signed_in(&service, Role::Stylist, eyes).await;
 
     // The customer: with scripts, the search starts by itself.
@@ -67,7 +67,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
 
     window.click("#save").await;
     window.until_words("Saved as outfit").await;
-    let outfits = service.store.outfits().of_customer(&customer, 0, 100).await.unwrap();
+    let outfits = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
     assert_eq!(outfits.len(), before.len() + 1);
     let kept = &outfits.last().unwrap().outfit;
     let first = service.store.articles().get(&kept.articles()[0]).await.unwrap().unwrap();
@@ -75,7 +75,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     assert_eq!(kept.articles()[1..], before[0].outfit.articles()[1..]);
     assert_eq!(kept.features, before[0].outfit.features, "the occasion is the outfit's");
 
-    let events = service.store.feedback().of_customer(&customer).await.unwrap();
+    let events = service.store.feedback().for_customer(&customer).await.unwrap();
     let kinds: Vec<FeedbackKind> = events.iter().map(|event| event.kind).collect();
     let kinds: Vec<FeedbackKind> = kinds.into_iter().filter(|kind| *kind != FeedbackKind::Shown).collect();
     let (accepted, rejected) = kinds.split_last().unwrap();

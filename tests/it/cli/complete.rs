@@ -10,7 +10,7 @@ use std::{
 
 use atelier::{
     domain::{ArticleId, OpenOutfit, Outfit, Schema, Slot, Slots},
-    files::{Format, Shape, Writer},
+    files::{Columns, Format, Writer},
 };
 use parquet::{file::reader::SerializedFileReader, record::RowAccessor};
 use serde_json::{Value, json};
@@ -113,11 +113,11 @@ fn write_parquet(file: &Path, outfits: &[Outfit]) {
         }
     };
     let outfits: Vec<OpenOutfit> = outfits.iter().map(open).collect();
-    let mut shape = Shape::new(&Schema::default_schema());
+    let mut columns = Columns::new(&Schema::default_schema());
     for outfit in &outfits {
-        shape.see(outfit);
+        columns.include(outfit);
     }
-    let mut writer = Writer::create(file, Format::Parquet, &shape).unwrap();
+    let mut writer = Writer::create(file, Format::Parquet, &columns).unwrap();
     for outfit in &outfits {
         writer.write(outfit).unwrap();
     }
@@ -177,7 +177,7 @@ async fn answers_as_the_service_does(db: TestDatabase) {
     // Finished parts are not done again.
     let stderr = parts.done(&db, &flags).await;
     assert!(
-        stderr.contains("part-00000.parquet: is there already") && !stderr.contains("np of demo"),
+        stderr.contains("part-00000.parquet: already exists") && !stderr.contains("np of demo"),
         "{stderr}"
     );
 }
@@ -199,11 +199,11 @@ async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1));
     let told = stderr(&output);
     for line in [
-        "part-0.jsonl, row 2: customer nobody is not known, and the row has no features",
+        "part-0.jsonl, row 2: customer nobody is unknown, and the row has no features",
         "part-0.jsonl, row 3: slot 0: there is no article a-1",
         "part-0.jsonl, row 4: field \"articles\" must be a list of ids, found a number",
         "part-0.jsonl, row 5: outfit: an outfit has at most 8 slots; all are filled",
-        "part-0.jsonl: not written. Mend the 4 bad rows, or leave them out with --skip-bad",
+        "part-0.jsonl: not written. Fix the 4 bad rows, or use --skip-bad",
         "part-1.jsonl: 1 outfits, 2 suggestions, in ",
         "note: ",
     ] {
@@ -211,7 +211,7 @@ async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {
     }
     assert_eq!(parts.written(), ["part-1.jsonl"], "the others are not held up");
     let told = parts.done(&db, &["--k", "2", "--skip-bad"]).await;
-    assert!(told.contains("part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows left out, in "), "{told}");
+    assert!(told.contains("part-0.jsonl: 1 outfits, 2 suggestions, 4 bad rows skipped, in "), "{told}");
     assert_eq!(parts.read("part-0.jsonl").len(), 2);
     service.stop().await;
 }
@@ -304,12 +304,15 @@ async fn mistakes_are_reported_before_any_work(db: TestDatabase) {
         stderr(&output)
     };
     let empty = refused(&[]).await;
-    assert!(empty.contains("holds no parts: files that end in .parquet, .jsonl or .ndjson"), "{empty}");
+    assert!(
+        empty.contains("contains no parts, which are files that end in .parquet, .jsonl or .ndjson"),
+        "{empty}"
+    );
     parts.put("part-0.jsonl", &[json!({"customer": "c", "articles": ["a"]})]);
     let told = refused(&["--k", "0"]).await;
     assert!(told.contains("--k is from 1 to 250, found 0"), "{told}");
     let told = refused(&["--share", "2/2"]).await;
-    assert!(told.contains("a share is INDEX/COUNT with the index from 0 up, as in 0/4"), "{told}");
+    assert!(told.contains("a share is INDEX/COUNT with an index from 0, as in 0/4"), "{told}");
     let told = refused(&["--method", "gs-u"]).await;
     assert!(told.contains("there is no method \"gs-u\""), "{told}");
     assert!(parts.written().is_empty());

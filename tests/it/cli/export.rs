@@ -58,14 +58,14 @@ async fn files_are_not_overwritten(db: TestDatabase) {
     fs::write(&file, "mine").unwrap();
     let output = run(atelier(&db, &["export", path(folder.path())])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("articles.jsonl is there already"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("articles.jsonl already exists"), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
     let output = run(atelier(&db, &["export", path(folder.path()), "--force"])).await;
     assert!(output.status.success(), "{}", stderr(&output));
     assert_eq!(fs::read_to_string(&file).unwrap(), "");
     let output = run(atelier(&db, &["export", path(folder.path()), "--force", "--format", "csv"])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains("articles.jsonl is there in another format"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("articles.jsonl has another format"), "{}", stderr(&output));
 }
 
 /// A feature is a number in the built-in schema and a word in this one.

@@ -50,22 +50,22 @@ async fn one_bad_row_rejects_the_import(db: TestDatabase) {
     assert_eq!(listed.len(), 20, "{stderr}");
     assert!(
         listed[0].ends_with(
-            "line 18: not JSON: it ends too early, after character 20; a row is one object, whole on one line"
+            "line 18: not JSON: it ends too early, after character 20; a row is one object on one line"
         ),
         "{}",
         listed[0]
     );
     assert!(
-        listed[1].ends_with("line 318: feature \"age\" takes a finite number, found the text \"old\""),
+        listed[1].ends_with("line 318: feature \"age\" takes a finite number, found the string \"old\""),
         "{}",
         listed[1]
     );
-    assert!(listed[2].ends_with("line 618: customer \"c-00001\" stands in line 2 already"), "{}", listed[2]);
+    assert!(listed[2].ends_with("line 618: customer \"c-00001\" is already in line 2"), "{}", listed[2]);
     assert!(stderr.contains("… and 10 more bad rows"), "{stderr}");
     assert!(stderr.contains("customers.jsonl: 10,000 rows read, 30 bad, in "), "{stderr}");
     assert!(
         stderr.ends_with(
-            "nothing was imported. Mend the 30 bad rows, or import the 9,970 good rows with --skip-bad\n"
+            "nothing was imported. Fix the 30 bad rows, or import the 9,970 good rows with --skip-bad\n"
         ),
         "{stderr}"
     );
@@ -81,7 +81,7 @@ async fn good_rows_are_imported_when_bad_ones_are_skipped(db: TestDatabase) {
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("imported into "), "{stderr}");
     assert!(
-        stderr.ends_with("  customers: 9,970 new, 0 changed, 0 as they were\nleft out: 30 bad rows\n"),
+        stderr.ends_with("  customers: 9,970 new, 0 changed, 0 unchanged\nskipped: 30 bad rows\n"),
         "{stderr}"
     );
     assert_eq!(db.open().await.customers().count().await, Ok(9970));
@@ -120,7 +120,7 @@ async fn a_killed_import_leaves_nothing_and_can_be_repeated(db: TestDatabase) {
 async fn a_second_import_changes_nothing(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     write_tables(folder.path(), 50);
-    for expected in [" 50 new, 0 changed, 0 as they were", " 0 new, 0 changed, 50 as they were"] {
+    for expected in [" 50 new, 0 changed, 0 unchanged", " 0 new, 0 changed, 50 unchanged"] {
         let output = run(atelier(&db, &["import", path(folder.path())])).await;
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(stderr(&output).matches(expected).count(), 1, "{}", stderr(&output));
@@ -151,18 +151,18 @@ async fn an_empty_import_is_refused(db: TestDatabase) {
     let empty = tempfile::tempdir().unwrap();
     let output = run(atelier(&db, &["import", path(empty.path())])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("atelier: there is nothing to import"), "{}", stderr(&output));
+    assert!(stderr(&output).starts_with("atelier: nothing to import"), "{}", stderr(&output));
 }
 
 async fn a_folder_without_tables_is_refused_with_its_contents(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let import = || run(atelier(&db, &["import", path(folder.path())]));
-    let looked_for = "files called articles, customers and outfits are looked for, each ending in .jsonl, \
-                      .ndjson, .csv or .parquet";
-    let refusal = |holds: &str| {
-        format!("atelier: there is nothing to import in {}: {looked_for}; {holds}\n", path(folder.path()))
+    let expected = "expected files named articles, customers and outfits that end in .jsonl, .ndjson, .csv or \
+                    .parquet";
+    let refusal = |contents: &str| {
+        format!("atelier: nothing to import: {expected}, but {} {contents}\n", path(folder.path()))
     };
-    assert_eq!(stderr(&import().await), refusal("it is empty"));
+    assert_eq!(stderr(&import().await), refusal("is empty"));
     for name in ["Articles.csv", "outfits.xlsx", ".hidden", "schema.toml"] {
         fs::write(
             folder.path().join(name),
@@ -170,19 +170,19 @@ async fn a_folder_without_tables_is_refused_with_its_contents(db: TestDatabase) 
         )
         .unwrap();
     }
-    assert_eq!(stderr(&import().await), refusal("it holds Articles.csv, outfits.xlsx"));
+    assert_eq!(stderr(&import().await), refusal("contains Articles.csv, outfits.xlsx"));
     for number in 0..9 {
         fs::write(folder.path().join(format!("{number}.txt")), "").unwrap();
     }
     assert!(
         stderr(&import().await)
-            .ends_with("it holds 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, 5.txt, 6.txt, 7.txt and 3 more\n")
+            .ends_with("contains 0.txt, 1.txt, 2.txt, 3.txt, 4.txt, 5.txt, 6.txt, 7.txt and 3 more\n")
     );
     let file = folder.path().join("outfits.xlsx");
     assert_eq!(
         stderr(&run(atelier(&db, &["import", path(&file)])).await),
         format!(
-            "atelier: {} is a file, not a folder; say what is in it with --articles, --customers or --outfits\n",
+            "atelier: {} is a file, not a folder; name its table with --articles, --customers or --outfits\n",
             path(&file)
         )
     );
@@ -196,7 +196,7 @@ async fn a_table_in_two_files_is_refused(db: TestDatabase) {
     assert_eq!(
         stderr(&output),
         format!(
-            "atelier: {} holds articles more than once: articles.csv, articles.jsonl; leave one there\n",
+            "atelier: {} contains articles more than once: articles.csv, articles.jsonl; keep one file\n",
             path(folder.path())
         )
     );
@@ -208,7 +208,7 @@ async fn a_missing_table_is_named(db: TestDatabase) {
     fs::rename(folder.path().join("outfits.jsonl"), folder.path().join("outfit.jsonl")).unwrap();
     let output = run(atelier(&db, &["import", path(folder.path())])).await;
     assert!(output.status.success(), "{}", stderr(&output));
-    let note = "holds no outfits, ending in .jsonl, .ndjson, .csv or .parquet; not read: outfit.jsonl\n";
+    let note = "has no file named outfits that ends in .jsonl, .ndjson, .csv or .parquet; ignored files: outfit.jsonl\n";
     assert!(stderr(&output).contains(note), "{}", stderr(&output));
 }
 
@@ -223,9 +223,9 @@ async fn bad_rows_are_reported_before_the_error_that_ends_reading(db: TestDataba
         assert_eq!(
             stderr(&output),
             format!(
-                "{name}, line 2: feature \"age\" takes a finite number, found the text \"old\"\n\
-                 atelier: nothing was imported: {name}: reading stopped at line 4: a quote is opened in this \
-                 row and never closed, which swallows all that follows\n"
+                "{name}, line 2: feature \"age\" takes a finite number, found the string \"old\"\n\
+                 atelier: nothing was imported: {name}: reading stopped at line 4: a quote that opens in this \
+                 row is never closed\n"
             )
         );
     }
@@ -251,7 +251,7 @@ async fn without_a_good_row_nothing_is_imported(db: TestDatabase) {
         let output = run(atelier(&db, &[&["import", "--customers", path(&file)], flags].concat())).await;
         assert_eq!(output.status.code(), Some(1));
         assert!(
-            stderr(&output).ends_with("nothing was imported. Mend the bad row: there is no good one\n"),
+            stderr(&output).ends_with("nothing was imported. Fix the bad row; there are no good ones\n"),
             "{}",
             stderr(&output)
         );
@@ -268,13 +268,7 @@ async fn a_repeated_outfit_is_noted(db: TestDatabase) {
     let stderr = stderr(&output);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("outfits.jsonl: 8 rows read, in "), "{stderr}");
-    assert!(
-        stderr.contains("line 4: the same outfit stands in line 1 already, in another split"),
-        "{stderr}"
-    );
-    assert!(
-        stderr.contains("line 5: the same outfit stands in line 1 already (3 rows in all)\n"),
-        "{stderr}"
-    );
-    assert!(stderr.ends_with("  outfits: 8 new, 0 changed, 0 as they were\n"), "{stderr}");
+    assert!(stderr.contains("line 4: this outfit repeats line 1, which is in another split"), "{stderr}");
+    assert!(stderr.contains("line 5: this outfit repeats line 1 (3 rows in all)\n"), "{stderr}");
+    assert!(stderr.ends_with("  outfits: 8 new, 0 changed, 0 unchanged\n"), "{stderr}");
 }

@@ -51,7 +51,7 @@ impl Served {
             let mut first = String::new();
             BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
             let link = first.trim().strip_prefix("Atelier is at ").expect("it prints a link").to_owned();
-            let (link, _) = link.split_once(" (signs admin in, once, ").expect("it signs the first admin in");
+            let (link, _) = link.split_once(" (signs admin in once, ").expect("it signs the first admin in");
             let (url, _) = link.split_once("sign-in/").expect("it is a link to sign in by");
             Self { child, url: url.to_owned(), link: link.to_owned() }
         })
@@ -131,7 +131,7 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
     let output = run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--release", "sprng"])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(
-        stderr(&output).contains("there is no release \"sprng\" in models: it lacks release.json"),
+        stderr(&output).contains("there is no release \"sprng\" in models: release.json is missing"),
         "{}",
         stderr(&output)
     );
@@ -149,7 +149,7 @@ async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     assert!(Command::new("kill").arg(&id).status().unwrap().success());
     tokio::time::sleep(Duration::from_millis(300)).await;
     let log = served.stop().await;
-    assert!(log.contains("told to stop again: requests in progress are cut"), "{log}");
+    assert!(log.contains("stopped again: cancelling running requests"), "{log}");
 }
 
 async fn only_variables_of_atelier_must_be_utf8(db: TestDatabase) {

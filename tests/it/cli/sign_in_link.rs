@@ -30,7 +30,7 @@ async fn holder(db: &TestDatabase, arguments: &[&str]) -> String {
     let (token, rest) = rest.split_once(' ').unwrap();
     let access = Access::new(db.open().await);
     let person = access.holder(&Token::parse(token).unwrap(), SystemTime::now().into()).await.unwrap();
-    assert_eq!(rest, format!("(signs {} in, once, within 24 hours)\n", person.name));
+    assert_eq!(rest, format!("(signs {} in once, within 24 hours)\n", person.name));
     person.name.to_string()
 }
 
@@ -51,15 +51,14 @@ async fn an_unknown_person_is_reported(db: TestDatabase) {
     db.open().await.close().await;
     let output = run(atelier(&db, &["sign-in-link"])).await;
     assert_eq!(output.status.code(), Some(1));
-    let expected =
-        "atelier: there is no admin who may sign in; there is nobody yet: start the service once\n";
+    let expected = "atelier: cannot sign in admin: there are no people yet; start the service once\n";
     assert_eq!(stderr(&output), expected);
     add(&db, "Bo", Role::Admin).await;
     add(&db, "Ada", Role::Analyst).await;
     let store = db.open().await;
-    let ada = store.people().by_name(&Name::new("Ada").unwrap()).await.unwrap().unwrap();
+    let ada = store.people().find_by_name(&Name::new("Ada").unwrap()).await.unwrap().unwrap();
     store.people().set_disabled(ada.id, Some(SystemTime::now().into())).await.unwrap();
     store.close().await;
     let output = run(atelier(&db, &["sign-in-link", "Ada"])).await;
-    assert_eq!(stderr(&output), "atelier: there is no Ada who may sign in; there is Bo\n");
+    assert_eq!(stderr(&output), "atelier: cannot sign in Ada; people who can are Bo\n");
 }

@@ -17,7 +17,7 @@ contracts!(
 async fn appended_entries_are_listed(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
-    let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let key = store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], NOW, None).await.unwrap();
     let details = Map::from_iter([("from".into(), json!("gs")), ("to".into(), json!(["gsu", 1, null]))]);
     let (person, key) = (Actor::Person(ada.id), Actor::Key(key.id));
     store.audit().append(person, "release.method", "demo \"'😀", None, &details, NOW).await.unwrap();
@@ -50,7 +50,7 @@ async fn lists_backwards_from_a_cursor(db: TestDatabase) {
 async fn filters_select_entries(db: TestDatabase) {
     let store = db.open().await;
     let ada = Actor::Person(store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap().id);
-    let key = store.api_keys().create(&TokenHash::of("k"), &name("Shop"), &[], NOW, None).await.unwrap();
+    let key = store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], NOW, None).await.unwrap();
     let key = Actor::Key(key.id);
     for (actor, action, subject) in [
         (ada, "person.role", "1"),
@@ -62,7 +62,7 @@ async fn filters_select_entries(db: TestDatabase) {
     }
     let subjects = async |action: &str, actor| {
         let filter = AuditFilter { action: action.into(), actor };
-        let entries = store.audit().list_of(&filter, None, 10).await.unwrap();
+        let entries = store.audit().list_matching(&filter, None, 10).await.unwrap();
         entries.into_iter().map(|entry| entry.subject).collect::<String>()
     };
     assert_eq!(subjects("", None).await, "4321");
@@ -73,7 +73,7 @@ async fn filters_select_entries(db: TestDatabase) {
     assert_eq!(subjects("article", Some(ada)).await, "4");
     assert_eq!(subjects("%", None).await, "", "it is not a pattern");
     let odd = AuditFilter { action: "\0".into(), actor: None };
-    assert!(matches!(store.audit().list_of(&odd, None, 1).await, Err(StoreError::Unfit { .. })));
+    assert!(matches!(store.audit().list_matching(&odd, None, 1).await, Err(StoreError::Unfit { .. })));
 }
 
 async fn the_database_refuses_changes_to_entries(db: TestDatabase) {

@@ -38,10 +38,10 @@ async fn put_returns_created_or_updated(db: TestDatabase) {
 async fn existing_ids_are_found(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &ODD_IDS).await;
-    assert!(store.customers().known(&[]).await.unwrap().is_empty());
+    assert!(store.customers().existing_ids(&[]).await.unwrap().is_empty());
     let strangers = (0..1200).map(|number| customer_id(&format!("stranger-{number}")));
     let ids: Vec<_> = strangers.chain(ODD_IDS.map(customer_id)).collect();
-    let known = store.customers().known(&ids).await.unwrap();
+    let known = store.customers().existing_ids(&ids).await.unwrap();
     assert_eq!(known, ODD_IDS.map(customer_id).into());
 }
 
@@ -94,8 +94,8 @@ async fn a_damaged_row_is_named(db: TestDatabase) {
     let damaged = store.customers().get(&customer_id("c-2")).await.unwrap_err();
     assert_eq!(
         damaged.to_string(),
-        "the row c-2 of table customers is damaged: feature \"age\" is null, \
-         expected a text, a number or a list of texts; correct or delete it"
+        "row c-2 of table customers is damaged: feature \"age\" is null, \
+         expected a string, a number or a list of strings; correct or delete it"
     );
     assert_eq!(store.customers().get(&customer_id("c-1")).await, Ok(Some(customer("c-1"))));
 }

@@ -42,9 +42,9 @@ async fn keeps_entries_about_others(db: TestDatabase) {
     let store = fill(&db).await;
     store.customers().erase(&customer_id(ERASED)).await.unwrap();
     assert_eq!(store.customers().count().await, Ok(1));
-    let outfits = store.outfits().of_customer(&customer_id(OTHER), 0, 10).await.unwrap();
+    let outfits = store.outfits().for_customer(&customer_id(OTHER), 0, 10).await.unwrap();
     assert_eq!((outfits.len(), store.outfits().count().await), (1, Ok(1)));
-    let events = store.feedback().of_completion("k").await.unwrap();
+    let events = store.feedback().for_completion("k").await.unwrap();
     assert_eq!(
         events.iter().map(|event| event.customer.clone()).collect::<Vec<_>>(),
         [None, Some(customer_id(OTHER))]

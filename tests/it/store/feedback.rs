@@ -34,9 +34,9 @@ async fn recorded_feedback_is_read_back(db: TestDatabase) {
     let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
     assert_eq!(store.feedback().record("2", &bought).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().record("1", &shown).await, Ok(Recorded::Now));
-    assert_eq!(store.feedback().of_customer(&customer_id("c")).await, Ok(vec![shown.clone()]));
-    assert_eq!(store.feedback().of_completion("k-1").await, Ok(vec![shown, bought]));
-    assert_eq!(store.feedback().of_completion("k-2").await, Ok(vec![]));
+    assert_eq!(store.feedback().for_customer(&customer_id("c")).await, Ok(vec![shown.clone()]));
+    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
+    assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
 }
 
 async fn the_same_key_counts_once(db: TestDatabase) {
@@ -51,7 +51,7 @@ async fn the_same_key_counts_once(db: TestDatabase) {
         (Recorded::Now, Recorded::Before) | (Recorded::Before, Recorded::Now)
     ));
     assert_eq!(feedback.record("key", &again).await, Ok(Recorded::Before));
-    assert_eq!(feedback.of_completion("k-1").await, Ok(vec![first]));
+    assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first]));
     assert_eq!(feedback.counts().await.unwrap()[0].accepted, 1);
 }
 
@@ -68,7 +68,7 @@ async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
         let refused = store.feedback().record("key", &other).await;
         assert_eq!(refused, Err(StoreError::Conflict(Conflict::FeedbackDiffers)));
     }
-    assert_eq!(store.feedback().of_completion("k-1").await, Ok(vec![first]));
+    assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first]));
 }
 
 async fn counts_are_by_release_method_and_arm(db: TestDatabase) {

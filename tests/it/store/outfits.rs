@@ -87,8 +87,8 @@ async fn outfits_of_a_customer_are_ordered(db: TestDatabase) {
             store.outfits().save(&outfit(whose, articles, None), Origin::Saved, None, NOW).await.unwrap();
         }
     }
-    let first = store.outfits().of_customer(&customer_id("c"), 0, 3).await.unwrap();
-    let rest = store.outfits().of_customer(&customer_id("c"), first[2].seq, 3).await.unwrap();
+    let first = store.outfits().for_customer(&customer_id("c"), 0, 3).await.unwrap();
+    let rest = store.outfits().for_customer(&customer_id("c"), first[2].seq, 3).await.unwrap();
     let firsts: Vec<_> = first.iter().chain(&rest).map(|kept| kept.outfit.articles()[0].as_str()).collect();
     assert_eq!(firsts, ["0", "1", "2", "3", "4"]);
     assert!(first.iter().chain(&rest).all(|kept| kept.outfit.customer == customer_id("c")));

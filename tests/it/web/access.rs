@@ -40,7 +40,7 @@ async fn log(service: &Service, n: u32) -> Vec<(Actor, String, String, Value)> {
 }
 
 async fn id_of(service: &Service, name: &str) -> PersonId {
-    service.store.people().by_name(&Name::new(name).unwrap()).await.unwrap().unwrap().id
+    service.store.people().find_by_name(&Name::new(name).unwrap()).await.unwrap().unwrap().id
 }
 
 async fn a_new_person_signs_in_by_a_link_shown_once(db: TestDatabase) {
@@ -75,14 +75,14 @@ async fn adding_a_person_explains_errors(db: TestDatabase) {
     let taken = admin.post("/access", &[("name", "some ADMIN"), ("role", "stylist")]).await;
     assert_eq!(taken.status(), 409);
     let html = taken.text().await.unwrap();
-    assert!(html.contains("role=\"alert\">another person has that name already"), "{html}");
-    assert!(html.contains("value=\"some ADMIN\""), "the input is still there: {html}");
+    assert!(html.contains("role=\"alert\">another person already has that name"), "{html}");
+    assert!(html.contains("value=\"some ADMIN\""), "what was typed is still there: {html}");
     let nameless = admin.post("/access", &[("name", " "), ("role", "stylist")]).await;
     assert_eq!(nameless.status(), 422);
     assert!(nameless.text().await.unwrap().contains("a name has 1 to 128 characters"));
     let odd = admin.post("/access", &[("name", "Bo"), ("role", "king")]).await;
     assert_eq!(odd.status(), 422);
-    assert!(odd.text().await.unwrap().contains("a role is stylist, analyst or admin, not &#34;king&#34;"));
+    assert!(odd.text().await.unwrap().contains("a role is stylist, analyst or admin; found &#34;king&#34;"));
     assert_eq!(service.store.people().list().await.unwrap().len(), 1);
     assert_eq!(log(&service, 5).await, []);
 }
@@ -138,7 +138,7 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let page = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
     let role = admin.post(&page, &[("change", "role"), ("role", "stylist")]).await;
     assert_eq!(role.status(), 409);
-    let said = "nobody else is an admin who may sign in; make somebody else an admin first";
+    let said = "this is the only admin who can sign in; make another person an admin first";
     assert!(role.text().await.unwrap().contains(said));
     let disabled = admin.post(&format!("{page}/disable"), &[]).await;
     assert_eq!(disabled.status(), 409);

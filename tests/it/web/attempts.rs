@@ -190,7 +190,7 @@ async fn an_ended_session_opens_nothing(db: TestDatabase) {
     service
         .store
         .sessions()
-        .create(&TokenHash::of(made_up.as_str()), person.id, long_ago, since)
+        .create(&TokenHash::new(made_up.as_str()), person.id, long_ago, since)
         .await
         .unwrap();
     tokio::time::sleep(Duration::from_millis(5)).await;

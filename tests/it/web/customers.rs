@@ -52,8 +52,8 @@ async fn features_are_checked_against_the_schema(db: TestDatabase) {
     assert_eq!(
         problem["errors"],
         json!([
-            {"pointer": "/features/age", "detail": "feature \"age\" takes a finite number, found the text \"old\""},
-            {"pointer": "/features/fit", "detail": "feature \"fit\" takes a text or a whole number, found a list of 1"},
+            {"pointer": "/features/age", "detail": "feature \"age\" takes a finite number, found the string \"old\""},
+            {"pointer": "/features/fit", "detail": "feature \"fit\" takes a string or a whole number, found a list of 1"},
         ])
     );
     assert_eq!(service.json("/customers/c").await["features"], given["features"], "nothing changed");
@@ -144,7 +144,8 @@ async fn a_bad_line_refuses_the_stream(db: TestDatabase) {
         "nothing was stored: 25 of 26 lines are bad; fix them, or store the 1 good ones with ?skip_bad=true"
     );
     assert_eq!(problem["errors"].as_array().unwrap().len(), 20);
-    let first = json!({"line": 3, "detail": "feature \"age\" takes a finite number, found the text \"old\""});
+    let first =
+        json!({"line": 3, "detail": "feature \"age\" takes a finite number, found the string \"old\""});
     assert_eq!(problem["errors"][0], first);
     assert_eq!(service.store.customers().count().await, Ok(0));
 

@@ -51,12 +51,9 @@ async fn an_event_counts_once(db: TestDatabase) {
     assert_eq!(report(&service, &first).await, (200, json!({"id": "e-1", "recorded": false})));
     let (status, problem) = report(&service, &event("e-1", "rejected")).await;
     assert_eq!((status, &problem["code"]), (409, &json!("conflict")));
-    assert_eq!(
-        problem["detail"],
-        "that feedback id was used for another event; take a new id for each event"
-    );
+    assert_eq!(problem["detail"], "that feedback id was used for another event; use a new id for each event");
     let id = completion(Method::Gsu, None);
-    let stored = service.store.feedback().of_completion(&id).await.unwrap();
+    let stored = service.store.feedback().for_completion(&id).await.unwrap();
     assert_eq!(stored.len(), 1);
     assert_eq!((stored[0].release.as_str(), stored[0].method.as_str(), stored[0].rank), ("spring", "gsu", 1));
 }
@@ -151,7 +148,7 @@ async fn erasing_removes_the_customer_from_feedback(db: TestDatabase) {
     assert_eq!(export["feedback"][0]["article"], "a-7");
     assert_eq!(service.delete("/customers/c").await.status(), StatusCode::NO_CONTENT);
     let stored =
-        service.store.feedback().of_completion(body["completion_id"].as_str().unwrap()).await.unwrap();
+        service.store.feedback().for_completion(body["completion_id"].as_str().unwrap()).await.unwrap();
     assert_eq!((stored.len(), &stored[0].customer), (1, &None), "it still counts");
     assert_eq!(service.get("/customers/c/export").await.status(), StatusCode::NOT_FOUND);
 }
@@ -186,7 +183,7 @@ async fn suggestions_and_feedback_become_training_data(db: TestDatabase) {
     };
     let (status, taken) = report(&service, &event("e-1", second)).await;
     assert_eq!((status, &taken["recorded"]), (200, &json!(true)), "{taken}");
-    let stored = service.store.feedback().of_completion(completed["completion_id"].as_str().unwrap()).await;
+    let stored = service.store.feedback().for_completion(completed["completion_id"].as_str().unwrap()).await;
     let stored = stored.unwrap().remove(0);
     assert_eq!(stored.rank, 2, "the rank comes from the ticket");
     assert_eq!(

@@ -193,7 +193,7 @@ async fn changes_are_audited_with_the_key(db: TestDatabase) {
     let log = service.store.audit().list(None, 20).await.unwrap();
     let by_key = Actor::Key(kept.id);
     let mara = CustomerId::new("mara").unwrap();
-    let kept_outfit = service.store.outfits().of_customer(&mara, 0, 1).await.unwrap()[0].seq.to_string();
+    let kept_outfit = service.store.outfits().for_customer(&mara, 0, 1).await.unwrap()[0].seq.to_string();
     let said: Vec<_> =
         log.iter().rev().map(|one| (one.actor, one.action.as_str(), one.subject.as_str())).collect();
     assert_eq!(

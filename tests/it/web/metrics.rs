@@ -165,7 +165,7 @@ async fn counts_requests_and_inference(db: TestDatabase) {
         context: vec![Vec::new(); serving.release().schema().features().len()].into(),
         admissible: None,
         k: 1,
-        of: Vec::new(),
+        placements_of: Vec::new(),
         ranks: false,
     };
     let late = serving.ask(Method::Np, vec![question], Instant::now()).await.unwrap_err();

@@ -175,7 +175,7 @@ impl Service {
     pub async fn signed_in(&self, role: Role) -> Browser {
         let now = SystemTime::now().into();
         let name = Name::new(format!("Some {role}")).unwrap();
-        let person = match self.store.people().by_name(&name).await.unwrap() {
+        let person = match self.store.people().find_by_name(&name).await.unwrap() {
             Some(person) => person,
             None => self.store.people().create(&name, role, now).await.unwrap(),
         };
@@ -297,7 +297,7 @@ pub fn header<'r>(response: &'r Response, name: &str) -> &'r str {
 /// A table of the demo release.
 pub fn rows<T: Table>() -> Vec<T> {
     let demo = models().join("demo");
-    let schema = files::schema_of(&demo).unwrap();
+    let schema = files::read_folder_schema(&demo).unwrap();
     let path = demo.join(format!("{}.jsonl", T::NAME));
     files::read::<T>(&path, &schema).unwrap().map(|row| row.unwrap().value).collect()
 }

@@ -106,7 +106,7 @@ async fn a_stream_is_checked(db: TestDatabase) {
     let problem: Value = answer.json().await.unwrap();
     assert_eq!(
         problem["errors"],
-        json!([{"line": 2, "detail": "customer \"x\" is not known; article \"y\" is not in the catalogue"}])
+        json!([{"line": 2, "detail": "customer \"x\" is unknown; article \"y\" is not in the catalogue"}])
     );
     let answer = service.post("/outfits/bulk", "application/x-ndjson", good).await;
     assert_eq!(answer.json::<Value>().await.unwrap()["added"], 1);

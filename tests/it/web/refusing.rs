@@ -16,9 +16,9 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
         (
             json!({"outfit": [null, null, null, null, null, null, null, null, null]}),
             "/outfit",
-            "at most 8 slots, this one has 9",
+            "at most 8 slots, found 9",
         ),
-        (json!({"outfit": ["a|b", null]}), "/outfit/0", "an id cannot hold"),
+        (json!({"outfit": ["a|b", null]}), "/outfit/0", "an id cannot contain"),
         (json!({"outfit": [null], "k": 0}), "/k", "k is from 1 to 250, found 0"),
         (json!({"outfit": [null], "k": 251}), "/k", "found 251"),
         (json!({"outfit": [null], "k": 51, "diversity": 0.1}), "/k", "with diversity k is at most 50"),

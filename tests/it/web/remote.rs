@@ -153,5 +153,5 @@ async fn an_unreachable_or_incomplete_model_server_is_refused(_: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let server = ModelServer::start(&runtime().await, folder.path().to_owned(), "127.0.0.1:0").await;
     let error = load(server.origin.clone()).await.unwrap_err().to_string();
-    assert!(error.contains("/v2/models/demo-none: it answers 404"), "{error}");
+    assert!(error.contains("/v2/models/demo-none: the server answered 404"), "{error}");
 }

@@ -116,7 +116,7 @@ async fn records_accepted_and_rejected_suggestions(db: TestDatabase) {
         );
     }
     let customer = CustomerId::new("c-014871").unwrap();
-    let events = service.store.feedback().of_customer(&customer).await.unwrap();
+    let events = service.store.feedback().for_customer(&customer).await.unwrap();
     // Both events have the same time, so either may be listed first.
     let mut kinds: Vec<_> = events.iter().map(|event| (event.kind, event.rank)).collect();
     kinds.sort_by_key(|&(kind, rank)| (Reverse(rank), kind != FeedbackKind::Shown));
@@ -139,7 +139,7 @@ async fn saves_an_outfit(db: TestDatabase) {
     let there = header(&saved, "location").to_owned();
     let html = browser.page(&there).await;
     let customer = CustomerId::new("c-014871").unwrap();
-    let kept = service.store.outfits().of_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
+    let kept = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
     assert!(html.contains(&format!("Saved as outfit {}", kept.seq)), "{html}");
     assert_eq!(kept.origin, Origin::Saved);
     let ids: Vec<&str> = kept.outfit.articles().iter().map(ArticleId::as_str).collect();

@@ -177,8 +177,8 @@ fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
     Ok(methods
         .map(|entry| Candidate {
             name: entry.method.to_string(),
-            file: release.model(entry),
-            pair: release.pair(entry),
+            file: release.model_path(entry),
+            pair: release.pair_path(entry),
             seed: None,
             attributes: false,
             run: None,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, bail};
 use atelier::{
     domain::Schema,
-    files::{Files, Report, read_schema, schema_of},
+    files::{Files, Report, read_folder_schema, read_schema},
 };
 use clap::Args;
 use indicatif::{HumanCount, ProgressBar, ProgressStyle};
@@ -45,7 +45,7 @@ impl Import {
         }
         let schema = match (&self.schema, &self.folder) {
             (Some(path), _) => read_schema(path)?,
-            (None, Some(folder)) => schema_of(folder)?,
+            (None, Some(folder)) => read_folder_schema(folder)?,
             (None, None) => Schema::default_schema(),
         };
         let files = match &self.folder {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use atelier::{
     domain::{Article, Customer, Outfit, Schema},
-    files::{self, Checker, Files, Table, schema_of},
+    files::{self, Checker, Files, Table, read_folder_schema},
 };
 
 /// A folder with a synthetic world or a shop's own tables.
@@ -25,7 +25,7 @@ impl Folder {
         Ok(Self {
             path: path.to_owned(),
             files: Files::in_folder(path)?,
-            schema: schema_of(path)?,
+            schema: read_folder_schema(path)?,
             checker: Checker::new([], []),
         })
     }

@@ -1,4 +1,4 @@
-//! Cutting the demo release's own files, and files that are nearly so.
+//! Splitting the demo release's files, and files that differ slightly.
 
 use std::{fs, path::Path};
 
@@ -12,42 +12,41 @@ fn demo(method: Method) -> Vec<u8> {
 }
 
 fn graph(file: &[u8]) -> Graph<'_> {
-    let graph = fields(file).unwrap().into_iter().find(|field| field.number == GRAPH).unwrap();
+    let graph = read_fields(file).unwrap().into_iter().find(|field| field.number == GRAPH).unwrap();
     Graph::read(graph.bytes().unwrap()).unwrap()
 }
 
 #[test]
-fn every_method_of_the_demo_is_cut() {
+fn every_method_of_the_demo_is_split() {
     for method in Method::ALL {
         let file = demo(method);
-        let Parts { trunk, head } = cut(&file).unwrap();
+        let Parts { trunk, head } = split(&file).unwrap();
         assert_eq!((head.bias.len(), head.vocabulary.len()), (ARTICLES, ARTICLES * 128), "{method}");
-        let (whole, cut) = (graph(&file), graph(&trunk));
-        let has_personas = whole.outputs.contains(&"personas");
+        let (full, short) = (graph(&file), graph(&trunk));
+        let has_personas = full.outputs.contains(&"personas");
         assert_eq!(head.personas.map(|weights| weights.len()), has_personas.then_some(ARTICLES * 8));
-        let mut expected: Vec<&str> =
-            whole.outputs.iter().copied().filter(|&name| name != "logits").collect();
+        let mut expected: Vec<&str> = full.outputs.iter().copied().filter(|&name| name != "logits").collect();
         expected.push("hidden");
-        assert_eq!(cut.outputs, expected, "{method}");
-        // Two of the layer's weights are gone; the personas' are what their mix is made of, too.
+        assert_eq!(short.outputs, expected, "{method}");
+        // Two of the layer's weights are gone. The mix of personas still needs theirs.
         let names = |graph: &Graph<'_>| graph.weights.iter().map(|tensor| tensor.name.to_owned()).collect();
-        let (before, after): (Vec<String>, Vec<String>) = (names(&whole), names(&cut));
+        let (before, after): (Vec<String>, Vec<String>) = (names(&full), names(&short));
         let gone: Vec<&String> = before.iter().filter(|name| !after.contains(name)).collect();
         assert_eq!(gone, ["vocabulary.weight", "vocabulary.bias"], "{method}");
-        // One or two dense layers, and the casts of the weights stored in half precision.
-        let casts = usize::from(whole.maker("logits").unwrap().inputs[1] != "vocabulary.weight");
-        assert!(casts == 1 && whole.nodes.len() > cut.nodes.len(), "{method}");
-        // What is kept is kept to the byte.
-        let kept = |graph: &Graph<'_>| graph.fields.iter().map(|field| field.whole.to_vec()).collect();
-        let (before, after): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (kept(&whole), kept(&cut));
+        // Without one or two dense layers and the casts of their half-precision weights.
+        let casts = usize::from(full.producer("logits").unwrap().inputs[1] != "vocabulary.weight");
+        assert!(casts == 1 && full.nodes.len() > short.nodes.len(), "{method}");
+        // Everything else is kept byte for byte.
+        let kept = |graph: &Graph<'_>| graph.fields.iter().map(|field| field.encoded.to_vec()).collect();
+        let (before, after): (Vec<Vec<u8>>, Vec<Vec<u8>>) = (kept(&full), kept(&short));
         let new: Vec<&Vec<u8>> = after.iter().filter(|field| !before.contains(field)).collect();
         assert_eq!(new.len(), 1, "{method}: `hidden` among the outputs");
-        assert!(super::cut(&trunk).is_none(), "what is cut has no logits left");
+        assert!(split(&trunk).is_none(), "a trunk has no logits");
     }
 }
 
 #[test]
-fn weights_in_half_precision_are_those_numbers() {
+fn half_precision_weights_are_read() {
     let file = demo(Method::Gsu);
     let graph = graph(&file);
     let stored = graph.weights.iter().find(|tensor| tensor.name == "vocabulary.weight").unwrap();
@@ -58,10 +57,10 @@ fn weights_in_half_precision_are_those_numbers() {
 }
 
 #[test]
-fn another_ending_is_left_alone() {
+fn other_files_are_not_split() {
     let file = demo(Method::Latent);
-    assert!(cut(&file).is_some());
-    // As many bytes each, so that lengths stay right.
+    assert!(split(&file).is_some());
+    // Replacements have the same length, so that length prefixes stay right.
     let changes: [(&[u8], &[u8]); 7] = [
         (b"hidden", b"hiddem"),
         (b"transB", b"transA"),
@@ -73,11 +72,11 @@ fn another_ending_is_left_alone() {
         (b"\x08\xdc\x0b\x08\x80\x01", b"\x08\x80\x01\x08\xdc\x0b"),
     ];
     for (from, to) in changes {
-        assert!(cut(&replaced(&file, from, to)).is_none(), "{}", String::from_utf8_lossy(to));
+        assert!(split(&replace(&file, from, to)).is_none(), "{}", String::from_utf8_lossy(to));
     }
 }
 
-fn replaced(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+fn replace(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
     let mut changed = file.to_vec();
     let places: Vec<usize> = file
         .windows(from.len())
@@ -93,10 +92,10 @@ fn replaced(file: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn half_a_file_is_none() {
+fn a_truncated_file_is_not_split() {
     let file = demo(Method::None);
     for end in [0, 1, 10, file.len() / 3, file.len() - 1] {
-        assert!(cut(&file[..end]).is_none(), "{end}");
+        assert!(split(&file[..end]).is_none(), "{end}");
     }
-    assert!(cut(b"what is no file of ONNX's").is_none());
+    assert!(split(b"not an ONNX file").is_none());
 }

@@ -1,6 +1,5 @@
-//! One pass over the table for a whole batch: logits are made a panel at a time, and what is needed of them is kept
-//! before the next panel's take their place.
-#![expect(clippy::inline_always, reason = "what is not inlined falls back to the baseline instructions")]
+//! One pass over the table for a whole batch. It computes the logits of one panel at a time and adds them to the rows.
+#![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use std::ops::Range;
 
@@ -8,12 +7,12 @@ use pulp::{Simd, WithSimd};
 
 use super::{row::Row, simd::logits, table::Table};
 
-/// A pass; it leaves the rows with all that was asked of them, as far as these parts of the table tell.
+/// A pass over some parts of the table.
 #[derive(Debug)]
 pub(super) struct Pass<'a, 'q> {
     pub(super) table: &'a Table,
     pub(super) parts: Range<usize>,
-    /// What the layer takes in: one row an answer.
+    /// The inputs of the layer, one row per question.
     pub(super) inputs: &'a [f32],
     pub(super) rows: &'a mut [Row<'q>],
 }
@@ -21,7 +20,7 @@ pub(super) struct Pass<'a, 'q> {
 impl WithSimd for Pass<'_, '_> {
     type Output = ();
 
-    /// A panel is two of the widest vectors, four of the next: as many rows at once as registers hold.
+    /// A panel is two vectors of 16 lanes or four of 8. The group sizes are the rows whose logits fit in the registers.
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         match S::F32_LANES {
@@ -33,7 +32,7 @@ impl WithSimd for Pass<'_, '_> {
     }
 }
 
-/// Rows that are computed together, and their inputs side by side.
+/// Rows that are computed together, with their inputs transposed.
 struct Group {
     first: usize,
     rows: usize,
@@ -47,7 +46,7 @@ impl Pass<'_, '_> {
         let width = table.inputs();
         for (row, inputs) in rows.iter_mut().zip(inputs.chunks_exact(width)) {
             let (inputs, _) = inputs.as_chunks::<1>();
-            row.look_up(simd, parts.start == 0, |panel| {
+            row.find_named(simd, parts.start == 0, |panel| {
                 logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]
             });
         }
@@ -82,19 +81,19 @@ fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
     let (inputs, _) = inputs.as_chunks::<ROWS>();
     let logits = logits::<S, ROWS, VECTORS>(simd, panel, inputs);
     for (row, logits) in rows.iter_mut().zip(logits) {
-        row.take(simd, place, logits);
+        row.add_panel(simd, place, logits);
     }
 }
 
-/// The batch in groups of these sizes, the largest first.
+/// Divides the batch into groups of these sizes, the largest first.
 fn groups(rows: usize, sizes: &[usize], inputs: &[f32], width: usize) -> Vec<Group> {
     let mut groups = Vec::new();
     let mut first = 0;
     for &size in sizes {
         while rows - first >= size {
             let own = &inputs[first * width..][..size * width];
-            let side_by_side = (0..width).flat_map(|input| own.iter().skip(input).step_by(width).copied());
-            groups.push(Group { first, rows: size, inputs: side_by_side.collect() });
+            let transposed = (0..width).flat_map(|input| own.iter().skip(input).step_by(width).copied());
+            groups.push(Group { first, rows: size, inputs: transposed.collect() });
             first += size;
         }
     }

@@ -1,5 +1,5 @@
-//! What is kept of one row of logits while it goes by.
-#![expect(clippy::inline_always, reason = "what is not inlined falls back to the baseline instructions")]
+//! What a question needs of its row of logits, collected while the panels go by.
+#![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use pulp::Simd;
 
@@ -8,41 +8,41 @@ use super::{
     table::PANEL,
 };
 use crate::models::engine::{
-    Answer, Candidate, Question, Standing,
+    Answer, Candidate, Placement, Question,
     choose::{Best, Contender},
 };
 
-/// Panels whose sums are kept in single precision before they are added up in double.
+/// The number of panels that are summed in single precision before they are added in double precision.
 const FLUSH: usize = 64;
-/// Lanes of the widest register.
+/// The lanes of the widest register.
 const LANES: usize = 16;
 
 #[derive(Debug)]
 pub(super) struct Row<'q> {
     question: &'q Question,
     articles: usize,
-    /// The articles asked for by name, and how many who may be suggested stand before each.
-    asked: Vec<(Contender, usize)>,
+    /// The articles whose placement is wanted, each with the number of admissible articles that are better.
+    named: Vec<(Contender, usize)>,
     best: Best,
-    /// The largest logit of this part so far: what all its exponentials are taken less of.
+    /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
     highest: f32,
     all: Sum,
     admissible: Sum,
-    /// The parts that went by, in their order.
-    ended: Vec<Ended>,
-    /// Nought, unless a logit was no finite number.
+    /// The finished parts, in order.
+    parts: Vec<PartSums>,
+    /// Zero unless a logit was not finite.
     taint: [f32; LANES],
 }
 
-/// What a part adds up to, as exponentials less of its largest logit.
+/// The sums of one part, relative to its largest logit.
 #[derive(Debug)]
-struct Ended {
+struct PartSums {
     highest: f32,
     all: f64,
     admissible: f64,
 }
 
-/// Σ exp(logit − highest), lane by lane and then in double precision.
+/// Σ exp(logit − highest), first lane by lane, then in double precision.
 #[derive(Debug, Default)]
 struct Sum {
     lanes: [f32; LANES],
@@ -66,20 +66,20 @@ impl<'q> Row<'q> {
         Self {
             question,
             articles,
-            asked: Vec::new(),
+            named: Vec::new(),
             best: Best::new(question.k),
             highest: f32::NEG_INFINITY,
             all: Sum::default(),
             admissible: Sum::default(),
-            ended: Vec::new(),
+            parts: Vec::new(),
             taint: [0.0; LANES],
         }
     }
 
-    /// Finds the logits of those asked for by name, before the pass: their ranks are counted on the way. Passes over
-    /// parts behind the first need them for ranks only.
+    /// Computes the logits of the named articles before the pass, which counts their ranks. Passes that do not start
+    /// with the first part need them for ranks only.
     #[inline(always)]
-    pub(super) fn look_up<S: Simd, const VECTORS: usize>(
+    pub(super) fn find_named<S: Simd, const VECTORS: usize>(
         &mut self,
         _simd: S,
         first: bool,
@@ -88,16 +88,16 @@ impl<'q> Row<'q> {
         if !first && !self.question.ranks {
             return;
         }
-        for &article in &self.question.of {
+        for &article in &self.question.placements_of {
             let place = article as usize;
             let logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];
-            self.asked.push((Contender { logit, article }, 0));
+            self.named.push((Contender { logit, article }, 0));
         }
     }
 
-    /// The next panel's logits.
+    /// Adds the logits of a panel.
     #[inline(always)]
-    pub(super) fn take<S: Simd, const VECTORS: usize>(
+    pub(super) fn add_panel<S: Simd, const VECTORS: usize>(
         &mut self,
         simd: S,
         panel: usize,
@@ -105,19 +105,19 @@ impl<'q> Row<'q> {
     ) {
         let most = largest(simd, &logits);
         if any_above(simd, most, self.highest) {
-            self.rise(simd.reduce_max_f32s(most));
+            self.raise_highest(simd.reduce_max_f32s(most));
         }
         if panel.is_multiple_of(FLUSH) {
             self.all.flush();
             self.admissible.flush();
         }
-        let (highest, nought) = (simd.splat_f32s(self.highest), simd.splat_f32s(0.0));
+        let (highest, zero) = (simd.splat_f32s(self.highest), simd.splat_f32s(0.0));
         let first = |lanes: &[f32; LANES]| S::as_simd_f32s(lanes).0[0];
         let mut taint = first(&self.taint);
         let mut sum = first(&self.all.lanes);
         let mut shares = logits;
         for (share, logit) in shares.iter_mut().zip(logits) {
-            taint = simd.mul_add_e_f32s(logit, nought, taint);
+            taint = simd.mul_add_e_f32s(logit, zero, taint);
             *share = exp(simd, simd.sub_f32s(logit, highest));
             sum = simd.add_f32s(sum, *share);
         }
@@ -140,18 +140,18 @@ impl<'q> Row<'q> {
             let inside = lanes::<S, VECTORS>(simd, bits);
             let mut most = never;
             for ((inside, share), logit) in inside.into_iter().zip(shares).zip(logits) {
-                sum = simd.add_f32s(sum, simd.select_f32s(inside, share, nought));
+                sum = simd.add_f32s(sum, simd.select_f32s(inside, share, zero));
                 most = simd.max_f32s(most, simd.select_f32s(inside, logit, never));
             }
             above |= any_above(simd, most, self.best.bar());
         }
         S::as_mut_simd_f32s(&mut self.admissible.lanes).0[0] = sum;
         if above || self.question.ranks {
-            self.look_at(panel, bits, &numbers::<S, VECTORS>(&logits));
+            self.scan(panel, bits, &numbers::<S, VECTORS>(&logits));
         }
     }
 
-    /// Who of a panel may be suggested.
+    /// The admissible articles of a panel.
     #[inline(always)]
     fn bits(&self, panel: usize) -> u32 {
         match self.question.admissible.as_deref() {
@@ -164,7 +164,7 @@ impl<'q> Row<'q> {
 
     #[cold]
     #[inline(never)]
-    fn rise(&mut self, highest: f32) {
+    fn raise_highest(&mut self, highest: f32) {
         let scale = f64::from(self.highest - highest).exp();
         self.all.scale(scale);
         self.admissible.scale(scale);
@@ -172,19 +172,19 @@ impl<'q> Row<'q> {
     }
 
     #[inline(never)]
-    fn look_at(&mut self, panel: usize, mut bits: u32, logits: &[f32; PANEL]) {
+    fn scan(&mut self, panel: usize, mut bits: u32, logits: &[f32; PANEL]) {
         let first = u32::try_from(panel * PANEL).expect("articles are counted in 32 bits; this is a bug");
         while bits != 0 {
             let lane = bits.trailing_zeros();
             bits &= bits - 1;
             let (article, logit) = (first + lane, logits[lane as usize]);
-            // Most of a panel is not among the best, even where somebody is.
+            // Most articles of a panel are not among the best, even if one is.
             if logit > self.best.bar() {
                 self.best.consider(article, logit);
             }
             if self.question.ranks {
-                for (asked, above) in &mut self.asked {
-                    *above += usize::from(Contender { logit, article } < *asked);
+                for (named, better) in &mut self.named {
+                    *better += usize::from(Contender { logit, article } < *named);
                 }
             }
         }
@@ -196,49 +196,49 @@ impl<'q> Row<'q> {
             std::mem::take(sum).total
         };
         let highest = std::mem::replace(&mut self.highest, f32::NEG_INFINITY);
-        self.ended.push(Ended {
+        self.parts.push(PartSums {
             highest,
             all: total(&mut self.all),
             admissible: total(&mut self.admissible),
         });
     }
 
-    /// Takes in what the same row became over the parts behind this one's.
-    pub(super) fn absorb(&mut self, behind: Self) {
-        for Contender { logit, article } in behind.best.sorted() {
+    /// Adds the same row's results for the parts that follow.
+    pub(super) fn append(&mut self, next: Self) {
+        for Contender { logit, article } in next.best.sorted() {
             self.best.consider(article, logit);
         }
-        for ((_, above), (_, more)) in self.asked.iter_mut().zip(behind.asked) {
-            *above += more;
+        for ((_, better), (_, more)) in self.named.iter_mut().zip(next.named) {
+            *better += more;
         }
-        self.ended.extend(behind.ended);
-        for (taint, more) in self.taint.iter_mut().zip(behind.taint) {
+        self.parts.extend(next.parts);
+        for (taint, more) in self.taint.iter_mut().zip(next.taint) {
             *taint += more;
         }
     }
 
-    /// None where a logit was no finite number.
+    /// Returns None if a logit was not finite.
     pub(super) fn answer(self) -> Option<Answer> {
-        let highest = self.ended.iter().map(|part| part.highest).fold(f32::NEG_INFINITY, f32::max);
+        let highest = self.parts.iter().map(|part| part.highest).fold(f32::NEG_INFINITY, f32::max);
         if !highest.is_finite() || self.taint.iter().any(|taint| *taint != 0.0) {
             return None;
         }
-        let over_all = |of: fn(&Ended) -> f64| -> f64 {
-            self.ended.iter().map(|part| of(part) * f64::from(part.highest - highest).exp()).sum()
+        let total = |sum: fn(&PartSums) -> f64| -> f64 {
+            self.parts.iter().map(|part| sum(part) * f64::from(part.highest - highest).exp()).sum()
         };
-        let (total, admissible) = (over_all(|part| part.all), over_all(|part| part.admissible));
-        let probability = |logit: f32| f64::from(logit - highest).exp() / total;
+        let (all, admissible) = (total(|part| part.all), total(|part| part.admissible));
+        let probability = |logit: f32| f64::from(logit - highest).exp() / all;
         let candidate = |Contender { logit, article }| Candidate { article, probability: probability(logit) };
-        let standing = |(asked, above): (Contender, usize)| Standing {
-            log_probability: f64::from(asked.logit - highest) - total.ln(),
-            rank: self.question.ranks.then_some(1 + above),
+        let placement = |(named, better): (Contender, usize)| Placement {
+            log_probability: f64::from(named.logit - highest) - all.ln(),
+            rank: self.question.ranks.then_some(1 + better),
         };
         let mask = self.question.admissible.as_deref();
         Some(Answer {
             top: self.best.sorted().into_iter().map(candidate).collect(),
-            of: self.asked.into_iter().map(standing).collect(),
+            placements: self.named.into_iter().map(placement).collect(),
             admissible: mask.map_or(self.articles, crate::domain::Mask::count),
-            admissible_probability: mask.map_or(1.0, |_| (admissible / total).min(1.0)),
+            admissible_probability: mask.map_or(1.0, |_| (admissible / all).min(1.0)),
             personas: None,
             steps: None,
         })

@@ -1,15 +1,15 @@
-//! Arithmetic on the widest registers that the machine at hand has. Everything here is inlined into loops that
-//! [`pulp`] compiles once an instruction set.
-#![expect(clippy::inline_always, reason = "what is not inlined falls back to the baseline instructions")]
+//! Arithmetic on the machine's widest registers. All functions are inlined into loops that [`pulp`] compiles once per
+//! instruction set.
+#![expect(clippy::inline_always, reason = "functions that are not inlined use the baseline instructions")]
 
 use pulp::Simd;
 
 use super::table::PANEL;
 
-/// The logits of a panel's articles for some rows of inputs, which stand transposed: the first input of each row,
-/// then the second, and so on. The panel fills so many vectors.
+/// The logits of a panel's articles for some rows. `inputs` is transposed: the first input of each row, then the
+/// second, and so on.
 ///
-/// A logit is the same to the bit however many rows are computed together.
+/// A logit has the same bits however many rows are computed together.
 #[inline(always)]
 pub(super) fn logits<S: Simd, const ROWS: usize, const VECTORS: usize>(
     simd: S,
@@ -55,10 +55,10 @@ pub(in super::super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.mul_f32s(fraction, scale)
 }
 
-/// Whether one of them is greater.
+/// Whether one of the values is greater than the bar.
 #[inline(always)]
 pub(super) fn any_above<S: Simd>(simd: S, values: S::f32s, bar: f32) -> bool {
-    // Where a comparison's outcome is a register of bits, one look tells; else the largest tells sooner.
+    // If comparisons return a register of bits, testing it is fastest. Otherwise finding the maximum is faster.
     if size_of::<S::m32s>() < size_of::<S::u32s>() {
         simd.first_true_m32s(simd.greater_than_f32s(values, simd.splat_f32s(bar))) < S::F32_LANES
     } else {
@@ -83,7 +83,7 @@ pub(super) fn lanes<S: Simd, const VECTORS: usize>(simd: S, bits: u32) -> [S::m3
     std::array::from_fn(|vector| simd.equal_u32s(simd.and_u32s(bits, places[vector]), places[vector]))
 }
 
-/// The panel's logits as numbers.
+/// Copies the panel's logits out of the registers.
 #[inline(always)]
 pub(super) fn numbers<S: Simd, const VECTORS: usize>(logits: &[S::f32s; VECTORS]) -> [f32; PANEL] {
     let mut numbers = [0.0; PANEL];
@@ -92,7 +92,7 @@ pub(super) fn numbers<S: Simd, const VECTORS: usize>(logits: &[S::f32s; VECTORS]
     numbers
 }
 
-/// The largest across vectors, lane by lane.
+/// The maximum of the vectors, lane by lane.
 #[inline(always)]
 pub(super) fn largest<S: Simd>(simd: S, vectors: &[S::f32s]) -> S::f32s {
     let mut largest = vectors[0];

@@ -1,54 +1,54 @@
-//! The last dense layer's weights in the order in which they are multiplied.
+//! The last layer's weights in the order in which they are multiplied.
 
 use memmap2::MmapMut;
 
-/// Articles whose logits are made together: half a word of a [`Mask`](crate::domain::Mask).
+/// The number of articles whose logits are computed together: half a word of a [`Mask`](crate::domain::Mask).
 pub(super) const PANEL: usize = 32;
-/// Panels of a part. What is added up begins anew with each part, whoever computes it, so that an answer is the same
-/// to the bit on one core and on many.
+/// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
+/// and on many.
 const PART: usize = 256;
-/// What an article that is none weighs in the last panel: far below every logit, and still a number.
-const NOBODY: f32 = -1e30;
+/// The bias of places in the last panel that have no article: far below all logits, but finite.
+const NO_ARTICLE: f32 = -1e30;
 
-/// Panels one after the other. A panel is rows of [`PANEL`] numbers: the articles' biases, then their weight of
-/// the first input, of the second, and so on.
+/// A sequence of panels. A panel is rows of [`PANEL`] numbers: the articles' biases, then their weights for the first
+/// input, for the second, and so on.
 #[derive(Debug)]
 pub(super) struct Table {
     articles: usize,
     inputs: usize,
-    /// Floats, in memory of their own: it begins where a page does, and pages may be large. A pass reads all of it,
-    /// and in pages of 4 KiB it has more of them than a processor remembers the places of.
+    /// Floats in an anonymous mapping, which starts at a page boundary and may use huge pages. A pass reads all of it,
+    /// and in pages of 4 KiB it has more pages than the processor's TLB has entries.
     memory: MmapMut,
 }
 
-/// A matrix of the layer: one row an article, one column an input.
+/// A matrix of the layer: one row per article, one column per input.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Part<'a> {
+pub(super) struct Matrix<'a> {
     pub(super) weights: &'a [f32],
     pub(super) columns: usize,
 }
 
 impl Table {
-    /// The inputs of the parts follow each other.
-    pub(super) fn new(bias: &[f32], parts: &[Part<'_>]) -> Self {
-        let (articles, inputs) = (bias.len(), parts.iter().map(|part| part.columns).sum::<usize>());
+    /// Puts the matrices side by side.
+    pub(super) fn new(bias: &[f32], matrices: &[Matrix<'_>]) -> Self {
+        let (articles, inputs) = (bias.len(), matrices.iter().map(|matrix| matrix.columns).sum::<usize>());
         let length = articles.div_ceil(PANEL) * (1 + inputs) * PANEL;
         let mut memory =
             MmapMut::map_anon(length * size_of::<f32>()).expect("no memory for a model's last layer");
-        // Where that can't be had, it is slower.
+        // Without huge pages it is slower.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
         let panels = bytemuck::cast_slice_mut(&mut memory).chunks_exact_mut((1 + inputs) * PANEL);
         for (panel, first) in panels.zip((0..articles).step_by(PANEL)) {
             let (biases, weights) = panel.split_at_mut(PANEL);
             let here = PANEL.min(articles - first);
-            biases.fill(NOBODY);
+            biases.fill(NO_ARTICLE);
             biases[..here].copy_from_slice(&bias[first..][..here]);
             let mut rows = weights;
-            for part in parts {
-                let (own, others) = rows.split_at_mut(part.columns * PANEL);
+            for matrix in matrices {
+                let (own, others) = rows.split_at_mut(matrix.columns * PANEL);
                 for place in 0..here {
-                    let article = &part.weights[(first + place) * part.columns..][..part.columns];
+                    let article = &matrix.weights[(first + place) * matrix.columns..][..matrix.columns];
                     for (row, &weight) in own.chunks_exact_mut(PANEL).zip(article) {
                         row[place] = weight;
                     }
@@ -71,7 +71,7 @@ impl Table {
         self.articles.div_ceil(PART * PANEL)
     }
 
-    /// The panels of a part, with their places among all.
+    /// The panels of a part, with their places in the table.
     pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[f32])> {
         self.numbers().chunks_exact(self.panel_length()).enumerate().skip(part * PART).take(PART)
     }
@@ -114,8 +114,8 @@ mod tests {
             };
             let bias: Vec<f32> = (0..articles).map(|article| number(article, 9)).collect();
             let (wide, narrow) = (matrix(0, 3), matrix(3, 5));
-            let parts = [Part { weights: &wide, columns: 3 }, Part { weights: &narrow, columns: 2 }];
-            let table = Table::new(&bias, &parts);
+            let matrices = [Matrix { weights: &wide, columns: 3 }, Matrix { weights: &narrow, columns: 2 }];
+            let table = Table::new(&bias, &matrices);
             assert_eq!((table.articles(), table.inputs()), (articles, 5));
             assert_eq!((table.parts(), table.panels(0).count()), (1, articles.div_ceil(PANEL)));
             for (place, panel) in table.panels(0) {
@@ -126,7 +126,7 @@ mod tests {
                     let expected: Vec<f32> = if article < articles {
                         [9, 0, 1, 2, 3, 4].map(|input| number(article, input)).to_vec()
                     } else {
-                        vec![NOBODY, 0.0, 0.0, 0.0, 0.0, 0.0]
+                        vec![NO_ARTICLE, 0.0, 0.0, 0.0, 0.0, 0.0]
                     };
                     assert_eq!(column, expected, "{articles} articles, {article}");
                 }

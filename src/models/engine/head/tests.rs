@@ -1,4 +1,4 @@
-//! The fused pass against logits that exist, on every instruction set of the machine at hand.
+//! Compares the fused pass with choosing from stored logits, on all of the machine's instruction sets.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
 const HIDDEN: usize = 24;
 const PERSONAS: usize = 8;
 
-/// Numbers between -1 and 1, the same every time.
+/// Numbers between -1 and 1, the same for each seed.
 fn numbers(seed: u64, count: usize) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     let draw = |_| {
@@ -41,19 +41,19 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
         let picks = numbers(seed + 10 + row as u64, articles);
         let mut mask = Mask::none(articles);
         for (article, pick) in (0..).zip(&picks) {
-            // Whole panels without a gap and without anybody, and some of everything.
+            // Full panels, empty panels and mixed ones.
             let panel = article / 32 % 3;
             if panel == 0 || (panel == 1 && *pick > 0.0) {
                 mask.insert(article);
             }
         }
         let last = u32::try_from(articles - 1).unwrap();
-        let of = vec![0, last / 2, last];
+        let placements_of = vec![0, last / 2, last];
         let admissible = (!row.is_multiple_of(3)).then(|| Arc::new(mask));
         Question {
             admissible,
             k,
-            of,
+            placements_of,
             ranks: row.is_multiple_of(2),
             ..Question::new(vec![], 0, Vec::new().into())
         }
@@ -66,7 +66,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
     }
 }
 
-/// The logits of each row, one by one and in double precision.
+/// The logits of each row, computed in double precision.
 fn logits(case: &Case) -> Vec<Vec<f32>> {
     let dot = |weights: &[f32], inputs: &[f32]| -> f64 {
         weights.iter().zip(inputs).map(|(&w, &x)| f64::from(w) * f64::from(x)).sum()
@@ -79,7 +79,7 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
             if let (Some(table), Some(mixes)) = (&case.weights.personas, &case.mixes) {
                 logit += dot(&table[article * PERSONAS..][..PERSONAS], &mixes[row * PERSONAS..]);
             }
-            #[expect(clippy::cast_possible_truncation, reason = "as models give them")]
+            #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
             let logit = logit as f32;
             logit
         };
@@ -88,15 +88,15 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
     (0..case.questions.len()).map(row).collect()
 }
 
-/// The answers of a head that has so many cores.
-fn answers_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
+/// The answers on this many cores.
+fn answer_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
     let cores = Cores::new(cores);
     let head = Head::new(&case.weights);
-    head.answer(&case.hidden, case.mixes.as_deref(), &case.questions, &cores.begin())
+    head.answer(&case.hidden, case.mixes.as_deref(), &case.questions, &cores.start_run())
 }
 
-/// The same pass on one instruction set.
-fn answers(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer>> {
+/// The answers of a pass that `dispatch` runs on one instruction set.
+fn answer_with(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer>> {
     let head = Head::new(&case.weights);
     let joined = case.mixes.as_ref().map(|mixes| head.join(&case.hidden, mixes));
     let mut rows: Vec<Row<'_>> =
@@ -106,53 +106,53 @@ fn answers(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answe
     rows.into_iter().map(Row::answer).collect()
 }
 
-fn same(found: &Answer, expected: &Answer, logits: &[f32]) {
+fn assert_equal(found: &Answer, expected: &Answer, logits: &[f32]) {
     let close = |a: f64, b: f64| assert!((a - b).abs() <= 1e-5 * (1.0 + b.abs()), "{a} {b}");
     assert_eq!(found.top.len(), expected.top.len());
     for (found, expected) in found.top.iter().zip(&expected.top) {
         close(found.probability, expected.probability);
-        // Those that rounding cannot tell apart may change places.
+        // Articles that differ by rounding may change places.
         let (a, b) = (logits[found.article as usize], logits[expected.article as usize]);
         assert!((a - b).abs() < 1e-4, "{} instead of {}", found.article, expected.article);
     }
     close(found.admissible_probability, expected.admissible_probability);
     assert_eq!(found.admissible, expected.admissible);
-    for (found, expected) in found.of.iter().zip(&expected.of) {
+    for (found, expected) in found.placements.iter().zip(&expected.placements) {
         close(found.log_probability, expected.log_probability);
         let (found, expected) = (found.rank.unwrap_or(0), expected.rank.unwrap_or(0));
         assert!(found.abs_diff(expected) <= 1, "{found} {expected}");
     }
-    assert_eq!(found.of.len(), expected.of.len());
+    assert_eq!(found.placements.len(), expected.placements.len());
 }
 
-fn holds(case: &Case) {
+fn check(case: &Case) {
     let logits = logits(case);
     let expected: Vec<Answer> = logits
         .iter()
         .zip(&case.questions)
         .map(|(logits, question)| choose(logits, question).unwrap())
         .collect();
-    let mut found = vec![answers_on(case, 1), answers(case, |pass| pass.with_simd(pulp::Scalar::new()))];
+    let mut found = vec![answer_on(case, 1), answer_with(case, |pass| pass.with_simd(pulp::Scalar::new()))];
     #[cfg(target_arch = "x86_64")]
     if let Some(simd) = pulp::x86::V3::try_new() {
-        found.push(answers(case, |pass| pulp::Simd::vectorize(simd, Here(simd, pass))));
+        found.push(answer_with(case, |pass| pulp::Simd::vectorize(simd, OnV3(simd, pass))));
     }
     for found in found {
         for ((found, expected), logits) in found.iter().zip(&expected).zip(&logits) {
-            same(found.as_ref().unwrap(), expected, logits);
+            assert_equal(found.as_ref().unwrap(), expected, logits);
         }
     }
 }
 
-/// A pass with the instruction set that it is to use.
+/// A pass and its instruction set.
 #[cfg(target_arch = "x86_64")]
-struct Here<'a, 'q>(pulp::x86::V3, Pass<'a, 'q>);
+struct OnV3<'a, 'q>(pulp::x86::V3, Pass<'a, 'q>);
 
 #[cfg(target_arch = "x86_64")]
-impl pulp::NullaryFnOnce for Here<'_, '_> {
+impl pulp::NullaryFnOnce for OnV3<'_, '_> {
     type Output = ();
 
-    #[expect(clippy::inline_always, reason = "it has to be compiled for that instruction set")]
+    #[expect(clippy::inline_always, reason = "it must be compiled for the instruction set")]
     #[inline(always)]
     fn call(self) {
         self.1.with_simd(self.0);
@@ -163,67 +163,67 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn it_answers_what_choosing_from_all_logits_does(
+    fn the_pass_equals_choosing_from_all_logits(
         articles in 1usize..300, batch in 1usize..30, personas in any::<bool>(), seed in any::<u32>(), k in 0usize..40,
     ) {
-        holds(&case(articles, batch, personas, seed.into(), k));
+        check(&case(articles, batch, personas, seed.into(), k));
     }
 }
 
 #[test]
-fn a_large_vocabulary_is_no_different() {
-    holds(&case(30_000, 3, true, 7, 20));
+fn a_large_vocabulary_gives_the_same_answers() {
+    check(&case(30_000, 3, true, 7, 20));
 }
 
 #[test]
-fn rows_of_a_batch_do_not_know_each_other() {
+fn rows_of_a_batch_are_independent() {
     let case = case(500, 29, false, 3, 20);
     let head = Head::new(&case.weights);
-    let together = head.answer(&case.hidden, None, &case.questions, &Cores::new(1).begin());
+    let together = head.answer(&case.hidden, None, &case.questions, &Cores::new(1).start_run());
     for (row, together) in together.iter().enumerate() {
         let hidden = &case.hidden[row * HIDDEN..][..HIDDEN];
-        let alone = head.answer(hidden, None, &case.questions[row..=row], &Cores::new(1).begin());
-        assert_eq!(alone[0], *together, "to the bit");
+        let alone = head.answer(hidden, None, &case.questions[row..=row], &Cores::new(1).start_run());
+        assert_eq!(alone[0], *together, "bit for bit");
     }
 }
 
 #[test]
-fn on_many_cores_it_is_the_same_to_the_bit() {
+fn answers_on_many_cores_are_equal_bit_for_bit() {
     // The last part has one article.
     let last = 3 * 8192;
     for (personas, k) in [(true, 20), (false, 250)] {
         let mut case = case(last + 1, 5, personas, 11, k);
         if !personas {
-            // It and the first are as likely as each other, and more than all others.
+            // The first and last articles are equally probable, and more than all others.
             case.weights.vocabulary.copy_within(..HIDDEN, last * HIDDEN);
             (case.weights.bias[0], case.weights.bias[last]) = (99.0, 99.0);
         }
         assert_eq!(Head::new(&case.weights).table.parts(), 4);
-        let alone = answers_on(&case, 1);
+        let alone = answer_on(&case, 1);
         if !personas {
             let top = &alone[0].as_ref().unwrap().top;
             let best: Vec<usize> = top.iter().take(2).map(|best| best.article as usize).collect();
-            assert_eq!(best, [0, last], "of equals the first");
+            assert_eq!(best, [0, last], "of equal articles, the first");
         }
         for cores in [2, 3, 4, 9] {
-            assert_eq!(answers_on(&case, cores), alone, "{cores} cores");
+            assert_eq!(answer_on(&case, cores), alone, "{cores} cores");
         }
         case.weights.bias[last] = f32::NAN;
-        assert!(answers_on(&case, 4).iter().all(Option::is_none), "the last core's is no number");
+        assert!(answer_on(&case, 4).iter().all(Option::is_none), "a logit of the last part is NaN");
     }
 }
 
 #[test]
-fn what_is_no_number_is_no_answer() {
+fn inputs_and_weights_that_are_not_finite_give_no_answer() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
         let mut case = case(100, 14, true, 5, 3);
         case.hidden[HIDDEN + 3] = bad;
-        let found = answers_on(&case, 1);
+        let found = answer_on(&case, 1);
         assert_eq!(found.iter().map(Option::is_none).collect::<Vec<_>>()[..3], [false, true, false]);
         assert!(found[2..].iter().all(Option::is_some));
         case.hidden[HIDDEN + 3] = 0.0;
         case.weights.vocabulary[99 * HIDDEN] = bad;
-        let found = answers_on(&case, 1);
+        let found = answer_on(&case, 1);
         assert!(found.iter().all(Option::is_none));
     }
 }

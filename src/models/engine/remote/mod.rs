@@ -1,8 +1,8 @@
-//! A model at a server that speaks the Open Inference Protocol v2 over HTTP (Triton, `KServe` and others).
+//! A model on a server that speaks the Open Inference Protocol v2 over HTTP (Triton, `KServe` and others).
 //!
-//! Inputs go as JSON: they are small. Outputs are asked for as bytes (the protocol's binary extension), because a
-//! batch's logits as text would be ten times their size and slow to read; a server without the extension answers with
-//! JSON, and that is understood too.
+//! Inputs are sent as JSON, because they are small. Outputs are requested as bytes (the protocol's binary extension): a
+//! batch's logits as text would be ten times as large and slow to read. Servers without the extension answer in JSON,
+//! which is read too.
 
 mod numbers;
 
@@ -20,12 +20,12 @@ use ureq::http::{
 use self::numbers::Numbers;
 use super::{
     inputs::{FeatureCells, Inputs},
-    model::{Gives, ModelError, Outputs},
-    surface::{Element, Port},
+    model::{ModelError, OptionalOutputs, Outputs},
+    signature::{Element, Port},
 };
 use crate::util::http_client::{Client, HttpError, Origin, Response};
 
-/// Where an answer's JSON ends and its bytes begin.
+/// The header with the length of an answer's JSON, after which its bytes begin.
 const JSON_LENGTH: &str = "inference-header-content-length";
 
 /// A connection to one model.
@@ -33,7 +33,7 @@ const JSON_LENGTH: &str = "inference-header-content-length";
 pub(super) struct Remote {
     client: Client,
     model: String,
-    /// The model's address, in the place of a file's path.
+    /// The model's address, in place of a file's path.
     path: PathBuf,
 }
 
@@ -95,7 +95,7 @@ struct OutputParameters {
     binary_data_size: Option<usize>,
 }
 
-/// What a server gave, by name.
+/// The outputs of a run, by name.
 #[derive(Debug)]
 pub(super) struct Inferred(Vec<Output>);
 
@@ -117,12 +117,12 @@ impl Remote {
         &self.path
     }
 
-    /// What the server says that the model takes and gives.
-    pub(super) fn surface(&mut self, deadline: Instant) -> Result<(Vec<Port>, Vec<Port>), ModelError> {
+    /// The inputs and outputs that the server describes.
+    pub(super) fn fetch_ports(&mut self, deadline: Instant) -> Result<(Vec<Port>, Vec<Port>), ModelError> {
         let answer = self.client.get(&self.model, deadline);
-        let answer = self.sound(answer)?;
+        let answer = self.check(answer)?;
         let Metadata { inputs, outputs } =
-            serde_json::from_slice(answer.body()).map_err(|error| self.refuse(&error.to_string()))?;
+            serde_json::from_slice(answer.body()).map_err(|error| self.error(&error.to_string()))?;
         let ports = |described: Vec<Described>| described.into_iter().map(Port::from).collect();
         Ok((ports(inputs), ports(outputs)))
     }
@@ -130,30 +130,31 @@ impl Remote {
     pub(super) fn infer(
         &mut self,
         inputs: &Inputs,
-        gives: Gives,
+        optional: OptionalOutputs,
         deadline: Instant,
     ) -> Result<Inferred, ModelError> {
-        let body = serde_json::to_vec(&body(inputs, gives)).expect("numbers are JSON; this is a bug");
+        let body = serde_json::to_vec(&body(inputs, optional)).expect("numbers are JSON; this is a bug");
         let path = format!("{}/infer", self.model);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
         let answer = self.client.post(&path, headers, &body, deadline);
-        let answer = self.sound(answer)?;
-        read(&answer).map_err(|reason| self.refuse(&reason))
+        let answer = self.check(answer)?;
+        read(&answer).map_err(|reason| self.error(&reason))
     }
 
-    fn sound(&self, answer: Result<Response, HttpError>) -> Result<Response, ModelError> {
+    fn check(&self, answer: Result<Response, HttpError>) -> Result<Response, ModelError> {
         match answer {
             Ok(answer) if answer.status() == 200 => Ok(answer),
             Ok(answer) => {
                 let body: String = String::from_utf8_lossy(answer.body()).chars().take(200).collect();
-                Err(self.refuse(&format!("it answers {} {body:?}, expected 200", answer.status().as_u16())))
+                let status = answer.status().as_u16();
+                Err(self.error(&format!("the server answered {status} {body:?}, expected 200")))
             }
-            Err(HttpError::Late { .. }) => Err(ModelError::Late { path: self.path.clone() }),
-            Err(error) => Err(self.refuse(&error.to_string())),
+            Err(HttpError::Late { .. }) => Err(ModelError::Timeout { path: self.path.clone() }),
+            Err(error) => Err(self.error(&error.to_string())),
         }
     }
 
-    fn refuse(&self, reason: &str) -> ModelError {
+    fn error(&self, reason: &str) -> ModelError {
         ModelError::Remote { path: self.path.clone(), reason: reason.to_owned() }
     }
 }
@@ -165,12 +166,12 @@ impl From<Described> for Port {
             "FP32" => Element::Float32,
             _ => Element::Other,
         };
-        let shown = format!("{datatype} {shape:?}");
-        Self { name, element, axes: shape, shown }
+        let description = format!("{datatype} {shape:?}");
+        Self { name, element, axes: shape, description }
     }
 }
 
-fn body(inputs: &Inputs, gives: Gives) -> InferBody<'_> {
+fn body(inputs: &Inputs, optional: OptionalOutputs) -> InferBody<'_> {
     let input = |name, shape, data| InputBody { name, datatype: "INT64", shape, data };
     let mut tensors = vec![
         input("articles", vec![inputs.batch, inputs.slots], &inputs.articles),
@@ -179,8 +180,8 @@ fn body(inputs: &Inputs, gives: Gives) -> InferBody<'_> {
     if let Some(FeatureCells { features, values, cells }) = &inputs.features {
         tensors.push(input("features", vec![inputs.batch, *features, *values], cells));
     }
-    let wanted = [("logits", true), ("personas", gives.personas), ("steps", gives.steps)];
-    let wanted = wanted.into_iter().filter(|(_, gives)| *gives);
+    let wanted = [("logits", true), ("personas", optional.personas), ("steps", optional.steps)];
+    let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
     let outputs = wanted.map(|(name, _)| WantedBody { name, parameters: AsBytes { binary_data: true } });
     InferBody { inputs: tensors, outputs: outputs.collect() }
 }
@@ -194,23 +195,23 @@ fn read(answer: &Response) -> Result<Inferred, String> {
         }
         None => body.len(),
     };
-    let (json, mut bytes) = body.split_at_checked(length).ok_or("its JSON is longer than its answer")?;
-    let told: InferAnswer = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+    let (json, mut bytes) = body.split_at_checked(length).ok_or("the JSON is longer than the answer")?;
+    let described: InferAnswer = serde_json::from_slice(json).map_err(|error| error.to_string())?;
     let mut outputs = Vec::new();
-    for OutputBody { name, datatype, shape, data, parameters } in told.outputs {
+    for OutputBody { name, datatype, shape, data, parameters } in described.outputs {
         if datatype != "FP32" {
-            return Err(format!("its output {name} is {datatype}, expected FP32"));
+            return Err(format!("the output {name} is {datatype}, expected FP32"));
         }
         let values = match (data, parameters.binary_data_size) {
             (Some(Numbers(values)), None) => values,
             (None, Some(size)) => {
                 let (own, rest) = bytes
                     .split_at_checked(size)
-                    .ok_or_else(|| format!("the bytes of its output {name} are cut"))?;
+                    .ok_or_else(|| format!("the answer ends within the bytes of the output {name}"))?;
                 bytes = rest;
                 own.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
             }
-            _ => return Err(format!("its output {name} has neither numbers nor bytes, or both")),
+            _ => return Err(format!("the output {name} must have either numbers or bytes")),
         };
         outputs.push(Output { name, shape, values });
     }
@@ -218,16 +219,16 @@ fn read(answer: &Response) -> Result<Inferred, String> {
 }
 
 impl Inferred {
-    /// Held against what was asked for.
+    /// The outputs, if their shapes are as expected.
     pub(super) fn outputs(
         &self,
         batch: usize,
         articles: usize,
-        gives: Gives,
+        optional: OptionalOutputs,
         path: &Path,
     ) -> Result<Outputs<'_>, ModelError> {
         let find = |name: &str, shape: &[Option<usize>]| {
-            let wrong = |found: String| ModelError::Answers { path: path.to_owned(), found };
+            let wrong = |found: String| ModelError::Output { path: path.to_owned(), found };
             let output = self.0.iter().find(|output| output.name == name);
             let output = output.ok_or_else(|| wrong(format!("no {name}")))?;
             let fits = output.shape.len() == shape.len()
@@ -236,17 +237,16 @@ impl Inferred {
             if fits {
                 Ok((output.shape.last().copied().unwrap_or(0), output.values.as_slice()))
             } else {
-                Err(wrong(format!(
-                    "{name} of the shape {:?} in {} numbers",
-                    output.shape,
-                    output.values.len()
-                )))
+                Err(wrong(format!("{name} of shape {:?} with {} numbers", output.shape, output.values.len())))
             }
         };
         Ok(Outputs {
             last: find("logits", &[Some(batch), Some(articles)])?.1,
-            personas: gives.personas.then(|| find("personas", &[Some(batch), None])).transpose()?,
-            steps: gives.steps.then(|| find("steps", &[Some(batch)]).map(|(_, steps)| steps)).transpose()?,
+            personas: optional.personas.then(|| find("personas", &[Some(batch), None])).transpose()?,
+            steps: optional
+                .steps
+                .then(|| find("steps", &[Some(batch)]).map(|(_, steps)| steps))
+                .transpose()?,
         })
     }
 }
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_as_text_or_as_bytes() {
+    fn numbers_are_read_as_text_and_as_bytes() {
         let nested = br#"{"model_name":"m","outputs":[{"name":"logits","datatype":"FP32","shape":[2,2],"data":[[1,2.5],[-3e1,0]]}]}"#;
         let expected = vec![("logits".to_owned(), vec![1.0, 2.5, -30.0, 0.0])];
         assert_eq!(read_body(nested, None).unwrap(), expected);
@@ -276,11 +276,11 @@ mod tests {
         assert_eq!(read_body(&whole, Some(json.len())).unwrap(), expected);
 
         let cut = read_body(&whole[..whole.len() - 1], Some(json.len())).unwrap_err();
-        assert_eq!(cut, "the bytes of its output steps are cut");
-        assert_eq!(read_body(b"{}", Some(9)).unwrap_err(), "its JSON is longer than its answer");
+        assert_eq!(cut, "the answer ends within the bytes of the output steps");
+        assert_eq!(read_body(b"{}", Some(9)).unwrap_err(), "the JSON is longer than the answer");
         let other =
             read_body(br#"{"outputs":[{"name":"logits","datatype":"FP16","shape":[1],"data":[1]}]}"#, None);
-        assert_eq!(other.unwrap_err(), "its output logits is FP16, expected FP32");
+        assert_eq!(other.unwrap_err(), "the output logits is FP16, expected FP32");
         assert!(
             read_body(br#"{"outputs":[{"name":"a","datatype":"FP32","shape":[1],"data":["x"]}]}"#, None)
                 .is_err()

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
 use crate::{
-    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, Method},
+    domain::{ArticleId, CustomerId, Features, Method, TooManySlots},
     service::{
         asking::Question,
         completion::{Filters, MAX_SETS, Request},
@@ -157,9 +157,8 @@ impl FiltersBody {
 
 /// Only checks the ids; the completion checks that the articles exist.
 pub(crate) fn read_outfit(slots: &[Option<String>], findings: &mut Vec<Finding>) -> Vec<Option<ArticleId>> {
-    if slots.len() > MAX_SLOTS {
-        let detail = format!("an outfit has at most {MAX_SLOTS} slots, this one has {}", slots.len());
-        findings.push(Finding::at("/outfit", detail));
+    if let Err(error) = TooManySlots::check(slots.len()) {
+        findings.push(Finding::at("/outfit", error.to_string()));
         return Vec::new();
     }
     let slot = |(place, id): (usize, &Option<String>)| {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_path_to_error::{Path, Segment};
 
 use super::{Finding, Incoming, Kind, Problem, check_media_type};
-use crate::{config::Limits, files::json_reason, util::json_pointer::step};
+use crate::{config::Limits, files::explain_json_error, util::json_pointer::step};
 
 /// A JSON object as a request's body; any JSON as an answer's.
 #[derive(Debug)]
@@ -83,7 +83,8 @@ pub(crate) fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         // errors. So the status depends on the text alone: 400 if it is not JSON.
         parse_value(text)?;
         let reason = error.inner();
-        let detail = if reason.is_data() { json_reason(reason) } else { "this has the wrong type".into() };
+        let detail =
+            if reason.is_data() { explain_json_error(reason) } else { "this has the wrong type".into() };
         Err(Problem::invalid(vec![Finding::at(pointer(error.path()), detail)]))
     })?;
     deserializer.end().map_err(|error| malformed(&error))?;
@@ -112,7 +113,8 @@ pub(crate) fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, Problem
 
 fn malformed(error: &serde_json::Error) -> Problem {
     let (line, column) = (error.line(), error.column());
-    let detail = format!("the body cannot be read at line {line}, column {column}: {}", json_reason(error));
+    let detail =
+        format!("the body cannot be read at line {line}, column {column}: {}", explain_json_error(error));
     Problem::new(Kind::Malformed, detail)
 }
 
@@ -186,16 +188,16 @@ mod tests {
             ("", "the body is empty; expected a JSON object"),
             (
                 "{\"inner\":\n [,]}",
-                "the body cannot be read at line 2, column 3: not JSON: expected a value: a text in double \
+                "the body cannot be read at line 2, column 3: not JSON: expected a value: a string in double \
                  quotes, a number, true, false, null, a list or an object",
             ),
             (
                 "{\"inner\": []} {}",
-                "the body cannot be read at line 1, column 15: not JSON: something follows after its end",
+                "the body cannot be read at line 1, column 15: not JSON: unexpected text after the end",
             ),
             (
                 "{\"inner\\ud800\": []}",
-                "the body cannot be read at line 1, column 14: not JSON: a \\u in a text names no whole character",
+                "the body cannot be read at line 1, column 14: not JSON: a \\u in a string is not a whole character",
             ),
             ("[1", "the body cannot be read at line 1, column 2: not JSON: it ends too early"),
         ] {

@@ -49,7 +49,7 @@ pub struct Metrics {
     recent: Arc<Recent>,
 }
 
-/// What requests are counted by.
+/// The labels of requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 pub(crate) struct RequestLabels {
     pub(crate) method: &'static str,
@@ -78,7 +78,7 @@ impl Metrics {
         Self { registry: Arc::new(registry), requests, releases, recent: Arc::default() }
     }
 
-    /// The seconds that answers took, by route and status.
+    /// Durations of requests in seconds, by method, route and status.
     pub(crate) fn requests(&self) -> Vec<(RequestLabels, Distribution)> {
         self.requests.snapshot()
     }

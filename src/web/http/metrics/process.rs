@@ -37,7 +37,7 @@ impl Collector for ProcessCollector {
     }
 }
 
-/// What the process uses, as far as the system tells.
+/// The resources that the process uses; `None` if the system does not report them.
 #[derive(Debug)]
 pub(crate) struct Usage {
     pub(crate) resident_bytes: Option<u64>,

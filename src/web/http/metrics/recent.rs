@@ -40,7 +40,7 @@ pub(crate) struct Moment {
     pub(crate) rate: f64,
     /// The 95th percentile of durations in seconds; `None` without answers.
     pub(crate) slow: Option<Estimate>,
-    /// Questions waiting for a model at the end of the interval.
+    /// Jobs waiting for a model at the end of the interval.
     pub(crate) waiting: usize,
 }
 

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// An error or warning and its place: a pointer into a JSON body, the name of a parameter in the path or query, or the
-/// line of a JSON Lines body.
+/// An error or warning and its place: a pointer into a JSON body, a parameter of the path or query, or a line of a
+/// JSON Lines body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Finding {
     /// A JSON pointer (RFC 6901) into the body; empty for the complete body.

@@ -62,7 +62,7 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let names = Names::read(&state.store).await?;
     let filter = AuditFilter { action: action.trim().to_owned(), actor: parse_actor(&actor)? };
-    let mut entries = state.store.audit().list_of(&filter, before, PAGE + 1).await?;
+    let mut entries = state.store.audit().list_matching(&filter, before, PAGE + 1).await?;
     let more = entries.len() > PAGE as usize;
     entries.truncate(PAGE as usize);
     let older = entries.last().filter(|_| more).map(|last| {

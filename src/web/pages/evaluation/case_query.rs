@@ -155,7 +155,7 @@ impl CaseQuery {
 
 /// For each customer of the ranks, whether the database has them.
 pub(super) async fn known_customers(store: &Store, ranks: &Ranks) -> Result<Vec<bool>, StoreError> {
-    let known = store.customers().known(ranks.customers()).await?;
+    let known = store.customers().existing_ids(ranks.customers()).await?;
     Ok(ranks.customers().iter().map(|customer| known.contains(customer)).collect())
 }
 

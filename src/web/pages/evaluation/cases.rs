@@ -19,11 +19,11 @@ use crate::{
         evaluation::{By, CaseDifference, Lead, Ranks, Versus},
         live_release::LiveRelease,
     },
+    util::csv::Lines,
     web::{
         http::{AppState, Kind, Problem},
         pages::{
             article_view::ArticleView,
-            csv::Lines,
             figures,
             form::PageQuery,
             shell::{Page, Shell},

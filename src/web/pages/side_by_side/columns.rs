@@ -10,9 +10,10 @@ use crate::{
         completion::{Blank, Filters, Placement, Request, Suggestion},
         live_release::LiveRelease,
     },
+    util::csv::Lines,
     web::{
         http::{AppState, Problem},
-        pages::{article_view::ArticleView, csv::Lines, figures::percent},
+        pages::{article_view::ArticleView, figures::percent},
     },
 };
 

@@ -79,7 +79,7 @@ async fn page(
         None => None,
     };
     let records = match first {
-        Some(id) => state.store.outfits().of_customer(id, 0, OUTFITS).await?,
+        Some(id) => state.store.outfits().for_customer(id, 0, OUTFITS).await?,
         None => Vec::new(),
     };
     let ids: Vec<ArticleId> = view.slots.iter().flatten().cloned().collect();
@@ -154,7 +154,7 @@ async fn own_features(state: &AppState, view: &View) -> Result<Features, Problem
     };
     let mut complete: Vec<&ArticleId> = view.slots.iter().flatten().chain([truth]).collect();
     complete.sort_unstable();
-    let records = state.store.outfits().of_customer(customer, 0, SEARCHED_OUTFITS).await?;
+    let records = state.store.outfits().for_customer(customer, 0, SEARCHED_OUTFITS).await?;
     let same = |record: &OutfitRecord| {
         let mut articles: Vec<&ArticleId> = record.outfit.articles().iter().collect();
         articles.sort_unstable();

@@ -207,7 +207,7 @@ async fn customer_outfits(
     schema: &Schema,
 ) -> Result<Vec<OutfitView>, Problem> {
     let Some(customer) = &view.customer else { return Ok(Vec::new()) };
-    let records = state.store.outfits().of_customer(customer, 0, OUTFITS).await?;
+    let records = state.store.outfits().for_customer(customer, 0, OUTFITS).await?;
     let ids: Vec<ArticleId> = records.iter().flat_map(|record| record.outfit.articles()).cloned().collect();
     let articles = article_view::load(state, &ids).await?;
     let mut articles = articles.into_iter();
@@ -255,7 +255,7 @@ async fn feedback(
         // A verdict that is sent twice counts once.
         let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
         let report = Report {
-            id: format!("studio-{}", digest::of(event.as_bytes())),
+            id: format!("studio-{}", digest::sha256(event.as_bytes())),
             completion_id: completion_id.clone(),
             kind,
             slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),

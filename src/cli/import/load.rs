@@ -1,4 +1,4 @@
-//! Files into the database in one transaction, for `atelier import` and for a service's first start.
+//! Imports files in one transaction, for `atelier import` and for the first start of a service.
 
 use std::{
     path::Path,
@@ -8,7 +8,7 @@ use std::{
 use anyhow::Result;
 use indicatif::HumanCount;
 
-use super::rows;
+use super::count_rows;
 use crate::{
     cli::progress::Progress,
     domain::{Article, Customer, Outfit, Schema},
@@ -17,7 +17,7 @@ use crate::{
     store::{self, Counts, Store},
 };
 
-/// What became of an import.
+/// The result of an import.
 #[derive(Debug)]
 pub(in crate::cli) struct Outcome {
     pub(in crate::cli) report: Report,
@@ -26,20 +26,20 @@ pub(in crate::cli) struct Outcome {
 
 #[derive(Debug)]
 pub(in crate::cli) enum End {
-    /// All is in the database, table by table, but for bad rows that may be skipped.
+    /// Everything was imported, except skipped bad rows.
     Imported(Vec<(&'static str, Counts)>),
-    /// Rows were bad, and nothing is in the database.
+    /// Some rows are bad, so nothing was imported.
     Refused,
-    /// A file could not be read to its end, or the database gave up; nothing is in it.
+    /// A file could not be read to its end, or the database failed; nothing was imported.
     Stopped(anyhow::Error),
 }
 
-/// Reads, checks and stores the files in one transaction, which is committed if no row was bad or bad
-/// rows may be skipped. `tell` hears a line when a file is read.
+/// Reads, checks and stores the files in one transaction, which is committed if all rows are good or bad ones may be
+/// skipped. `tell` gets a line for each file.
 ///
 /// # Errors
-/// If it could not even begin: a file is not what it should be, or the database is busy.
-pub(in crate::cli) async fn bring_in(
+/// If the import cannot begin: a file cannot be opened, or the database is busy.
+pub(in crate::cli) async fn load_files(
     store: &Store,
     files: &Files,
     schema: &Schema,
@@ -51,9 +51,9 @@ pub(in crate::cli) async fn bring_in(
     fill(import, opened, skip_bad, tell).await
 }
 
-/// As [`bring_in`] without a bad row, into a database that holds nothing; `None` if it holds something.
-/// That is looked up inside the transaction, so of two services that start at once one fills it.
-pub(in crate::cli) async fn bring_in_if_empty(
+/// Like [`load_files`] without skipping, for an empty database; `None` if it is not empty. The check is inside the
+/// transaction, so only one of two services that start together fills the database.
+pub(in crate::cli) async fn load_files_if_empty(
     store: &Store,
     files: &Files,
     schema: &Schema,
@@ -67,8 +67,8 @@ pub(in crate::cli) async fn bring_in_if_empty(
     fill(import, opened, false, tell).await.map(Some)
 }
 
-/// The files of an import, all of them open before the first row is stored: a wrong header of the last
-/// one is told at once.
+/// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
+/// reported at once.
 struct Opened {
     articles: Option<Rows<Article>>,
     customers: Option<Rows<Customer>>,
@@ -94,9 +94,9 @@ async fn fill(
     skip_bad: bool,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
-    // Asked inside the transaction: what is referred to cannot go meanwhile.
+    // Read inside the transaction, so that these rows cannot be deleted before it ends.
     let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?);
-    let read = tables(&mut import, &mut checker, opened, tell).await;
+    let read = load_tables(&mut import, &mut checker, opened, tell).await;
     let report = checker.report().clone();
     let end = match read {
         Ok(counts) if report.bad == 0 || (skip_bad && report.good > 0) => match import.commit().await {
@@ -109,8 +109,8 @@ async fn fill(
     Ok(Outcome { report, end })
 }
 
-/// Outfits after what they refer to.
-async fn tables(
+/// Loads outfits last, after the rows that they refer to.
+async fn load_tables(
     import: &mut store::Import,
     checker: &mut Checker,
     opened: Opened,
@@ -119,18 +119,18 @@ async fn tables(
     let Opened { articles, customers, outfits } = opened;
     let mut counts = Vec::new();
     if let Some(rows) = articles {
-        counts.push((Article::NAME, table(import, checker, rows, &tell).await?));
+        counts.push((Article::NAME, load_table(import, checker, rows, &tell).await?));
     }
     if let Some(rows) = customers {
-        counts.push((Customer::NAME, table(import, checker, rows, &tell).await?));
+        counts.push((Customer::NAME, load_table(import, checker, rows, &tell).await?));
     }
     if let Some(rows) = outfits {
-        counts.push((Outfit::NAME, table(import, checker, rows, &tell).await?));
+        counts.push((Outfit::NAME, load_table(import, checker, rows, &tell).await?));
     }
     Ok(counts)
 }
 
-async fn table<T: Intake>(
+async fn load_table<T: Intake>(
     import: &mut store::Import,
     checker: &mut Checker,
     source: Rows<T>,
@@ -140,12 +140,12 @@ async fn table<T: Intake>(
     let path = source.path().to_owned();
     let Report { good, bad, .. } = *checker.report();
     let progress = Progress::new(&path, source.progress().1);
-    let counts = intake::table(import, checker, source, |read| progress.set(read)).await?;
+    let counts = intake::import_table(import, checker, source, |read| progress.set(read)).await?;
     progress.finish();
     let report = checker.report();
     let (good, bad) = (report.good - good, report.bad - bad);
     let but = if bad > 0 { format!(", {} bad", HumanCount(bad)) } else { String::new() };
     let seconds = started.elapsed().as_secs_f64();
-    tell(&format!("{}: {} read{but}, in {seconds:.1} s", path.display(), rows(good + bad)));
+    tell(&format!("{}: {} read{but}, in {seconds:.1} s", path.display(), count_rows(good + bad)));
     Ok(counts)
 }

@@ -1,4 +1,4 @@
-//! What a model takes and gives, held against the contract of a release: names, types and shapes.
+//! A model's inputs and outputs, checked against its release: names, types and shapes.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use ort::value::{Outlet, TensorElementType, ValueType};
 
 use super::{
     head::Head,
-    model::{Expected, ModelError},
+    model::{Contract, ModelError},
 };
 
 /// One input or output.
@@ -14,10 +14,10 @@ use super::{
 pub(super) struct Port {
     pub(super) name: String,
     pub(super) element: Element,
-    /// -1 is any length.
+    /// -1 stands for any length.
     pub(super) axes: Vec<i64>,
-    /// In the words of whoever described it.
-    pub(super) shown: String,
+    /// The type and shape as the session or server describes them.
+    pub(super) description: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Element {
 }
 
 impl Port {
-    pub(super) fn of_session(outlet: &Outlet) -> Self {
+    pub(super) fn from_outlet(outlet: &Outlet) -> Self {
         let (element, axes) = match outlet.dtype() {
             ValueType::Tensor { ty: TensorElementType::Int64, shape, .. } => (Element::Int64, shape.to_vec()),
             ValueType::Tensor { ty: TensorElementType::Float32, shape, .. } => {
@@ -36,60 +36,65 @@ impl Port {
             }
             _ => (Element::Other, Vec::new()),
         };
-        Self { name: outlet.name().to_owned(), element, axes, shown: outlet.dtype().to_string() }
+        Self { name: outlet.name().to_owned(), element, axes, description: outlet.dtype().to_string() }
     }
 }
 
-/// All that a model takes and gives, and where it was found.
+/// All inputs and outputs of the model at `path`.
 #[derive(Debug)]
-pub(super) struct Surface<'a> {
+pub(super) struct Signature<'a> {
     pub(super) path: &'a Path,
     pub(super) inputs: Vec<Port>,
     pub(super) outputs: Vec<Port>,
 }
 
-/// One axis: any length, or this one.
+/// Expected lengths; None for any length.
 type Axes = [Option<usize>];
 
-impl Surface<'_> {
-    pub(super) fn takes(&self, name: &str) -> bool {
+impl Signature<'_> {
+    pub(super) fn has_input(&self, name: &str) -> bool {
         self.inputs.iter().any(|port| port.name == name)
     }
 
-    pub(super) fn gives(&self, name: &str) -> bool {
+    pub(super) fn has_output(&self, name: &str) -> bool {
         self.outputs.iter().any(|port| port.name == name)
     }
 
-    /// Of all of it, or of the part before a head of ours.
-    pub(super) fn check(&self, expected: Expected<'_>, head: Option<&Head>) -> Result<(), ModelError> {
-        let articles = expected.articles();
-        let features = expected.features();
+    /// Checks the whole model, or its trunk if a head computes the last layer.
+    pub(super) fn check(&self, contract: Contract<'_>, head: Option<&Head>) -> Result<(), ModelError> {
+        let (articles, features) = (contract.articles(), contract.features());
         let (inputs, outputs) = (&self.inputs, &self.outputs);
-        self.needs(inputs, "input", "articles", Element::Int64, &[None, None])?;
-        self.needs(inputs, "input", "blank", Element::Int64, &[None])?;
-        self.may_have(inputs, "input", "features", Element::Int64, &[None, Some(features), None])?;
+        self.require(inputs, "input", "articles", Element::Int64, &[None, None])?;
+        self.require(inputs, "input", "blank", Element::Int64, &[None])?;
+        self.check_port(inputs, "input", "features", Element::Int64, &[None, Some(features), None])?;
         if let Some(head) = head {
-            self.needs(outputs, "output", "hidden", Element::Float32, &[None, Some(head.hidden())])?;
+            self.require(outputs, "output", "hidden", Element::Float32, &[None, Some(head.hidden())])?;
             if head.personas() > 0 {
-                self.needs(outputs, "output", "personas", Element::Float32, &[None, Some(head.personas())])?;
+                self.require(
+                    outputs,
+                    "output",
+                    "personas",
+                    Element::Float32,
+                    &[None, Some(head.personas())],
+                )?;
             }
         } else {
-            self.needs(outputs, "output", "logits", Element::Float32, &[None, Some(articles)])?;
+            self.require(outputs, "output", "logits", Element::Float32, &[None, Some(articles)])?;
         }
-        self.may_have(outputs, "output", "personas", Element::Float32, &[None, None])?;
-        self.may_have(outputs, "output", "steps", Element::Float32, &[None])?;
+        self.check_port(outputs, "output", "personas", Element::Float32, &[None, None])?;
+        self.check_port(outputs, "output", "steps", Element::Float32, &[None])?;
         let known = ["articles", "blank", "features"];
         match inputs.iter().find(|input| !known.contains(&input.name.as_str())) {
-            Some(input) => Err(self.wrong(
-                format!("an input called {:?}", input.name),
-                "there".into(),
-                "no inputs but articles, blank and features".into(),
+            Some(input) => Err(self.mismatch(
+                "an input".into(),
+                format!("called {:?}", input.name),
+                "only articles, blank and features".into(),
             )),
             None => Ok(()),
         }
     }
 
-    fn needs(
+    fn require(
         &self,
         ports: &[Port],
         what: &str,
@@ -99,16 +104,17 @@ impl Surface<'_> {
     ) -> Result<(), ModelError> {
         if !ports.iter().any(|port| port.name == name) {
             let names: Vec<&str> = ports.iter().map(|port| port.name.as_str()).collect();
-            return Err(self.wrong(
+            return Err(self.mismatch(
                 format!("its {what} `{name}`"),
                 format!("missing among {}", names.join(", ")),
                 describe(element, axes),
             ));
         }
-        self.may_have(ports, what, name, element, axes)
+        self.check_port(ports, what, name, element, axes)
     }
 
-    fn may_have(
+    /// Checks the port if the model has it.
+    fn check_port(
         &self,
         ports: &[Port],
         what: &str,
@@ -117,7 +123,7 @@ impl Surface<'_> {
         axes: &Axes,
     ) -> Result<(), ModelError> {
         let Some(port) = ports.iter().find(|port| port.name == name) else { return Ok(()) };
-        // A dynamic axis takes any length. Where any is needed, an input's must be dynamic.
+        // A dynamic axis takes any length. An input that must take any length needs one.
         let axis_fits = |found: i64, axis: Option<usize>| match axis {
             _ if found == -1 => true,
             Some(length) => usize::try_from(found) == Ok(length),
@@ -129,10 +135,10 @@ impl Surface<'_> {
         if fits {
             return Ok(());
         }
-        Err(self.wrong(format!("its {what} `{name}`"), port.shown.clone(), describe(element, axes)))
+        Err(self.mismatch(format!("its {what} `{name}`"), port.description.clone(), describe(element, axes)))
     }
 
-    fn wrong(&self, what: String, found: String, expected: String) -> ModelError {
+    fn mismatch(&self, what: String, found: String, expected: String) -> ModelError {
         ModelError::Contract { path: self.path.to_owned(), what, found, expected }
     }
 }

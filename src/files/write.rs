@@ -1,4 +1,4 @@
-//! Writing a file row by row, whatever its format.
+//! Writing a file of any format row by row.
 
 use std::{
     io::{self, BufWriter},
@@ -8,11 +8,11 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{ExchangeError, Format, Shape, Table, csv, json_lines, parquet};
+use super::{Columns, ExchangeError, Format, Table, csv, json_lines, parquet};
 use crate::domain::Schema;
 
-/// Writes the rows of a table to a file that appears, whole, when [`Writer::finish`] is called. Until
-/// then they stand in a hidden file beside it, which goes away with the writer.
+/// Writes the rows of a table to a file, which appears when [`Writer::finish`] is called. Until then they are in a
+/// hidden file beside it, which is deleted if the writer is dropped.
 #[derive(Debug)]
 pub struct Writer<T> {
     sink: Sink,
@@ -31,7 +31,7 @@ enum Sink {
 /// Why a row could not be written.
 pub(super) enum WriteError {
     Disk(io::Error),
-    /// The shape never saw this column, or saw narrower values in it.
+    /// The columns do not include this one, or its type is narrower.
     Column(String),
 }
 
@@ -43,29 +43,29 @@ impl From<io::Error> for WriteError {
 
 impl<T: Table> Writer<T> {
     /// # Errors
-    /// If the folder is not there or cannot be written to.
-    pub fn create(path: &Path, format: Format, shape: &Shape<T>) -> Result<Self, ExchangeError> {
+    /// If the folder is missing or cannot be written to.
+    pub fn create(path: &Path, format: Format, columns: &Columns<T>) -> Result<Self, ExchangeError> {
         let sink = || -> io::Result<Sink> {
-            let file = beside(path)?;
+            let file = create_beside(path)?;
             Ok(match format {
                 Format::JsonLines => Sink::JsonLines(buffered(file)),
                 Format::Csv => {
                     let mut output = buffered(file);
-                    Sink::Csv(csv::Writer::new(shape, &mut output)?, output)
+                    Sink::Csv(csv::Writer::new(columns, &mut output)?, output)
                 }
-                Format::Parquet => Sink::Parquet(Box::new(parquet::Writer::new(shape, file)?)),
+                Format::Parquet => Sink::Parquet(Box::new(parquet::Writer::new(columns, file)?)),
             })
         };
         Ok(Self {
             sink: sink().map_err(|source| ExchangeError::Write { path: path.to_owned(), source })?,
             target: path.to_owned(),
-            schema: shape.schema().clone(),
+            schema: columns.schema().clone(),
             table: PhantomData,
         })
     }
 
     /// # Errors
-    /// If the disk refuses, or the shape has not seen this row.
+    /// If the disk refuses, or the row does not fit the columns.
     pub fn write(&mut self, row: &T) -> Result<(), ExchangeError> {
         let fields = row.to_fields(&self.schema);
         let written = match &mut self.sink {
@@ -75,14 +75,14 @@ impl<T: Table> Writer<T> {
         };
         written.map_err(|error| match error {
             WriteError::Disk(source) => ExchangeError::Write { path: self.target.clone(), source },
-            WriteError::Column(column) => ExchangeError::Shape { path: self.target.clone(), column },
+            WriteError::Column(column) => ExchangeError::Column { path: self.target.clone(), column },
         })
     }
 
-    /// Puts the file in its place, replacing the one that is there.
+    /// Moves the file into place, replacing an existing one.
     ///
     /// # Errors
-    /// If the disk refuses; then what was there is still there.
+    /// If the disk refuses; the existing file then remains.
     pub fn finish(self) -> Result<(), ExchangeError> {
         let Self { sink, target, .. } = self;
         let file = || -> io::Result<NamedTempFile> {
@@ -92,16 +92,16 @@ impl<T: Table> Writer<T> {
             })
         };
         file()
-            .and_then(|file| put_in_place(file, &target))
+            .and_then(|file| move_into_place(file, &target))
             .map_err(|source| ExchangeError::Write { path: target.clone(), source })
     }
 }
 
-/// Gives a file that stands [`beside`] its target the target's name, once all of it is on disk.
-pub(super) fn put_in_place(file: NamedTempFile, target: &Path) -> io::Result<()> {
+/// Renames a file made by [`create_beside`] to its target, once all of it is on disk.
+pub(super) fn move_into_place(file: NamedTempFile, target: &Path) -> io::Result<()> {
     file.as_file().sync_all()?;
     file.persist(target)?;
-    // The rename is on disk once the folder is.
+    // Syncing the folder puts the new name on disk.
     #[cfg(unix)]
     std::fs::File::open(folder(target))?.sync_all()?;
     Ok(())
@@ -115,12 +115,13 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-pub(super) fn beside(path: &Path) -> io::Result<NamedTempFile> {
-    let name = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+/// A hidden temporary file in the folder of `path`.
+pub(super) fn create_beside(path: &Path) -> io::Result<NamedTempFile> {
+    let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
     let prefix = format!(".{}.", name.to_string_lossy());
     let mut builder = tempfile::Builder::new();
     builder.prefix(&prefix).suffix(".partial");
-    // A file like any other: the umask decides who reads it, not the custom of temporary files.
+    // The umask decides who may read it, as for other files; temporary files are private by default.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     builder.tempfile_in(folder(path))

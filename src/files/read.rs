@@ -1,15 +1,16 @@
-//! Reading a file row by row, whatever its format.
+//! Reading a file of any format row by row.
 
 use std::{
     fs::File,
+    io::{self, BufRead},
     marker::PhantomData,
     path::{Path, PathBuf},
 };
 
-use super::{ExchangeError, Format, RowError, Table, csv, error::Unit, json_lines, parquet, value::Fields};
+use super::{ExchangeError, Format, RowError, Table, csv, error::Unit, json::Fields, json_lines, parquet};
 use crate::domain::{FeatureWarning, Schema};
 
-/// A row that can be used.
+/// A usable row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row<T> {
     /// As in [`RowError`].
@@ -18,8 +19,8 @@ pub struct Row<T> {
     pub warnings: Vec<FeatureWarning>,
 }
 
-/// The rows of a file, one at a time. A bad row does not end it; what does end it before the file's end
-/// is an error that says so ([`RowError::is_fatal`]).
+/// The rows of a file, one at a time. Reading goes on after a bad row, and stops at a fatal error
+/// ([`RowError::is_fatal`]).
 #[derive(Debug)]
 pub struct Rows<T> {
     source: Source,
@@ -36,28 +37,28 @@ enum Source {
     Parquet(parquet::Reader),
 }
 
-/// Opens a file by its ending. The schema says how features are read.
+/// Opens a file whose extension is its format. The schema determines how features are read.
 ///
 /// # Errors
-/// If the file cannot be opened, or its columns are not those of the table.
+/// If the file cannot be opened, or its columns do not fit the table.
 pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, ExchangeError> {
-    let format = Format::of(path)?;
+    let format = Format::from_path(path)?;
     let open = |source| ExchangeError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(open)?;
-    let about = file.metadata().map_err(open)?;
-    if about.is_dir() {
+    let metadata = file.metadata().map_err(open)?;
+    if metadata.is_dir() {
         return Err(ExchangeError::Folder { path: path.to_owned() });
     }
     let source = match format {
-        Format::JsonLines => Source::JsonLines(json_lines::Reader::new(file, about.len())),
-        Format::Csv => Source::Csv(Box::new(csv::Reader::new::<T>(file, about.len(), path, schema)?)),
+        Format::JsonLines => Source::JsonLines(json_lines::Reader::new(file, metadata.len())),
+        Format::Csv => Source::Csv(Box::new(csv::Reader::new::<T>(file, metadata.len(), path, schema)?)),
         Format::Parquet => Source::Parquet(parquet::Reader::new::<T>(file, path)?),
     };
     Ok(Rows { source, path: path.to_owned(), schema: schema.clone(), ended: false, table: PhantomData })
 }
 
 impl<T> Rows<T> {
-    /// How much is read, of how much: bytes, or rows in Parquet. For a progress bar.
+    /// How much was read, and the total: bytes, or rows in Parquet.
     pub fn progress(&self) -> (u64, u64) {
         match &self.source {
             Source::JsonLines(reader) => reader.progress(),
@@ -105,4 +106,23 @@ impl<T: Table> Iterator for Rows<T> {
         self.ended = next.as_ref().is_none_or(|row| row.as_ref().is_err_and(RowError::is_fatal));
         next
     }
+}
+
+/// The longest row of a text file: far above any sensible one, and far below the size of memory.
+pub(super) const LONGEST: usize = 16 << 20;
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+/// Skips a byte order mark, and gives its length.
+pub(super) fn skip_byte_order_mark(input: &mut impl BufRead) -> io::Result<u64> {
+    if input.fill_buf()?.starts_with(BYTE_ORDER_MARK) {
+        input.consume(BYTE_ORDER_MARK.len());
+        return Ok(BYTE_ORDER_MARK.len() as u64);
+    }
+    Ok(0)
+}
+
+/// Says that the disk or the network failed.
+pub(super) fn read_failure(error: &io::Error) -> String {
+    format!("cannot read the rest of the file: {error}")
 }
