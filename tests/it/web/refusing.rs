@@ -48,7 +48,7 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
             "/filters/price",
             "above the highest",
         ),
-        (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "from 0 up"),
+        (json!({"outfit": [null], "filters": {"price": {"min": -1}}}), "/filters/price/min", "of 0 or more"),
         (json!({"outfit": [null], "filters": []}), "/filters", "sequence, expected an object"),
         (
             json!({"outfit": [null], "filters": {"price": [null, null]}}),
