@@ -1,8 +1,7 @@
-//! Why an article is suggested: what happens to its probability when one thing is taken away.
+//! Reasons for a suggestion: how its probability changes when one thing is taken away.
 //!
-//! Each given feature of the customer is taken out of the context, each other article out of the outfit, one
-//! at a time, all in one batch. A reason is given only where that changes the probability noticeably;
-//! nothing is said that was not computed.
+//! Takes each feature out of the context and each other article out of the outfit, one at a time, all in one batch. Gives a
+//! reason only if the probability changes noticeably.
 
 use super::{Blank, Conversation, Prepared, prepare};
 use crate::{

@@ -1,8 +1,8 @@
-//! All blanks filled together: a beam search for the most probable sets.
+//! Fills all blanks together: a beam search for the most probable sets of articles.
 //!
-//! A set's probability is that of its articles one after the other: the first blank's given the outfit, the
-//! next one's given the outfit with the first filled, and so on. Blanks are alike to a model unless filters tell
-//! them apart, so one set reached in two orders counts once.
+//! The probability of a set is the product over its blanks: the first article given the outfit, the next one given the outfit
+//! with the first blank filled, and so on. Without filters a model cannot tell blanks apart, so a set that is found in two
+//! orders counts once.
 
 use std::{collections::HashSet, sync::Arc};
 

@@ -1,18 +1,20 @@
-//! Many outfits completed together: what a request each would have said, in as few runs of the model as possible.
+//! Completes many outfits together, in as few runs of the model as possible.
 
 use std::time::Instant;
 
-use super::{Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, questions, whole};
-use crate::service::fault::Fault;
+use super::{
+    Completion, CompletionError, Conversation, Cost, Prepared, Request, Served, questions, read_answer,
+};
 use crate::{
     domain::Method,
     models::engine::{Admission, AskError, Question},
+    service::fault::Fault,
 };
 
-/// A completion or what is wrong with the request, for each in their order. Lift, reasons and joint sets are left out.
+/// Returns a completion or its faults for each request, in their order. Leaves out lift, reasons and joint sets.
 ///
-/// Each costs as much as the longest outfit of its run and the longest list of a feature's values in it, so like is
-/// asked about with like.
+/// A run costs as much as if all its outfits were as long as the longest, and had as many values of a feature. So requests
+/// of one size run together.
 pub async fn complete_many(
     served: Served<'_>,
     method: Method,
@@ -52,7 +54,7 @@ pub async fn complete_many(
             let mut answer = answers.next().expect("an answer a question; this is a bug");
             personas = personas.or(answer.personas.take());
             steps = steps.or(answer.steps);
-            blanks.push(whole(served, &requests[place], &prepared, blank, answer));
+            blanks.push(read_answer(served, &requests[place], &prepared, blank, answer));
         }
         let slots = prepared.known;
         let warnings = std::mem::take(&mut prepared.warnings);

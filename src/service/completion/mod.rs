@@ -1,9 +1,8 @@
-//! Completing outfits: from a customer and an outfit with blanks to articles that belong there.
+//! Completes an outfit: which articles belong in its blanks, for this customer.
 //!
-//! A [`Request`] in the shop's own words (ids, features, types) comes in; a [`Completion`] goes out.
-//! Between them the outfit becomes indices, filters become sets, a model is asked, and its answer
-//! becomes articles again. Knows the domain, the catalogue and the engine; must not know HTTP or the
-//! database: whoever calls has read the customer already.
+//! A [`Request`] in the shop's own words (ids, features, types) comes in; a [`Completion`] goes out. Between them the outfit
+//! becomes indices, filters become sets of articles, a model is asked, and its answer becomes articles again. Must not know
+//! HTTP or the database: the caller has read the customer's profile.
 
 mod admissible;
 mod compare;
@@ -31,37 +30,37 @@ pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 use conversation::Conversation;
 use prepare::Prepared;
 
-use crate::service::fault::Fault;
 use crate::{
     domain::{ArticleId, Features, Method},
     models::{
         catalogue::{Catalogue, CatalogueArticle},
         engine::{Admission, Answer, AskError, Question, Serving},
     },
+    service::fault::Fault,
 };
 
 /// Most suggestions for one blank.
 pub const MAX_K: usize = 250;
 
-/// What is asked.
+/// An outfit to complete, and how.
 #[derive(Debug, Clone)]
 pub struct Request {
-    /// What is known of the customer and of the outfit; `stored` are those that came from the profile,
-    /// whose faults are warnings, while those of `given` are the caller's own mistakes.
+    /// The customer's profile. What is wrong with it is a warning.
     pub stored: Features,
+    /// The features that the caller sent; they win over the profile. What is wrong with them is a fault.
     pub given: Features,
-    /// None is a blank. Without a blank one more article is asked for.
+    /// `None` is a blank. Without a blank, one more article is suggested.
     pub outfit: Vec<Option<ArticleId>>,
     pub method: Method,
     pub k: usize,
     pub filters: Filters,
-    /// From 0, the most likely first, to 1, as different from each other as can be.
+    /// From 0 (the most likely first) to 1 (as different from each other as possible).
     pub diversity: f64,
     pub lift: bool,
     pub explain: bool,
-    /// How many whole outfits are wanted with all blanks filled together; none if 0.
+    /// How many outfits to suggest with all blanks filled together; none if 0.
     pub sets: usize,
-    /// Articles whose rank and probability are asked for, whether suggested or not.
+    /// Articles whose rank and probability the answer tells, suggested or not.
     pub placements_of: Vec<ArticleId>,
 }
 
@@ -84,17 +83,17 @@ impl Request {
     }
 }
 
-/// Who may be suggested.
+/// Which articles may be suggested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filters {
-    /// By slot of the request's outfit.
+    /// The types that may fill a slot of the outfit.
     pub types: BTreeMap<usize, Vec<String>>,
     pub exclude: Vec<ArticleId>,
     pub least_price: Option<f64>,
     pub most_price: Option<f64>,
     /// Only what is in stock.
     pub in_stock: bool,
-    /// The customer's no-go's are hard limits.
+    /// Leaves out what the customer never wears.
     pub no_gos: bool,
 }
 
@@ -111,24 +110,24 @@ pub struct Completion {
     pub blanks: Vec<Blank>,
     pub sets: Vec<OutfitSet>,
     pub warnings: Vec<Warning>,
-    /// The outfit's mix of personas, where the method has them.
+    /// The outfit's mix of personas, if the method has them.
     pub personas: Option<Vec<f32>>,
-    /// Mean steps, where the method has a universal trunk.
+    /// Mean steps, if the method has a universal trunk.
     pub steps: Option<f32>,
-    /// The outfit by the vocabulary's indices; None where the release does not know the article.
+    /// The outfit as indices of the vocabulary; `None` for blanks and for articles that the release does not know.
     pub slots: Vec<Option<u32>>,
     pub cost: Cost,
 }
 
-/// One blank and who belongs there.
+/// The suggestions for one blank.
 #[derive(Debug, Clone)]
 pub struct Blank {
-    /// In the request's outfit; one past its end where it had no blank.
+    /// Its slot in the outfit; one past the end if the outfit had no blank.
     pub slot: usize,
     pub suggestions: Vec<Suggestion>,
-    /// How many articles could be suggested.
+    /// How many articles pass the filters.
     pub admissible: usize,
-    /// In the order of the request's `standing_of`; None where the release does not know the article.
+    /// In the order of the request's `placements_of`; `None` if the release does not know the article.
     pub placements: Vec<Option<Placement>>,
 }
 
@@ -138,19 +137,19 @@ pub struct Suggestion {
     pub article: Arc<CatalogueArticle>,
     /// Over the whole vocabulary.
     pub probability: f64,
-    /// Of the probability of all that could be suggested.
+    /// Of the probability of all articles that pass the filters.
     pub share: f64,
-    /// How many times as likely as without knowing the customer.
+    /// How many times likelier than without the customer's features.
     pub lift: Option<f64>,
     pub reasons: Option<Vec<Reason>>,
 }
 
-/// Where an article stands that was asked for by name.
+/// The rank of an article that the request names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placement {
     pub rank: usize,
     pub probability: f64,
-    /// Whether it could be suggested at all.
+    /// Whether it passes the filters.
     pub admissible: bool,
 }
 
@@ -163,7 +162,7 @@ pub enum CompletionError {
     Ask(#[from] AskError),
 }
 
-/// A release and the catalogue as it sees it: what every completion is made from.
+/// What completions are made from: a release, and the catalogue by its indices.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
     pub serving: &'a Serving,
@@ -190,7 +189,7 @@ pub async fn complete(
     let mut blanks: Vec<Blank> = answers
         .into_iter()
         .zip(&prepared.blanks)
-        .map(|(answer, blank)| whole(served, request, &prepared, blank, answer))
+        .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer))
         .collect();
     if request.lift {
         add_lift(&mut conversation, &prepared, &mut blanks).await?;
@@ -209,13 +208,13 @@ pub async fn complete(
     Ok(Completion { blanks, sets, warnings, personas, steps, slots, cost })
 }
 
-/// How well an outfit hangs together for a customer.
+/// Scores how well the articles of an outfit go together for a customer.
 pub async fn score(
     served: Served<'_>,
     request: &Request,
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
-    let prepared = Prepared::whole(served, request)?;
+    let prepared = Prepared::for_scoring(served, request)?;
     score::score(served, request.method, prepared, deadline).await
 }
 
@@ -232,8 +231,8 @@ fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
     prepared.blanks.iter().map(question).collect()
 }
 
-/// An answer's indices become articles.
-fn whole(
+/// Turns an answer's indices into articles.
+fn read_answer(
     served: Served<'_>,
     request: &Request,
     prepared: &Prepared,

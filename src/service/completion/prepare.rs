@@ -81,7 +81,7 @@ impl Prepared {
     }
 
     /// For scoring: an outfit without blanks.
-    pub(super) fn whole(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
+    pub(super) fn for_scoring(served: Served<'_>, request: &Request) -> Result<Self, CompletionError> {
         let mut errors = Vec::new();
         if !(2..=MAX_SLOTS).contains(&request.outfit.len()) {
             let detail = format!(

@@ -38,7 +38,7 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     window.until_words("Release demo is live").await;
     window.click_words("Releases").await;
     window.click("a[href$='/releases/less']").await;
-    window.until_words("Lost: c, np.").await;
+    window.until_words("Removed: c, np.").await;
     assert_eq!(service.releases.current().unwrap().name(), "demo", "looking changes nothing");
     window.click_words("Activate less").await;
     window.until_words("less live").await;
