@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Prints Markdown about a grid of runs, beyond what `table` prints.
 
-    python3 training/results.py --runs runs/fifth runs/attributes --all all.json --curves curves.svg > results.md
+    python3 training/results.py --runs runs/fifth runs/attributes --all all.json --curves curves.svg > docs/results/fifth.md
 
 Run it after `atelier-training evaluate --runs … --out all.json`. It covers differences between neighbours in the
 ranking, where the context helps, calibration, cost of training, the search of `table1.py`, and the development curves
