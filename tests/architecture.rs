@@ -37,7 +37,7 @@ fn the_table_has_no_circle() {
 fn each_room_imports_only_what_the_table_allows() {
     let rooms: BTreeMap<String, BTreeSet<String>> = table().into_iter().collect();
     let (mut wrong, mut found) = (Vec::new(), 0);
-    for file in rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src")) {
+    for file in files(&root().join("src"), "rs") {
         let module = module_path(&file);
         if module.is_empty() || module.iter().any(|part| part == "tests") {
             continue;
@@ -52,19 +52,32 @@ fn each_room_imports_only_what_the_table_allows() {
             }
         }
     }
+    for file in files(&root().join("templates"), "html") {
+        let module = ["web", "pages", "template"].map(ToOwned::to_owned);
+        for path in imports(&fs::read_to_string(&file).unwrap(), &module) {
+            let other = room_of(&path);
+            if other != "web/pages" && !rooms["web/pages"].contains(&other) {
+                wrong.push(format!("{}: {} is in {other}", file.display(), path.join("::")));
+            }
+        }
+    }
     assert!(found > 500, "imports between rooms were not found: {found}");
     assert!(wrong.is_empty(), "imports that ARCHITECTURE.md's table does not allow:\n{}", wrong.join("\n"));
 }
 
-fn rust_files(folder: &Path) -> Vec<PathBuf> {
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn files(folder: &Path, ending: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let files = entries.flat_map(|path| if path.is_dir() { rust_files(&path) } else { vec![path] });
-    files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")).collect()
+    let all = entries.flat_map(|path| if path.is_dir() { files(&path, ending) } else { vec![path] });
+    all.filter(|path| path.extension().is_some_and(|extension| extension == ending)).collect()
 }
 
 /// `src/web/api/score.rs` is `web::api::score`; the crate's own files have an empty path.
 fn module_path(file: &Path) -> Vec<String> {
-    let inside = file.strip_prefix(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).unwrap();
+    let inside = file.strip_prefix(root().join("src")).unwrap();
     let parts = inside.with_extension("");
     let parts = parts.iter().map(|part| part.to_string_lossy().into_owned());
     parts.filter(|part| !["mod", "lib", "main"].contains(&part.as_str())).collect()

@@ -58,7 +58,7 @@ pub async fn suggest(
 }
 
 /// Scores an outfit.
-pub async fn judge(
+pub async fn score_outfit(
     live: &LiveRelease,
     profiles: &Profiles,
     question: Question,
@@ -81,10 +81,7 @@ async fn resolve(
         Some(id) => stored_features(profiles, id, Field::Customer, now).await?,
         None => (Features::default(), None),
     };
-    let Choice { method, arm } = match method {
-        Some(method) => Choice { method, arm: None },
-        None => live.choose(customer.as_ref()),
-    };
+    let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
     Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
 }
 

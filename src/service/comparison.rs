@@ -48,24 +48,35 @@ pub struct Pair {
 }
 
 impl Subjects {
-    /// All methods of the release if neither list has an entry; the default method for customers alone.
+    /// `named` are methods with their places in the request. Without a named method, all methods of the release are compared,
+    /// or the default method answers if there is a list of customers.
     pub fn new(
         live: &LiveRelease,
-        methods: Vec<Method>,
+        named: Vec<(usize, Method)>,
         customers: Vec<CustomerId>,
         several_customers: bool,
         limit: usize,
     ) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
-        for (place, method) in methods.iter().enumerate() {
-            if methods[..place].contains(method) {
+        let mut methods = Vec::new();
+        for (place, method) in named {
+            if methods.contains(&method) {
                 let detail = format!("the method {method} is listed twice");
                 faults.push(Fault::new(Field::MethodAt(place), detail));
-            } else if !live.serving.has(*method) {
+            } else if live.serving.has(method) {
+                methods.push(method);
+            } else {
                 let has: Vec<&str> = live.serving.methods().map(Method::as_str).collect();
                 let detail = format!("this release has no method {method}; it has {}", has.join(", "));
                 faults.push(Fault::new(Field::MethodAt(place), detail));
             }
+        }
+        if methods.is_empty() && faults.is_empty() {
+            methods = if several_customers {
+                vec![live.choose(None).method]
+            } else {
+                live.serving.methods().collect()
+            };
         }
         for (field, length) in [(Field::Methods, methods.len()), (Field::Customers, customers.len())] {
             if length > limit {
@@ -74,18 +85,10 @@ impl Subjects {
             }
         }
         if customers.len() > 1 && methods.len() > 1 {
-            let detail = "several customers are compared under one method: name one";
+            let detail = "customers are compared with one method; name only one";
             faults.push(Fault::new(Field::Methods, detail));
         }
-        if !faults.is_empty() {
-            return Err(faults);
-        }
-        let methods = match methods {
-            chosen if !chosen.is_empty() => chosen,
-            _ if several_customers => vec![live.choose(None).method],
-            _ => live.serving.methods().collect(),
-        };
-        Ok(Self { methods, customers })
+        if faults.is_empty() { Ok(Self { methods, customers }) } else { Err(faults) }
     }
 }
 

@@ -18,7 +18,7 @@ impl Fault {
     }
 }
 
-/// The part of a request that a [`Fault`] is about.
+/// The part of a request that a [`Fault`] is about. Places count from 0, as slots do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Field {
     Customer,
@@ -61,12 +61,12 @@ impl fmt::Display for Field {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Customer => f.write_str("customer"),
-            Self::CustomerAt(place) => write!(f, "customer {}", place + 1),
+            Self::CustomerAt(place) => write!(f, "customer {place}"),
             Self::Customers => f.write_str("customers"),
             Self::Feature(name) => write!(f, "feature {name}"),
             Self::Outfit => f.write_str("outfit"),
             Self::Slot(slot) => write!(f, "slot {slot}"),
-            Self::ArticleAt(place) => write!(f, "article {}", place + 1),
+            Self::ArticleAt(place) => write!(f, "article {place}"),
             Self::Method | Self::Methods | Self::MethodAt(_) => f.write_str("method"),
             Self::K => f.write_str("k"),
             Self::Diversity => f.write_str("diversity"),
@@ -83,7 +83,7 @@ impl fmt::Display for Field {
             Self::Rank => f.write_str("rank"),
             Self::DefaultMethod => f.write_str("default method"),
             Self::Experiment => f.write_str("experiment"),
-            Self::ArmMethod(place) => write!(f, "arm {}", place + 1),
+            Self::ArmMethod(place) => write!(f, "arm {place}"),
         }
     }
 }

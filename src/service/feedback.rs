@@ -32,7 +32,7 @@ pub struct Report {
     pub kind: FeedbackKind,
     pub slot: u32,
     pub article: ArticleId,
-    /// Needed where the ticket no longer tells it.
+    /// Required if the ticket does not tell it.
     pub rank: Option<u32>,
     pub customer: Option<CustomerId>,
 }
@@ -98,16 +98,18 @@ fn find_rank(ticket: &Ticket, vocabulary: Option<&Vocabulary>, report: &Report) 
     let blank = ticket.blanks.iter().find(|(slot, _)| u32::try_from(*slot) == Ok(report.slot));
     let Some((_, suggested)) = blank else {
         let blanks: Vec<String> = ticket.blanks.iter().map(|(slot, _)| slot.to_string()).collect();
-        let detail =
-            format!("slot {} was no blank of that completion, only {}", report.slot, blanks.join(", "));
+        let detail = format!(
+            "slot {} was not a blank of that completion; its blanks are {}",
+            report.slot,
+            blanks.join(", ")
+        );
         return Err(Fault::new(Field::EventSlot, detail));
     };
     if report.rank == Some(0) {
         return Err(Fault::new(Field::Rank, "a rank is 1 or more, found 0"));
     }
     let Some(vocabulary) = vocabulary else {
-        let detail =
-            format!("release {:?} is not served any more as it was then, so rank is needed", ticket.release);
+        let detail = format!("release {:?} is no longer live in that version; send `rank`", ticket.release);
         return report.rank.ok_or_else(|| Fault::new(Field::Rank, detail));
     };
     let index = vocabulary.index_of(article.as_str());
@@ -134,8 +136,8 @@ fn find_rank(ticket: &Ticket, vocabulary: Option<&Vocabulary>, report: &Report) 
 fn not_suggested(article: &ArticleId, slot: u32, suggested: usize) -> String {
     if suggested == REMEMBERED {
         format!(
-            "{article:?} is not among the first {REMEMBERED} suggestions for slot {slot}; if it came after \
-             them, say its rank"
+            "{article:?} is not among the first {REMEMBERED} suggestions for slot {slot}; if it was ranked lower, \
+             send its rank"
         )
     } else {
         format!("{article:?} was not suggested for slot {slot}")
@@ -261,11 +263,10 @@ mod tests {
         );
         assert_eq!(
             known("a-3", 0, None),
-            wrong(Field::EventSlot, "slot 0 was no blank of that completion, only 1, 2")
+            wrong(Field::EventSlot, "slot 0 was not a blank of that completion; its blanks are 1, 2")
         );
         assert_eq!(known("a-25", 2, Some(21)), Ok(21), "the ticket remembers no more than 20");
-        let beyond =
-            "\"a-25\" is not among the first 20 suggestions for slot 2; if it came after them, say its rank";
+        let beyond = "\"a-25\" is not among the first 20 suggestions for slot 2; if it was ranked lower, send its rank";
         assert_eq!(known("a-25", 2, None), wrong(Field::EventArticle, beyond));
         assert_eq!(known("a-25", 2, Some(20)), wrong(Field::EventArticle, beyond));
         assert!(known("unknown", 2, Some(21)).is_err());
@@ -274,7 +275,7 @@ mod tests {
         assert_eq!(unknown(Some(4)), Ok(4));
         assert_eq!(
             unknown(None),
-            wrong(Field::Rank, "release \"old\" is not served any more as it was then, so rank is needed")
+            wrong(Field::Rank, "release \"old\" is no longer live in that version; send `rank`")
         );
         assert_eq!(unknown(Some(0)), wrong(Field::Rank, "a rank is 1 or more, found 0"));
     }

@@ -15,7 +15,7 @@ use futures_util::TryStreamExt;
 use tokio::{sync::Mutex, task};
 
 use crate::{
-    domain::{CustomerId, Schema, Timestamp},
+    domain::{CustomerId, Method, Schema, Timestamp},
     models::{
         catalogue::Catalogue,
         engine::{Engine, LoadError, Serving},
@@ -46,6 +46,11 @@ pub struct LiveRelease {
 impl LiveRelease {
     pub fn name(&self) -> &str {
         &self.serving.release().manifest().name
+    }
+
+    /// The named method, or the one that the routing chooses.
+    pub fn choose_unless(&self, named: Option<Method>, customer: Option<&CustomerId>) -> Choice {
+        named.map_or_else(|| self.choose(customer), |method| Choice { method, arm: None })
     }
 
     /// Chooses the method for a request that names none.

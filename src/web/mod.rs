@@ -37,7 +37,6 @@ use self::{
 };
 
 pub use http::{AppState, Finding, KINDS, Kind, Metrics, Parts, Problem, ProblemBody, RequestId, SAMPLED};
-pub(crate) use pages::assets::path as asset;
 
 /// Serves the application until `shutdown` completes, then lets the requests in progress finish.
 pub async fn serve(

@@ -51,7 +51,7 @@ impl Worker {
                 Err(error) => {
                     worker.queue.opening_failed();
                     let method = worker.method;
-                    tracing::error!(%method, %error, "could not open another copy of a model; the open ones go on");
+                    tracing::error!(%method, %error, "cannot open another session; continuing with the open ones");
                 }
             }
         })

@@ -86,7 +86,7 @@ impl Access {
     }
 
     /// Counts a request with the key, or returns how long to wait before the next.
-    pub fn pace(&self, key: KeyId, per_second: u32, now: Instant) -> Result<(), Duration> {
+    pub fn check_rate(&self, key: KeyId, per_second: u32, now: Instant) -> Result<(), Duration> {
         self.rates.lock().unwrap_or_else(PoisonError::into_inner).take(key, per_second, now)
     }
 }

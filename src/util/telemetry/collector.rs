@@ -67,12 +67,9 @@ impl Collector {
         let was_away = self.away.swap(failed.is_some(), Ordering::Relaxed);
         match failed {
             Some(reason) if !was_away => {
-                tracing::warn!(
-                    reason,
-                    "traces are dropped; this is said once until the collector takes them"
-                );
+                tracing::warn!(reason, "dropping traces; logged once until the collector accepts them");
             }
-            None if was_away => tracing::info!("the collector takes traces again"),
+            None if was_away => tracing::info!("the collector accepts traces again"),
             _ => {}
         }
     }

@@ -207,12 +207,16 @@ fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem>
     match body.remove("id") {
         None => {}
         Some(Value::String(in_body)) => check_id(Some(&in_body), id.as_str())?,
-        Some(_) => return Err(wrong("/id", "an id is a text; leave it out, the path has it".into())),
+        Some(_) => {
+            return Err(wrong("/id", "`id` must be a string; omit it, since the path contains it".into()));
+        }
     }
     let kind = match body.remove("type") {
         Some(Value::String(kind)) => kind,
         None => return Err(wrong("", "missing field `type`".into())),
-        Some(other) => return Err(wrong("/type", format!("an article's type is a text, found {other}"))),
+        Some(other) => {
+            return Err(wrong("/type", format!("an article's type must be a string, found {other}")));
+        }
     };
     body.retain(|_, value| !value.is_null());
     if body.contains_key("") {

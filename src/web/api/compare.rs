@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use crate::web::api::fault;
 use crate::{
     domain::{ArticleId, CustomerId, Method},
     service::{
@@ -149,9 +150,9 @@ fn locate_customer(error: ServiceError, one_customer: bool) -> Problem {
         ServiceError::Faults(mut faults) if one_customer => {
             let customers = faults.iter_mut().filter(|fault| fault.field == Field::CustomerAt(0));
             customers.for_each(|fault| fault.field = Field::Customer);
-            faults.into()
+            fault::problem(ServiceError::Faults(faults))
         }
-        error => error.into(),
+        error => fault::problem(error),
     }
 }
 
@@ -161,15 +162,11 @@ impl CompareBody {
         let request = self.read_request(live, &mut findings);
         let methods = self.read_methods(&mut findings);
         let customers = self.read_customers(&mut findings);
-        // Faults give places in `methods`, which are those of the request only if no name was left out.
-        if methods.len() < self.methods.len() {
-            return Err(Problem::invalid(findings));
-        }
         let several = !self.customers.is_empty();
         match Subjects::new(live, methods, customers, several, limit) {
             Ok(subjects) if findings.is_empty() => return Ok((subjects, request)),
             Ok(_) => {}
-            Err(faults) => findings.extend(faults.into_iter().map(Finding::from)),
+            Err(faults) => findings.extend(faults.into_iter().map(fault::finding)),
         }
         Err(Problem::invalid(findings))
     }
@@ -178,7 +175,7 @@ impl CompareBody {
     fn read_request(&self, live: &LiveRelease, findings: &mut Vec<Finding>) -> Request {
         let outfit = read_outfit(&self.outfit, findings);
         if self.outfit.iter().filter(|slot| slot.is_none()).count() > 1 {
-            findings.push(Finding::at("/outfit", "one blank is compared at a time; this outfit has several"));
+            findings.push(Finding::at("/outfit", "expected one blank, found several"));
         }
         let true_article = self.true_article.as_deref().map(ArticleId::new).transpose();
         let true_article = value_or_finding(true_article, || "/true_article".into(), findings).flatten();
@@ -192,9 +189,11 @@ impl CompareBody {
         }
     }
 
-    fn read_methods(&self, findings: &mut Vec<Finding>) -> Vec<Method> {
+    /// The methods with their places in the list.
+    fn read_methods(&self, findings: &mut Vec<Finding>) -> Vec<(usize, Method)> {
         let method = |(place, name): (usize, &String)| {
-            value_or_finding(name.parse::<Method>(), || format!("/methods/{place}"), findings)
+            let method = value_or_finding(name.parse(), || format!("/methods/{place}"), findings)?;
+            Some((place, method))
         };
         self.methods.iter().enumerate().filter_map(method).collect()
     }

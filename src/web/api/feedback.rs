@@ -17,6 +17,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use crate::web::api::fault;
 use crate::{
     domain::{ArticleId, CustomerId, Timestamp},
     service::{
@@ -134,7 +135,8 @@ async fn record_all(
 async fn record(state: &AppState, body: EventBody, now: Timestamp) -> Result<RecordedEvent, Problem> {
     let report = body.read()?;
     let id = report.id.clone();
-    let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await?;
+    let recorded = feedback::record(&state.store, &state.releases, &state.tickets, report, now).await;
+    let recorded = recorded.map_err(fault::event_problem)?;
     Ok(RecordedEvent { id, recorded: recorded == Recorded::Now })
 }
 
@@ -191,7 +193,7 @@ impl EventBody {
         let article = value_or_finding(ArticleId::new(&self.article), || "/article".into(), &mut findings);
         let customer = self.customer.as_deref().map(CustomerId::new).transpose();
         let customer = value_or_finding(customer, || "/customer".into(), &mut findings);
-        findings.extend(feedback::check_id(&self.id).err().map(Finding::from));
+        findings.extend(feedback::check_id(&self.id).err().map(fault::finding));
         let (Some(article), Some(customer), true) = (article, customer, findings.is_empty()) else {
             return Err(Problem::invalid(findings));
         };

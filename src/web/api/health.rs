@@ -7,7 +7,6 @@ use utoipa_axum::routes;
 
 use crate::{
     models::engine::AskError,
-    service::completion::CompletionError,
     web::http::{AppState, Problem, extract::Json, routes::Routes},
 };
 
@@ -57,7 +56,7 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     match live.serving.probe(live.choose(None).method, state.deadline()).await {
         // A full queue means that the model answers: a load balancer must not remove a busy service.
         Ok(()) | Err(AskError::Full { .. }) => {}
-        Err(error) => return Err(CompletionError::from(error).into()),
+        Err(error) => return Err(error.into()),
     }
     Ok(Json(Ready {
         status: "ready",

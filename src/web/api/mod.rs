@@ -5,6 +5,7 @@ pub(crate) mod bulk;
 pub(crate) mod compare;
 pub(crate) mod complete;
 pub(crate) mod customers;
+pub(crate) mod fault;
 pub(crate) mod features;
 pub(crate) mod feedback;
 pub(crate) mod health;

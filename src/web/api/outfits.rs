@@ -13,6 +13,7 @@ use super::{
     bulk::{self, BulkQuery, ImportBody},
     features,
 };
+use crate::web::api::fault;
 use crate::{
     domain::{ArticleId, CustomerId, Outfit, OutfitError, Schema, Split},
     service::{access::Scope, outfits},
@@ -113,7 +114,8 @@ async fn save(
     Json(body): Json<OutfitSave>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
     let (outfit, warnings) = body.read(&state.schema())?;
-    let (seq, put) = outfits::save(&state.store, actor, &outfit, state.now()).await?;
+    let (seq, put) =
+        outfits::save(&state.store, actor, &outfit, state.now()).await.map_err(fault::problem)?;
     let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(header::LOCATION, format!("/outfits/{seq}"))];

@@ -20,6 +20,7 @@ use crate::{
         schema::method_name,
     },
 };
+use crate::{service::fault::ServiceError, web::api::fault};
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(routing)).scoped(Scope::Admin, routes!(route))
@@ -105,7 +106,7 @@ async fn route(
     let routing = Routing::from(body);
     let faults = check_routing(&routing, &live);
     if !faults.is_empty() {
-        return Err(faults.into());
+        return Err(fault::problem(ServiceError::Faults(faults)));
     }
     set_routing(&state.releases, &state.store, actor, &routing, state.now()).await?;
     Ok(Json(routing.into()))

@@ -8,11 +8,12 @@ use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
+use crate::web::api::fault;
 use crate::{
     domain::Method,
     service::{
         access::Scope,
-        asking::judge,
+        asking::score_outfit,
         completion::{ArticleScore, OutfitScore},
         live_release::LiveRelease,
     },
@@ -98,7 +99,8 @@ async fn score(
     let live = state.live_release()?;
     let question = body.into_completion().read(&live)?;
     let times = (started, started + state.limits.deadline());
-    let (resolved, score) = judge(&live, &state.profiles, question, times).await?;
+    let (resolved, score) =
+        score_outfit(&live, &state.profiles, question, times).await.map_err(fault::problem)?;
     let scored = ScoredBody::new(&live, resolved.request.method, score, started.elapsed());
     Ok((scored.timing, Json(scored)))
 }

@@ -18,8 +18,9 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    Kind, Problem, deadline,
-    routes::{Guard, Guards, Pace},
+    Kind, Problem,
+    deadline::limit,
+    routes::{Deadline, Guard, Guards},
 };
 use crate::{
     config::Limits,
@@ -47,7 +48,8 @@ impl Gate {
         // The route for GET also answers HEAD.
         let method = if request.method() == Method::HEAD { &Method::GET } else { request.method() };
         let guard = self.guards.get(&(path.to_owned(), method.as_str().to_ascii_lowercase()));
-        guard.copied().unwrap_or(Guard { scope: None, pace: Pace::Limited })
+        // A method that the path does not take is answered with 405, whatever the key.
+        guard.copied().unwrap_or(Guard { scope: None, deadline: Deadline::Limited })
     }
 
     /// The request's key, if it has one, or the answer that refuses the request.
@@ -74,7 +76,7 @@ impl Gate {
         if !key.scopes.iter().any(|held| held == scope.as_str()) {
             return Err(refuse_scope(&key, scope));
         }
-        match self.access.pace(key.id, self.limits.key_rate, Instant::now()) {
+        match self.access.check_rate(key.id, self.limits.key_rate, Instant::now()) {
             Ok(()) => Ok(Some(key)),
             Err(wait) => Err(refuse_rate(self.limits.key_rate, wait)),
         }
@@ -103,11 +105,11 @@ impl Gate {
 /// The layer. A key that is sent is checked even where none is required, so that a caller learns about an invalid key
 /// before the service moves to an address where keys are required.
 pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let Guard { scope, pace } = gate.guard(&request);
+    let Guard { scope, deadline } = gate.guard(&request);
     let answer = gate.pass(scope, request, next);
-    match pace {
-        Pace::Limited => deadline::limit(gate.limits, answer).await,
-        Pace::Unlimited => answer.await,
+    match deadline {
+        Deadline::Limited => limit(gate.limits, answer).await,
+        Deadline::Unlimited => answer.await,
     }
 }
 

@@ -2,8 +2,8 @@
 
 pub(crate) mod audit;
 pub(crate) mod deadline;
+mod error;
 pub(crate) mod extract;
-pub(crate) mod fault;
 pub(crate) mod keys;
 pub(crate) mod metrics;
 pub(crate) mod paging;

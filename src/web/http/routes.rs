@@ -15,12 +15,12 @@ use crate::service::access::Scope;
 pub(crate) struct Guard {
     /// The scope that the key must have; `None` if no key is required.
     pub(crate) scope: Option<Scope>,
-    pub(crate) pace: Pace,
+    pub(crate) deadline: Deadline,
 }
 
 /// The deadline of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pace {
+pub(crate) enum Deadline {
     /// `limits.request_ms`.
     Limited,
     /// None, for work on a complete table or release. The steps that it waits for have their own limits.
@@ -48,17 +48,17 @@ impl Routes {
 
     /// Adds a route that requires no key.
     pub(crate) fn open(self, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: None, pace: Pace::Limited }, route)
+        self.add(Guard { scope: None, deadline: Deadline::Limited }, route)
     }
 
     /// Adds a route that requires a key with this scope.
     pub(crate) fn scoped(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: Some(scope), pace: Pace::Limited }, route)
+        self.add(Guard { scope: Some(scope), deadline: Deadline::Limited }, route)
     }
 
     /// Adds a route that requires a key with this scope and works on a complete table or release.
     pub(crate) fn unlimited(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: Some(scope), pace: Pace::Unlimited }, route)
+        self.add(Guard { scope: Some(scope), deadline: Deadline::Unlimited }, route)
     }
 
     fn add(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {

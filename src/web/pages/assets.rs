@@ -64,7 +64,7 @@ async fn asset(
     Query(Version { v }): Query<Version>,
 ) -> Result<Response, Problem> {
     let Some(asset) = find(&name) else {
-        return Err(Problem::new(Kind::NotFound, format!("nothing is at /static/{name}")));
+        return Err(Problem::new(Kind::NotFound, format!("there is no file /static/{name}")));
     };
     let caching = if v.as_deref() == Some(&asset.version) {
         "public, max-age=31536000, immutable"

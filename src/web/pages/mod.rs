@@ -10,6 +10,7 @@ mod article_view;
 pub(crate) mod assets;
 pub(crate) mod docs;
 mod evaluation;
+mod fault;
 mod figures;
 mod form;
 mod operations;

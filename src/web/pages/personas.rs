@@ -19,7 +19,6 @@ use crate::{
     domain::{ArticleId, CustomerId, IdError, Method},
     drawing::chart::{Bar, Bars, bars},
     service::{
-        completion::CompletionError,
         live_release::LiveRelease,
         personas::{Mix, Persona, Portrait, Progress, mean_mix, mixes_of},
     },
@@ -331,7 +330,7 @@ async fn mixes(
     };
     let outfits: Vec<Vec<u32>> = records.iter().map(known).collect();
     let mixes = mixes_of(&live.serving, method, &outfits, patience, |_| {}).await;
-    mixes.map_err(|error| CompletionError::Ask(error).into())
+    Ok(mixes?)
 }
 
 fn draw(title: &str, mix: &Mix, portrait: &Portrait) -> String {

@@ -37,8 +37,8 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let heads = window.run("return [...document.querySelectorAll('.column h3')].map(h => h.innerText)").await;
     let both = [["none", "gsu"], ["gsu", "none"]].map(|heads| serde_json::json!(heads));
     assert!(both.contains(&heads), "{heads}");
-    let stands = window.text(".column-truth").await;
-    assert!(stands.starts_with("stylist's: rank "), "{stands}");
+    let placement = window.text(".column-truth").await;
+    assert!(placement.starts_with("stylist's: rank "), "{placement}");
 
     window.click_words("Download as CSV").await;
     let csv = window.download("side-by-side.csv").await;
@@ -53,5 +53,5 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     // A link to share.
     let other = signed_in(&service, Role::Analyst, Eyes::default()).await;
     other.goto(&address).await;
-    other.until_words(&stands).await;
+    other.until_words(&placement).await;
 }

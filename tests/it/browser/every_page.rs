@@ -143,11 +143,9 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
 
 /// Waits until they are computed: a page that reloads itself cannot be checked.
 async fn personas(service: &Service) {
-    let offer = service.releases.current().unwrap();
-    while !matches!(
-        offer.personas.portrait(Method::Latent, &service.store).await.unwrap(),
-        Progress::Ready(_)
-    ) {
+    let live = service.releases.current().unwrap();
+    while !matches!(live.personas.portrait(Method::Latent, &service.store).await.unwrap(), Progress::Ready(_))
+    {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
 }

@@ -1,12 +1,15 @@
 //! `/compare` on the demo release.
 
-use atelier::domain::{Customer, Method, Outfit};
+use atelier::{
+    config::Limits,
+    domain::{Customer, Method, Outfit},
+};
 use serde_json::{Value, json};
 
 use super::{Service, rows};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(compares_all_methods, compares_customers, invalid_comparisons_are_refused);
+contracts!(compares_all_methods, compares_customers, invalid_comparisons_are_refused, columns_are_limited);
 
 fn request(outfit: &Outfit) -> Value {
     let mut slots: Vec<Value> = outfit.articles().iter().map(|id| json!(id.as_str())).collect();
@@ -33,13 +36,13 @@ async fn compares_all_methods(db: TestDatabase) {
             all.collect::<Vec<_>>()
         };
         assert_eq!(ids(&column["suggestions"]), ids(&single["blanks"][0]["suggestions"]));
-        let standing = &column["true_article"];
-        assert!(standing["rank"].as_u64().unwrap() >= 1 && standing["probability"].as_f64().unwrap() > 0.0);
+        let placement = &column["true_article"];
+        assert!(placement["rank"].as_u64().unwrap() >= 1 && placement["probability"].as_f64().unwrap() > 0.0);
         let found = ids(&column["suggestions"]).iter().position(|id| *id == request["true_article"]);
-        if standing["admissible"] == true
+        if placement["admissible"] == true
             && let Some(place) = found
         {
-            assert_eq!(standing["rank"], place + 1);
+            assert_eq!(placement["rank"], place + 1);
         }
         assert_eq!(column["personas"].is_array(), column["method"].as_str().unwrap().contains("latent"));
         assert_eq!(column["steps"].is_number(), column["method"].as_str().unwrap().contains("universal"));
@@ -97,4 +100,19 @@ async fn invalid_comparisons_are_refused(db: TestDatabase) {
             "{request}: {problem:#}"
         );
     }
+}
+
+async fn columns_are_limited(db: TestDatabase) {
+    let service = Service::demo_with(&db, Limits { columns: 4, ..Limits::default() }).await;
+    // Without named methods, all ten of the release are asked for.
+    let (status, problem) = service.ask("/compare", &json!({"outfit": [null]})).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/methods")), "{problem:#}");
+    let named = json!({"outfit": [null], "methods": ["none", "c", "np", "gsu"]});
+    assert_eq!(service.ask("/compare", &named).await.0, 200);
+    // A name that is not understood hides no other mistake, and places are those of the request.
+    let mixed = json!({"outfit": [null], "methods": ["bert", "gsu", "gsu"]});
+    let (_, problem) = service.ask("/compare", &mixed).await;
+    let pointers: Vec<_> =
+        problem["errors"].as_array().unwrap().iter().map(|error| &error["pointer"]).collect();
+    assert_eq!(pointers, ["/methods/0", "/methods/2"]);
 }

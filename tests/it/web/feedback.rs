@@ -209,7 +209,7 @@ async fn suggestions_and_feedback_become_training_data(db: TestDatabase) {
     let (status, problem) = report(&service, &of_other).await;
     let (pointer, detail) = (&problem["errors"][0]["pointer"], problem["errors"][0]["detail"].as_str());
     assert_eq!((status, pointer), (422, &json!("/rank")), "{problem}");
-    assert!(detail.unwrap().contains("\"demo\" is not served any more as it was then"), "{problem}");
+    assert!(detail.unwrap().contains("\"demo\" is no longer live in that version"), "{problem}");
     of_other["rank"] = json!(1);
     assert_eq!(report(&service, &of_other).await.0, 200, "the caller's rank");
 

@@ -55,7 +55,7 @@ pub struct UniversalConfig {
 }
 
 /// Standard deviations of the initial weights. They decide how soon a method learns from the visible articles, and
-/// how well it ends (docs/results.md).
+/// how well it ends (docs/results/notebook.md).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct InitialScales {
@@ -115,7 +115,7 @@ impl ModelConfig {
 }
 
 /// A context among the articles must start as small as they are, or it drowns them; gsu normalises its state. gs never
-/// normalises it, and gsx only after an exchange, so a state that starts small has no effect (docs/results.md).
+/// normalises it, and gsx only after an exchange, so a state that starts small has no effect (docs/results/notebook.md).
 fn feature_scale(method: Method) -> f32 {
     match Axes::new(method).conditioning {
         Conditioning::Concat | Conditioning::Position | Conditioning::StateUpdate => 0.02,

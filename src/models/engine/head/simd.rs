@@ -30,17 +30,17 @@ pub(super) fn logits<S: Simd, const ROWS: usize, const VECTORS: usize>(
     logits
 }
 
-/// e^x for x up to 0, to about two units in the last place; below the smallest normal number it is that.
+/// e^x for x up to 0, to about two units in the last place, and at least the smallest normal number.
 #[inline(always)]
 #[expect(clippy::excessive_precision, reason = "the coefficients of a known polynomial (Cephes)")]
 pub(in super::super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    /// Rounds to the nearest whole number when added and taken away: it shifts the fraction out.
+    /// Rounds to the nearest integer when added and subtracted again: it shifts the fraction out.
     const ROUND: f32 = 12_582_912.0;
     let number = |number| simd.splat_f32s(number);
     let x = simd.max_f32s(x, number(-87.0));
     let shifted = simd.mul_add_e_f32s(x, number(std::f32::consts::LOG2_E), number(ROUND));
     let whole = simd.sub_f32s(shifted, number(ROUND));
-    // ln 2 in two parts, of which the first has few digits: its product with a whole number is exact.
+    // ln 2 in two parts. The first has few digits, so its product with an integer is exact.
     let rest = simd.mul_add_e_f32s(whole, number(-0.693_359_375), x);
     let rest = simd.mul_add_e_f32s(whole, number(2.121_944_4e-4), rest);
     let mut series = number(1.987_569_1e-4);
@@ -48,8 +48,8 @@ pub(in super::super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         series = simd.mul_add_e_f32s(series, rest, number(coefficient));
     }
     let fraction = simd.mul_add_e_f32s(series, simd.mul_f32s(rest, rest), simd.add_f32s(rest, number(1.0)));
-    // The whole number stands in the last bits of what was shifted: moved to where the exponent is, it is a power
-    // of two less the exponent's bias.
+    // The integer is in the low bits of `shifted`. Moved to the exponent field, plus the exponent's bias, it is a power of
+    // two.
     let exponent = simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
     let scale = simd.transmute_f32s_u32s(simd.add_u32s(exponent, simd.splat_u32s(0x3f80_0000)));
     simd.mul_f32s(fraction, scale)

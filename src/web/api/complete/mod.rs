@@ -17,6 +17,7 @@ pub(crate) use self::{
     answer::{PlacementBody, SuggestionBody, WarningBody, suggestion_bodies},
     body::{CompleteBody, DEFAULT_K, FiltersBody, read_features, read_outfit},
 };
+use crate::web::api::fault;
 use crate::{
     service::{access::Scope, asking::suggest},
     web::http::{
@@ -55,7 +56,8 @@ async fn complete_outfit(state: &AppState, body: CompleteBody) -> Result<Complet
     let live = state.live_release()?;
     let question = body.read(&live)?;
     let times = (state.now(), started, started + state.limits.deadline());
-    let suggestions = suggest(&live, &state.profiles, &state.tickets, question, times).await?;
+    let suggestions =
+        suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
     Ok(CompletionBody::new(&live, suggestions, started.elapsed()))
 }
 

@@ -149,7 +149,7 @@ pub(super) async fn create(
         return refuse("a key needs at least one scope; choose what it may do".to_owned()).await;
     }
     if let Some(days) = days.filter(|days| !LIFETIMES.contains(days)) {
-        let detail = format!("a key lasts {LIFETIMES:?} days or for ever, found {days}");
+        let detail = format!("a key expires after one of {LIFETIMES:?} days, or never; found {days}");
         return Err(Problem::invalid(vec![Finding::parameter("days", detail)]));
     }
     let now = state.now();

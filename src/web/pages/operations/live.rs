@@ -50,7 +50,7 @@ pub(super) async fn page(
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let (requests, live) = (state.metrics.requests(), state.releases.current());
-    let now = SystemTime::now();
+    let now = state.clock.now();
     let (routes, others) = route_rows(&requests);
     let page = LivePage {
         shell: visitor.shell(Page::Operations),

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use super::View;
+use crate::web::pages::fault;
 use crate::{
     domain::{ArticleId, Features, Method},
     service::{
@@ -27,7 +28,8 @@ pub(super) async fn compare_columns(
     let methods = view.methods(has, live.choose(None).method);
     let subjects = Subjects { methods, customers: view.customers.clone() };
     let times = (Instant::now(), state.deadline());
-    Ok(compare(live, &state.profiles, &subjects, &request(view, own.clone()), times).await?)
+    let request = request(view, own.clone());
+    compare(live, &state.profiles, &subjects, &request, times).await.map_err(fault::problem)
 }
 
 fn request(view: &View, given: Features) -> Request {

@@ -106,7 +106,7 @@ impl Board {
             Ok(score) => score,
             // An outfit with articles outside the release is shown without placements.
             Err(completion::CompletionError::Faults(_)) => return Ok(()),
-            Err(error) => return Err(error.into()),
+            Err(completion::CompletionError::Ask(error)) => return Err(error.into()),
         };
         for article in &score.articles {
             let kind = spaced(article.article.kind());

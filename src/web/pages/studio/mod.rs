@@ -20,6 +20,7 @@ use self::{
     view::View,
     what_if::WhatIf,
 };
+use crate::web::pages::fault;
 use crate::{
     domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
     service::{
@@ -90,11 +91,8 @@ async fn page(
             match suggest::suggest(&state, live, &view, stored.clone(), &board).await {
                 Ok(found) => suggested = Some(found),
                 // The outfit and the filters stay on the page, so that they can be corrected.
-                Err(CompletionError::Faults(faults)) => {
-                    let details: Vec<String> = faults.into_iter().map(|fault| fault.detail).collect();
-                    silent = Some(details.join(". "));
-                }
-                Err(error) => return Err(error.into()),
+                Err(CompletionError::Faults(faults)) => silent = Some(fault::words(&faults)),
+                Err(CompletionError::Ask(error)) => return Err(error.into()),
             }
         }
         Some(live) if board.is_complete() => board.score(&state, live, &view, stored.clone()).await?,
@@ -139,10 +137,7 @@ fn context(view: &View, mut stored: Features, schema: &Schema, with_changes: boo
 
 /// The method that answers this view.
 fn choose_method(view: &View, live: &LiveRelease) -> Choice {
-    match view.method {
-        Some(method) => Choice { method, arm: None },
-        None => live.choose(view.customer.as_ref()),
-    }
+    live.choose_unless(view.method, view.customer.as_ref())
 }
 
 /// Customers shown in a search.
@@ -263,7 +258,8 @@ async fn feedback(
             rank: Some(rank),
             customer: view.customer.clone(),
         };
-        record(&state.store, &state.releases, &state.tickets, report, state.now()).await?;
+        let recorded = record(&state.store, &state.releases, &state.tickets, report, state.now()).await;
+        recorded.map_err(fault::event_problem)?;
     }
     Ok(Redirect::to(&next.href()).into_response())
 }
@@ -307,6 +303,7 @@ async fn save(
     let own = view::features(&view.own, &state.schema());
     let outfit = Outfit::new(customer.clone(), articles, None, own)
         .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
-    let (seq, _) = outfits::save(&state.store, visitor.actor(), &outfit, state.now()).await?;
+    let (seq, _) =
+        outfits::save(&state.store, visitor.actor(), &outfit, state.now()).await.map_err(fault::problem)?;
     Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

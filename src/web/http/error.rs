@@ -1,0 +1,33 @@
+//! Errors of the service that are the same problem everywhere. Faults are not among them: the API names a place in the
+//! request's body, pages use words.
+
+use std::time::Duration;
+
+use super::{Kind, Problem};
+use crate::{models::engine::AskError, service::live_release::ActivateError};
+
+/// When to try a model server again that cannot be reached.
+const UNREACHABLE: Duration = Duration::from_secs(1);
+
+impl From<AskError> for Problem {
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Full { retry_after, .. } => {
+                Self::new(Kind::QueueFull, error.to_string()).retry_after(retry_after)
+            }
+            AskError::Deadline { .. } => Self::new(Kind::Deadline, error.to_string()),
+            AskError::Unreachable(_) => Self::inside(Kind::Unavailable, error).retry_after(UNREACHABLE),
+            AskError::Failed(_) | AskError::NoMethod(_) => Self::inside(Kind::Internal, error),
+        }
+    }
+}
+
+impl From<ActivateError> for Problem {
+    fn from(error: ActivateError) -> Self {
+        match error {
+            ActivateError::NoRelease { .. } => Self::new(Kind::NotFound, error.to_string()),
+            ActivateError::Load(_) => Self::new(Kind::Refused, error.to_string()),
+            ActivateError::Store(error) => error.into(),
+        }
+    }
+}
