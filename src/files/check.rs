@@ -9,7 +9,7 @@ use std::{
 
 use sha2::{Digest, Sha256};
 
-use super::{ExchangeError, RowError, Rows, Table, error::Unit, json::Value, table::Wire};
+use super::{FileError, RowError, Rows, Table, error::Unit, json::Value, table::Wire};
 use crate::domain::{
     Article, ArticleId, Customer, CustomerId, FeatureWarning, OpenOutfit, Outfit, Schema, Split,
 };
@@ -161,7 +161,7 @@ impl<T> Checked<'_, T> {
 }
 
 impl<T: Table> Iterator for Checked<'_, T> {
-    type Item = Result<T, ExchangeError>;
+    type Item = Result<T, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -191,7 +191,7 @@ impl<T: Table> Iterator for Checked<'_, T> {
                     return Some(Ok(row.value));
                 }
                 Err(error) if error.is_fatal() => {
-                    return Some(Err(ExchangeError::Interrupted { path: path.to_owned(), error }));
+                    return Some(Err(FileError::Interrupted { path: path.to_owned(), error }));
                 }
                 Err(error) => {
                     let report = &mut self.checker.report;

@@ -57,7 +57,7 @@ impl std::error::Error for RowError {}
 
 /// Why a file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum ExchangeError {
+pub enum FileError {
     #[error(
         "{}: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet", path.display()
     )]

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ExchangeError, Format, Table};
+use super::{FileError, Format, Table};
 use crate::domain::{Article, Customer, Outfit, Schema};
 
 /// The schema's file name.
@@ -24,7 +24,7 @@ impl Files {
     ///
     /// # Errors
     /// If the folder cannot be read, or contains two files of one table.
-    pub fn in_folder(folder: &Path) -> Result<Self, ExchangeError> {
+    pub fn in_folder(folder: &Path) -> Result<Self, FileError> {
         Ok(Self {
             articles: table_file(folder, Article::NAME)?,
             customers: table_file(folder, Customer::NAME)?,
@@ -37,8 +37,8 @@ impl Files {
     }
 }
 
-fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, ExchangeError> {
-    let open = |source| ExchangeError::Open { path: folder.to_owned(), source };
+fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, FileError> {
+    let open = |source| FileError::Open { path: folder.to_owned(), source };
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(open)? {
         let path = entry.map_err(open)?.path();
@@ -50,7 +50,7 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Exc
         let name = |path: &PathBuf| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut names: Vec<String> = found.iter().map(name).collect();
         names.sort_unstable();
-        return Err(ExchangeError::Several { folder: folder.to_owned(), table, names });
+        return Err(FileError::Several { folder: folder.to_owned(), table, names });
     }
     Ok(found.pop())
 }
@@ -59,16 +59,16 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Exc
 ///
 /// # Errors
 /// If the file exists but cannot be read or is invalid.
-pub fn read_folder_schema(folder: &Path) -> Result<Schema, ExchangeError> {
+pub fn read_folder_schema(folder: &Path) -> Result<Schema, FileError> {
     let path = folder.join(SCHEMA);
     if path.is_file() { read_schema(&path) } else { Ok(Schema::default_schema()) }
 }
 
 /// # Errors
 /// If the file cannot be read or is invalid.
-pub fn read_schema(path: &Path) -> Result<Schema, ExchangeError> {
+pub fn read_schema(path: &Path) -> Result<Schema, FileError> {
     let text =
-        fs::read_to_string(path).map_err(|source| ExchangeError::Open { path: path.to_owned(), source })?;
+        fs::read_to_string(path).map_err(|source| FileError::Open { path: path.to_owned(), source })?;
     Schema::parse(&text)
-        .map_err(|source| ExchangeError::Schema { path: path.to_owned(), source: Box::new(source) })
+        .map_err(|source| FileError::Schema { path: path.to_owned(), source: Box::new(source) })
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, path::Path, str::FromStr};
 
-use super::ExchangeError;
+use super::FileError;
 
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,13 +17,13 @@ impl Format {
     ///
     /// # Errors
     /// If it is none of them.
-    pub fn from_path(path: &Path) -> Result<Self, ExchangeError> {
+    pub fn from_path(path: &Path) -> Result<Self, FileError> {
         let extension = path.extension().unwrap_or_default().to_string_lossy().to_ascii_lowercase();
         match extension.as_str() {
             "jsonl" | "ndjson" => Ok(Self::JsonLines),
             "csv" => Ok(Self::Csv),
             "parquet" => Ok(Self::Parquet),
-            _ => Err(ExchangeError::Extension { path: path.to_owned() }),
+            _ => Err(FileError::Extension { path: path.to_owned() }),
         }
     }
 
@@ -38,13 +38,13 @@ impl Format {
 }
 
 impl FromStr for Format {
-    type Err = ExchangeError;
+    type Err = FileError;
 
-    fn from_str(name: &str) -> Result<Self, ExchangeError> {
+    fn from_str(name: &str) -> Result<Self, FileError> {
         [Self::JsonLines, Self::Csv, Self::Parquet]
             .into_iter()
             .find(|format| format.extension() == name)
-            .ok_or_else(|| ExchangeError::Format { name: name.to_owned() })
+            .ok_or_else(|| FileError::Format { name: name.to_owned() })
     }
 }
 

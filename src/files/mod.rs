@@ -70,7 +70,7 @@ mod write;
 
 pub use check::{BadRow, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::Columns;
-pub use error::{ExchangeError, RowError, Unit};
+pub use error::{FileError, RowError, Unit};
 pub use folder::{Files, SCHEMA, read_folder_schema, read_schema};
 pub use format::Format;
 pub use json::explain_json_error;

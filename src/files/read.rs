@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{ExchangeError, Format, RowError, Table, csv, error::Unit, json::Fields, json_lines, parquet};
+use super::{FileError, Format, RowError, Table, csv, error::Unit, json::Fields, json_lines, parquet};
 use crate::domain::{FeatureWarning, Schema};
 
 /// A usable row.
@@ -41,13 +41,13 @@ enum Source {
 ///
 /// # Errors
 /// If the file cannot be opened, or its columns do not fit the table.
-pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, ExchangeError> {
+pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError> {
     let format = Format::from_path(path)?;
-    let open = |source| ExchangeError::Open { path: path.to_owned(), source };
+    let open = |source| FileError::Open { path: path.to_owned(), source };
     let file = File::open(path).map_err(open)?;
     let metadata = file.metadata().map_err(open)?;
     if metadata.is_dir() {
-        return Err(ExchangeError::Folder { path: path.to_owned() });
+        return Err(FileError::Folder { path: path.to_owned() });
     }
     let source = match format {
         Format::JsonLines => Source::JsonLines(json_lines::Reader::new(file, metadata.len())),

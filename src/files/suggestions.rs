@@ -20,7 +20,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 
 use super::{
-    ExchangeError, Format, parquet,
+    FileError, Format, parquet,
     write::{buffered, create_beside, move_into_place},
 };
 
@@ -58,31 +58,31 @@ enum Sink {
 impl SuggestionWriter {
     /// # Errors
     /// If the folder is missing or cannot be written to, or the file name ends in neither `.parquet` nor `.jsonl`.
-    pub fn create(path: &Path) -> Result<Self, ExchangeError> {
-        let write = |source| ExchangeError::Write { path: path.to_owned(), source };
+    pub fn create(path: &Path) -> Result<Self, FileError> {
+        let write = |source| FileError::Write { path: path.to_owned(), source };
         let sink = match Format::from_path(path)? {
             Format::JsonLines => Sink::JsonLines(buffered(create_beside(path).map_err(write)?)),
             Format::Parquet => {
                 let columns = create_beside(path).and_then(Columns::new);
                 Sink::Parquet(Box::new(columns.map_err(write)?))
             }
-            Format::Csv => return Err(ExchangeError::Extension { path: path.to_owned() }),
+            Format::Csv => return Err(FileError::Extension { path: path.to_owned() }),
         };
         Ok(Self { sink, target: path.to_owned() })
     }
 
-    pub fn write(&mut self, row: SuggestionRow<'_>) -> Result<(), ExchangeError> {
+    pub fn write(&mut self, row: SuggestionRow<'_>) -> Result<(), FileError> {
         let written = match &mut self.sink {
             Sink::JsonLines(output) => serde_json::to_writer(&mut *output, &row)
                 .map_err(io::Error::from)
                 .and_then(|()| output.write_all(b"\n")),
             Sink::Parquet(columns) => columns.push(row),
         };
-        written.map_err(|source| ExchangeError::Write { path: self.target.clone(), source })
+        written.map_err(|source| FileError::Write { path: self.target.clone(), source })
     }
 
     /// Moves the file into place.
-    pub fn finish(self) -> Result<(), ExchangeError> {
+    pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target } = self;
         let file = || -> io::Result<NamedTempFile> {
             Ok(match sink {
@@ -92,7 +92,7 @@ impl SuggestionWriter {
         };
         file()
             .and_then(|file| move_into_place(file, &target))
-            .map_err(|source| ExchangeError::Write { path: target.clone(), source })
+            .map_err(|source| FileError::Write { path: target.clone(), source })
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 
 use tempfile::NamedTempFile;
 
-use super::{Columns, ExchangeError, Format, Table, csv, json_lines, parquet};
+use super::{Columns, FileError, Format, Table, csv, json_lines, parquet};
 use crate::domain::Schema;
 
 /// Writes the rows of a table to a file, which appears when [`Writer::finish`] is called. Until then they are in a
@@ -44,7 +44,7 @@ impl From<io::Error> for WriteError {
 impl<T: Table> Writer<T> {
     /// # Errors
     /// If the folder is missing or cannot be written to.
-    pub fn create(path: &Path, format: Format, columns: &Columns<T>) -> Result<Self, ExchangeError> {
+    pub fn create(path: &Path, format: Format, columns: &Columns<T>) -> Result<Self, FileError> {
         let sink = || -> io::Result<Sink> {
             let file = create_beside(path)?;
             Ok(match format {
@@ -57,7 +57,7 @@ impl<T: Table> Writer<T> {
             })
         };
         Ok(Self {
-            sink: sink().map_err(|source| ExchangeError::Write { path: path.to_owned(), source })?,
+            sink: sink().map_err(|source| FileError::Write { path: path.to_owned(), source })?,
             target: path.to_owned(),
             schema: columns.schema().clone(),
             table: PhantomData,
@@ -66,7 +66,7 @@ impl<T: Table> Writer<T> {
 
     /// # Errors
     /// If the disk refuses, or the row does not fit the columns.
-    pub fn write(&mut self, row: &T) -> Result<(), ExchangeError> {
+    pub fn write(&mut self, row: &T) -> Result<(), FileError> {
         let fields = row.to_fields(&self.schema);
         let written = match &mut self.sink {
             Sink::JsonLines(output) => json_lines::write_row(output, fields).map_err(WriteError::Disk),
@@ -74,8 +74,8 @@ impl<T: Table> Writer<T> {
             Sink::Parquet(writer) => writer.write::<T>(fields),
         };
         written.map_err(|error| match error {
-            WriteError::Disk(source) => ExchangeError::Write { path: self.target.clone(), source },
-            WriteError::Column(column) => ExchangeError::Column { path: self.target.clone(), column },
+            WriteError::Disk(source) => FileError::Write { path: self.target.clone(), source },
+            WriteError::Column(column) => FileError::Column { path: self.target.clone(), column },
         })
     }
 
@@ -83,7 +83,7 @@ impl<T: Table> Writer<T> {
     ///
     /// # Errors
     /// If the disk refuses; the existing file then remains.
-    pub fn finish(self) -> Result<(), ExchangeError> {
+    pub fn finish(self) -> Result<(), FileError> {
         let Self { sink, target, .. } = self;
         let file = || -> io::Result<NamedTempFile> {
             Ok(match sink {
@@ -93,7 +93,7 @@ impl<T: Table> Writer<T> {
         };
         file()
             .and_then(|file| move_into_place(file, &target))
-            .map_err(|source| ExchangeError::Write { path: target.clone(), source })
+            .map_err(|source| FileError::Write { path: target.clone(), source })
     }
 }
 

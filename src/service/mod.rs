@@ -9,7 +9,7 @@ pub mod completion;
 pub mod evaluation;
 pub mod fault;
 pub mod feedback;
-pub mod intake;
+pub mod import;
 pub mod live_release;
 pub mod offline;
 pub mod outfits;

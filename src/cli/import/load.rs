@@ -12,8 +12,8 @@ use super::count_rows;
 use crate::{
     cli::progress::Progress,
     domain::{Article, Customer, Outfit, Schema},
-    files::{self, Checker, ExchangeError, Files, Report, Rows, Table},
-    service::intake::{self, Intake},
+    files::{self, Checker, FileError, Files, Report, Rows, Table},
+    service::import::{Importable, import_table},
     store::{self, Counts, Store},
 };
 
@@ -76,8 +76,8 @@ struct Opened {
 }
 
 impl Opened {
-    fn new(files: &Files, schema: &Schema) -> Result<Self, ExchangeError> {
-        fn open<T: Table>(path: Option<&Path>, schema: &Schema) -> Result<Option<Rows<T>>, ExchangeError> {
+    fn new(files: &Files, schema: &Schema) -> Result<Self, FileError> {
+        fn open<T: Table>(path: Option<&Path>, schema: &Schema) -> Result<Option<Rows<T>>, FileError> {
             path.map(|path| files::read(path, schema)).transpose()
         }
         Ok(Self {
@@ -130,7 +130,7 @@ async fn load_tables(
     Ok(counts)
 }
 
-async fn load_table<T: Intake>(
+async fn load_table<T: Importable>(
     import: &mut store::Import,
     checker: &mut Checker,
     source: Rows<T>,
@@ -140,7 +140,7 @@ async fn load_table<T: Intake>(
     let path = source.path().to_owned();
     let Report { good, bad, .. } = *checker.report();
     let progress = Progress::new(&path, source.progress().1);
-    let counts = intake::import_table(import, checker, source, |read| progress.set(read)).await?;
+    let counts = import_table(import, checker, source, |read| progress.set(read)).await?;
     progress.finish();
     let report = checker.report();
     let (good, bad) = (report.good - good, report.bad - bad);

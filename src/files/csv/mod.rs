@@ -16,7 +16,7 @@ use csv_core::ReadRecordResult;
 
 use self::cell::Reading;
 use super::{
-    Columns, ExchangeError, Row, RowError, Table,
+    Columns, FileError, Row, RowError, Table,
     columns::{Place, RowFields, find_places, flatten},
     error::Unit,
     json::Fields,
@@ -43,8 +43,8 @@ impl Reader {
         total: u64,
         path: &Path,
         schema: &Schema,
-    ) -> Result<Self, ExchangeError> {
-        let refuse = |reason: String| ExchangeError::Columns { path: path.to_owned(), reason };
+    ) -> Result<Self, FileError> {
+        let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
         let mut records = Records::new(file);
         let header = match records.next() {
             Ok(Some(line)) => line,
@@ -53,7 +53,7 @@ impl Reader {
                     "the file is empty; expected a header with the names of the columns".into(),
                 ));
             }
-            Err(End::Disk(source)) => return Err(ExchangeError::Open { path: path.to_owned(), source }),
+            Err(End::Disk(source)) => return Err(FileError::Open { path: path.to_owned(), source }),
             Err(End::Format(reason)) => return Err(refuse(format!("in the header, {reason}"))),
         };
         let names = records.cells().map_err(|reason| refuse(format!("line {header}: {reason}")))?;

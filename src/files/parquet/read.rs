@@ -21,7 +21,7 @@ use super::{
     plan::{Leaf, find_columns},
 };
 use crate::files::{
-    ExchangeError, Row, RowError, Table,
+    FileError, Row, RowError, Table,
     columns::RowFields,
     error::Unit,
     json::{Fields, Value},
@@ -58,14 +58,14 @@ impl fmt::Debug for Reader {
 impl Reader {
     /// # Errors
     /// If it is not a readable Parquet file, or its columns do not fit the table.
-    pub(in crate::files) fn new<T: Table>(file: File, path: &Path) -> Result<Self, ExchangeError> {
-        let refuse = |reason: String| ExchangeError::Parquet { path: path.to_owned(), reason };
+    pub(in crate::files) fn new<T: Table>(file: File, path: &Path) -> Result<Self, FileError> {
+        let refuse = |reason: String| FileError::Parquet { path: path.to_owned(), reason };
         let file =
             catch_panic(|| SerializedFileReader::new(file)).map_err(|error| refuse(describe(error)))?;
         let metadata = file.metadata();
         let leaves = check_compression(metadata)
             .and_then(|()| find_columns::<T>(metadata.file_metadata().schema()))
-            .map_err(|reason| ExchangeError::Columns { path: path.to_owned(), reason })?;
+            .map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let total = metadata.row_groups().iter().filter_map(|group| u64::try_from(group.num_rows()).ok());
         Ok(Self {
             total: total.fold(0, u64::saturating_add),

@@ -111,7 +111,7 @@ fn a_row_that_does_not_fit_the_columns_is_an_error() {
         let path = folder.path("a.out");
         let mut writer = Writer::create(&path, format, &columns).unwrap();
         let error = writer.write(&article("a-2", &attributes)).unwrap_err();
-        assert!(matches!(&error, ExchangeError::Column { column: found, .. } if found == column), "{error}");
+        assert!(matches!(&error, FileError::Column { column: found, .. } if found == column), "{error}");
     }
 }
 

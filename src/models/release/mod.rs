@@ -16,7 +16,7 @@ pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntr
 
 use crate::{
     domain::{Article, Schema, SchemaError, Vocabulary, VocabularyError},
-    files::{self, ExchangeError, RowError},
+    files::{self, FileError, RowError},
     util::digest,
 };
 
@@ -53,7 +53,7 @@ pub enum ReleaseError {
     #[error("{path}: {source}", path = .path.display())]
     Schema { path: PathBuf, source: SchemaError },
     #[error(transparent)]
-    Exchange(#[from] ExchangeError),
+    Rows(#[from] FileError),
     #[error("{path}: {source}", path = .path.display())]
     Article { path: PathBuf, source: RowError },
     #[error("{path}: {source}", path = .path.display())]

@@ -24,7 +24,7 @@ pub use self::{
 
 use crate::{
     domain::Method,
-    files::{ExchangeError, Format, RowError},
+    files::{FileError, Format, RowError},
     models::engine::AskError,
     service::completion::Filters,
     store::StoreError,
@@ -63,7 +63,7 @@ pub struct Done {
 #[derive(Debug, thiserror::Error)]
 pub enum OfflineError {
     #[error(transparent)]
-    Exchange(#[from] ExchangeError),
+    File(#[from] FileError),
     #[error("{path}, {error}", path = .path.display())]
     Row { path: PathBuf, error: RowError },
     #[error(transparent)]

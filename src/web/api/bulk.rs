@@ -13,8 +13,8 @@ use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    files::{self, BadRow, Checker, CountedWarning, ExchangeError, Report},
-    service::intake::{self, Intake, IntakeError},
+    files::{self, BadRow, Checker, CountedWarning, FileError, Report},
+    service::import::{ImportError, Importable, import_table},
     store::{Actor, Counts, Import},
     web::http::{
         AppState, Finding, Kind, Problem,
@@ -54,7 +54,7 @@ pub(crate) struct ImportBody {
 }
 
 /// Imports the body into the table.
-pub(crate) async fn import<T: Intake>(
+pub(crate) async fn import<T: Importable>(
     state: &AppState,
     actor: Actor,
     query: &BulkQuery,
@@ -92,7 +92,7 @@ async fn spool(mut body: Incoming) -> Result<NamedTempFile, Problem> {
     Ok(file)
 }
 
-async fn read<T: Intake>(
+async fn read<T: Importable>(
     state: &AppState,
     import: &mut Import,
     file: &NamedTempFile,
@@ -104,15 +104,14 @@ async fn read<T: Intake>(
         Checker::new([], [])
     };
     let rows = files::read::<T>(file.path(), &state.schema()).map_err(unreadable)?;
-    let counts =
-        intake::import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
-            IntakeError::Store(error) => error.into(),
-            IntakeError::Exchange(error) => unreadable(error),
-        })?;
+    let counts = import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
+        ImportError::Store(error) => error.into(),
+        ImportError::File(error) => unreadable(error),
+    })?;
     Ok((counts, checker.report().clone()))
 }
 
-fn unreadable(error: ExchangeError) -> Problem {
+fn unreadable(error: FileError) -> Problem {
     Problem::inside(Kind::Internal, error)
 }
 

@@ -4,7 +4,7 @@
 
 use crate::{
     domain::{Article, Customer, Outfit},
-    files::{Checker, ExchangeError, Rows, Table},
+    files::{Checker, FileError, Rows, Table},
     store::{self, Counts, StoreError},
 };
 
@@ -13,9 +13,9 @@ const SLICE: usize = 2000;
 
 /// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
-pub enum IntakeError {
+pub enum ImportError {
     #[error(transparent)]
-    Exchange(#[from] ExchangeError),
+    File(#[from] FileError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -24,12 +24,12 @@ pub enum IntakeError {
 /// of [`Rows::progress`].
 ///
 /// Parsing blocks, so this needs a runtime with several threads.
-pub async fn import_table<T: Intake>(
+pub async fn import_table<T: Importable>(
     import: &mut store::Import,
     checker: &mut Checker,
     rows: Rows<T>,
     on_progress: impl Fn(u64),
-) -> Result<Counts, IntakeError> {
+) -> Result<Counts, ImportError> {
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
     loop {
@@ -43,7 +43,7 @@ pub async fn import_table<T: Intake>(
 }
 
 /// A table that can be imported.
-pub trait Intake: Table + Send + Sync {
+pub trait Importable: Table + Send + Sync {
     /// Whether its rows refer to rows of other tables.
     const REFERS: bool;
 
@@ -53,7 +53,7 @@ pub trait Intake: Table + Send + Sync {
     ) -> impl Future<Output = Result<Counts, StoreError>> + Send;
 }
 
-impl Intake for Article {
+impl Importable for Article {
     const REFERS: bool = false;
 
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
@@ -61,7 +61,7 @@ impl Intake for Article {
     }
 }
 
-impl Intake for Customer {
+impl Importable for Customer {
     const REFERS: bool = false;
 
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
@@ -69,7 +69,7 @@ impl Intake for Customer {
     }
 }
 
-impl Intake for Outfit {
+impl Importable for Outfit {
     const REFERS: bool = true;
 
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
