@@ -1,5 +1,5 @@
-//! Asking for suggestions or a score: looks up the customer's profile and the method, then completes the outfit and
-//! issues the ticket that feedback comes back with.
+//! Suggests articles or scores an outfit: looks up the customer's profile and the method, asks the models, and issues the
+//! ticket for feedback.
 
 use std::time::Instant;
 
@@ -20,8 +20,18 @@ pub struct Question {
     pub customer: Option<CustomerId>,
     /// The routing decides if the caller names no method.
     pub method: Option<Method>,
+    /// The profile, if the caller has read it already.
+    pub profile: Option<Features>,
     /// `stored` and `method` are filled in from the profile and the routing.
     pub request: Request,
+}
+
+/// When a question was asked, by the clock and for measuring, and when its answer comes too late.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    pub now: Timestamp,
+    pub begun: Instant,
+    pub deadline: Instant,
 }
 
 /// A question that has its profile and its method.
@@ -37,7 +47,7 @@ pub struct Resolved {
 /// Suggestions, and the ticket for feedback on them.
 #[derive(Debug)]
 pub struct Suggestions {
-    pub asked: Resolved,
+    pub question: Resolved,
     pub completion: Completion,
     pub ticket: String,
 }
@@ -48,13 +58,13 @@ pub async fn suggest(
     profiles: &Profiles,
     secret: &Secret,
     question: Question,
-    (now, begun, deadline): (Timestamp, Instant, Instant),
+    times: Times,
 ) -> Result<Suggestions, ServiceError> {
-    let asked = resolve(live, profiles, question, begun).await?;
-    let mut completion = complete(live.served(), &asked.request, deadline).await?;
-    completion.warnings.extend(asked.stale.clone());
-    let ticket = ticket(live, secret, &asked.request, asked.arm.as_deref(), &completion, now);
-    Ok(Suggestions { asked, completion, ticket })
+    let question = resolve(live, profiles, question, times.begun).await?;
+    let mut completion = complete(live.served(), &question.request, times.deadline).await?;
+    completion.warnings.extend(question.stale.clone());
+    let ticket = issue_ticket(live, secret, &question, &completion, times.now);
+    Ok(Suggestions { question, completion, ticket })
 }
 
 /// Scores an outfit.
@@ -62,12 +72,12 @@ pub async fn score_outfit(
     live: &LiveRelease,
     profiles: &Profiles,
     question: Question,
-    (begun, deadline): (Instant, Instant),
+    times: Times,
 ) -> Result<(Resolved, OutfitScore), ServiceError> {
-    let asked = resolve(live, profiles, question, begun).await?;
-    let mut scored = score(live.served(), &asked.request, deadline).await?;
-    scored.warnings.extend(asked.stale.clone());
-    Ok((asked, scored))
+    let question = resolve(live, profiles, question, times.begun).await?;
+    let mut scored = score(live.served(), &question.request, times.deadline).await?;
+    scored.warnings.extend(question.stale.clone());
+    Ok((question, scored))
 }
 
 async fn resolve(
@@ -76,10 +86,11 @@ async fn resolve(
     question: Question,
     now: Instant,
 ) -> Result<Resolved, ServiceError> {
-    let Question { customer, method, request } = question;
-    let (stored, stale) = match &customer {
-        Some(id) => stored_features(profiles, id, Field::Customer, now).await?,
-        None => (Features::default(), None),
+    let Question { customer, method, profile, request } = question;
+    let (stored, stale) = match (profile, &customer) {
+        (Some(profile), _) => (profile, None),
+        (None, Some(id)) => stored_features(profiles, id, Field::Customer, now).await?,
+        (None, None) => (Features::default(), None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
     Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
@@ -108,12 +119,11 @@ pub async fn stored_features(
     Ok((profile.features, warning))
 }
 
-/// The signed id of a completion.
-pub fn ticket(
+/// Signs the id of a completion.
+fn issue_ticket(
     live: &LiveRelease,
     secret: &Secret,
-    request: &Request,
-    arm: Option<&str>,
+    question: &Resolved,
     completion: &Completion,
     now: Timestamp,
 ) -> String {
@@ -124,8 +134,8 @@ pub fn ticket(
     let ticket = Ticket {
         release: live.name().to_owned(),
         vocabulary: Some(live.serving.release().vocabulary_mark()),
-        method: request.method,
-        arm: arm.map(ToOwned::to_owned),
+        method: question.request.method,
+        arm: question.arm.clone(),
         at: now.millis(),
         slots: completion.slots.clone(),
         blanks: completion.blanks.iter().map(remembered).collect(),

@@ -1,11 +1,9 @@
 //! The same blank side by side: filled by several methods for one customer, or by one method for several customers.
 
-use std::time::Instant;
-
 use futures_util::future::try_join_all;
 
 use super::{
-    asking::stored_features,
+    asking::{Times, stored_features},
     completion::{Blank, Cost, Request, Warning, complete, overlap, rank_biased_overlap},
     fault::{Fault, Field, ServiceError},
     live_release::LiveRelease,
@@ -98,10 +96,10 @@ pub async fn compare(
     profiles: &Profiles,
     subjects: &Subjects,
     request: &Request,
-    (now, deadline): (Instant, Instant),
+    times: Times,
 ) -> Result<Comparison, ServiceError> {
     let people = subjects.customers.iter().enumerate().map(async |(place, id)| {
-        let (features, stale) = stored_features(profiles, id, Field::CustomerAt(place), now).await?;
+        let (features, stale) = stored_features(profiles, id, Field::CustomerAt(place), times.begun).await?;
         Ok::<_, ServiceError>((Some(id.clone()), features, stale))
     });
     let mut people = try_join_all(people).await?;
@@ -111,7 +109,7 @@ pub async fn compare(
     let each = people.iter().flat_map(|person| subjects.methods.iter().map(move |method| (*method, person)));
     let ask = async |(method, (customer, stored, stale)): (Method, &(Option<CustomerId>, Features, _))| {
         let request = Request { stored: stored.clone(), method, ..request.clone() };
-        let completion = complete(live.served(), &request, deadline).await?;
+        let completion = complete(live.served(), &request, times.deadline).await?;
         let mut warnings = completion.warnings;
         warnings.extend(Option::<Warning>::clone(stale));
         let column = Column {

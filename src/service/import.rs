@@ -4,7 +4,7 @@
 
 use crate::{
     domain::{Article, Customer, Outfit},
-    files::{Checker, FileError, Rows, Table},
+    files::{Checker, FileError, Report, Rows, Table},
     store::{self, Counts, StoreError},
 };
 
@@ -40,6 +40,11 @@ pub async fn import_table<T: Importable>(
         counts += T::put(import, &slice).await?;
         on_progress(read.progress().0);
     }
+}
+
+/// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.
+pub fn may_commit(report: &Report, skip_bad: bool) -> bool {
+    report.bad == 0 || (skip_bad && report.good > 0)
 }
 
 /// A table that can be imported.

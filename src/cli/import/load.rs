@@ -13,7 +13,7 @@ use crate::{
     cli::progress::Progress,
     domain::{Article, Customer, Outfit, Schema},
     files::{self, Checker, FileError, Files, Report, Rows, Table},
-    service::import::{Importable, import_table},
+    service::import::{Importable, import_table, may_commit},
     store::{self, Counts, Store},
 };
 
@@ -99,7 +99,7 @@ async fn fill(
     let read = load_tables(&mut import, &mut checker, opened, tell).await;
     let report = checker.report().clone();
     let end = match read {
-        Ok(counts) if report.bad == 0 || (skip_bad && report.good > 0) => match import.commit().await {
+        Ok(counts) if may_commit(&report, skip_bad) => match import.commit().await {
             Ok(()) => End::Imported(counts),
             Err(error) => End::Stopped(error.into()),
         },

@@ -14,7 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     files::{self, BadRow, Checker, CountedWarning, FileError, Report},
-    service::import::{ImportError, Importable, import_table},
+    service::import::{ImportError, Importable, import_table, may_commit},
     store::{Actor, Counts, Import},
     web::http::{
         AppState, Finding, Kind, Problem,
@@ -64,7 +64,7 @@ pub(crate) async fn import<T: Importable>(
     let file = spool(Incoming::new(request, state.limits.bulk_bytes)).await?;
     let mut import = state.store.import(state.now()).await?;
     let (counts, report) = read::<T>(state, &mut import, &file).await?;
-    if report.bad > 0 && !(query.skip_bad && report.good > 0) {
+    if !may_commit(&report, query.skip_bad) {
         return Err(refusal(&report));
     }
     let committed = import.commit().await;

@@ -1,6 +1,6 @@
 //! `/compare`: suggestions for the same blank from several methods, or for several customers, side by side.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -132,15 +132,14 @@ async fn compare(
     State(state): State<AppState>,
     Json(body): Json<CompareBody>,
 ) -> Result<(TimingBody, Json<ComparisonBody>), Problem> {
-    let started = Instant::now();
+    let times = state.times();
     let live = state.live_release()?;
     let one_customer = body.customer.is_some();
     let (subjects, request) = body.read(&live, state.limits.columns as usize)?;
-    let times = (started, started + state.limits.deadline());
     let comparison = comparison::compare(&live, &state.profiles, &subjects, &request, times)
         .await
         .map_err(|error| locate_customer(error, one_customer))?;
-    let comparison = ComparisonBody::new(&live, &request, comparison, started.elapsed());
+    let comparison = ComparisonBody::new(&live, &request, comparison, times.begun.elapsed());
     Ok((comparison.timing, Json(comparison)))
 }
 

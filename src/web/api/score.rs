@@ -1,6 +1,6 @@
 //! `/score`: how well an outfit's articles fit together for a customer.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
@@ -95,13 +95,12 @@ async fn score(
     State(state): State<AppState>,
     Json(body): Json<ScoreBody>,
 ) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
-    let started = Instant::now();
+    let times = state.times();
     let live = state.live_release()?;
     let question = body.into_completion().read(&live)?;
-    let times = (started, started + state.limits.deadline());
     let (resolved, score) =
         score_outfit(&live, &state.profiles, question, times).await.map_err(fault::problem)?;
-    let scored = ScoredBody::new(&live, resolved.request.method, score, started.elapsed());
+    let scored = ScoredBody::new(&live, resolved.request.method, score, times.begun.elapsed());
     Ok((scored.timing, Json(scored)))
 }
 

@@ -10,6 +10,7 @@ use crate::{
     domain::Timestamp,
     service::{
         access::Access,
+        asking::Times,
         completion::Secret,
         live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
@@ -66,6 +67,12 @@ impl AppState {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now().into()
+    }
+
+    /// The times of a question that is asked now.
+    pub(crate) fn times(&self) -> Times {
+        let begun = Instant::now();
+        Times { now: self.now(), begun, deadline: begun + self.limits.deadline() }
     }
 
     /// The deadline of a model's answer to a request that arrives now.

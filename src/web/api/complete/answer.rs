@@ -131,7 +131,7 @@ pub(crate) struct PlacementBody {
 
 impl CompletionBody {
     pub(super) fn new(live: &LiveRelease, answer: Suggestions, took: Duration) -> Self {
-        let Suggestions { asked: Resolved { request, arm, .. }, completion, ticket } = answer;
+        let Suggestions { question: Resolved { request, arm, .. }, completion, ticket } = answer;
         let set = |set: completion::OutfitSet| SetBody {
             probability: set.log_probability.exp(),
             log_probability: set.log_probability,

@@ -135,7 +135,7 @@ impl CompleteBody {
             sets: self.sets,
             ..Request::new(outfit, Method::None)
         };
-        Ok(Question { customer, method, request })
+        Ok(Question { customer, method, profile: None, request })
     }
 }
 

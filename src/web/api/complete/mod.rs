@@ -3,8 +3,6 @@
 mod answer;
 mod body;
 
-use std::time::Instant;
-
 use axum::extract::State;
 use futures_util::{StreamExt, stream};
 use serde::{Deserialize, Serialize};
@@ -52,13 +50,12 @@ async fn complete(
 }
 
 async fn complete_outfit(state: &AppState, body: CompleteBody) -> Result<CompletionBody, Problem> {
-    let started = Instant::now();
+    let times = state.times();
     let live = state.live_release()?;
     let question = body.read(&live)?;
-    let times = (state.now(), started, started + state.limits.deadline());
     let suggestions =
         suggest(&live, &state.profiles, &state.tickets, question, times).await.map_err(fault::problem)?;
-    Ok(CompletionBody::new(&live, suggestions, started.elapsed()))
+    Ok(CompletionBody::new(&live, suggestions, times.begun.elapsed()))
 }
 
 /// How many items of a batch are completed at the same time.

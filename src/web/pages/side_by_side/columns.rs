@@ -1,7 +1,5 @@
 //! The columns of the comparison, one per method or customer, as a page and as a CSV file.
 
-use std::time::Instant;
-
 use super::View;
 use crate::web::pages::fault;
 use crate::{
@@ -27,9 +25,8 @@ pub(super) async fn compare_columns(
     let has = |method| live.serving.has(method);
     let methods = view.methods(has, live.choose(None).method);
     let subjects = Subjects { methods, customers: view.customers.clone() };
-    let times = (Instant::now(), state.deadline());
     let request = request(view, own.clone());
-    compare(live, &state.profiles, &subjects, &request, times).await.map_err(fault::problem)
+    compare(live, &state.profiles, &subjects, &request, state.times()).await.map_err(fault::problem)
 }
 
 fn request(view: &View, given: Features) -> Request {

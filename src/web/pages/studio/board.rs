@@ -2,15 +2,13 @@
 
 use super::View;
 use crate::{
-    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES},
-    service::{
-        completion::{self, Request},
-        live_release::LiveRelease,
-    },
+    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method},
+    service::{asking::score_outfit, completion::Request, fault::ServiceError, live_release::LiveRelease},
     web::{
         http::{AppState, Problem},
         pages::{
             article_view::{self, ArticleView},
+            fault,
             profile::spaced,
         },
     },
@@ -97,16 +95,16 @@ impl Board {
         state: &AppState,
         live: &LiveRelease,
         view: &View,
-        stored: Features,
+        profile: &Features,
     ) -> Result<(), Problem> {
-        let (stored, given) = super::context(view, stored, live.serving.release().schema(), true);
-        let method = super::choose_method(view, live).method;
-        let request = Request { stored, given, ..Request::new(view.slots.clone(), method) };
-        let score = match completion::score(live.served(), &request, state.deadline()).await {
-            Ok(score) => score,
+        let schema = live.serving.release().schema();
+        let request = Request::new(view.slots.clone(), Method::None);
+        let question = super::question(view, profile.clone(), schema, true, request);
+        let score = match score_outfit(live, &state.profiles, question, state.times()).await {
+            Ok((_, score)) => score,
             // An outfit with articles outside the release is shown without placements.
-            Err(completion::CompletionError::Faults(_)) => return Ok(()),
-            Err(completion::CompletionError::Ask(error)) => return Err(error.into()),
+            Err(ServiceError::Faults(_)) => return Ok(()),
+            Err(error) => return Err(fault::problem(error)),
         };
         for article in &score.articles {
             let kind = spaced(article.article.kind());

@@ -20,15 +20,14 @@ use self::{
     view::View,
     what_if::WhatIf,
 };
-use crate::web::pages::fault;
 use crate::{
     domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
     service::{
-        completion::CompletionError,
+        asking::Question,
+        completion::Request,
+        fault::ServiceError,
         feedback::{Report, record},
-        live_release::LiveRelease,
         outfits,
-        routing::Choice,
     },
     store::{FeedbackKind, OutfitRecord},
     util::digest,
@@ -36,6 +35,7 @@ use crate::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
             article_view::{self, ArticleView},
+            fault,
             form::Form,
             profile::{self, ProfileWord},
             shell::{Page, Shell},
@@ -88,14 +88,14 @@ async fn page(
     let (mut suggested, mut silent) = (None, None);
     match &live {
         Some(live) if view.blanks() > 0 => {
-            match suggest::suggest(&state, live, &view, stored.clone(), &board).await {
+            match suggest::suggest(&state, live, &view, &stored, &board).await {
                 Ok(found) => suggested = Some(found),
                 // The outfit and the filters stay on the page, so that they can be corrected.
-                Err(CompletionError::Faults(faults)) => silent = Some(fault::words(&faults)),
-                Err(CompletionError::Ask(error)) => return Err(error.into()),
+                Err(ServiceError::Faults(faults)) => silent = Some(fault::words(&faults)),
+                Err(error) => return Err(fault::problem(error)),
             }
         }
-        Some(live) if board.is_complete() => board.score(&state, live, &view, stored.clone()).await?,
+        Some(live) if board.is_complete() => board.score(&state, live, &view, &stored).await?,
         None if view.blanks() > 0 => {
             silent =
                 Some("No release is live, so there are no suggestions. An admin can activate one.".into());
@@ -118,9 +118,15 @@ async fn page(
     Ok(Html(page.render()?))
 }
 
-/// The features for a completion: those of the profile, and those of the address, which override them. A feature that
-/// the address marks as not given is removed from the profile.
-fn context(view: &View, mut stored: Features, schema: &Schema, with_changes: bool) -> (Features, Features) {
+/// The question that the address asks: its features override those of the profile. A feature that the address marks as not
+/// given is removed from the profile.
+fn question(
+    view: &View,
+    mut profile: Features,
+    schema: &Schema,
+    with_changes: bool,
+    request: Request,
+) -> Question {
     let mut overrides = view.own.clone();
     if with_changes {
         overrides.extend(view.changed.clone());
@@ -128,16 +134,12 @@ fn context(view: &View, mut stored: Features, schema: &Schema, with_changes: boo
     overrides.retain(|name, words| {
         let removed = words.iter().any(|word| word == view::NOT_GIVEN);
         if removed {
-            stored.remove(name);
+            profile.remove(name);
         }
         !removed
     });
-    (stored, view::features(&overrides, schema))
-}
-
-/// The method that answers this view.
-fn choose_method(view: &View, live: &LiveRelease) -> Choice {
-    live.choose_unless(view.method, view.customer.as_ref())
+    let request = Request { given: view::features(&overrides, schema), ..request };
+    Question { customer: view.customer.clone(), method: view.method, profile: Some(profile), request }
 }
 
 /// Customers shown in a search.

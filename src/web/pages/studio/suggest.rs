@@ -1,13 +1,14 @@
 //! Suggestions for the blanks, with their reasons.
 
-use std::{collections::HashMap, time::Instant};
+use std::collections::HashMap;
 
 use super::{View, board::Board};
 use crate::{
-    domain::{ArticleId, Features, Schema},
+    domain::{ArticleId, Features, Method, Schema},
     service::{
-        asking::ticket,
-        completion::{self, Blank, Cause, Completion, CompletionError, Reason, Request, Suggestion},
+        asking::{self, Question, Resolved, Suggestions},
+        completion::{self, Blank, Cause, Completion, Reason, Request, Suggestion},
+        fault::ServiceError,
         live_release::LiveRelease,
     },
     web::{
@@ -84,48 +85,43 @@ pub(super) async fn suggest(
     state: &AppState,
     live: &LiveRelease,
     view: &View,
-    stored: Features,
+    profile: &Features,
     board: &Board,
-) -> Result<Suggested, CompletionError> {
-    let began = Instant::now();
-    let choice = super::choose_method(view, live);
+) -> Result<Suggested, ServiceError> {
+    let times = state.times();
     let schema = live.serving.release().schema();
-    let request = |with_changes: bool| {
-        let (stored, given) = super::context(view, stored.clone(), schema, with_changes);
-        Request {
-            stored,
-            given,
-            k: view.k_each(),
-            filters: view.filters(),
-            diversity: if view.varied { VARIED } else { 0.0 },
-            lift: true,
-            explain: true,
-            sets: if view.blanks() > 1 { SETS } else { 0 },
-            ..Request::new(view.slots.clone(), choice.method)
-        }
+    let request = Request {
+        k: view.k_each(),
+        filters: view.filters(),
+        diversity: if view.varied { VARIED } else { 0.0 },
+        lift: true,
+        explain: true,
+        sets: if view.blanks() > 1 { SETS } else { 0 },
+        ..Request::new(view.slots.clone(), Method::None)
     };
-    let changed = request(true);
-    let deadline = state.deadline();
-    let completion = completion::complete(live.served(), &changed, deadline).await?;
+    let question = super::question(view, profile.clone(), schema, true, request);
+    let Suggestions { question, completion, ticket } =
+        asking::suggest(live, &state.profiles, &state.tickets, question, times).await?;
+    let Resolved { request, arm, .. } = question;
+    let method = request.method;
     // Varied lists are not comparable: they differ for other reasons than the change.
     let before = if view.changed.is_empty() || view.varied {
         None
     } else {
-        let plain =
-            Request { k: BEFORE, diversity: 0.0, lift: false, explain: false, sets: 0, ..request(false) };
-        Some(completion::complete(live.served(), &plain, deadline).await?)
+        let plain = Request { k: BEFORE, filters: view.filters(), ..Request::new(request.outfit, method) };
+        let unchanged = super::question(view, profile.clone(), schema, false, plain);
+        let unchanged = Question { method: Some(method), ..unchanged };
+        Some(asking::suggest(live, &state.profiles, &state.tickets, unchanged, times).await?.completion)
     };
-    let completion_id =
-        ticket(live, &state.tickets, &changed, choice.arm.as_deref(), &completion, state.now());
     let renderer = Renderer { view, board, schema, before: before.as_ref() };
     let Completion { blanks, sets, warnings, .. } = completion;
     Ok(Suggested {
-        completion_id,
+        completion_id: ticket,
         release: live.name().to_owned(),
-        method: changed.method.to_string(),
-        arm: choice.arm,
+        method: method.to_string(),
+        arm,
         device: live.serving.device().as_str(),
-        took: format!("{:.0} ms", began.elapsed().as_secs_f64() * 1000.0),
+        took: format!("{:.0} ms", times.begun.elapsed().as_secs_f64() * 1000.0),
         blanks: blanks.iter().map(|blank| renderer.blank(blank)).collect(),
         sets: sets.iter().map(|set| renderer.set(set)).collect(),
         warnings: warnings.into_iter().map(|warning| warning.detail).collect(),
