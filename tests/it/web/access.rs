@@ -158,7 +158,7 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
     assert!(html.contains("a key needs at least one scope") && html.contains("value=\"Shop\""), "{html}");
     for (name, value, said) in [
         ("scope", "everything", "a scope is complete, catalogue, feedback, admin or metrics"),
-        ("days", "31", "a key lasts [7, 30, 90, 365] days or for ever, found 31"),
+        ("days", "31", "a key expires after one of [7, 30, 90, 365] days, or never; found 31"),
     ] {
         let fields = [("label", "Shop"), ("scope", "metrics"), (name, value)];
         let odd = admin.post("/access/keys", &fields).await;
