@@ -30,7 +30,7 @@ impl Attributes {
     }
 
     /// The values of an article.
-    pub fn of(&self, article: usize) -> &[u32] {
+    pub fn for_article(&self, article: usize) -> &[u32] {
         self.values.values(place(article), 0)
     }
 
@@ -144,7 +144,10 @@ mod tests {
         ]);
         // In alphabetical order: red, size M, hat.
         assert_eq!(attributes.count(), 3);
-        assert_eq!([attributes.of(0), attributes.of(1), attributes.of(2)], [&[0, 1, 2][..], &[1, 2], &[0]]);
+        assert_eq!(
+            [attributes.for_article(0), attributes.for_article(1), attributes.for_article(2)],
+            [&[0, 1, 2][..], &[1, 2], &[0]]
+        );
     }
 
     #[test]
@@ -154,9 +157,9 @@ mod tests {
             .collect();
         let attributes = attributes(&prices);
         assert_eq!(attributes.count(), PARTS - 3, "the cheapest quarter has one price");
-        assert_eq!(attributes.of(0), attributes.of(39));
-        assert_eq!(attributes.of(40), attributes.of(49));
-        assert_ne!(attributes.of(49), attributes.of(50));
+        assert_eq!(attributes.for_article(0), attributes.for_article(39));
+        assert_eq!(attributes.for_article(40), attributes.for_article(49));
+        assert_ne!(attributes.for_article(49), attributes.for_article(50));
     }
 
     #[test]

@@ -213,7 +213,7 @@ impl<'a> Run<'a> {
         };
         if fit.attributes {
             let attributes = data.attributes();
-            let rows = (0..data.vocabulary().len()).map(|article| attributes.of(article));
+            let rows = (0..data.vocabulary().len()).map(|article| attributes.for_article(article));
             trainer.share(Sharing::new(attributes.count(), rows));
         }
         Ok(Self {
