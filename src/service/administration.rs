@@ -2,10 +2,11 @@
 
 use std::{io, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::task;
 
 use super::{
+    audit::note,
     fault::{Fault, Field},
     live_release::{ActivateError, LiveRelease, Releases},
     routing::{Experiment, Routing},
@@ -39,7 +40,7 @@ pub async fn activate(
 ) -> Result<Arc<LiveRelease>, ActivateError> {
     let before = releases.current().map(|live| live.name().to_owned());
     let live = releases.activate(name, now).await?;
-    note(store, actor, "release.activate", name, json!({"before": before, "after": name}), now).await?;
+    note(store, actor, "release.activate", name, None, json!({"before": before, "after": name}), now).await?;
     Ok(live)
 }
 
@@ -54,7 +55,7 @@ pub async fn set_routing(
     let before = releases.current().map(|live| live.routing.to_string());
     releases.route(routing, now).await?;
     let details = json!({"before": before, "after": routing.to_string()});
-    note(store, actor, "routing.set", "routing", details, now).await
+    note(store, actor, "routing.set", "routing", None, details, now).await
 }
 
 /// What is wrong with a routing, for the release that is being served.
@@ -71,16 +72,4 @@ pub fn check_routing(routing: &Routing, live: &LiveRelease) -> Vec<Fault> {
         faults.push(Fault::new(Field::Experiment, error.to_string()));
     }
     faults
-}
-
-async fn note(
-    store: &Store,
-    actor: Actor,
-    action: &str,
-    subject: &str,
-    details: Value,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let Value::Object(details) = details else { panic!("details are an object; this is a bug") };
-    store.audit().append(actor, action, subject, None, &details, now).await
 }

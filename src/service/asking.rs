@@ -52,7 +52,7 @@ pub struct Suggestions {
     pub ticket: String,
 }
 
-/// Completes an outfit.
+/// Completes an outfit, and issues the ticket for feedback.
 pub async fn suggest(
     live: &LiveRelease,
     profiles: &Profiles,
@@ -60,11 +60,22 @@ pub async fn suggest(
     question: Question,
     times: Times,
 ) -> Result<Suggestions, ServiceError> {
+    let (question, completion) = complete_outfit(live, profiles, question, times).await?;
+    let ticket = issue_ticket(live, secret, &question, &completion, times.now);
+    Ok(Suggestions { question, completion, ticket })
+}
+
+/// Completes an outfit that no feedback is given on.
+pub async fn complete_outfit(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    question: Question,
+    times: Times,
+) -> Result<(Resolved, Completion), ServiceError> {
     let question = resolve(live, profiles, question, times.begun).await?;
     let mut completion = complete(live.served(), &question.request, times.deadline).await?;
     completion.warnings.extend(question.stale.clone());
-    let ticket = issue_ticket(live, secret, &question, &completion, times.now);
-    Ok(Suggestions { question, completion, ticket })
+    Ok((question, completion))
 }
 
 /// Scores an outfit.

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod administration;
 pub mod asking;
+pub mod audit;
 mod cache;
 pub mod comparison;
 pub mod completion;

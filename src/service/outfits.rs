@@ -1,7 +1,8 @@
 //! Saving an outfit for a customer.
 
-use serde_json::{Map, json};
+use serde_json::json;
 
+use super::audit::note;
 use super::fault::{Fault, Field, ServiceError};
 use crate::{
     domain::{ArticleId, Outfit, Timestamp},
@@ -28,9 +29,9 @@ pub async fn save(
         error => ServiceError::from(error),
     })?;
     if put == Put::Added {
-        let details = Map::from_iter([("articles".to_owned(), json!(outfit.articles().len()))]);
+        let details = json!({"articles": outfit.articles().len()});
         let customer = Some(&outfit.customer);
-        store.audit().append(actor, "outfit.save", &seq.to_string(), customer, &details, now).await?;
+        note(store, actor, "outfit.save", &seq.to_string(), customer, details, now).await?;
     }
     Ok((seq, put))
 }

@@ -14,7 +14,7 @@ use super::{
 pub(super) struct Port {
     pub(super) name: String,
     pub(super) element: Element,
-    /// -1 stands for any length.
+    /// -1 means any length.
     pub(super) axes: Vec<i64>,
     /// The type and shape as the session or server describes them.
     pub(super) description: String,

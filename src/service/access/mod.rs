@@ -119,7 +119,7 @@ impl Access {
         Ok(token)
     }
 
-    /// The person whom a link would sign in. This does not use the link up.
+    /// The person that a link signs in. This does not use the link up.
     pub async fn holder(&self, link: &Token, now: Timestamp) -> Result<Person, SignInError> {
         self.store.sign_in_links().find_valid(&link.hash(), now).await?.ok_or(SignInError::Link)
     }

@@ -53,7 +53,7 @@ struct Ready {
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
     let live = state.live_release()?;
-    match live.serving.probe(live.choose(None).method, state.deadline()).await {
+    match live.serving.probe(live.choose(None).method, state.times().deadline).await {
         // A full queue means that the model answers: a load balancer must not remove a busy service.
         Ok(()) | Err(AskError::Full { .. }) => {}
         Err(error) => return Err(error.into()),

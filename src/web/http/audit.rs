@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use crate::{
     domain::CustomerId,
+    service::audit,
     store::{Actor, StoreError},
     web::http::AppState,
 };
@@ -17,7 +18,7 @@ impl AppState {
         subject: &str,
         details: Value,
     ) -> Result<(), StoreError> {
-        self.append(actor, action, subject, None, details).await
+        audit::note(&self.store, actor, action, subject, None, details, self.now()).await
     }
 
     /// Records a change that concerns a customer: erasing the customer blanks the entry.
@@ -29,19 +30,6 @@ impl AppState {
         subject: &str,
         details: Value,
     ) -> Result<(), StoreError> {
-        self.append(actor, action, subject, Some(customer), details).await
-    }
-
-    async fn append(
-        &self,
-        actor: Actor,
-        action: &str,
-        subject: &str,
-        customer: Option<&CustomerId>,
-        details: Value,
-    ) -> Result<(), StoreError> {
-        let Value::Object(details) = details else { panic!("details are an object; this is a bug") };
-        let now = self.now();
-        self.store.audit().append(actor, action, subject, customer, &details, now).await
+        audit::note(&self.store, actor, action, subject, Some(customer), details, self.now()).await
     }
 }

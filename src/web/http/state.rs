@@ -74,11 +74,6 @@ impl AppState {
         let begun = Instant::now();
         Times { now: self.now(), begun, deadline: begun + self.limits.deadline() }
     }
-
-    /// The deadline of a model's answer to a request that arrives now.
-    pub(crate) fn deadline(&self) -> Instant {
-        Instant::now() + self.limits.deadline()
-    }
 }
 
 impl FromRef<AppState> for Limits {

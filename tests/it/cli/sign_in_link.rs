@@ -21,7 +21,7 @@ async fn add(db: &TestDatabase, name: &str, role: Role) {
     store.close().await;
 }
 
-/// The person whom the printed link signs in.
+/// The person that the printed link signs in.
 async fn holder(db: &TestDatabase, arguments: &[&str]) -> String {
     let output = run(atelier(db, arguments)).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

@@ -47,7 +47,7 @@ fn examples() -> Vec<Example> {
     examples
 }
 
-/// Whether the answer contains all that is printed: an ellipsis stands for anything, and ends a list early.
+/// Whether the answer contains all that is printed: an ellipsis matches anything, and ends a list early.
 fn check(shown: &Value, found: &Value, place: &str) {
     match (shown, found) {
         (Value::String(text), found) if text == "…" => assert!(!found.is_null(), "{place} is missing"),

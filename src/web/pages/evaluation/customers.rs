@@ -1,4 +1,4 @@
-//! `/evaluation/customers`: the customers on whom two methods differ most.
+//! `/evaluation/customers`: the customers for which two methods differ most.
 
 use askama::Template;
 use axum::{extract::State, response::Html};

@@ -111,7 +111,7 @@ pub(super) async fn suggest(
         let plain = Request { k: BEFORE, filters: view.filters(), ..Request::new(request.outfit, method) };
         let unchanged = super::question(view, profile.clone(), schema, false, plain);
         let unchanged = Question { method: Some(method), ..unchanged };
-        Some(asking::suggest(live, &state.profiles, &state.tickets, unchanged, times).await?.completion)
+        Some(asking::complete_outfit(live, &state.profiles, unchanged, times).await?.1)
     };
     let renderer = Renderer { view, board, schema, before: before.as_ref() };
     let Completion { blanks, sets, warnings, .. } = completion;
