@@ -83,7 +83,7 @@ impl ApiKeys<'_> {
         .collect()
     }
 
-    /// Records that the key was used. Call it at most once a minute: it writes.
+    /// Records that the key was used. No request should wait for it: it writes.
     pub async fn touch(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
         let update = sqlx::query(
             "update api_keys set last_used_at = $2

@@ -67,7 +67,7 @@ impl Sessions<'_> {
         }))
     }
 
-    /// Records that the session was used. Call it at most once a minute: it writes.
+    /// Records that the session was used. No request should wait for it: it writes.
     pub async fn touch(self, token: &TokenHash, now: Timestamp) -> Result<(), StoreError> {
         let update =
             sqlx::query("update sessions set last_seen_at = $2 where token_hash = $1 and last_seen_at < $2")

@@ -73,5 +73,6 @@ fn main() -> ExitCode {
         web::side_by_side::contracts(),
         web::sign_in::contracts(),
         web::studio::contracts(),
+        web::uses::contracts(),
     ])
 }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Access, Token, USE_INTERVAL};
+use super::{Access, Token, USE_INTERVAL, Used};
 use crate::{
     domain::Timestamp,
     store::{ApiKey, KeyId, Name, StoreError, TokenHash},
@@ -77,10 +77,7 @@ impl Access {
             return Ok(None);
         }
         if cached.stale.is_none() && record.last_used_at.is_none_or(|last| last + USE_INTERVAL <= now) {
-            // A valid key works even if its use cannot be stored.
-            if let Err(error) = keys.touch(record.id, now).await {
-                tracing::warn!(%error, "cannot store the last use of an API key");
-            }
+            self.uses.note(Used::Key(record.id), now);
         }
         Ok(Some(record))
     }

@@ -7,6 +7,7 @@ mod password;
 mod rate;
 mod throttle;
 mod token;
+mod uses;
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,7 +25,12 @@ pub use self::{
     password::PasswordError,
     token::Token,
 };
-use self::{password::Hasher, rate::Rates, throttle::Throttle};
+use self::{
+    password::Hasher,
+    rate::Rates,
+    throttle::Throttle,
+    uses::{Used, Uses},
+};
 
 /// How long a session lasts.
 pub const SESSION: Duration = Duration::from_hours(24 * 7);
@@ -43,6 +49,7 @@ pub struct Access {
     /// Locked only to look a name up.
     throttle: Arc<Mutex<Throttle>>,
     keys: Cache<TokenHash, ApiKey>,
+    uses: Uses,
     requires_key: bool,
     /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
@@ -76,6 +83,7 @@ impl Access {
     pub fn new(store: Store) -> Self {
         let keys = Cache::new(KEYS);
         Self {
+            uses: Uses::new(store.clone()),
             store,
             hasher: Hasher::default(),
             throttle: Arc::default(),
@@ -162,7 +170,7 @@ impl Access {
     pub async fn session(&self, token: &Token, now: Timestamp) -> Result<Option<Session>, StoreError> {
         let session = self.store.sessions().find_valid(&token.hash(), now).await?;
         if session.as_ref().is_some_and(|session| session.last_seen_at + USE_INTERVAL <= now) {
-            self.store.sessions().touch(&token.hash(), now).await?;
+            self.uses.note(Used::Session(token.hash()), now);
         }
         Ok(session)
     }
@@ -199,10 +207,7 @@ impl Access {
 
     async fn begin(&self, person: PersonId, now: Timestamp) -> Result<Token, StoreError> {
         let token = Token::draw();
-        let sessions = self.store.sessions();
-        sessions.create(&token.hash(), person, now, now + SESSION).await?;
-        // Sign-ins are rare enough to clean up on each.
-        sessions.delete_expired(now).await?;
+        self.store.sessions().create(&token.hash(), person, now, now + SESSION).await?;
         Ok(token)
     }
 

@@ -27,6 +27,7 @@ pub mod scoring;
 pub mod side_by_side;
 pub mod sign_in;
 pub mod studio;
+pub mod uses;
 
 use std::{
     env,
@@ -58,6 +59,17 @@ use serde_json::Value;
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::harness::TestDatabase;
+
+/// Waits until something that happens in the background has happened; the harness bounds the wait. A macro, because the
+/// future of a closure that borrows is not `Send` for every lifetime.
+macro_rules! until {
+    ($happened:expr) => {
+        while !$happened {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+}
+pub(crate) use until;
 
 /// It can be loaded once in a process, and is fetched if it is not in the cache.
 pub static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {

@@ -1,0 +1,111 @@
+//! The last use of keys and sessions is noted in the background: a locked database delays no request that reads.
+
+use std::time::SystemTime;
+
+use atelier::{
+    config::Limits,
+    domain::{Role, Timestamp},
+    service::access::{Key, Scope},
+    store::{Name, TokenHash},
+};
+use sqlx::AnyConnection;
+
+use super::{Browser, Service, until};
+use crate::harness::{Kind, TestDatabase, contracts};
+
+contracts!(a_locked_database_delays_no_request, a_sweep_that_fails_fails_no_sign_in);
+
+fn now() -> Timestamp {
+    SystemTime::now().into()
+}
+
+/// Shorter than a write waits for a lock, so that a request that waits for one is a 504.
+fn limits() -> Limits {
+    Limits { request_ms: 3000, ..Limits::default() }
+}
+
+/// A key and a session whose last use is long ago.
+async fn long_unused(db: &TestDatabase, service: &Service) -> (Key, Browser) {
+    let label = Name::new("Shop").unwrap();
+    let (key, _) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
+    let browser = service.signed_in(Role::Stylist).await;
+    sqlx::raw_sql("update sessions set last_seen_at = 0").execute(&mut db.raw().await).await.unwrap();
+    (key, browser)
+}
+
+/// Keeps every other connection from writing until the connection is closed.
+async fn lock(db: &TestDatabase) -> AnyConnection {
+    let mut raw = db.raw().await;
+    let lock = match db.kind {
+        Kind::Sqlite => "begin immediate",
+        Kind::Postgres => "begin; lock table api_keys, sessions in exclusive mode",
+    };
+    sqlx::raw_sql(lock).execute(&mut raw).await.unwrap();
+    raw
+}
+
+async fn a_locked_database_delays_no_request(db: TestDatabase) {
+    let service = Service::start_with(&db, limits()).await;
+    let (key, browser) = long_unused(&db, &service).await;
+    let locked = lock(&db).await;
+    for _ in 0..3 {
+        let request = service.http.get(format!("{}/articles", service.url)).bearer_auth(key.as_str());
+        let answer = request.send().await.unwrap();
+        assert_eq!(answer.status(), 200, "{}", answer.text().await.unwrap());
+        browser.page("/studio").await;
+    }
+    sqlx::Connection::close(locked).await.unwrap();
+    let session = TokenHash::new(browser.session.as_str());
+    until!({
+        let used = service.store.api_keys().list().await.unwrap()[0].last_used_at.is_some();
+        let seen = service.store.sessions().find_valid(&session, now()).await.unwrap().unwrap().last_seen_at;
+        used && seen != Timestamp::from_millis(0)
+    });
+}
+
+/// Expired sessions are deleted in the background too.
+async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
+    let service = Service::start_with(&db, limits()).await;
+    let (_, browser) = long_unused(&db, &service).await;
+    let expired = TokenHash::new("expired");
+    let person = service.store.people().list().await.unwrap()[0].id;
+    let long_ago = Timestamp::from_millis(0);
+    service.store.sessions().create(&expired, person, long_ago, long_ago).await.unwrap();
+    let mut raw = db.raw().await;
+    for sql in refuse_deleting_sessions(db.kind) {
+        sqlx::raw_sql(*sql).execute(&mut raw).await.unwrap();
+    }
+    let link = service.state.access.link(person, now()).await.unwrap();
+    let session = service.state.access.enter(&link, None, now()).await.unwrap();
+    assert!(service.state.access.session(&session, now()).await.unwrap().is_some());
+
+    sqlx::raw_sql(match db.kind {
+        Kind::Sqlite => "drop trigger keep_sessions",
+        Kind::Postgres => "drop trigger keep_sessions on sessions",
+    })
+    .execute(&mut raw)
+    .await
+    .unwrap();
+    browser.page("/studio").await;
+    until!({
+        let left: i64 = sqlx::query_scalar("select count(*) from sessions where expires_at = 0")
+            .fetch_one(&mut raw)
+            .await
+            .unwrap();
+        left == 0
+    });
+}
+
+fn refuse_deleting_sessions(kind: Kind) -> &'static [&'static str] {
+    match kind {
+        Kind::Sqlite => {
+            &["create trigger keep_sessions before delete on sessions begin select raise(abort, 'kept'); end"]
+        }
+        Kind::Postgres => &[
+            "create function keep_session() returns trigger language plpgsql as
+             $$ begin raise exception 'kept'; end $$",
+            "create trigger keep_sessions before delete on sessions
+             for each statement execute function keep_session()",
+        ],
+    }
+}
