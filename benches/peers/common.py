@@ -6,7 +6,11 @@ customers are encoded beforehand, so the peers have less to do than the service 
 """
 
 import json
+import os
 from pathlib import Path
+
+# ONNX Runtime reads it when it is imported, and sends telemetry without it.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 import numpy as np
 import onnxruntime

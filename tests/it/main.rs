@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         cli::complete::contracts(),
         cli::export::contracts(),
         cli::import::contracts(),
+        cli::onnx_runtime::contracts(),
         cli::serve::contracts(),
         cli::sign_in_link::contracts(),
         cli::traces::contracts(),

@@ -5,6 +5,7 @@
 //!
 //! Must not know models or releases.
 
+mod telemetry;
 mod wheel;
 
 use std::{
@@ -23,13 +24,18 @@ pub const LIBRARY_VARIABLE: &str = "ORT_DYLIB_PATH";
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     #[error(
+        "ONNX Runtime's telemetry is on and could not be turned off on this platform; start the program with the variable \
+         ORT_DISABLE_TELEMETRY=1"
+    )]
+    Telemetry,
+    #[error(
         "{LIBRARY_VARIABLE} is {0}, but there is no such file; set it to the path of ONNX Runtime's library, or unset \
          it to have the library fetched"
     )]
     Missing(PathBuf),
     #[error(
-        "ONNX Runtime {VERSION} is not in the cache ({cache}) and could not be fetched: {source}. Give \
-         `python3 -m pip` access to a package index once, or copy the library from the wheel onnxruntime=={VERSION} to \
+        "ONNX Runtime {VERSION} is missing or damaged in the cache ({cache}) and could not be fetched: {source}. Give \
+         `python3 -I -m pip` access to a package index once, or copy the library from the wheel onnxruntime=={VERSION} to \
          this machine and set {LIBRARY_VARIABLE} to its path",
         cache = .cache.display()
     )]
@@ -49,8 +55,11 @@ pub struct OnnxRuntime {
 
 impl OnnxRuntime {
     /// Finds the library, or fetches it into `cache`, and loads it. Fetching downloads 24 MB; `notice` is called
-    /// before.
+    /// before. The cached file's digest is checked each time.
     pub fn load(cache: &Path, notice: impl FnOnce(&str)) -> Result<Self, LibraryError> {
+        if !telemetry::is_off() {
+            return Err(LibraryError::Telemetry);
+        }
         let named = env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
         let advice = match named {
             Some(_) => "Set ORT_DYLIB_PATH to another file, or unset it to have the library fetched",

@@ -21,6 +21,8 @@ struct Wheel {
     platform: &'static str,
     sha256: &'static str,
     library: &'static str,
+    /// The SHA-256 of the library inside.
+    library_sha256: &'static str,
 }
 
 const WHEELS: [Wheel; 3] = [
@@ -30,6 +32,7 @@ const WHEELS: [Wheel; 3] = [
         platform: "manylinux_2_28_x86_64",
         sha256: "1f3dea47f2f0e5117c2404cea7d21fd253ae7836a3bf167a501cdfbb2600d536",
         library: "libonnxruntime.so.1.31.1",
+        library_sha256: "fc44112fbe06d7d689c57e11d3862031f64711007e4ee020f8eed5185fd2c1d3",
     },
     Wheel {
         os: "linux",
@@ -37,6 +40,7 @@ const WHEELS: [Wheel; 3] = [
         platform: "manylinux_2_28_aarch64",
         sha256: "0b9a492176886992e0e875f06bc0367e333f5fff11711a2d642e18b02f3009cc",
         library: "libonnxruntime.so.1.31.1",
+        library_sha256: "8aa3b76b28c778a2b1dd660d34161adb1d508c9ccd04ff9dc80e26eca5df8467",
     },
     Wheel {
         os: "macos",
@@ -44,6 +48,7 @@ const WHEELS: [Wheel; 3] = [
         platform: "macosx_14_0_arm64",
         sha256: "96dd2564b10ea7153ad9c207e7cd8e5917cb3ba521e0e0a62ac03486fdc8d56c",
         library: "libonnxruntime.1.31.1.dylib",
+        library_sha256: "d586cbe89effc085a09d3341b3cfbd5c322517f9d397aeb20814af21433f2b36",
     },
 ];
 
@@ -63,8 +68,8 @@ pub enum FetchError {
     NoPython,
     #[error("pip failed: {0}")]
     Pip(String),
-    #[error("the wheel's SHA-256 is {found}, expected {expected}")]
-    Digest { found: String, expected: &'static str },
+    #[error("the SHA-256 of {path} is {found}, expected {expected}", path = .path.display())]
+    Digest { path: PathBuf, found: String, expected: &'static str },
     #[error("the wheel could not be unpacked: {0}")]
     Unpack(String),
     #[error("{path}: {source}", path = .path.display())]
@@ -81,18 +86,17 @@ pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, 
         .ok_or(FetchError::Platform { os, arch })?;
     let folder = cache.join("onnxruntime").join(VERSION);
     let library = folder.join(wheel.library);
-    if library.is_file() {
-        return Ok(library);
-    }
-    notice(&format!("fetching ONNX Runtime {VERSION} with pip into {} (24 MB, once)", folder.display()));
-    let file_error = |path: &Path| {
-        let path = path.to_owned();
-        move |source| FetchError::File { path, source }
+    let why = match library.is_file().then(|| check(&library, wheel.library_sha256)) {
+        Some(Ok(())) => return Ok(library),
+        Some(Err(error)) => format!("; the file there is damaged: {error}"),
+        None => String::new(),
     };
+    notice(&format!("fetching ONNX Runtime {VERSION} with pip into {} (24 MB, once){why}", folder.display()));
     fs::create_dir_all(&folder).map_err(file_error(&folder))?;
     let work = tempfile::tempdir_in(&folder).map_err(file_error(&folder))?;
     let downloaded = wheel.download(work.path())?;
-    wheel.check(&downloaded)?;
+    // pip may be configured not to check it.
+    check(&downloaded, wheel.sha256)?;
 
     let unpacked = work.path().join(wheel.library);
     let member = format!("onnxruntime/capi/{}", wheel.library);
@@ -102,6 +106,7 @@ pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, 
     if !output.status.success() {
         return Err(FetchError::Unpack(last_line(&output.stderr)));
     }
+    check(&unpacked, wheel.library_sha256)?;
     // Synced before it is renamed, so that a power failure cannot leave a partial library.
     File::open(&unpacked).and_then(|file| file.sync_all()).map_err(file_error(&unpacked))?;
     fs::rename(&unpacked, &library).map_err(file_error(&library))?;
@@ -112,7 +117,7 @@ impl Wheel {
     fn download(&self, folder: &Path) -> Result<PathBuf, FetchError> {
         let requirements = folder.join("requirements.txt");
         fs::write(&requirements, format!("onnxruntime=={VERSION} --hash=sha256:{}\n", self.sha256))
-            .map_err(|source| FetchError::File { path: requirements.clone(), source })?;
+            .map_err(file_error(&requirements))?;
         let arguments: [OsString; 20] = [
             "-m".into(),
             "pip".into(),
@@ -148,17 +153,24 @@ impl Wheel {
             Err(FetchError::Pip(format!("it succeeded without writing {}", wheel.display())))
         }
     }
-
-    /// Checks the digest even if pip is configured not to.
-    fn check(&self, wheel: &Path) -> Result<(), FetchError> {
-        let found = digest::sha256_of_file(wheel)
-            .map_err(|source| FetchError::File { path: wheel.to_owned(), source })?;
-        if found == self.sha256 { Ok(()) } else { Err(FetchError::Digest { found, expected: self.sha256 }) }
-    }
 }
 
+fn check(path: &Path, expected: &'static str) -> Result<(), FetchError> {
+    let found = digest::sha256_of_file(path).map_err(file_error(path))?;
+    if found == expected {
+        return Ok(());
+    }
+    Err(FetchError::Digest { path: path.to_owned(), found, expected })
+}
+
+fn file_error(path: &Path) -> impl FnOnce(io::Error) -> FetchError {
+    move |source| FetchError::File { path: path.to_owned(), source }
+}
+
+/// `-I` keeps modules of the working folder, of `PYTHONPATH` and of the user's own packages from being run as part of
+/// pip. pip still reads its configuration, which names the index.
 fn python<const N: usize>(arguments: [OsString; N]) -> Result<Output, FetchError> {
-    Command::new("python3").args(arguments).output().map_err(|_| FetchError::NoPython)
+    Command::new("python3").arg("-I").args(arguments).output().map_err(|_| FetchError::NoPython)
 }
 
 /// The last line of an error message, which usually says what is wrong.

@@ -3,6 +3,7 @@
 pub mod complete;
 pub mod export;
 pub mod import;
+pub mod onnx_runtime;
 pub mod serve;
 pub mod sign_in_link;
 pub mod traces;

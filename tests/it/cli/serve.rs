@@ -59,6 +59,10 @@ impl Served {
         .unwrap()
     }
 
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(super) async fn get(&self, path: &str) -> String {
         let answer = reqwest::get(format!("{}{path}", self.url)).await.unwrap();
         assert_eq!(answer.status(), 200);

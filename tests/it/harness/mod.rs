@@ -24,6 +24,8 @@ mod postgres;
 mod private_server;
 pub mod tls;
 pub mod tools;
+#[path = "../../shared/watched.rs"]
+pub mod watched;
 
 use std::{
     env, panic,

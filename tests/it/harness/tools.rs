@@ -25,6 +25,17 @@ pub fn python() -> Result<(), String> {
     there("python3")
 }
 
+pub fn pip() -> Result<(), String> {
+    run(Command::new("python3").args(["-I", "-m", "pip", "--version"])).map(drop)
+}
+
+/// Shows a program's system calls. Some containers have it and do not allow it.
+pub fn strace() -> Result<(), String> {
+    run(Command::new("strace").args(["-o", "/dev/null", "true"]))
+        .map(drop)
+        .map_err(|error| format!("strace: {error}"))
+}
+
 /// Makes certificates.
 pub fn openssl() -> Result<(), String> {
     answers("openssl", "version")

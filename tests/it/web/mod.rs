@@ -30,7 +30,6 @@ pub mod studio;
 pub mod uses;
 
 use std::{
-    env,
     path::{Path, PathBuf},
     sync::{Arc, LazyLock},
     time::SystemTime,
@@ -73,10 +72,7 @@ pub(crate) use until;
 
 /// It can be loaded once in a process, and is fetched if it is not in the cache.
 pub static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
-    let home = env::var_os("XDG_CACHE_HOME")
-        .or_else(|| env::home_dir().map(|home| home.join(".cache").into_os_string()))
-        .expect("a test run has a home");
-    OnnxRuntime::load(&PathBuf::from(home).join("atelier"), |notice| println!("{notice}"))
+    OnnxRuntime::load(&config::Cache::default().folder, |notice| println!("{notice}"))
         .expect("ONNX Runtime loads")
 });
 

@@ -87,7 +87,7 @@ fn by_hand(data: &Data, model: &Model) -> Tally {
 }
 
 /// It can be loaded once per process.
-static RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
+pub(crate) static RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
     OnnxRuntime::load(&Config::default().cache.folder, |notice| println!("{notice}")).unwrap()
 });
 

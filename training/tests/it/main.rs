@@ -1,9 +1,14 @@
 //! The program as people run it, and evaluation through the real ONNX Runtime.
 
+#![expect(unreachable_pub, reason = "a test binary exports nothing")]
+
 mod evaluation;
 mod pairs;
 mod shop;
+mod telemetry;
 mod verbs;
+#[path = "../../../tests/shared/watched.rs"]
+mod watched;
 
 use std::{
     fs,

@@ -17,7 +17,7 @@ const SETTINGS: &str = "[fit]\nbatch = 32\nepochs = 10\nlearning_rate = 0.01\nwa
 const COLOURS: usize = 6;
 
 /// Four types in six colours, three of each; an outfit has one of each type, in one colour.
-fn shop() -> Home {
+pub(crate) fn shop() -> Home {
     let home = Home::new();
     let kinds = ["hat", "coat", "shoe", "bag"];
     let mut articles = String::new();

@@ -1,0 +1,119 @@
+//! What comes with ONNX Runtime: its telemetry, and how its library is fetched and checked.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::Command,
+    sync::mpsc,
+    thread,
+};
+
+use atelier::{config::Cache, models::onnx_runtime::VERSION};
+
+use super::{atelier, path, run, serve::Served, stderr};
+use crate::{
+    harness::{
+        Kind, TestDatabase, contracts, tools,
+        watched::{Watched, library},
+    },
+    web::{ONNX_RUNTIME, models},
+};
+
+contracts!(
+    sends_and_stores_nothing_unasked needs tools::strace,
+    pip_runs_no_module_from_elsewhere needs tools::pip,
+    a_damaged_library_is_not_loaded needs tools::pip,
+);
+
+async fn cached_library() -> PathBuf {
+    tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
+    library(&Cache::default().folder, VERSION)
+}
+
+async fn sends_and_stores_nothing_unasked(db: TestDatabase) {
+    if db.kind == Kind::Postgres {
+        // It is on the network.
+        return;
+    }
+    let (watched, folder) = (Watched::new(), tempfile::tempdir().unwrap());
+    let mut command = watched.command(env!("CARGO_BIN_EXE_atelier"), &cached_library().await);
+    command.args(["--database", &db.url, "serve", "--address", "127.0.0.1:0", "--device", "cpu"]);
+    command.args(["--models", path(&models())]).env_remove("DATABASE_URL");
+    let served = Served::launch(command, folder.path()).await;
+    assert!(served.get("readyz").await.contains("\"release\":\"demo\""));
+    let process = served.id();
+    served.stop().await;
+    tokio::task::spawn_blocking(move || watched.assert_silent(process)).await.unwrap();
+}
+
+/// `atelier serve` with an empty cache folder, and an index that has no packages. Sends the requests that the index got.
+fn with_index(db: &TestDatabase, cache: &Path) -> (Command, mpsc::Receiver<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let index = format!("http://{}/shop/simple", listener.local_addr().unwrap());
+    let (send, requests) = mpsc::channel();
+    // Ends with the test process.
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut bytes = [0; 4096];
+            let read = stream.read(&mut bytes).unwrap_or(0);
+            let _ = send.send(String::from_utf8_lossy(&bytes[..read]).into_owned());
+            let _ =
+                stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        }
+    });
+    let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0"]);
+    command.env("ATELIER__CACHE__FOLDER", cache).env_remove("ORT_DYLIB_PATH");
+    command
+        .env("PIP_INDEX_URL", index)
+        .env("PIP_NO_CACHE_DIR", "1")
+        .env("PIP_NO_PROXY", "*")
+        .env("NO_PROXY", "*");
+    command.env_remove("PIP_FIND_LINKS").env_remove("PIP_EXTRA_INDEX_URL").env_remove("PIP_NO_INDEX");
+    (command, requests)
+}
+
+async fn pip_runs_no_module_from_elsewhere(db: TestDatabase) {
+    for module in ["pip", "zipfile", "shutil", "sitecustomize"] {
+        let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let mark = "import os\nopen(os.path.join(os.path.dirname(__file__), 'ran'), 'w')\n";
+        fs::write(folder.path().join(format!("{module}.py")), mark).unwrap();
+        let (mut command, requests) = with_index(&db, cache.path());
+        command.current_dir(folder.path()).env("PYTHONPATH", folder.path());
+        let output = run(command).await;
+        assert!(!folder.path().join("ran").exists(), "{module}.py of the working folder ran");
+        assert_eq!(output.status.code(), Some(1));
+        let stderr = stderr(&output);
+        assert!(
+            stderr.contains("missing or damaged in the cache") && stderr.contains("pip failed: "),
+            "{stderr}"
+        );
+        let request = requests.try_recv().expect("pip asks the index of its settings");
+        assert!(request.starts_with("GET /shop/simple/onnxruntime/ "), "{request}");
+    }
+}
+
+async fn a_damaged_library_is_not_loaded(db: TestDatabase) {
+    let cache = tempfile::tempdir().unwrap();
+    let sound = cached_library().await;
+    let damaged = cache.path().join("onnxruntime").join(VERSION).join(sound.file_name().unwrap());
+    fs::create_dir_all(damaged.parent().unwrap()).unwrap();
+    let mut bytes = fs::read(&sound).unwrap();
+    // One letter of a message, which changes nothing that a start would notice.
+    let place = bytes.windows(12).position(|window| window == b"Non-zero sta").unwrap();
+    bytes[place] = b'M';
+    fs::write(&damaged, bytes).unwrap();
+    let (mut command, _requests) = with_index(&db, cache.path());
+    command.current_dir(cache.path());
+    let output = run(command).await;
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = stderr(&output);
+    let file = damaged.display();
+    assert!(stderr.contains(&format!("the file there is damaged: the SHA-256 of {file} is ")), "{stderr}");
+    assert!(
+        stderr.contains("missing or damaged in the cache") && stderr.contains("pip failed: "),
+        "{stderr}"
+    );
+}
