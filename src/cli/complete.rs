@@ -17,7 +17,7 @@ use super::{ModelFlags, import::row_or_rows, load_models, progress::Progress};
 use crate::{
     config::{Config, Overrides},
     domain::{Article, Method},
-    files,
+    files::{self, Checker},
     models::{
         catalogue::Catalogue,
         engine::{self, Engine, Models, Serving, Settings},
@@ -172,9 +172,13 @@ impl Complete {
         }
         let articles = match &self.articles {
             Some(path) => {
-                let rows = files::read::<Article>(path, schema)?;
-                let rows = rows.map(|row| row.map(|row| row.value)).collect::<Result<_, _>>();
-                rows.with_context(|| path.display().to_string())?
+                let mut checker = Checker::new([], []);
+                let articles =
+                    checker.check(files::read::<Article>(path, schema)?).collect::<Result<_, _>>()?;
+                if let Some(bad) = checker.report().errors.first() {
+                    bail!("{bad}; bad rows: {}", checker.report().bad);
+                }
+                articles
             }
             None => serving.release().articles().to_vec(),
         };

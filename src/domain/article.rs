@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::ArticleId;
+use super::{ArticleId, json_number, price::read_price, stock::read_stock, words::fold_value};
 
 /// An article: its id, its type (`coat`, `sneaker`, …), and its other attributes.
 ///
@@ -25,7 +25,12 @@ pub enum ArticleError {
     Type(String),
     #[error("an attribute cannot be named {0:?}: every article has a field of that name")]
     Reserved(String),
+    #[error("{reason}")]
+    Attribute { name: &'static str, reason: String },
 }
+
+const PRICE: &str = "price";
+const IN_STOCK: &str = "in_stock";
 
 impl Article {
     /// # Errors
@@ -58,17 +63,72 @@ impl Article {
         self.attributes.get(name)
     }
 
+    /// None if it has no price, or one that cannot be read: databases and releases hold articles from before prices
+    /// were checked.
     pub fn price(&self) -> Option<f64> {
-        self.attribute("price")?.as_f64()
+        read_price(self.attribute(PRICE)?).ok()
     }
 
-    /// The string values of a field or attribute: one, several or none. A schema's `excludes` (no-gos) is
-    /// compared with these.
+    /// True if the article does not say. A stored value that cannot be read is not in stock, and an old count is if it
+    /// is above 0.
+    pub fn in_stock(&self) -> bool {
+        let Some(value) = self.attribute(IN_STOCK).filter(|value| !value.is_null()) else { return true };
+        read_stock(value).unwrap_or_else(|_| value.as_f64().is_some_and(|count| count > 0.0))
+    }
+
+    /// Turns price and stock into a number and a boolean. Every way in calls it; what is stored may be older.
+    ///
+    /// # Errors
+    /// If one of them cannot be read (`Attribute`).
+    pub fn normalise(&mut self) -> Result<(), ArticleError> {
+        let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
+        self.replace(PRICE, price)?;
+        self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))
+    }
+
+    /// Whether [`Article::normalise`] would take the stored price and stock.
+    pub fn is_readable(&self) -> bool {
+        let given = |name| self.attribute(name).filter(|value| !value.is_null());
+        given(PRICE).is_none_or(|price| read_price(price).is_ok())
+            && given(IN_STOCK).is_none_or(|stock| read_stock(stock).is_ok())
+    }
+
+    fn replace(
+        &mut self,
+        name: &'static str,
+        read: impl FnOnce(&Value) -> Result<Value, String>,
+    ) -> Result<(), ArticleError> {
+        if let Some(value) = self.attributes.get_mut(name).filter(|value| !value.is_null()) {
+            *value = read(value).map_err(|reason| ArticleError::Attribute { name, reason })?;
+        }
+        Ok(())
+    }
+
+    /// The string values of a field or attribute: one, several or none.
     pub fn words(&self, name: &str) -> impl Iterator<Item = &str> {
         let one =
             if name == "type" { Some(self.kind()) } else { self.attribute(name).and_then(Value::as_str) };
         let many = self.attribute(name).and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         one.into_iter().chain(many.iter().filter_map(Value::as_str))
+    }
+
+    /// What a field or attribute says, as it is compared with no-gos and the types of filters ([`fold`](super::fold)):
+    /// its texts, the parts of texts that are lists, and the digits of its numbers.
+    pub fn folded_words(&self, name: &str) -> Vec<String> {
+        if name == "type" {
+            return fold_value(&self.kind);
+        }
+        let values = match self.attribute(name) {
+            Some(Value::Array(values)) => values,
+            Some(value) => std::slice::from_ref(value),
+            None => &[],
+        };
+        let words = values.iter().map(|value| match value {
+            Value::String(text) => fold_value(text),
+            Value::Number(number) => vec![number.to_string()],
+            _ => Vec::new(),
+        });
+        words.flatten().collect()
     }
 }
 
@@ -110,6 +170,14 @@ mod tests {
         assert_eq!(coat.words("colour").collect::<Vec<_>>(), ["red"]);
         assert_eq!(coat.words("material").collect::<Vec<_>>(), ["wool", "silk"]);
         assert_eq!(coat.words("brand").count(), 0);
+        let mut stored = article("coat", json!({"price": "64,55", "in_stock": "nein"})).unwrap();
+        assert_eq!((stored.price(), stored.in_stock()), (Some(64.55), false));
+        stored.normalise().unwrap();
+        assert_eq!(Value::Object(stored.attributes), json!({"price": 64.55, "in_stock": false}));
+        let mut odd = article("coat", json!({"price": "NaN", "in_stock": "perhaps"})).unwrap();
+        assert_eq!((odd.price(), odd.in_stock()), (None, false));
+        assert!(matches!(odd.normalise(), Err(ArticleError::Attribute { name: "price", .. })));
+        assert!(article("coat", json!({"in_stock": 3})).unwrap().in_stock(), "an old count");
         assert_eq!(article("coat", json!({"type": "x"})), Err(ArticleError::Reserved("type".into())));
         assert_eq!(article(" ", json!({})), Err(ArticleError::Type(" ".into())));
     }

@@ -13,10 +13,13 @@ mod mask;
 mod method;
 mod number;
 mod outfit;
+mod price;
 mod role;
 mod schema;
+mod stock;
 mod timestamp;
 mod vocabulary;
+mod words;
 
 pub use article::{Article, ArticleError};
 pub use customer::Customer;
@@ -29,7 +32,9 @@ pub use number::json_number;
 pub use outfit::{
     MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,
 };
+pub use price::{is_ambiguous_price, parse_price};
 pub use role::Role;
 pub use schema::{Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Schema, SchemaError};
 pub use timestamp::Timestamp;
 pub use vocabulary::{Vocabulary, VocabularyError};
+pub use words::{fold, fold_parts};

@@ -167,7 +167,7 @@ impl<T: Table> Iterator for Checked<'_, T> {
         loop {
             let unit = self.rows.unit();
             let next = self.rows.next()?;
-            let checked = next.and_then(|row| {
+            let checked = next.and_then(|mut row| {
                 let context = Context { unit, line: row.line, schema: self.rows.schema() };
                 match row.value.check(context, &mut self.checker.seen) {
                     Ok(repeat) => Ok((row, repeat)),
@@ -232,21 +232,22 @@ pub struct Repeat {
     other_split: bool,
 }
 
-/// Checks a row against the rows before it.
+/// Checks a row against the rows before it, and what a row may hold only once it is stored.
 pub trait Check {
     /// # Errors
-    /// If the row refers to unknown rows, or its id appeared before.
-    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
+    /// If the row refers to unknown rows, its id appeared before, or an article's price or stock cannot be read.
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String>;
 }
 
 impl Check for Article {
-    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        self.normalise().map_err(|error| error.to_string())?;
         enter("article", &mut seen.articles, &self.id, context)
     }
 }
 
 impl Check for Customer {
-    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         enter("customer", &mut seen.customers, &self.id, context)
     }
 }
@@ -268,7 +269,7 @@ fn enter<Id: Clone + Eq + Hash + fmt::Debug>(
 }
 
 impl Check for Outfit {
-    fn check(&self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         let unknown = self.articles().iter().filter(|id| !seen.articles.contains_key(*id));
         let mut reasons: Vec<String> =
             unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
@@ -308,7 +309,7 @@ fn digest(outfit: &Outfit, schema: &Schema) -> OutfitDigest {
 
 impl Check for OpenOutfit {
     /// The same outfit may be completed twice.
-    fn check(&self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
+    fn check(&mut self, _: Context<'_>, _: &mut Seen) -> Result<Option<Repeat>, String> {
         Ok(None)
     }
 }

@@ -14,7 +14,7 @@ use std::{
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::domain::{Article, ArticleId, Features, Mask, Schema, Vocabulary};
+use crate::domain::{Article, ArticleId, Features, Mask, Schema, Vocabulary, fold, fold_parts};
 
 /// An article of the catalogue. Its JSON is cached: an answer has twenty articles, and the same ones are suggested
 /// often.
@@ -45,6 +45,17 @@ impl Serialize for CatalogueArticle {
     }
 }
 
+/// What no-gos exclude.
+#[derive(Debug)]
+pub struct RuledOut {
+    pub articles: Mask,
+    /// The no-gos that no article of the shop says, each with its attribute: a typo, perhaps.
+    pub unmatched: Vec<(String, String)>,
+}
+
+/// Not an attribute, but compared like one.
+const TYPE: &str = "type";
+
 /// The articles of the shop by the vocabulary's indices.
 #[derive(Debug)]
 pub struct Catalogue {
@@ -52,11 +63,15 @@ pub struct Catalogue {
     /// Articles that are not in the vocabulary. No model can suggest them.
     unknown: HashMap<ArticleId, Arc<CatalogueArticle>>,
     present: Mask,
-    types: HashMap<String, Mask>,
+    /// One spelling of each type, by its folded form.
+    types: HashMap<String, String>,
     /// NaN for articles without a price.
     prices: Vec<f64>,
     out_of_stock: Mask,
-    /// By attribute and word, for the attributes by which features of the schema exclude articles.
+    /// Articles whose stored price or stock an import would refuse.
+    unreadable: Vec<ArticleId>,
+    /// By attribute and folded word, for the type and the attributes by which features of the schema exclude articles.
+    /// It also has the words of unknown articles, with the empty set.
     words: HashMap<String, HashMap<String, Mask>>,
 }
 
@@ -70,15 +85,23 @@ impl Catalogue {
             types: HashMap::new(),
             prices: vec![f64::NAN; length],
             out_of_stock: Mask::none(length),
+            unreadable: Vec::new(),
             words: HashMap::new(),
         };
-        let mut attributes: Vec<&str> =
-            schema.features().iter().filter_map(|feature| feature.excludes.as_deref()).collect();
+        let excluding = schema.features().iter().filter_map(|feature| feature.excludes.as_deref());
+        let mut attributes: Vec<&str> = excluding.chain([TYPE]).collect();
         attributes.sort_unstable();
         attributes.dedup();
         for article in articles {
-            match vocabulary.index_of(article.id.as_str()) {
-                Some(index) => catalogue.put(index, article, &attributes),
+            if !article.is_readable() {
+                catalogue.unreadable.push(article.id.clone());
+            }
+            let index = vocabulary.index_of(article.id.as_str());
+            for &attribute in &attributes {
+                catalogue.note_words(index, &article, attribute);
+            }
+            match index {
+                Some(index) => catalogue.put(index, article),
                 None => {
                     catalogue.unknown.insert(article.id.clone(), Arc::new(article.into()));
                 }
@@ -87,20 +110,23 @@ impl Catalogue {
         catalogue
     }
 
-    fn put(&mut self, index: u32, article: Article, attributes: &[&str]) {
+    fn note_words(&mut self, index: Option<u32>, article: &Article, attribute: &str) {
         let length = self.articles.len();
-        let none = || Mask::none(length);
-        self.present.insert(index);
-        self.types.entry(article.kind().to_owned()).or_insert_with(none).insert(index);
-        self.prices[index as usize] = article.price().unwrap_or(f64::NAN);
-        if !in_stock(&article) {
-            self.out_of_stock.insert(index);
-        }
-        for &attribute in attributes {
-            for word in article.words(attribute) {
-                let words = self.words.entry(attribute.to_owned()).or_default();
-                words.entry(word.to_owned()).or_insert_with(none).insert(index);
+        for word in article.folded_words(attribute) {
+            let words = self.words.entry(attribute.to_owned()).or_default();
+            let mask = words.entry(word).or_insert_with(|| Mask::none(length));
+            if let Some(index) = index {
+                mask.insert(index);
             }
+        }
+    }
+
+    fn put(&mut self, index: u32, article: Article) {
+        self.present.insert(index);
+        self.types.entry(fold(article.kind())).or_insert_with(|| article.kind().to_owned());
+        self.prices[index as usize] = article.price().unwrap_or(f64::NAN);
+        if !article.in_stock() {
+            self.out_of_stock.insert(index);
         }
         self.articles[index as usize] = Some(Arc::new(article.into()));
     }
@@ -125,20 +151,25 @@ impl Catalogue {
         &self.present
     }
 
-    /// The articles of a type, or None if there are none.
+    /// The articles of a type in any case, or None if there are none. `Coat/Jacket` is of both types.
     pub fn of_type(&self, kind: &str) -> Option<&Mask> {
-        self.types.get(kind)
+        self.words.get(TYPE)?.get(&fold(kind)).filter(|articles| articles.count() > 0)
     }
 
     /// In alphabetical order.
     pub fn types(&self) -> Vec<&str> {
-        let mut types: Vec<&str> = self.types.keys().map(String::as_str).collect();
+        let mut types: Vec<&str> = self.types.values().map(String::as_str).collect();
         types.sort_unstable();
         types
     }
 
     pub fn out_of_stock(&self) -> &Mask {
         &self.out_of_stock
+    }
+
+    /// The articles whose stored price or stock an import would refuse.
+    pub fn unreadable(&self) -> &[ArticleId] {
+        &self.unreadable
     }
 
     /// The articles with a price within the limits.
@@ -153,25 +184,27 @@ impl Catalogue {
         mask
     }
 
-    /// The articles that the customer's features exclude (no-go's).
-    pub fn ruled_out(&self, schema: &Schema, features: &Features) -> Mask {
-        let mut mask = Mask::none(self.articles.len());
-        for (attribute, word) in schema.exclusions(features) {
-            if let Some(articles) = self.words.get(attribute).and_then(|words| words.get(&*word)) {
-                mask.unite(articles);
+    /// What the customer's features exclude (no-gos). A no-go excludes the articles that say it, all of it or one of its
+    /// parts.
+    pub fn ruled_out(&self, schema: &Schema, features: &Features) -> RuledOut {
+        let mut ruled_out = RuledOut { articles: Mask::none(self.articles.len()), unmatched: Vec::new() };
+        for (attribute, no_go) in schema.exclusions(features) {
+            let words = self.words.get(attribute);
+            let find = |word: &String| words.and_then(|words| words.get(word));
+            let whole = find(&fold(&no_go));
+            for part in fold_parts(&no_go) {
+                let found = find(&part);
+                if found.or(whole).is_none() {
+                    ruled_out.unmatched.push((attribute.to_owned(), part));
+                } else if let Some(articles) = found {
+                    ruled_out.articles.unite(articles);
+                }
+            }
+            if let Some(articles) = whole {
+                ruled_out.articles.unite(articles);
             }
         }
-        mask
-    }
-}
-
-/// Shops give `in_stock` as a boolean or a count. Without it, an article counts as in stock.
-fn in_stock(article: &Article) -> bool {
-    use serde_json::Value;
-    match article.attribute("in_stock") {
-        Some(Value::Bool(in_stock)) => *in_stock,
-        Some(Value::Number(count)) => count.as_f64().is_some_and(|count| count > 0.0),
-        _ => true,
+        ruled_out
     }
 }
 
@@ -201,7 +234,7 @@ mod tests {
             article("b", "coat", json!({"price": 50.5, "material": "fur", "in_stock": 0})),
             article("c", "boot", json!({"in_stock": 3})),
             article("d", "boot", json!({"price": 10})),
-            article("new", "hat", json!({})),
+            article("new", "hat", json!({"material": "Felt"})),
         ];
         let catalogue = Catalogue::new(articles.into_iter(), &vocabulary, &schema);
         let ids = |mask: &Mask| mask.iter().collect::<Vec<_>>();
@@ -211,9 +244,13 @@ mod tests {
         assert_eq!(ids(catalogue.out_of_stock()), [1]);
         assert_eq!(ids(&catalogue.priced(Some(20.0), None)), [0, 1]);
         assert_eq!(ids(&catalogue.priced(None, Some(50.5))), [1, 3]);
-        let avoids = FeatureValue::Many(vec!["wool".into(), "plastic".into()]);
+        let avoids = FeatureValue::Many(vec![" Wool / Plastic".into(), "felt".into()]);
         let features: Features = [("avoids".to_owned(), avoids)].into_iter().collect();
-        assert_eq!(ids(&catalogue.ruled_out(&schema, &features)), [0]);
+        let ruled_out = catalogue.ruled_out(&schema, &features);
+        assert_eq!(ids(&ruled_out.articles), [0]);
+        assert_eq!(ruled_out.unmatched, [("material".to_owned(), "plastic".to_owned())]);
+        assert_eq!(ids(catalogue.of_type("COAT").unwrap()), [0, 1]);
+        assert!(catalogue.of_type("hat").is_none(), "the release does not have it");
         assert_eq!(catalogue.unknown_count(), 1);
         assert_eq!(catalogue.unknown(&ArticleId::new("new").unwrap()).unwrap().kind(), "hat");
         assert!(catalogue.article(4).is_none());

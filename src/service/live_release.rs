@@ -254,7 +254,20 @@ impl Releases {
     async fn catalogue(&self, serving: &Serving) -> Result<Arc<Catalogue>, StoreError> {
         let articles: Vec<_> = self.store.articles().all().try_collect().await?;
         let release = serving.release();
-        Ok(Arc::new(Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema())))
+        let catalogue = Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema());
+        let found = catalogue.unreadable();
+        let before = self.current().map_or(0, |live| live.catalogue.unreadable().len());
+        if let Some(first) = found.first()
+            && found.len() != before
+        {
+            tracing::warn!(
+                articles = found.len(),
+                %first,
+                "articles are stored with a price or stock that an import would refuse: such a price counts as none, such \
+                 stock as not in stock unless it is a number above 0; store these articles again"
+            );
+        }
+        Ok(Arc::new(catalogue))
     }
 
     async fn routing(&self) -> Result<Arc<Routing>, StoreError> {

@@ -1,5 +1,7 @@
 //! Writing CSV (RFC 4180).
 
+use std::borrow::Cow;
+
 /// CSV text, built record by record.
 #[derive(Debug)]
 pub struct Lines {
@@ -8,7 +10,8 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// For spreadsheets: lines end in CRLF, and no cell is run as a formula.
+    /// For spreadsheets: lines end in CRLF, and no cell is run as a formula, also where a semicolon or a tab separates
+    /// cells.
     pub fn new(header: &[&str]) -> Self {
         let mut lines = Self { text: String::new(), for_spreadsheets: true };
         lines.push(header);
@@ -40,21 +43,48 @@ impl Lines {
     }
 
     fn push_cell(&mut self, cell: &str) {
-        // A number may begin with a minus; a formula may not.
-        let formula = self.for_spreadsheets
-            && cell.starts_with(['=', '+', '-', '@', '\t', '\r'])
-            && cell.parse::<f64>().is_err();
-        if !formula && !cell.contains([',', '"', '\n', '\r']) {
-            self.text.push_str(cell);
+        let cell = if self.for_spreadsheets { disarm(cell) } else { cell.into() };
+        let special: &[char] = if self.for_spreadsheets {
+            &[',', '"', '\n', '\r', '\'', ';', '\t']
+        } else {
+            &[',', '"', '\n', '\r']
+        };
+        if !cell.contains(special) {
+            self.text.push_str(&cell);
             return;
         }
         self.text.push('"');
-        if formula {
-            self.text.push('\'');
-        }
         self.text.push_str(&cell.replace('"', "\"\""));
         self.text.push('"');
     }
+}
+
+/// What ends a cell for a program that expects another separator, and takes no notice of quotes inside a cell.
+const ENDS: [char; 4] = [';', '\t', '\n', '\r'];
+
+/// Puts an apostrophe before each part of the cell that such a program would run.
+fn disarm(cell: &str) -> Cow<'_, str> {
+    if !cell.contains(|c| is_formula_sign(c) || ENDS.contains(&c)) {
+        return cell.into();
+    }
+    let mut safe = String::with_capacity(cell.len() + 1);
+    if cell.starts_with(['\t', '\r']) {
+        safe.push('\'');
+    }
+    for part in cell.split_inclusive(ENDS) {
+        let text = part.trim_matches(|c: char| c == '"' || c.is_whitespace() || ENDS.contains(&c));
+        // A number may begin with a minus; a formula may not.
+        if text.starts_with(is_formula_sign) && text.parse::<f64>().is_err() {
+            safe.push('\'');
+        }
+        safe.push_str(part);
+    }
+    safe.into()
+}
+
+/// Also the wide forms, which spreadsheets of East Asia read alike.
+fn is_formula_sign(c: char) -> bool {
+    matches!(c, '=' | '+' | '-' | '@' | '＝' | '＋' | '－' | '＠')
 }
 
 #[cfg(test)]
@@ -72,7 +102,27 @@ mod tests {
             "a,b\r\nplain,\"with \"\"quotes\"\", and more\"\r\n\"'=1+1\",-0.5\r\n\"'-x\",\"'@y\n\"\r\n"
         );
         let mut lines = Lines::exact();
-        lines.push(&["=1+1", "a,b"]);
-        assert_eq!(lines.into_text(), "=1+1,\"a,b\"\n");
+        lines.push(&["=1+1", "a,b", ";=1"]);
+        assert_eq!(lines.into_text(), "=1+1,\"a,b\",;=1\n");
+    }
+
+    #[test]
+    fn no_separator_of_another_country_starts_a_formula() {
+        for (cell, written) in [
+            (";=1+1", "\";'=1+1\""),
+            ("a; =1+1;b", "\"a;' =1+1;b\""),
+            ("a\t=1", "\"a\t'=1\""),
+            ("a\n\"@x", "\"a\n'\"\"@x\""),
+            ("\t=1", "\"'\t'=1\""),
+            (" =1", "\"' =1\""),
+            ("＝1+x", "\"'＝1+x\""),
+            ("a;-0.5", "\"a;-0.5\""),
+            ("a;b", "\"a;b\""),
+            ("t-shirt", "t-shirt"),
+            ("-3", "-3"),
+        ] {
+            let mut lines = Lines::new(&[cell]);
+            assert_eq!(lines.drain().as_str(), format!("{written}\r\n"), "{cell}");
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    domain::{Kind, Schema},
+    domain::{Kind, Schema, is_ambiguous_price},
     files::{
         columns::Place,
         json::{JsonError, Value, canonical, parse},
@@ -23,6 +23,8 @@ pub(super) enum Reading {
     Number,
     /// An attribute: the type is inferred.
     Attribute,
+    /// An attribute, whose `1.299` stays text: the article refuses it, because it may be a thousand.
+    Price,
     /// A feature that the schema does not list: the type is inferred, among those that features may have.
     Feature,
 }
@@ -33,6 +35,7 @@ impl Reading {
             Place::Field(name) => match T::FIELDS.iter().find(|field| field.name == name) {
                 Some(field) if field.list => Self::Ids,
                 Some(_) => Self::Text,
+                None if name == "price" => Self::Price,
                 None => Self::Attribute,
             },
             Place::Feature(name) => match schema.feature(name).map(|feature| &feature.kind) {
@@ -62,6 +65,8 @@ impl Reading {
                 let number = cell.trim().parse().ok().and_then(Value::from_f64);
                 return Ok(number.unwrap_or_else(|| Value::text(cell)));
             }
+            Self::Price if is_ambiguous_price(cell) => return Ok(Value::text(cell)),
+            Self::Price => return Self::Attribute.read(cell),
             Self::Category | Self::Set | Self::Attribute | Self::Feature => parse_json(cell)?,
         };
         let text = Value::text(cell);
@@ -88,7 +93,12 @@ impl Reading {
             Value::List(values) if value.is_texts() => join(values).into(),
             Value::Bool(_) | Value::Number(_) | Value::List(_) | Value::Object(_) => json().into(),
         };
-        if self.reads_back(&plain, value) { plain } else { json().into() }
+        match (self, value) {
+            _ if self.reads_back(&plain, value) => plain,
+            // A fourth decimal makes it a number.
+            (Self::Price, Value::Number(number)) => format!("{number}0").into(),
+            _ => json().into(),
+        }
     }
 
     fn reads_back(self, cell: &str, value: &Value<'_>) -> bool {
@@ -232,6 +242,10 @@ mod tests {
         ] {
             writes(Reading::Attribute, json, cell);
         }
+        writes(Reading::Price, "1.299", "1.2990");
+        writes(Reading::Price, "12.5", "12.5");
+        writes(Reading::Price, "\"64,55\"", "64,55");
+        writes(Reading::Price, "\"12\"", "\"12\"");
         writes(Reading::Set, "[\"red\"]", "red");
         writes(Reading::Set, "[]", "[]");
         writes(Reading::Set, "[\"a|b\"]", "[\"a|b\"]");

@@ -93,7 +93,14 @@ fn common(
         mask.subtract(catalogue.out_of_stock());
     }
     if filters.no_gos {
-        mask.subtract(&catalogue.ruled_out(served.serving.release().schema(), features));
+        let ruled_out = catalogue.ruled_out(served.serving.release().schema(), features);
+        mask.subtract(&ruled_out.articles);
+        warnings.extend(ruled_out.unmatched.into_iter().map(|(attribute, no_go)| {
+            let detail = format!(
+                "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
+            );
+            Warning { code: "no-go-without-articles", detail }
+        }));
     }
     mask
 }

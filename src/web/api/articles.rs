@@ -128,7 +128,9 @@ struct ArticlePut {
 
 /// Add or replace an article
 ///
-/// Attributes that the body leaves out are deleted.
+/// Attributes that the body leaves out are deleted. `price` is a number of 0 or more, or a text such as `64,55` or
+/// `1.299,00`; `in_stock` is true or false, 0 or 1, or a word such as `yes` or `nein`. Both are stored as a number and a
+/// boolean; other values are refused.
 #[utoipa::path(put, path = "/articles/{id}", tag = "articles",
     params(("id" = String, Path, description = "The article's id", example = "a-12")),
     request_body = ArticlePut,
@@ -227,10 +229,14 @@ fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem>
             return Err(wrong(&step(name), "it holds the character NUL (\\u0000): take it out".into()));
         }
     }
-    Article::new(id, kind, body).map_err(|error| match error {
+    let refuse = |error: ArticleError| match error {
         ArticleError::Type(_) => wrong("/type", error.to_string()),
         ArticleError::Reserved(_) => wrong("", error.to_string()),
-    })
+        ArticleError::Attribute { name, reason } => wrong(&step(name), reason),
+    };
+    let mut article = Article::new(id, kind, body).map_err(refuse)?;
+    article.normalise().map_err(refuse)?;
+    Ok(article)
 }
 
 /// Normalizes numbers; false if a text or name contains NUL.

@@ -43,9 +43,7 @@ impl ArticleView {
             about: about.join(", "),
             price: article.price().map(|price| format!("{price:.2}")),
             picture: pictures::path_of(article),
-            in_stock: article
-                .attribute("in_stock")
-                .is_none_or(|in_stock| in_stock != &serde_json::Value::Bool(false)),
+            in_stock: article.in_stock(),
             kind,
         }
     }

@@ -2,6 +2,10 @@ use std::{fs, io::Write, process::Stdio};
 
 use super::{atelier, path, run, stderr, write_tables};
 use crate::harness::{TestDatabase, contracts};
+use atelier::{
+    domain::{Article, ArticleId, Schema},
+    files::{Columns, Format, Writer},
+};
 
 contracts!(
     one_bad_row_rejects_the_import,
@@ -18,6 +22,7 @@ contracts!(
     a_wrong_header_in_any_file_is_reported_before_reading,
     without_a_good_row_nothing_is_imported,
     a_repeated_outfit_is_noted,
+    a_price_and_stock_are_checked_in_every_format,
 );
 
 /// 10,000 customers, about every 300th broken in its own way: 30 in all.
@@ -271,4 +276,63 @@ async fn a_repeated_outfit_is_noted(db: TestDatabase) {
     assert!(stderr.contains("line 4: this outfit repeats line 1, which is in another split"), "{stderr}");
     assert!(stderr.contains("line 5: this outfit repeats line 1 (3 rows in all)\n"), "{stderr}");
     assert!(stderr.ends_with("  outfits: 8 new, 0 changed, 0 unchanged\n"), "{stderr}");
+}
+
+async fn a_price_and_stock_are_checked_in_every_format(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = [("€12", "ja"), ("-5", "ja"), ("1.299", "ja"), ("64,55", "vielleicht")];
+    let good = [("64,55", "ja"), ("1.299,00", "FALSE")];
+    let rows = || good.iter().chain(&bad).zip(1..);
+
+    let csv = folder.path().join("articles.csv");
+    let lines = rows().map(|((price, stock), n)| format!("a-{n},coat,\"{price}\",{stock}\n"));
+    fs::write(&csv, format!("id,type,price,in_stock\n{}", lines.collect::<String>())).unwrap();
+    let json_lines = folder.path().join("articles.jsonl");
+    let lines = rows().map(|((price, stock), n)| {
+        format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"price\":\"{price}\",\"in_stock\":\"{stock}\"}}\n")
+    });
+    fs::write(&json_lines, lines.collect::<String>()).unwrap();
+    let parquet = folder.path().join("articles.parquet");
+    let articles: Vec<Article> = rows()
+        .map(|((price, stock), n)| {
+            let attributes =
+                [("price".to_owned(), (*price).into()), ("in_stock".to_owned(), (*stock).into())];
+            let id = ArticleId::new(format!("a-{n}")).unwrap();
+            Article::new(id, "coat", attributes.into_iter().collect()).unwrap()
+        })
+        .collect();
+    let mut columns = Columns::new(&Schema::default_schema());
+    for article in &articles {
+        columns.include(article);
+    }
+    let mut writer = Writer::create(&parquet, Format::Parquet, &columns).unwrap();
+    for article in &articles {
+        writer.write(article).unwrap();
+    }
+    writer.finish().unwrap();
+
+    for (file, first) in [(&csv, "line 4"), (&json_lines, "line 3"), (&parquet, "row 3")] {
+        let arguments = ["import", "--articles", path(file)];
+        let refused = run(atelier(&db, &arguments)).await;
+        let errors = stderr(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{errors}");
+        assert!(errors.contains("6 rows read, 4 bad"), "{errors}");
+        assert!(errors.contains(&format!("{first}: a price is a number of 0 or more")), "{errors}");
+        assert!(errors.contains("the price \"1.299\" can mean 1299 or 1.2990"), "{errors}");
+        assert!(errors.contains("stock is true or false, 0 or 1"), "{errors}");
+        let skipped = run(atelier(&db, &[&arguments[..], &["--skip-bad"]].concat())).await;
+        assert!(skipped.status.success(), "{}", stderr(&skipped));
+        let store = db.open().await;
+        assert_eq!(store.articles().count().await, Ok(2), "{}", file.display());
+        let stored = async |id| {
+            let article = store.articles().get(&ArticleId::new(id).unwrap()).await.unwrap().unwrap();
+            serde_json::to_string(&article).unwrap()
+        };
+        assert_eq!(stored("a-1").await, r#"{"id":"a-1","type":"coat","in_stock":true,"price":64.55}"#);
+        assert_eq!(stored("a-2").await, r#"{"id":"a-2","type":"coat","in_stock":false,"price":1299}"#);
+        for id in ["a-1", "a-2"] {
+            store.articles().delete(&ArticleId::new(id).unwrap()).await.unwrap();
+        }
+        store.close().await;
+    }
 }

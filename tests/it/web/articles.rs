@@ -8,7 +8,9 @@ contracts!(
     put_get_and_delete,
     an_invalid_article_is_refused_with_pointers,
     a_list_can_be_searched,
-    a_stream_is_one_change
+    a_stream_is_one_change,
+    prices_and_stock_are_stored_as_number_and_boolean,
+    what_is_no_price_and_no_stock_is_refused,
 );
 
 async fn put_get_and_delete(db: TestDatabase) {
@@ -80,4 +82,64 @@ async fn a_stream_is_one_change(db: TestDatabase) {
     assert_eq!(problem["errors"], json!([{"line": 2, "detail": "field \"type\" is missing"}]));
     assert_eq!(service.get("/articles/new").await.status(), StatusCode::NOT_FOUND);
     assert_eq!(service.store.articles().revision().await, Ok(before + 1), "nothing was stored");
+}
+
+async fn prices_and_stock_are_stored_as_number_and_boolean(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (given, stored) in [
+        (json!({"price": "64,55", "in_stock": "ja"}), json!({"price": 64.55, "in_stock": true})),
+        (json!({"price": "1.299,00", "in_stock": "false"}), json!({"price": 1299, "in_stock": false})),
+        (json!({"price": "1 299", "in_stock": 0}), json!({"price": 1299, "in_stock": false})),
+        (json!({"price": 0.0, "in_stock": 1.0}), json!({"price": 0, "in_stock": true})),
+        (json!({"price": null, "in_stock": null}), json!({})),
+    ] {
+        let mut body = given.clone();
+        body["type"] = json!("coat");
+        assert!(service.put("/articles/one", &body).await.status().is_success(), "{given}");
+        body["id"] = json!("two");
+        let line = format!("{body}\n");
+        assert_eq!(
+            service.post("/articles/bulk", "application/x-ndjson", line).await.status(),
+            200,
+            "{given}"
+        );
+        for id in ["one", "two"] {
+            let mut expected = stored.clone();
+            (expected["id"], expected["type"]) = (json!(id), json!("coat"));
+            assert_eq!(service.json(&format!("/articles/{id}")).await, expected);
+        }
+    }
+}
+
+async fn what_is_no_price_and_no_stock_is_refused(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (name, wrong) in [
+        ("price", json!("€12")),
+        ("price", json!("NaN")),
+        ("price", json!("inf")),
+        ("price", json!(-5)),
+        ("price", json!("-5")),
+        ("price", json!("")),
+        ("price", json!("1,299")),
+        ("price", json!(true)),
+        ("price", json!([12])),
+        ("in_stock", json!("vielleicht")),
+        ("in_stock", json!(3)),
+        ("in_stock", json!("")),
+        ("in_stock", json!([true])),
+    ] {
+        let mut body = json!({"type": "coat"});
+        body[name] = wrong;
+        let answer = service.put("/articles/a", &body).await;
+        assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], format!("/{name}"), "{problem}");
+        body["id"] = json!("a");
+        let lines = format!("{{\"id\":\"good\",\"type\":\"hat\"}}\n{body}\n");
+        let answer = service.post("/articles/bulk", "application/x-ndjson", lines).await;
+        assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
+        let in_line: Value = answer.json().await.unwrap();
+        assert_eq!(in_line["errors"], json!([{"line": 2, "detail": problem["errors"][0]["detail"]}]));
+    }
+    assert_eq!(service.store.articles().count().await, Ok(0), "nothing was stored");
 }

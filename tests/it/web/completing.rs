@@ -13,7 +13,12 @@ contracts!(
     suggests_for_a_blank,
     gsu_uses_the_customer_and_none_does_not,
     filters_apply_before_suggestions_are_chosen,
+    filters_read_what_older_versions_stored,
+    a_wrong_price_limit_is_refused,
     no_gos_exclude_articles_unless_turned_off,
+    a_no_go_is_compared_without_case_and_in_lists,
+    a_no_go_that_names_nothing_is_warned_of,
+    types_are_compared_without_case,
     completes_several_blanks_alone_and_as_sets,
     lift_and_reasons_are_computed,
     diversity_changes_the_order,
@@ -138,6 +143,64 @@ async fn filters_apply_before_suggestions_are_chosen(db: TestDatabase) {
     assert_eq!((ids(&nothing).len(), &nothing["admissible"]), (0, &json!(0)));
 }
 
+/// The store takes what versions before the check took.
+async fn filters_read_what_older_versions_stored(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let demo: Vec<Article> = rows();
+    let stored = [
+        json!({"in_stock": "false", "price": "64,55"}),
+        json!({"in_stock": "perhaps", "price": "€12"}),
+        json!({"in_stock": 0, "price": "NaN"}),
+        json!({"in_stock": 3, "price": -5}),
+        json!({"price": "1.299,00"}),
+    ];
+    for (article, attributes) in demo.iter().zip(&stored) {
+        let attributes = attributes.as_object().unwrap().clone();
+        let article = Article::new(article.id.clone(), "coat", attributes).unwrap();
+        service.store.articles().put(&article, Timestamp::from_millis(2)).await.unwrap();
+    }
+    service.releases.refresh().await.unwrap();
+    assert_eq!(service.releases.current().unwrap().catalogue.unreadable().len(), 3);
+    let found = async |filters: Value| {
+        let request = json!({"outfit": [null], "k": 250, "filters": filters});
+        let answer = service.ask_ok("/complete", &request).await;
+        let admitted = ids(&answer["blanks"][0]).into_iter().map(str::to_owned).collect::<HashSet<_>>();
+        (0..stored.len()).filter(|place| admitted.contains(demo[*place].id.as_str())).collect::<Vec<_>>()
+    };
+    let coats = |more: Value| {
+        let mut filters = json!({"types": {"0": ["coat"]}});
+        filters.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        filters
+    };
+    assert_eq!(found(coats(json!({}))).await, [0, 1, 2, 3, 4]);
+    assert_eq!(
+        found(coats(json!({"in_stock": true}))).await,
+        [3, 4],
+        "an old count, and one that does not say"
+    );
+    assert_eq!(found(coats(json!({"price": {"min": 0, "max": 64.55}}))).await, [0]);
+    assert_eq!(found(coats(json!({"price": {"min": 1000}}))).await, [4]);
+}
+
+async fn a_wrong_price_limit_is_refused(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    for (price, status, pointer) in [
+        (r#"{"max": "120"}"#, 422, "/filters/price/max"),
+        (r#"{"max": -1}"#, 422, "/filters/price/max"),
+        (r#"{"min": 1e999}"#, 400, ""),
+        (r#"{"min": NaN}"#, 400, ""),
+        (r#"{"min": 3, "max": 2}"#, 422, "/filters/price"),
+    ] {
+        let body = format!(r#"{{"outfit": [null], "filters": {{"price": {price}}}}}"#);
+        let answer = service.post("/complete", "application/json", body).await;
+        assert_eq!(answer.status(), status, "{price}");
+        let problem: Value = answer.json().await.unwrap();
+        if status == 422 {
+            assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
+        }
+    }
+}
+
 async fn no_gos_exclude_articles_unless_turned_off(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = blanked(&outfits()[0]);
@@ -156,6 +219,82 @@ async fn no_gos_exclude_articles_unless_turned_off(db: TestDatabase) {
     };
     assert_eq!(ask(json!({})).await, 0);
     assert!(ask(json!({"no_gos": false})).await > 0);
+}
+
+/// Stores articles of the demo release with other attributes, all of one type.
+async fn ponchos(service: &Service, attributes: &[Value]) -> Vec<String> {
+    let demo: Vec<Article> = rows();
+    for (article, attributes) in demo.iter().zip(attributes) {
+        let mut body = attributes.clone();
+        body["type"] = json!("Poncho");
+        assert_eq!(service.put(&format!("/articles/{}", article.id), &body).await.status(), 200);
+    }
+    demo.iter().take(attributes.len()).map(|article| article.id.to_string()).collect()
+}
+
+async fn a_no_go_is_compared_without_case_and_in_lists(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let materials = [
+        json!("Leder"),
+        json!("leder"),
+        json!(" LEDER "),
+        json!("Leder/Nylon"),
+        json!("Nylon, Leder"),
+        json!(["Wolle", "leder"]),
+        json!("Wolle und Leder"),
+        json!("80% Wolle, 20 % Leder"),
+        json!("Le\u{ad}der"),
+        json!("Grobstrick"),
+        json!("Lederimitat"),
+        json!("Gru\u{308}ner Loden"),
+        json!(1200),
+    ];
+    let bodies: Vec<Value> = materials.iter().map(|material| json!({"material": material})).collect();
+    let ids_of = ponchos(&service, &bodies).await;
+    let passing = async |no_gos: Value| {
+        let request = json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["Poncho"]}},
+                             "features": {"nogo_materials": no_gos}});
+        let answer = service.ask_ok("/complete", &request).await;
+        let found = ids(&answer["blanks"][0]).into_iter().map(str::to_owned).collect::<HashSet<_>>();
+        (0..materials.len()).filter(|place| found.contains(&ids_of[*place])).collect::<Vec<_>>()
+    };
+    for no_go in ["Leder", "leder ", "LEDER", "Leder/Seide", "seide; leder"] {
+        assert_eq!(passing(json!([no_go])).await, [9, 10, 11, 12], "{no_go:?}");
+    }
+    assert_eq!(passing(json!(["nylon"])).await, [0, 1, 2, 5, 6, 7, 8, 9, 10, 11, 12]);
+    assert_eq!(passing(json!(["GRÜNER loden", 1200])).await, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+}
+
+async fn a_no_go_that_names_nothing_is_warned_of(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    service.put("/articles/brand-new", &json!({"type": "coat", "material": "Loden"})).await;
+    let ask = async |filters: Value| {
+        let request = json!({"outfit": [null, null, null, null], "filters": filters, "k": 1,
+                             "features": {"nogo_materials": ["lether/wool", "Wool", "loden"]}});
+        let answer = service.ask_ok("/complete", &request).await;
+        let warnings = answer["warnings"].as_array().unwrap().clone();
+        warnings.into_iter().filter(|warning| warning["code"] == "no-go-without-articles").collect::<Vec<_>>()
+    };
+    let detail = "no article has the material \"lether\", so this no-go excludes nothing; check its spelling";
+    assert_eq!(ask(json!({})).await, [json!({"code": "no-go-without-articles", "detail": detail})]);
+    assert!(ask(json!({"no_gos": false})).await.is_empty());
+}
+
+async fn types_are_compared_without_case(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let ids_of = ponchos(&service, &[json!({})]).await;
+    let second: Vec<Article> = rows();
+    let second = second[1].id.as_str();
+    service.put(&format!("/articles/{second}"), &json!({"type": "Cape/Poncho"})).await;
+    for kind in ["Poncho", "poncho", " PONCHO"] {
+        let request = json!({"outfit": [null], "k": 250, "filters": {"types": {"0": [kind]}}});
+        let answer = service.ask_ok("/complete", &request).await;
+        let found: HashSet<&str> = ids(&answer["blanks"][0]).into_iter().collect();
+        assert_eq!(found, HashSet::from([ids_of[0].as_str(), second]), "{kind:?}");
+    }
+    let no_go = json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["poncho"]}},
+                       "features": {"nogo_types": ["CAPE"]}});
+    assert_eq!(ids(&service.ask_ok("/complete", &no_go).await["blanks"][0]), [ids_of[0].as_str()]);
 }
 
 async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {

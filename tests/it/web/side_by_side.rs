@@ -11,6 +11,7 @@ contracts!(
     marks_the_same_article_across_columns,
     compares_customers_under_one_method,
     downloads_every_column,
+    a_download_runs_no_formula,
     loads_a_stored_outfit_with_its_occasion,
     reports_missing_and_invalid_fields,
 );
@@ -84,6 +85,26 @@ async fn compares_customers_under_one_method(db: TestDatabase) {
     let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
     assert_eq!(heads, ["c-014871", "c-019029"]);
     assert!(!html.contains("none</h3>"));
+}
+
+/// The article's name is the shop's, and the file is opened in a spreadsheet of any country.
+async fn a_download_runs_no_formula(db: TestDatabase) {
+    let (service, browser) = analyst(&db).await;
+    let address = format!("/side-by-side.csv?customer=c-014871&{OUTFIT}&method=gsu&k=5");
+    let first = browser.page(&address).await;
+    let id = first.lines().nth(1).unwrap().split(',').nth(3).unwrap().to_owned();
+    for (name, cell) in [
+        ("=1+1", "\"'=1+1\""),
+        (";=HYPERLINK(0)", "\";'=HYPERLINK(0)\""),
+        ("a;b", "\"a;b\""),
+        ("a\t@SUM(1)", "\"a\t'@SUM(1)\""),
+        ("a\n=1+1", "\"a\n'=1+1\""),
+    ] {
+        let put = service.put(&format!("/articles/{id}"), &json!({"type": "coat", "name": name})).await;
+        assert_eq!(put.status(), 200);
+        let csv = browser.page(&address).await;
+        assert!(csv.contains(&format!(",{id},{cell},coat,")), "{cell} in {csv}");
+    }
 }
 
 async fn downloads_every_column(db: TestDatabase) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{ArticleId, CustomerId, FeatureValue, Features, Kind, Method, Schema},
+    domain::{ArticleId, CustomerId, FeatureValue, Features, Kind, Method, Schema, parse_price},
     service::completion::Filters,
     web::{
         http::Problem,
@@ -300,8 +300,9 @@ fn price(value: &str) -> Result<Option<f64>, String> {
     if value.is_empty() {
         return Ok(None);
     }
-    let price: Option<f64> = value.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
-    price.map(Some).ok_or_else(|| format!("expected a price of 0 or more, found {value:?}"))
+    // Our own links and a browser's number field write 1.5 for one and a half, whatever the language.
+    let price = value.parse().ok().filter(|price: &f64| price.is_finite() && *price >= 0.0);
+    price.map_or_else(|| parse_price(value), Ok).map(Some)
 }
 
 #[cfg(test)]

@@ -1,0 +1,78 @@
+//! The one form in which the words of articles, no-gos and filters are compared.
+
+use unicode_normalization::UnicodeNormalization;
+
+/// The signs between the parts of a list.
+const SEPARATORS: [char; 7] = ['/', ',', ';', '|', '+', '\n', '•'];
+/// The words between the parts of an article's list. A no-go keeps them: brands have them in their names.
+const CONJUNCTIONS: [&str; 4] = [" & ", " and ", " und ", " et "];
+
+/// Drops the characters that are seen nowhere: soft hyphen, zero-width space and joiners, byte order mark.
+fn is_visible(c: char) -> bool {
+    !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
+}
+
+/// The text without case, outer space and invisible characters, in NFC, with single spaces. ß is ss.
+pub fn fold(text: &str) -> String {
+    let visible = text.chars().filter(|c| is_visible(*c));
+    // Upper case first: it is what makes ß, ẞ and ss one.
+    let folded: String = visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect();
+    folded.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The parts of a list such as `Leather/Nylon`, folded; a text that is no list has one. In a text with percentages the
+/// numbers separate parts, too: `80% Wool 20% Nylon`.
+pub fn fold_parts(text: &str) -> Vec<String> {
+    let has_percentages = text.contains('%');
+    let separates =
+        |c: char| SEPARATORS.contains(&c) || (has_percentages && (c == '%' || c.is_ascii_digit()));
+    text.split(separates).map(fold).filter(|part| !part.is_empty()).collect()
+}
+
+/// All that an article's value says: the whole, its parts, and the parts of those in words: `wool and silk`.
+pub(super) fn fold_value(text: &str) -> Vec<String> {
+    let mut words = fold_parts(text);
+    for conjunction in CONJUNCTIONS {
+        let parts = words.iter().filter(|word| word.contains(conjunction));
+        let parts: Vec<String> =
+            parts.flat_map(|word| word.split(conjunction)).map(|part| part.trim().to_owned()).collect();
+        words.extend(parts);
+    }
+    words.push(fold(text));
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_compared_without_case_and_space() {
+        for text in ["Grün-Weiß", " GRÜN-WEISS", "gru\u{308}n-weiẞ\u{a0}", "grün-\u{200b}we\u{ad}iß"] {
+            assert_eq!(fold(text), "grün-weiss", "{text:?}");
+        }
+        assert_eq!(fold("light  blue"), fold("Light Blue"));
+        assert_ne!(fold("light-blue"), fold("light blue"));
+    }
+
+    #[test]
+    fn a_list_says_each_of_its_parts() {
+        assert_eq!(fold_parts(" Leder/Nylon "), ["leder", "nylon"]);
+        assert_eq!(fold_parts("Leder"), ["leder"]);
+        assert_eq!(fold_parts("80% Wolle 20% Nylon"), ["wolle", "nylon"]);
+        assert_eq!(fold_parts("Wolle 80 %, Nylon 20 %"), ["wolle", "nylon"]);
+        assert_eq!(fold_parts("Dolce & Gabbana"), ["dolce & gabbana"]);
+        assert!(fold_parts(" / ").is_empty());
+        for (value, words) in [
+            ("Wolle und Seide", &["wolle und seide", "wolle", "seide"][..]),
+            ("a & b and c", &["a & b and c", "a", "b", "c"]),
+            ("H&M", &["h&m"]),
+            ("denim-jacket", &["denim-jacket"]),
+            ("501, blue", &["501, blue", "501", "blue"]),
+        ] {
+            let found = fold_value(value);
+            assert!(words.iter().all(|word| found.iter().any(|other| other == word)), "{value}: {found:?}");
+        }
+    }
+}
