@@ -27,6 +27,7 @@ use self::{
     api::openapi::{self, Document},
     http::{
         deadline,
+        https::is_https,
         keys::{self, Gate},
         metrics, problem, request_id,
         routes::Routes,
@@ -97,8 +98,9 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
 /// Gives a problem its body, and every answer its security headers.
 async fn inner(mut request: Request, next: Next) -> Response {
     let reader = pages::problem::Reader::new(&mut request);
+    let https = is_https(request.headers(), request.extensions());
     let response = next.run(request).await;
-    security::harden(reader.render(response))
+    security::harden(reader.render(response), https)
 }
 
 /// Every API route with its description. Routes cannot be added without one, so the document is complete.

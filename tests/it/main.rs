@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         cli::onnx_runtime::contracts(),
         cli::serve::contracts(),
         cli::sign_in_link::contracts(),
+        cli::sign_ins::contracts(),
         cli::traces::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),

@@ -22,7 +22,7 @@ use crate::{
 
 pub use self::{
     key::{Key, Scope},
-    password::PasswordError,
+    password::{LineFull, PasswordError},
     token::Token,
 };
 use self::{
@@ -67,6 +67,8 @@ pub enum SignInError {
     Wrong,
     #[error("too many attempts for this name; try again in {} seconds", .0.as_secs().max(1))]
     TooMany(Duration),
+    #[error(transparent)]
+    LineFull(#[from] LineFull),
     #[error(
         "this link was already used, has expired or was replaced by a newer one; ask an admin for another, or run \
          `atelier sign-in-link`"
@@ -105,19 +107,40 @@ impl Access {
     /// Signs a person in by name and password.
     pub async fn sign_in(&self, name: &str, password: &str, now: Timestamp) -> Result<Token, SignInError> {
         let Ok(name) = Name::new(name.trim()) else { return Err(SignInError::Wrong) };
-        self.throttle().attempt(&name.key(), now).map_err(SignInError::TooMany)?;
-        let person = self.store.people().find_by_name(&name).await?;
-        let hash = match &person {
-            Some(person) => self.store.people().password_hash(person.id).await?,
-            None => None,
-        };
-        // Refusing an unknown name takes as long as refusing a wrong password.
-        let fits = self.hasher.verify(password, hash).await;
+        let person = self.check_password(&name, password, now).await?;
+        Ok(self.begin(person.id, now).await?)
+    }
+
+    /// The person with this name and password. What is refused before the look-up is refused for every name; after it,
+    /// every name costs one statement and one hash.
+    async fn check_password(
+        &self,
+        name: &Name,
+        password: &str,
+        now: Timestamp,
+    ) -> Result<Person, SignInError> {
+        if !password::is_possible(password) {
+            return Err(SignInError::Wrong);
+        }
+        let key = name.key();
+        self.throttle().check(&key, now).map_err(SignInError::TooMany)?;
+        let turn = self.hasher.turn().await?;
+        let found = self.store.people().find_with_password(name).await?;
+        // Counted before the hash, so that parallel attempts count, and with nothing to wait for in between, so that
+        // callers who hang up cannot count attempts without computing them.
+        self.throttle().attempt(&key, now).map_err(SignInError::TooMany)?;
+        let (person, hash) = found.unzip();
+        let fits = turn.verify(password, hash.flatten()).await;
         let Some(person) = person.filter(|person| fits && person.disabled_at.is_none()) else {
             return Err(SignInError::Wrong);
         };
-        self.throttle().forget(&name.key());
-        Ok(self.begin(person.id, now).await?)
+        self.throttle().forget(&key);
+        Ok(person)
+    }
+
+    async fn hash(&self, password: &str) -> Result<String, SignInError> {
+        password::check(password)?;
+        Ok(self.hasher.turn().await?.hash(password).await)
     }
 
     /// Creates a link's token that signs the person in once. Earlier links stop working.
@@ -142,7 +165,7 @@ impl Access {
         let person = self.holder(link, now).await?;
         // Before the link is used up, so that a refused password does not waste it.
         let hash = match password {
-            Some(password) => Some(self.hasher.hash(password).await?),
+            Some(password) => Some(self.hash(password).await?),
             None => None,
         };
         if !self.store.sign_in_links().take(&link.hash()).await? {
@@ -161,7 +184,7 @@ impl Access {
         password: &str,
         now: Timestamp,
     ) -> Result<Token, SignInError> {
-        let hash = self.hasher.hash(password).await?;
+        let hash = self.hash(password).await?;
         self.store.people().set_password_hash(person, &hash).await?;
         Ok(self.begin(person, now).await?)
     }

@@ -1,20 +1,26 @@
 //! Passwords: argon2id with its crate's defaults, which are OWASP's, off the threads that answer requests.
+//!
+//! A stranger's request costs 19 MiB and tens of milliseconds of a core, so two hashes run at a time, a few callers wait
+//! in a line, and more are refused. A hash that has begun keeps its turn until it ends, even if its caller hangs up.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use argon2::{
-    Argon2,
-    password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash},
+    Argon2, Block, Params,
+    password_hash::phc::{Output, ParamsString, PasswordHash, Salt},
 };
-use tokio::{sync::Semaphore, task::spawn_blocking};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    task::spawn_blocking,
+};
+use uuid::Uuid;
 
 /// Shorter passwords can be guessed; hashing longer ones would cost too much.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=256;
-/// Each hash takes 19 MiB and tens of milliseconds of a core.
+/// Hashes that run at a time.
 const CONCURRENT: usize = 2;
-
-/// A hash to verify for unknown names, so that refusing them is not faster.
-static DUMMY: LazyLock<String> = LazyLock::new(|| hash("nobody's password"));
+/// Callers that wait for a turn. At tens of milliseconds each, the last one waits less than a second.
+const WAITING: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 #[error(
@@ -25,65 +31,169 @@ pub struct PasswordError {
     found: usize,
 }
 
+/// The line is full.
+#[derive(Debug, thiserror::Error)]
+#[error("too many people are signing in at this moment; try again in a second")]
+pub struct LineFull;
+
+/// Whether anyone can have this password. It tells nothing about a person.
+pub(super) fn is_possible(password: &str) -> bool {
+    password.chars().count() <= *LENGTH.end()
+}
+
+pub(super) fn check(password: &str) -> Result<(), PasswordError> {
+    let length = password.chars().count();
+    if LENGTH.contains(&length) { Ok(()) } else { Err(PasswordError { found: length }) }
+}
+
 #[derive(Debug, Clone)]
-pub(super) struct Hasher(Arc<Semaphore>);
+pub(super) struct Hasher {
+    line: Arc<Semaphore>,
+    turns: Arc<Semaphore>,
+}
+
+/// The right to compute one hash.
+#[derive(Debug)]
+pub(super) struct Turn {
+    _place: OwnedSemaphorePermit,
+    _turn: OwnedSemaphorePermit,
+}
 
 impl Default for Hasher {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(CONCURRENT)))
+        let line = Arc::new(Semaphore::new(WAITING + CONCURRENT));
+        Self { line, turns: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 }
 
 impl Hasher {
-    pub(super) async fn hash(&self, password: &str) -> Result<String, PasswordError> {
-        let length = password.chars().count();
-        if !LENGTH.contains(&length) {
-            return Err(PasswordError { found: length });
-        }
+    /// Waits in the line. Dropping the future leaves it.
+    pub(super) async fn turn(&self) -> Result<Turn, LineFull> {
+        let place = Arc::clone(&self.line).try_acquire_owned().map_err(|_| LineFull)?;
+        let turn = Arc::clone(&self.turns).acquire_owned().await;
+        Ok(Turn { _place: place, _turn: turn.expect("the semaphore is never closed; this is a bug") })
+    }
+}
+
+impl Turn {
+    pub(super) async fn hash(self, password: &str) -> String {
         let password = password.to_owned();
-        Ok(self.run(move || hash(&password)).await)
+        self.run(move || hash(&password)).await
     }
 
-    /// Without a hash the answer is false, after the same time.
-    pub(super) async fn verify(&self, password: &str, hash: Option<String>) -> bool {
-        if password.chars().count() > *LENGTH.end() {
-            return false;
-        }
+    /// Without a hash the answer is false, after the same work.
+    pub(super) async fn verify(self, password: &str, hash: Option<String>) -> bool {
         let password = password.to_owned();
-        self.run(move || {
-            let exists = hash.is_some();
-            let hash = hash.unwrap_or_else(|| DUMMY.clone());
-            let fits = PasswordHash::new(&hash)
-                .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok());
-            exists && fits
-        })
-        .await
+        self.run(move || verify(&password, hash.as_deref())).await
     }
 
-    async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        let _permit = self.0.acquire().await.expect("the semaphore is never closed; this is a bug");
-        spawn_blocking(work).await.expect("hashing does not panic; this is a bug")
+    async fn run<T: Send + 'static>(self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        let run = move || {
+            let _until_the_end = self;
+            work()
+        };
+        spawn_blocking(run).await.expect("hashing does not panic; this is a bug")
     }
 }
 
 fn hash(password: &str) -> String {
-    let hashed = Argon2::default().hash_password(password.as_bytes());
-    hashed.expect("the system has randomness and the password is short; this is a bug").to_string()
+    let params = Params::default();
+    let salt = Salt::new(Uuid::new_v4().as_bytes());
+    let salt = salt.expect("sixteen bytes are a salt; this is a bug");
+    let output = compute(&params, password, &salt);
+    let params = ParamsString::try_from(&params).expect("the defaults are valid; this is a bug");
+    let algorithm = argon2::ARGON2ID_IDENT;
+    let version = Some(argon2::Version::default().into());
+    PasswordHash { algorithm, version, params, salt: Some(salt), hash: Some(output) }.to_string()
+}
+
+fn verify(password: &str, stored: Option<&str>) -> bool {
+    let stored = stored.and_then(|text| PasswordHash::new(text).ok());
+    let parts = stored.as_ref().and_then(|stored| {
+        Some((Params::try_from(stored).ok()?, stored.salt.as_ref()?, stored.hash.as_ref()?))
+    });
+    let Some((params, salt, expected)) = parts else {
+        compute(&Params::default(), password, &[0; 16]);
+        return false;
+    };
+    // Outputs are compared in constant time.
+    compute(&params, password, salt) == *expected
+}
+
+fn compute(params: &Params, password: &str, salt: &[u8]) -> Output {
+    let argon2 = Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::default(), params.clone());
+    let mut output = [0; Output::MAX_LENGTH];
+    let output = &mut output[..params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN)];
+    argon2
+        .hash_password_into_with_memory(password.as_bytes(), salt, output, memory(params.block_count()))
+        .expect("password, salt and output have valid lengths; this is a bug");
+    Output::new(output).expect("the output has a valid length; this is a bug")
+}
+
+/// The memory of a computation, which goes back to the system when it is dropped. glibc would keep smaller blocks for
+/// later in each of its arenas, and those that hash take turns between dozens of threads. From 32 MiB on, each block is
+/// a mapping of its own; the pages that are not used take no memory.
+fn memory(blocks: usize) -> Vec<Block> {
+    const MAPPED: usize = 33 << 20;
+    let mut memory = Vec::with_capacity(blocks.max(MAPPED / Block::SIZE));
+    memory.resize(blocks, Block::default());
+    memory
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use futures_util::FutureExt;
+
     use super::*;
+
+    async fn fits(password: &str, hash: Option<&str>) -> bool {
+        Hasher::default().turn().await.unwrap().verify(password, hash.map(ToOwned::to_owned)).await
+    }
 
     #[tokio::test]
     async fn only_the_password_fits_its_hash() {
-        let hasher = Hasher::default();
-        let hash = hasher.hash("correct horse battery").await.unwrap();
+        let hash = Hasher::default().turn().await.unwrap().hash("correct horse battery").await;
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
-        assert!(hasher.verify("correct horse battery", Some(hash.clone())).await);
-        assert!(!hasher.verify("correct horse battery ", Some(hash)).await);
-        assert!(!hasher.verify("nobody's password", None).await);
-        let refused = hasher.hash("short").await.unwrap_err().to_string();
+        assert!(fits("correct horse battery", Some(&hash)).await);
+        assert!(!fits("correct horse battery ", Some(&hash)).await);
+        assert!(!fits("nobody's password", None).await);
+        assert!(!fits("nobody's password", Some("damaged")).await);
+        // The crate itself agrees, and made this one before.
+        let crates = argon2::password_hash::PasswordHasher::hash_password(&Argon2::default(), b"from before");
+        assert!(fits("from before", Some(&crates.unwrap().to_string())).await);
+        let refused = check("short").unwrap_err().to_string();
         assert!(refused.starts_with("a password has 12 to 256 characters, this one 5;"), "{refused}");
+    }
+
+    /// Callers that hang up must not start more hashes than two at a time.
+    #[tokio::test]
+    async fn a_hash_keeps_its_turn_when_its_caller_hangs_up() {
+        let hasher = Hasher::default();
+        let (end, ended) = mpsc::channel::<()>();
+        let ended = Arc::new(std::sync::Mutex::new(ended));
+        for _ in 0..CONCURRENT {
+            let (turn, ended) = (hasher.turn().await.unwrap(), Arc::clone(&ended));
+            let hash = turn.run(move || ended.lock().unwrap().recv().unwrap());
+            let caller = tokio::spawn(hash);
+            tokio::task::yield_now().await;
+            caller.abort();
+            assert!(caller.await.unwrap_err().is_cancelled());
+        }
+        let mut line: Vec<_> = (0..WAITING).map(|_| Box::pin(hasher.turn())).collect();
+        for waiting in &mut line {
+            assert!(waiting.as_mut().now_or_never().is_none(), "both hashes still run");
+        }
+        assert!(hasher.turn().await.is_err(), "the line is full");
+        drop(line.pop());
+        line.push(Box::pin(hasher.turn()));
+        assert!(line[WAITING - 1].as_mut().now_or_never().is_none(), "hanging up leaves the line");
+        for _ in 0..CONCURRENT {
+            end.send(()).unwrap();
+        }
+        for waiting in line {
+            waiting.await.unwrap();
+        }
     }
 }

@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod deadline;
 mod error;
 pub(crate) mod extract;
+pub(crate) mod https;
 pub(crate) mod keys;
 pub(crate) mod metrics;
 pub(crate) mod paging;

@@ -10,16 +10,21 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; f
                       img-src 'self' https: data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-const HEADERS: [(HeaderName, &str); 4] = [
+const HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
     (header::X_FRAME_OPTIONS, "DENY"),
-    // The Referer header must not reveal a sign-in link to another site.
+    // The Referer header must not reveal a customer's id to another site.
     (header::REFERRER_POLICY, "same-origin"),
+    // What a session or a key opens must not outlive it in a cache. Public files say otherwise.
+    (header::CACHE_CONTROL, "no-store"),
 ];
 
-pub(crate) fn harden(mut response: Response) -> Response {
-    for (name, value) in HEADERS {
+/// For a year, browsers use https only, whatever a link says.
+const STRICT_TRANSPORT: (HeaderName, &str) = (header::STRICT_TRANSPORT_SECURITY, "max-age=31536000");
+
+pub(crate) fn harden(mut response: Response, https: bool) -> Response {
+    for (name, value) in HEADERS.into_iter().chain(https.then_some(STRICT_TRANSPORT)) {
         response.headers_mut().entry(name).or_insert(HeaderValue::from_static(value));
     }
     response

@@ -15,6 +15,8 @@ use crate::{
 
 /// The longest body of a form.
 const MAX_BYTES: usize = 1 << 18;
+/// The longest body of a form before sign-in: enough for the longest name and password, and for a page to return to.
+const MAX_OPEN_BYTES: usize = 1 << 14;
 
 /// The query of a page's address. Browsers send a form's empty fields too; these are dropped.
 #[derive(Debug)]
@@ -39,8 +41,9 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        let expected = visitor::token(request.headers()).map(|token| token.form_token());
-        let body = read(request).await?;
+        let expected =
+            visitor::token(request.headers(), request.extensions()).map(|token| token.form_token());
+        let body = read(request, MAX_BYTES).await?;
         let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
         if expected.is_none() || expected.as_deref() != found.as_deref() {
             let detail = "the form belongs to another sign-in, so nothing was changed; reload the page and send it \
@@ -65,7 +68,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OpenForm<T> {
                 "the form came from another site, so nothing was done",
             ));
         }
-        parse(&read(request).await?).map(Self)
+        parse(&read(request, MAX_OPEN_BYTES).await?).map(Self)
     }
 }
 
@@ -81,16 +84,16 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     host.is_some() && host == text(header::HOST)
 }
 
-async fn read(request: Request) -> Result<Bytes, Problem> {
+async fn read(request: Request, max_bytes: usize) -> Result<Bytes, Problem> {
     const FORM: &str = "application/x-www-form-urlencoded";
     let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     if media_type.is_none_or(|found| !found.starts_with(FORM)) {
         let detail = format!("expected a form as {FORM}, found {}", media_type.unwrap_or("no content type"));
         return Err(Problem::new(Kind::UnsupportedMediaType, detail));
     }
-    to_bytes(request.into_body(), MAX_BYTES)
+    to_bytes(request.into_body(), max_bytes)
         .await
-        .map_err(|_| Problem::new(Kind::TooLarge, format!("a form has at most {MAX_BYTES} bytes")))
+        .map_err(|_| Problem::new(Kind::TooLarge, format!("this form has at most {max_bytes} bytes")))
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {

@@ -1,10 +1,13 @@
 //! `/sign-in`: by name and password, or by a one-time link; also signing out and changing the password.
 
+use std::time::Duration;
+
 use askama::Template;
 use axum::{
     Router,
-    extract::State,
-    http::{HeaderMap, header},
+    extract::{Path, State},
+    http::{HeaderValue, StatusCode, header},
+    middleware::map_response,
     response::{Html, IntoResponse, Redirect, Response},
     routing::{get, post},
 };
@@ -18,13 +21,14 @@ use crate::web::pages::shell::{Page, Shell};
 use crate::{
     service::access::{SignInError, Token},
     store::{Actor, Person},
-    web::http::{AppState, Kind, Problem},
+    web::http::{AppState, Kind, Problem, https::Https},
 };
 
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/sign-in", get(page).post(sign_in))
-        .route("/sign-in/{link}", get(link).post(enter))
+        .route("/sign-in/{link}", get(link).layer(map_response(hide_address)))
+        .route("/sign-in/link", post(enter))
         .route("/sign-out", post(sign_out))
         .route("/password", get(password).post(change_password))
 }
@@ -63,14 +67,14 @@ struct Credentials {
 
 async fn sign_in(
     State(state): State<AppState>,
-    headers: HeaderMap,
+    Https(https): Https,
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
     match state.access.sign_in(&name, &password, state.now()).await {
-        Ok(token) => Ok(signed_in(&token, &headers, destination(&next))),
+        Ok(token) => Ok(signed_in(&token, https, destination(&next))),
         Err(error @ SignInError::Wrong) => {
             let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
-            Ok((axum::http::StatusCode::UNAUTHORIZED, Html(page.render()?)).into_response())
+            Ok((StatusCode::UNAUTHORIZED, Html(page.render()?)).into_response())
         }
         Err(error) => Err(error.into()),
     }
@@ -81,28 +85,34 @@ async fn sign_in(
 struct LinkPage {
     shell: Shell,
     name: String,
+    link: String,
 }
 
 /// Opening a link, as mail programs do, does not use it up.
-async fn link(
-    State(state): State<AppState>,
-    axum::extract::Path(link): axum::extract::Path<String>,
-) -> Result<Html<String>, Problem> {
+async fn link(State(state): State<AppState>, Path(link): Path<String>) -> Result<Html<String>, Problem> {
     let person = state.access.holder(&parse_link(&link)?, state.now()).await?;
-    Ok(Html(LinkPage { shell: Shell::outside(), name: person.name.to_string() }.render()?))
+    Ok(Html(LinkPage { shell: Shell::outside(), name: person.name.to_string(), link }.render()?))
+}
+
+/// A link's address is a secret until the link is used. The page's files and its form must not carry it to a proxy's
+/// log in `Referer`. (`no-referrer` would also hide the form's origin, which `OpenForm` checks.)
+async fn hide_address(mut response: Response) -> Response {
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("strict-origin"));
+    response
 }
 
 #[derive(Deserialize)]
-struct NewPassword {
+struct Entry {
+    /// In the body, because paths are logged.
+    link: String,
     #[serde(default)]
     password: String,
 }
 
 async fn enter(
     State(state): State<AppState>,
-    axum::extract::Path(link): axum::extract::Path<String>,
-    headers: HeaderMap,
-    OpenForm(NewPassword { password }): OpenForm<NewPassword>,
+    Https(https): Https,
+    OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
     let link = parse_link(&link)?;
@@ -111,7 +121,7 @@ async fn enter(
     if password.is_some() {
         audit_password(&state, &person).await?;
     }
-    Ok(signed_in(&token, &headers, destination("")))
+    Ok(signed_in(&token, https, destination("")))
 }
 
 #[derive(Template)]
@@ -119,6 +129,12 @@ async fn enter(
 struct PasswordPage {
     shell: Shell,
     name: String,
+}
+
+#[derive(Deserialize)]
+struct NewPassword {
+    #[serde(default)]
+    password: String,
 }
 
 async fn password(Guest(visitor): Guest) -> Result<Response, Problem> {
@@ -130,13 +146,13 @@ async fn password(Guest(visitor): Guest) -> Result<Response, Problem> {
 async fn change_password(
     State(state): State<AppState>,
     Guest(visitor): Guest,
-    headers: HeaderMap,
+    Https(https): Https,
     Form(NewPassword { password }): Form<NewPassword>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
     let token = state.access.change_password(visitor.person.id, &password, state.now()).await?;
     audit_password(&state, &visitor.person).await?;
-    Ok(signed_in(&token, &headers, destination("")))
+    Ok(signed_in(&token, https, destination("")))
 }
 
 /// Adds the change to the audit log.
@@ -151,17 +167,17 @@ struct Nothing {}
 async fn sign_out(
     State(state): State<AppState>,
     Guest(visitor): Guest,
-    headers: HeaderMap,
+    Https(https): Https,
     Form(Nothing {}): Form<Nothing>,
 ) -> Result<Response, Problem> {
     if let Some(Visitor { token, .. }) = visitor {
         state.access.sign_out(&token).await?;
     }
-    Ok(([(header::SET_COOKIE, cookie(None, &headers))], Redirect::to("/sign-in")).into_response())
+    Ok(([(header::SET_COOKIE, cookie(None, https))], Redirect::to("/sign-in")).into_response())
 }
 
-fn signed_in(token: &Token, headers: &HeaderMap, to: &str) -> Response {
-    ([(header::SET_COOKIE, cookie(Some(token), headers))], Redirect::to(to)).into_response()
+fn signed_in(token: &Token, https: bool, to: &str) -> Response {
+    ([(header::SET_COOKIE, cookie(Some(token), https))], Redirect::to(to)).into_response()
 }
 
 /// The page after signing in; never one of another site, even if a link names it.
@@ -183,6 +199,9 @@ impl From<SignInError> for Problem {
             SignInError::Wrong => Self::new(Kind::SignIn, error.to_string()),
             SignInError::TooMany(wait) => {
                 Self::new(Kind::TooManyAttempts, error.to_string()).retry_after(wait)
+            }
+            SignInError::LineFull(error) => {
+                Self::new(Kind::SignInsFull, error.to_string()).retry_after(Duration::from_secs(1))
             }
             SignInError::Link => Self::new(Kind::NotFound, error.to_string()),
             SignInError::Password(error) => Self::new(Kind::Invalid, error.to_string()),

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, Method, header, request::Parts},
+    http::{Extensions, HeaderMap, HeaderName, Method, header, request::Parts},
     response::{IntoResponse, Redirect, Response},
 };
 
@@ -11,11 +11,14 @@ use crate::{
     domain::Role,
     service::access::Token,
     store::{Actor, Person},
-    web::http::{AppState, Kind, Problem},
+    web::http::{AppState, Kind, Problem, https::is_https},
 };
 
 /// The cookie that holds a session's token.
 const COOKIE: &str = "atelier_session";
+/// Over https. Browsers accept this name only from the host itself and over https, so neither another host of the
+/// domain nor anyone on the network can plant a session.
+const HOST_COOKIE: &str = "__Host-atelier_session";
 
 /// A signed-in person.
 pub(crate) struct Visitor {
@@ -105,7 +108,7 @@ impl FromRequestParts<AppState> for Guest {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
-        let Some(token) = token(&parts.headers) else { return Ok(Self(None)) };
+        let Some(token) = token(&parts.headers, &parts.extensions) else { return Ok(Self(None)) };
         let session = state.access.session(&token, state.now()).await?;
         let visitor = session.map(|session| Visitor { person: session.person, token });
         if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
@@ -116,18 +119,21 @@ impl FromRequestParts<AppState> for Guest {
 }
 
 /// The session's token in the browser's cookies.
-pub(super) fn token(headers: &HeaderMap) -> Option<Token> {
+pub(super) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Token> {
+    let expected = cookie_name(is_https(headers, extensions));
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = cookies.flat_map(|value| value.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| (name == COOKIE).then(|| Token::parse(value)).flatten())
+    pairs.find_map(|(name, value)| (name == expected).then(|| Token::parse(value)).flatten())
 }
 
-/// The `Set-Cookie` value that keeps a session, or ends it without a token. If the load balancer reports HTTPS, the
-/// browser returns the cookie over HTTPS only.
-pub(super) fn cookie(token: Option<&Token>, headers: &HeaderMap) -> String {
+/// The `Set-Cookie` value that keeps a session, or ends it without a token.
+pub(super) fn cookie(token: Option<&Token>, https: bool) -> String {
     let (value, seconds) =
         token.map_or(("", 0), |token| (token.as_str(), crate::service::access::SESSION.as_secs()));
-    let https = headers.get("x-forwarded-proto").is_some_and(|proto| proto == "https");
-    let secure = if https { "; Secure" } else { "" };
-    format!("{COOKIE}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+    let (name, secure) = (cookie_name(https), if https { "; Secure" } else { "" });
+    format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
+}
+
+fn cookie_name(https: bool) -> &'static str {
+    if https { HOST_COOKIE } else { COOKIE }
 }

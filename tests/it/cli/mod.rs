@@ -6,6 +6,7 @@ pub mod import;
 pub mod onnx_runtime;
 pub mod serve;
 pub mod sign_in_link;
+pub mod sign_ins;
 pub mod traces;
 
 use std::{

@@ -40,7 +40,7 @@ pub(super) struct Served {
 
 impl Served {
     /// In a folder of the test, whose `models` it serves.
-    async fn start(db: &TestDatabase, folder: &Path) -> Self {
+    pub(super) async fn start(db: &TestDatabase, folder: &Path) -> Self {
         Self::launch(atelier(db, &["serve", "--address", "127.0.0.1:0"]), folder).await
     }
 

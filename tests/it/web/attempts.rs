@@ -149,7 +149,7 @@ async fn every_page_is_listed_here(db: TestDatabase) {
     let named = |path: &str| {
         let known = PAGES.iter().map(|(known, _)| *known).chain(FORMS.iter().map(|(known, ..)| *known));
         known
-            .chain(["/", "/sign-in/x", "/static/x", "/access/people/1/disable"])
+            .chain(["/", "/sign-in/x", "/sign-in/link", "/static/x", "/access/people/1/disable"])
             .any(|known| is_of(known, path))
     };
     let routed = shown.split('"').filter(|part| part.starts_with('/'));

@@ -4,8 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use atelier::{
     domain::{Role, Timestamp},
+    service::access::Token,
     store::Name,
 };
+use futures_util::FutureExt;
 use reqwest::Response;
 
 use super::{Browser, Service, browser, header};
@@ -15,10 +17,16 @@ contracts!(
     a_link_signs_in_once_and_sets_a_password,
     a_password_signs_in_and_signing_out_ends_the_session,
     guessing_passwords_is_slowed_down,
+    a_full_line_refuses_every_name_alike,
+    an_impossible_password_counts_for_nobody,
+    parallel_attempts_count_one_by_one,
     a_link_expires_and_a_newer_one_replaces_it,
     a_page_for_another_role_is_forbidden,
     forged_forms_change_nothing,
     a_sign_in_returns_to_the_requested_page,
+    over_https_the_cookie_belongs_to_the_host,
+    private_answers_are_stored_nowhere,
+    a_links_address_stays_secret,
     every_answer_has_security_headers,
     the_first_admin_is_created_once,
 );
@@ -58,16 +66,17 @@ async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
         assert_eq!(page.status(), 200);
         assert!(page.text().await.unwrap().contains("Welcome, admin"));
     }
-    let refused = send(&service, &link, &[("password", "short")]).await;
+    let token = link.rsplit_once('/').unwrap().1;
+    let refused = send(&service, "/sign-in/link", &[("link", token), ("password", "short")]).await;
     assert_eq!(refused.status(), 422);
     assert!(refused.text().await.unwrap().contains("12 to 256 characters, this one 5"));
 
-    let entered = send(&service, &link, &[("password", PASSWORD)]).await;
+    let entered = send(&service, "/sign-in/link", &[("link", token), ("password", PASSWORD)]).await;
     assert_eq!((entered.status().as_u16(), header(&entered, "location")), (303, "/studio"));
     let cookie = session(&entered);
     assert!(get(&service, "/studio", &cookie).await.text().await.unwrap().contains(">admin</span>"));
 
-    let again = send(&service, &link, &[("password", "")]).await;
+    let again = send(&service, "/sign-in/link", &[("link", token), ("password", "")]).await;
     assert_eq!(again.status(), 404);
     assert!(again.text().await.unwrap().contains("this link was already used"));
     assert!(service.state.access.without_password(now()).await.unwrap().is_none());
@@ -118,6 +127,82 @@ async fn guessing_passwords_is_slowed_down(db: TestDatabase) {
     assert_eq!(statuses, [401, 401, 401, 401, 401, 429]);
     let other = send(&service, "/sign-in", &[("name", "bo"), ("password", "x")]).await;
     assert_eq!(other.status(), 401);
+}
+
+/// Sign-ins that wait for a hash. They are polled once, so each keeps its place until it is dropped.
+fn occupy_line(service: &Service) -> Vec<impl Future<Output = ()> + use<>> {
+    (0..18)
+        .map(|number| {
+            let access = service.state.access.clone();
+            let mut waiting = Box::pin(async move {
+                let _ = access.sign_in(&format!("waiting {number}"), "a wrong password", now()).await;
+            });
+            assert!(waiting.as_mut().now_or_never().is_none());
+            waiting
+        })
+        .collect()
+}
+
+async fn a_full_line_refuses_every_name_alike(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let ada = service.signed_in(Role::Stylist).await;
+    ada.post("/password", &[("password", PASSWORD)]).await;
+    service.signed_in(Role::Analyst).await;
+    let people = service.store.people();
+    let gone = people.create(&Name::new("Gone").unwrap(), Role::Stylist, now()).await.unwrap();
+    people.set_disabled(gone.id, Some(now())).await.unwrap();
+    // With a password, without one, disabled, unknown: each takes a place in the line, so each computes a hash.
+    let names = ["Some stylist", "Some analyst", "Gone", "nobody"];
+    let line = occupy_line(&service);
+    for name in names {
+        let refused = send(&service, "/sign-in", &[("name", name), ("password", PASSWORD)]).await;
+        assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "1"), "{name}");
+        assert!(refused.text().await.unwrap().contains("too many people are signing in"), "{name}");
+        // What needs no hash is answered at once, and the same for everyone.
+        let impossible = "x".repeat(257);
+        let refused = send(&service, "/sign-in", &[("name", name), ("password", &impossible)]).await;
+        assert_eq!(refused.status(), 401, "{name}");
+    }
+    // Callers who hang up leave the line, and have counted nothing.
+    drop(line);
+    for name in names {
+        let answer = send(&service, "/sign-in", &[("name", name), ("password", PASSWORD)]).await;
+        assert_eq!(answer.status(), if name == "Some stylist" { 303 } else { 401 }, "{name}");
+    }
+    for _ in 0..5 {
+        let answer = send(&service, "/sign-in", &[("name", "waiting 17"), ("password", "x")]).await;
+        assert_eq!(answer.status(), 401);
+    }
+    let long = send(&service, "/sign-in", &[("name", &"x".repeat(1 << 14)), ("password", "x")]).await;
+    assert_eq!(long.status(), 413);
+}
+
+async fn an_impossible_password_counts_for_nobody(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let impossible = "x".repeat(257);
+    for _ in 0..7 {
+        let answer = send(&service, "/sign-in", &[("name", "ada"), ("password", &impossible)]).await;
+        assert_eq!(answer.status(), 401);
+        assert!(answer.text().await.unwrap().contains("wrong name or password"));
+    }
+    let possible = send(&service, "/sign-in", &[("name", "ada"), ("password", "x")]).await;
+    assert_eq!(possible.status(), 401, "it was the first attempt");
+}
+
+async fn parallel_attempts_count_one_by_one(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let people = service.store.people();
+    people.create(&Name::new("Çiğdem").unwrap(), Role::Stylist, now()).await.unwrap();
+    // One account, however it is written.
+    let names = ["Çiğdem", "çiğdem", "ÇIĞDEM", " çiğdem ", "ÇiĞdem"];
+    let service = &service;
+    let attempts = (0..15).map(|number| async move {
+        let name = names[number % names.len()];
+        send(service, "/sign-in", &[("name", name), ("password", "a wrong password")]).await.status().as_u16()
+    });
+    let mut statuses = futures_util::future::join_all(attempts).await;
+    statuses.sort_unstable();
+    assert_eq!(statuses[..6], [401, 401, 401, 401, 401, 429], "five are free");
 }
 
 async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
@@ -196,6 +281,100 @@ async fn a_sign_in_returns_to_the_requested_page(db: TestDatabase) {
     }
     let home = browser().get(&service.url).send().await.unwrap();
     assert_eq!(header(&home, "location"), "/sign-in");
+}
+
+/// Asks with a session's cookie, as a balancer passes it on.
+async fn get_over_https(service: &Service, path: &str, cookie: &str) -> Response {
+    let request = browser().get(format!("{}{path}", service.url)).header("cookie", cookie);
+    request.header("x-forwarded-proto", "https").header("accept", "text/html").send().await.unwrap()
+}
+
+async fn over_https_the_cookie_belongs_to_the_host(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let plain = service.signed_in(Role::Stylist).await;
+    let admin = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
+    let link = service.state.access.link(admin.id, now()).await.unwrap();
+    let form = |body: String| {
+        let request = browser().post(format!("{}/sign-in/link", service.url)).body(body);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        request.header("x-forwarded-proto", "https")
+    };
+    let entered = form(format!("link={}", link.as_str())).send().await.unwrap();
+    let cookie = header(&entered, "set-cookie").to_owned();
+    assert!(cookie.starts_with("__Host-atelier_session="), "{cookie}");
+    assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800; Secure"), "{cookie}");
+    let host_cookie = cookie.split(';').next().unwrap();
+    assert_eq!(get_over_https(&service, "/access", host_cookie).await.status(), 200);
+    // Another host of the domain, or anyone on the network, can set a cookie of the plain name.
+    let planted = format!("atelier_session={}", plain.session.as_str());
+    assert_eq!(get_over_https(&service, "/studio", &planted).await.status(), 303);
+    let both = get_over_https(&service, "/access", &format!("{planted}; {host_cookie}")).await;
+    assert_eq!(both.status(), 200, "the host's cookie counts");
+    assert_eq!(plain.get("/studio").await.status(), 200, "over http the old name goes on working");
+    assert_eq!(get(&service, "/access", host_cookie).await.status(), 303);
+
+    for path in ["/access", "/nothing", "/static/atelier.css", "/livez"] {
+        let answer = get_over_https(&service, path, host_cookie).await;
+        assert_eq!(header(&answer, "strict-transport-security"), "max-age=31536000", "{path}");
+        assert_eq!(header(&service.get(path).await, "strict-transport-security"), "", "{path} over http");
+    }
+    let token = Token::parse(host_cookie.split_once('=').unwrap().1).unwrap();
+    let out = browser().post(format!("{}/sign-out", service.url)).header("cookie", host_cookie);
+    let out = out.header("content-type", "application/x-www-form-urlencoded");
+    let out = out.header("x-forwarded-proto", "https").body(format!("csrf={}", token.form_token()));
+    let ended = out.send().await.unwrap();
+    assert!(header(&ended, "set-cookie").starts_with("__Host-atelier_session=; Path=/;"), "{ended:?}");
+    assert_eq!(get_over_https(&service, "/access", host_cookie).await.status(), 303);
+}
+
+async fn private_answers_are_stored_nowhere(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    for path in [
+        "/studio",
+        "/studio?customer=c-00001",
+        "/access",
+        "/access/audit",
+        "/operations",
+        "/evaluation/cases.csv",
+        "/password",
+        "/nothing",
+    ] {
+        let answer = admin.get(path).await;
+        assert_eq!(header(&answer, "cache-control"), "no-store", "{path}: {}", answer.status());
+    }
+    // Signed out, and programs.
+    for path in ["/sign-in", "/studio", "/articles", "/customers?n=1", "/customers/none", "/metrics", "/"] {
+        let answer = browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(header(&answer, "cache-control"), "no-store", "{path}: {}", answer.status());
+    }
+    let refused = send(&service, "/sign-in", &[("name", "nobody"), ("password", "x")]).await;
+    assert_eq!(header(&refused, "cache-control"), "no-store");
+    for path in ["/static/atelier.css", "/pictures/coat.svg"] {
+        assert!(header(&service.get(path).await, "cache-control").starts_with("public, max-age="), "{path}");
+    }
+}
+
+async fn a_links_address_stays_secret(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.state.access.without_password(now()).await.unwrap().unwrap();
+    let link = service.state.access.link(admin.id, now()).await.unwrap();
+    // With a character too many, as copied from a sentence, it is a problem page and still a secret.
+    for (path, status) in
+        [(format!("/sign-in/{}", link.as_str()), 200), (format!("/sign-in/{}.", link.as_str()), 404)]
+    {
+        let page = service.page(&path).await;
+        assert_eq!(page.status(), status);
+        let policies: Vec<_> = page.headers().get_all("referrer-policy").iter().collect();
+        assert_eq!(policies, ["strict-origin"], "no Referer with the address goes out");
+        let html = page.text().await.unwrap();
+        for part in html.split('"').filter(|part| part.starts_with('/')) {
+            assert!(!part.contains(link.as_str()), "an address with the token in {html}");
+        }
+    }
+    let posted = send(&service, &format!("/sign-in/{}", link.as_str()), &[("password", "")]).await;
+    assert_eq!(posted.status(), 405, "the form sends the token in its body");
+    assert!(service.state.access.holder(&link, now()).await.is_ok());
 }
 
 async fn every_answer_has_security_headers(db: TestDatabase) {

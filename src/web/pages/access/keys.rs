@@ -11,7 +11,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ConfirmPage, Confirmed, NO_STORE, Tab};
+use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
     domain::Timestamp,
     service::access::Scope,
@@ -163,7 +163,7 @@ pub(super) async fn create(
         key: key.as_str().to_owned(),
         record: KeyView::new(&record, now),
     };
-    Ok((NO_STORE, Html(page.render()?)).into_response())
+    Ok(Html(page.render()?).into_response())
 }
 
 pub(super) async fn confirm_revoke(

@@ -5,11 +5,7 @@ mod keys;
 mod people;
 
 use askama::Template;
-use axum::{
-    Router,
-    http::{HeaderName, header},
-    routing::get,
-};
+use axum::{Router, routing::get};
 use serde::Deserialize;
 
 use crate::{
@@ -55,9 +51,6 @@ struct ConfirmPage {
 /// The empty form that confirms an action.
 #[derive(Deserialize)]
 struct Confirmed {}
-
-/// For pages with a secret: no cache may store them.
-const NO_STORE: [(HeaderName, &str); 1] = [(header::CACHE_CONTROL, "no-store")];
 
 fn number(text: &str) -> Result<i64, String> {
     let id = text.parse().ok().filter(|id| *id > 0);

@@ -9,13 +9,13 @@ use axum::{
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{ConfirmPage, Confirmed, NO_STORE, Tab};
+use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
     domain::Role,
     service::access::LINK,
     store::{Conflict, Name, Person, PersonId, StoreError},
     web::{
-        http::{AppState, Finding, Kind, Problem, extract::Path},
+        http::{AppState, Finding, Kind, Problem, extract::Path, https::Https},
         pages::{
             figures,
             form::Form,
@@ -88,6 +88,7 @@ pub(super) struct NewPerson {
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
+    Https(https): Https,
     headers: HeaderMap,
     Form(NewPerson { name, role }): Form<NewPerson>,
 ) -> Result<Response, Problem> {
@@ -109,7 +110,7 @@ pub(super) async fn create(
     };
     let details = json!({"role": role.as_str()});
     state.note(visitor.actor(), "person.create", person.name.as_str(), details).await?;
-    create_link(&state, &visitor, &person, &headers).await
+    create_link(&state, &visitor, &person, &base_url(&headers, https)).await
 }
 
 #[derive(Template)]
@@ -127,7 +128,7 @@ async fn create_link(
     state: &AppState,
     visitor: &Visitor,
     person: &Person,
-    headers: &HeaderMap,
+    base_url: &str,
 ) -> Result<Response, Problem> {
     let token = state.access.link(person.id, state.now()).await?;
     state.note(visitor.actor(), "person.link", person.name.as_str(), json!({})).await?;
@@ -135,17 +136,17 @@ async fn create_link(
         shell: visitor.shell(Page::Access),
         tab: Tab::People,
         person: PersonView::new(person, visitor),
-        link: format!("{}/sign-in/{}", base_url(headers), token.as_str()),
+        link: format!("{base_url}/sign-in/{}", token.as_str()),
         hours: LINK.as_secs() / 3600,
     };
-    Ok((NO_STORE, Html(page.render()?)).into_response())
+    Ok(Html(page.render()?).into_response())
 }
 
 /// The service's address as the admin's browser reached it.
-fn base_url(headers: &HeaderMap) -> String {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    let Some(host) = text(header::HOST.as_str()) else { return String::new() };
-    let scheme = if text("x-forwarded-proto") == Some("https") { "https" } else { "http" };
+fn base_url(headers: &HeaderMap, https: bool) -> String {
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let Some(host) = host else { return String::new() };
+    let scheme = if https { "https" } else { "http" };
     format!("{scheme}://{host}")
 }
 
@@ -200,6 +201,7 @@ pub(super) async fn change(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(id): Path<PersonId>,
+    Https(https): Https,
     headers: HeaderMap,
     Form(ChangeForm { change, role }): Form<ChangeForm>,
 ) -> Result<Response, Problem> {
@@ -210,7 +212,7 @@ pub(super) async fn change(
             let detail = format!("{name} is disabled, so a link would not work; enable them first");
             return Err(Problem::new(Kind::Conflict, detail));
         }
-        Change::Link => return create_link(&state, &visitor, &person, &headers).await,
+        Change::Link => return create_link(&state, &visitor, &person, &base_url(&headers, https)).await,
         Change::Enable => {
             state.store.people().set_disabled(id, None).await?;
             state.note(actor, "person.enable", name, json!({})).await?;

@@ -1,0 +1,52 @@
+//! Whether a request came by https. Cookies, links and headers depend on it.
+
+use std::convert::Infallible;
+
+use axum::{
+    extract::FromRequestParts,
+    http::{Extensions, HeaderMap, request::Parts},
+};
+
+/// In the extensions of a request that arrived encrypted at our own listener.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverTls;
+
+/// Whether the browser speaks https: with our own listener, or with a balancer that says so in `X-Forwarded-Proto`.
+pub(crate) fn is_https(headers: &HeaderMap, extensions: &Extensions) -> bool {
+    let reported = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
+    // Each further proxy may add its own protocol; the browser's comes first.
+    let first = reported.and_then(|protocols| protocols.split(',').next());
+    extensions.get::<OverTls>().is_some()
+        || first.is_some_and(|protocol| protocol.trim().eq_ignore_ascii_case("https"))
+}
+
+/// Whether the request came by https, as a handler's argument.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Https(pub(crate) bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for Https {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(is_https(&parts.headers, &parts.extensions)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_protocol_of_the_browser_counts() {
+        let https = |reported: Option<&'static str>| {
+            let headers =
+                reported.map(|value| ("x-forwarded-proto".parse().unwrap(), value.parse().unwrap()));
+            is_https(&headers.into_iter().collect(), &Extensions::new())
+        };
+        assert!(https(Some("https")) && https(Some("HTTPS, http")));
+        assert!(!https(None) && !https(Some("http")) && !https(Some("http, https")) && !https(Some("")));
+        let mut extensions = Extensions::new();
+        extensions.insert(OverTls);
+        assert!(is_https(&HeaderMap::new(), &extensions));
+    }
+}
