@@ -31,9 +31,9 @@ use crate::{
     models::{engine::Engine, release::MANIFEST},
     service::{
         access::Access,
-        completion::Secret,
         live_release::{ActivateError, Releases},
         profiles::Profiles,
+        tickets::Tickets,
     },
     store::Store,
     util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
@@ -65,7 +65,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let models = load_models(&config, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     fill_if_empty(&store, &config.models).await?;
-    let tickets = ticket_secret(&store).await?;
+    let tickets = Tickets::start(&store, config.tickets.terms(), draw_key, SystemTime::now().into()).await?;
     let engine = Engine::new(models, config.engine.settings());
     let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
     serve_first_release(&releases, &config.models).await?;
@@ -98,6 +98,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
     let limits = config.limits;
+    let renewing_keys = tokio::spawn(renew_ticket_keys(tickets.clone()));
     let sampling = tokio::spawn(sample_metrics(metrics.clone()));
     let returning_memory = tokio::spawn(return_memory_periodically());
     let traces = Traces::new(config.telemetry.collector().as_ref());
@@ -126,6 +127,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
         }
     }
     following.abort();
+    renewing_keys.abort();
     sampling.abort();
     returning_memory.abort();
     store.close().await;
@@ -162,14 +164,12 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
     }
 }
 
-/// The key that signs tickets. The database stores it, so that all replicas and later starts accept them.
-async fn ticket_secret(store: &Store) -> Result<Secret> {
-    let random = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-    let stored =
-        store.settings().get_or_set("tickets", &hex::encode(random), SystemTime::now().into()).await?;
-    let mut bytes = [0; 32];
-    hex::decode_to_slice(&stored, &mut bytes).context("the setting `tickets` of the database is damaged")?;
-    Ok(Secret::new(bytes))
+/// 244 random bits for a key that signs tickets.
+fn draw_key() -> [u8; 32] {
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    key[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+    key
 }
 
 /// Serves the release that an admin activated last, or else the one in the settings. Without the default release the
@@ -208,6 +208,17 @@ async fn follow_replicas(releases: Arc<Releases>) {
         tokio::time::sleep(PAUSE).await;
         if let Err(error) = releases.refresh().await {
             tracing::warn!(%error, "cannot check for changes by other replicas");
+        }
+    }
+}
+
+/// Replaces the key that signs tickets when it is old, and follows the other replicas, until `run` aborts it.
+async fn renew_ticket_keys(tickets: Tickets) {
+    const PAUSE: Duration = Duration::from_mins(1);
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if let Err(error) = tickets.refresh(SystemTime::now().into()).await {
+            tracing::warn!(%error, "cannot check the keys that sign completion ids");
         }
     }
 }

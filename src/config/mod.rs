@@ -11,6 +11,7 @@ mod profiles;
 mod telemetry;
 #[cfg(test)]
 mod tests;
+mod tickets;
 
 use std::{
     fs, io,
@@ -26,6 +27,7 @@ use crate::util::telemetry::AVAILABLE;
 
 pub use self::{
     engine::Engine, limits::Limits, overrides::Overrides, profiles::Profiles, telemetry::Telemetry,
+    tickets::Tickets,
 };
 
 use self::overrides::PREFIX;
@@ -46,6 +48,7 @@ pub struct Config {
     pub limits: Limits,
     pub access: Access,
     pub telemetry: Telemetry,
+    pub tickets: Tickets,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -176,6 +179,7 @@ impl Config {
         config.engine.check().map_err(ConfigError::Invalid)?;
         config.profiles.check().map_err(ConfigError::Invalid)?;
         config.limits.check().map_err(ConfigError::Invalid)?;
+        config.tickets.check().map_err(ConfigError::Invalid)?;
         config.telemetry.check(AVAILABLE).map_err(ConfigError::Invalid)?;
         config.check_across_sections().map_err(ConfigError::Invalid)?;
         Ok(config)

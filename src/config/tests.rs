@@ -73,6 +73,8 @@ fn limits_that_contradict_each_other_are_refused() {
             "profiles.most_age_s (0) must be at least as long as profiles.fresh_ms (1000)",
         ),
         ("[limits]\npage = 20", "limits.page_default (50) must be at most limits.page (20)"),
+        ("[tickets]\ndays = 0", "tickets.days must be from 1 to 3650, found 0"),
+        ("[tickets]\nkey_days = 4000", "tickets.key_days must be from 1 to 3650, found 4000"),
         ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),
         (
             "[limits]\nbatch_suggestions = 100",

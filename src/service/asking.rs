@@ -4,15 +4,14 @@
 use std::time::Instant;
 
 use super::{
-    completion::{
-        self, Blank, Completion, OutfitScore, REMEMBERED, Request, Secret, Ticket, Warning, complete, score,
-    },
+    completion::{self, Blank, Completion, OutfitScore, Request, Warning, complete, score},
     fault::{Fault, Field, ServiceError},
     live_release::LiveRelease,
     profiles::Profiles,
     routing::Choice,
+    tickets::{Suggested, SuggestedFor, Tickets},
 };
-use crate::domain::{CustomerId, Features, Method, Timestamp};
+use crate::domain::{ArticleId, CustomerId, Features, Method, Timestamp};
 
 /// A question in the caller's terms.
 #[derive(Debug, Clone)]
@@ -56,12 +55,12 @@ pub struct Suggestions {
 pub async fn suggest(
     live: &LiveRelease,
     profiles: &Profiles,
-    secret: &Secret,
+    tickets: &Tickets,
     question: Question,
     times: Times,
 ) -> Result<Suggestions, ServiceError> {
     let (question, completion) = complete_outfit(live, profiles, question, times).await?;
-    let ticket = issue_ticket(live, secret, &question, &completion, times.now);
+    let ticket = issue_ticket(live, tickets, &question, &completion, times.now);
     Ok(Suggestions { question, completion, ticket })
 }
 
@@ -133,25 +132,28 @@ pub async fn stored_features(
 /// Signs the id of a completion.
 fn issue_ticket(
     live: &LiveRelease,
-    secret: &Secret,
+    tickets: &Tickets,
     question: &Resolved,
     completion: &Completion,
     now: Timestamp,
 ) -> String {
-    let remembered = |blank: &Blank| {
-        let first = blank.suggestions.iter().take(REMEMBERED);
-        (blank.slot, first.map(|suggestion| suggestion.index).collect())
+    let in_sets = |slot: usize| {
+        let articles = completion.sets.iter().flat_map(|set| &set.articles);
+        articles.filter(move |(filled, _)| *filled == slot).map(|(_, article)| ArticleId::clone(&article.id))
     };
-    let ticket = Ticket {
+    let suggested = |blank: &Blank| SuggestedFor {
+        slot: blank.slot,
+        articles: blank.suggestions.iter().map(|suggestion| suggestion.article.id.clone()).collect(),
+        in_sets: in_sets(blank.slot).collect(),
+    };
+    tickets.issue(&Suggested {
         release: live.name().to_owned(),
-        vocabulary: Some(live.serving.release().vocabulary_mark()),
-        method: question.request.method,
+        method: question.request.method.to_string(),
         arm: question.arm.clone(),
-        at: now.millis(),
-        slots: completion.slots.clone(),
-        blanks: completion.blanks.iter().map(remembered).collect(),
-    };
-    ticket.seal(secret)
+        at: now,
+        outfit: question.request.outfit.clone(),
+        blanks: completion.blanks.iter().map(suggested).collect(),
+    })
 }
 
 impl From<completion::CompletionError> for ServiceError {

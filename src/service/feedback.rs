@@ -1,17 +1,17 @@
 //! Feedback on suggestions: which events count, acceptance per method, and accepted outfits as training data.
 //!
 //! An event names its completion. The release, the method and the arm follow from the completion's ticket, so a caller
-//! cannot credit another method by mistake.
+//! cannot credit another method by mistake. The ticket also says what was suggested, whichever release is live by now.
 
 use std::collections::BTreeMap;
 
 use super::{
-    completion::{NoTicket, REMEMBERED, Secret, Ticket},
     fault::{Fault, Field},
     live_release::Releases,
+    tickets::{Blank, Key, Mark, Ticket, TicketError, Tickets, read_recorded},
 };
 use crate::{
-    domain::{ArticleId, CustomerId, Features, Outfit, Timestamp, Vocabulary},
+    domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
     files,
     store::{Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError},
 };
@@ -32,7 +32,7 @@ pub struct Report {
     pub kind: FeedbackKind,
     pub slot: u32,
     pub article: ArticleId,
-    /// Required if the ticket does not tell it.
+    /// Required for suggestions past those that the ticket remembers.
     pub rank: Option<u32>,
     pub customer: Option<CustomerId>,
 }
@@ -43,7 +43,7 @@ pub enum ReportError {
     #[error("the event is invalid: {}", .0.detail)]
     Fault(Fault),
     #[error(transparent)]
-    Ticket(#[from] NoTicket),
+    Ticket(#[from] TicketError),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -52,22 +52,26 @@ pub enum ReportError {
 pub async fn record(
     store: &Store,
     releases: &Releases,
-    secret: &Secret,
+    tickets: &Tickets,
     report: Report,
     now: Timestamp,
 ) -> Result<Recorded, ReportError> {
     check_id(&report.id).map_err(ReportError::Fault)?;
-    let ticket = Ticket::open(&report.completion_id, secret)?;
-    let live = releases.matching(&ticket);
-    let vocabulary = live.as_ref().map(|live| live.serving.release().vocabulary());
-    let rank = find_rank(&ticket, vocabulary, &report).map_err(ReportError::Fault)?;
+    let (ticket, key) = tickets.open(&report.completion_id, releases, now).await?;
+    let rank = find_rank(&ticket, &key, &report).map_err(ReportError::Fault)?;
+    if let Rank::Claimed(_) = rank
+        && store.articles().get(&report.article).await?.is_none()
+    {
+        let detail = format!("there is no article {}", report.article);
+        return Err(ReportError::Fault(Fault::new(Field::EventArticle, detail)));
+    }
     let event = FeedbackEvent {
         kind: report.kind,
         completion_id: report.completion_id,
         slot: report.slot,
         article: report.article,
-        rank,
-        method: ticket.method.to_string(),
+        rank: rank.number(),
+        method: ticket.method,
         release: ticket.release,
         arm: ticket.arm,
         customer: report.customer,
@@ -91,13 +95,28 @@ pub fn check_id(id: &str) -> Result<(), Fault> {
     Err(Fault::new(Field::EventId, detail))
 }
 
-/// The rank at which the article was suggested for the slot. `vocabulary` gives the ticket's numbers their meaning; it is
-/// `None` once another release is being served.
-fn find_rank(ticket: &Ticket, vocabulary: Option<&Vocabulary>, report: &Report) -> Result<u32, Fault> {
+/// The rank of a suggestion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rank {
+    /// The ticket says so.
+    Remembered(u32),
+    /// The caller says so, and the ticket does not contradict it: as many articles were suggested, and this one is neither
+    /// among those that it remembers nor in the outfit.
+    Claimed(u32),
+}
+
+impl Rank {
+    fn number(self) -> u32 {
+        let (Self::Remembered(rank) | Self::Claimed(rank)) = self;
+        rank
+    }
+}
+
+/// The rank at which the article was suggested for the slot.
+fn find_rank(ticket: &Ticket, key: &Key, report: &Report) -> Result<Rank, Fault> {
     let article = &report.article;
-    let blank = ticket.blanks.iter().find(|(slot, _)| u32::try_from(*slot) == Ok(report.slot));
-    let Some((_, suggested)) = blank else {
-        let blanks: Vec<String> = ticket.blanks.iter().map(|(slot, _)| slot.to_string()).collect();
+    let Some(blank) = ticket.blanks.iter().find(|blank| u32::try_from(blank.slot) == Ok(report.slot)) else {
+        let blanks: Vec<String> = ticket.blanks.iter().map(|blank| blank.slot.to_string()).collect();
         let detail = format!(
             "slot {} was not a blank of that completion; its blanks are {}",
             report.slot,
@@ -108,36 +127,30 @@ fn find_rank(ticket: &Ticket, vocabulary: Option<&Vocabulary>, report: &Report) 
     if report.rank == Some(0) {
         return Err(Fault::new(Field::Rank, "a rank is 1 or more, found 0"));
     }
-    let Some(vocabulary) = vocabulary else {
-        let detail = format!("release {:?} is no longer live in that version; send `rank`", ticket.release);
-        return report.rank.ok_or_else(|| Fault::new(Field::Rank, detail));
-    };
-    let index = vocabulary.index_of(article.as_str());
-    let place = index.and_then(|index| suggested.iter().position(|suggested| *suggested == index));
-    match (
-        place.map(|place| u32::try_from(place + 1).expect("a ticket is short; this is a bug")),
-        report.rank,
-    ) {
+    let place = blank.rank_of(key.mark(article.as_str()));
+    let place = place.map(|place| u32::try_from(place).expect("a ticket is short; this is a bug"));
+    let in_outfit = ticket.outfit.iter().flatten().flatten().any(|worn| worn == article);
+    match (place, report.rank) {
         (Some(rank), Some(said)) if rank != said => {
             Err(Fault::new(Field::Rank, format!("{article:?} was suggested at rank {rank}, not {said}")))
         }
-        (Some(rank), _) => Ok(rank),
+        (Some(rank), _) => Ok(Rank::Remembered(rank)),
         (None, Some(said))
-            if suggested.len() == REMEMBERED && said as usize > REMEMBERED && index.is_some() =>
+            if (blank.first.len() + 1..=blank.count).contains(&(said as usize)) && !in_outfit =>
         {
-            Ok(said)
+            Ok(Rank::Claimed(said))
         }
-        (None, _) => {
-            Err(Fault::new(Field::EventArticle, not_suggested(article, report.slot, suggested.len())))
-        }
+        (None, _) => Err(Fault::new(Field::EventArticle, not_suggested(article, blank))),
     }
 }
 
-fn not_suggested(article: &ArticleId, slot: u32, suggested: usize) -> String {
-    if suggested == REMEMBERED {
+fn not_suggested(article: &ArticleId, Blank { slot, count, first, .. }: &Blank) -> String {
+    let remembered = first.len();
+    if remembered < *count {
         format!(
-            "{article:?} is not among the first {REMEMBERED} suggestions for slot {slot}; if it was ranked lower, \
-             send its rank"
+            "{article:?} is not among the first {remembered} suggestions for slot {slot}; if it was ranked lower, send its \
+             rank, from {} to {count}",
+            remembered + 1
         )
     } else {
         format!("{article:?} was not suggested for slot {slot}")
@@ -146,24 +159,29 @@ fn not_suggested(article: &ArticleId, slot: u32, suggested: usize) -> String {
 
 /// A page of accepted outfits as JSON Lines, and the completion that the next page begins after, if there is one.
 ///
-/// An outfit counts if it belongs to a completion of the release that is being served, for a known customer, and every
-/// blank has an accepted or bought article.
+/// An outfit counts if it belongs to a known customer, and every blank has an accepted or bought article. Neither the live
+/// release nor the age of the ticket matters.
 pub async fn accepted_outfits(
     store: &Store,
     releases: &Releases,
-    secret: &Secret,
     after: &str,
 ) -> Result<(String, Option<String>), StoreError> {
     let feedback = store.feedback();
     let ids = feedback.accepted_completions(after, PAGE).await?;
     let mut lines = String::new();
     for id in &ids {
-        let Ok(ticket) = Ticket::open(id, secret) else { continue };
-        let Some(live) = releases.matching(&ticket) else { continue };
-        let release = live.serving.release();
+        let Some(recorded) = read_recorded(id) else { continue };
+        // No mark is compared here.
+        let ticket = match recorded.name(releases, |_| Mark::default()).await {
+            Ok(ticket) => ticket,
+            Err(release) => {
+                tracing::warn!(release, "accepted outfits from before the upgrade need the release's folder");
+                continue;
+            }
+        };
         let events = feedback.for_completion(id).await?;
-        if let Some(outfit) = accepted_outfit(&ticket, release.vocabulary(), &events) {
-            lines.push_str(&files::json_line(&outfit, release.schema()));
+        if let Some(outfit) = accepted_outfit(&ticket, &events) {
+            lines.push_str(&files::json_line(&outfit, &releases.schema()));
         }
     }
     let more = ids.len() == PAGE as usize;
@@ -171,7 +189,7 @@ pub async fn accepted_outfits(
 }
 
 /// The outfit that a completion's events, in the order of time, add up to.
-fn accepted_outfit(ticket: &Ticket, vocabulary: &Vocabulary, events: &[FeedbackEvent]) -> Option<Outfit> {
+fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Outfit> {
     let mut chosen: BTreeMap<usize, (&ArticleId, &CustomerId)> = BTreeMap::new();
     for event in events {
         let slot = event.slot as usize;
@@ -189,10 +207,9 @@ fn accepted_outfit(ticket: &Ticket, vocabulary: &Vocabulary, events: &[FeedbackE
     if chosen.values().any(|(_, other)| **other != customer) {
         return None;
     }
-    let blank = |slot| ticket.blanks.iter().any(|(blank, _)| *blank == slot);
-    let visible = ticket.slots.iter().enumerate().filter(|(slot, _)| !blank(*slot));
-    let visible = visible.map(|(_, index)| vocabulary.article((*index)?).cloned());
-    let filled = ticket.blanks.iter().map(|(slot, _)| chosen.get(slot).map(|(id, _)| ArticleId::clone(id)));
+    let visible = ticket.outfit.as_ref()?.iter().flatten().cloned().map(Some);
+    let filled =
+        ticket.blanks.iter().map(|blank| chosen.get(&blank.slot).map(|(id, _)| ArticleId::clone(id)));
     let articles = visible.chain(filled).collect::<Option<Vec<_>>>()?;
     Outfit::new(customer, articles, None, Features::default()).ok()
 }
@@ -224,61 +241,6 @@ pub fn share(hits: u64, of: u64) -> Option<Share> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::Method;
-
-    fn report(article: &str, slot: u32, rank: Option<u32>) -> Report {
-        Report {
-            id: "e".into(),
-            completion_id: String::new(),
-            kind: FeedbackKind::Shown,
-            slot,
-            article: ArticleId::new(article).unwrap(),
-            rank,
-            customer: None,
-        }
-    }
-
-    #[test]
-    fn a_rank_is_looked_up_where_it_is_known() {
-        let ids = (0..30).map(|n| ArticleId::new(format!("a-{n}")).unwrap()).collect();
-        let vocabulary = Vocabulary::new(ids).unwrap();
-        let ticket = Ticket {
-            release: "old".into(),
-            vocabulary: Some([0; 4]),
-            method: Method::Gsu,
-            arm: None,
-            at: 0,
-            slots: vec![Some(0), None, None],
-            blanks: vec![(1, vec![7, 3]), (2, (0..20).collect())],
-        };
-        let known =
-            |article: &str, slot, said| find_rank(&ticket, Some(&vocabulary), &report(article, slot, said));
-        let wrong = |field: Field, detail: &str| Err(Fault::new(field, detail));
-        assert_eq!(known("a-3", 1, None), Ok(2));
-        assert_eq!(known("a-3", 1, Some(2)), Ok(2));
-        assert_eq!(known("a-3", 1, Some(1)), wrong(Field::Rank, "\"a-3\" was suggested at rank 2, not 1"));
-        assert_eq!(
-            known("a-4", 1, Some(21)),
-            wrong(Field::EventArticle, "\"a-4\" was not suggested for slot 1")
-        );
-        assert_eq!(
-            known("a-3", 0, None),
-            wrong(Field::EventSlot, "slot 0 was not a blank of that completion; its blanks are 1, 2")
-        );
-        assert_eq!(known("a-25", 2, Some(21)), Ok(21), "the ticket remembers no more than 20");
-        let beyond = "\"a-25\" is not among the first 20 suggestions for slot 2; if it was ranked lower, send its rank";
-        assert_eq!(known("a-25", 2, None), wrong(Field::EventArticle, beyond));
-        assert_eq!(known("a-25", 2, Some(20)), wrong(Field::EventArticle, beyond));
-        assert!(known("unknown", 2, Some(21)).is_err());
-
-        let unknown = |said| find_rank(&ticket, None, &report("a-3", 1, said));
-        assert_eq!(unknown(Some(4)), Ok(4));
-        assert_eq!(
-            unknown(None),
-            wrong(Field::Rank, "release \"old\" is no longer live in that version; send `rank`")
-        );
-        assert_eq!(unknown(Some(0)), wrong(Field::Rank, "a rank is 1 or more, found 0"));
-    }
 
     fn event(kind: FeedbackKind, slot: u32, article: &str, customer: Option<&str>) -> FeedbackEvent {
         FeedbackEvent {
@@ -298,19 +260,18 @@ mod tests {
     #[test]
     fn what_was_accepted_becomes_an_outfit() {
         use FeedbackKind::{Accepted, Bought, Rejected, Shown};
-        let ids = ["a", "b", "c", "d", "e", "f"].map(|id| ArticleId::new(id).unwrap());
-        let vocabulary = Vocabulary::new(ids.to_vec()).unwrap();
+        let id = |id| Some(ArticleId::new(id).unwrap());
+        let blank = |slot| Blank { slot, count: 2, first: Vec::new(), in_sets: Vec::new() };
         let ticket = Ticket {
             release: "demo".into(),
-            vocabulary: Some([0; 4]),
-            method: Method::Gsu,
+            method: "gsu".into(),
             arm: None,
-            at: 0,
-            slots: vec![Some(0), None, Some(1), None],
-            blanks: vec![(1, vec![2, 3]), (3, vec![4, 5])],
+            at: Timestamp::from_millis(0),
+            outfit: Some(vec![id("a"), None, id("b"), None]),
+            blanks: vec![blank(1), blank(3)],
         };
         let made = |events: &[FeedbackEvent]| {
-            accepted_outfit(&ticket, &vocabulary, events).map(|outfit| {
+            accepted_outfit(&ticket, events).map(|outfit| {
                 let ids: Vec<_> = outfit.articles().iter().map(ToString::to_string).collect();
                 (outfit.customer.to_string(), ids.join(" "))
             })
@@ -327,9 +288,10 @@ mod tests {
         assert_eq!(made(&[changed, rejected, second.clone()]), None);
         let other = event(Bought, 3, "f", Some("y"));
         assert_eq!(made(&[first.clone(), other]), None, "two customers have no outfit together");
-        assert_eq!(made(&[first, event(Accepted, 3, "c", Some("x")), second]), whole("a b c f"));
-        let unknown = Ticket { slots: vec![Some(0), None, None, None], ..ticket.clone() };
-        assert_eq!(accepted_outfit(&unknown, &vocabulary, &[]), None, "the release did not know an article");
+        let all = [first, event(Accepted, 3, "c", Some("x")), second];
+        assert_eq!(made(&all), whole("a b c f"));
+        let unknown = Ticket { outfit: None, ..ticket.clone() };
+        assert_eq!(accepted_outfit(&unknown, &all), None, "its own articles are not known");
     }
 
     /// The bounds are the roots x of (p − x)² = z²·x(1 − x)/n, solved as a quadratic in forty decimal digits.

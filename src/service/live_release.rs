@@ -15,14 +15,14 @@ use futures_util::TryStreamExt;
 use tokio::{sync::Mutex, task};
 
 use crate::{
-    domain::{CustomerId, Method, Schema, Timestamp},
+    domain::{CustomerId, Method, Schema, Timestamp, Vocabulary},
     models::{
         catalogue::Catalogue,
         engine::{Engine, LoadError, Serving},
-        release::MANIFEST,
+        release::{MANIFEST, Release, VocabularyMark},
     },
     service::{
-        completion::{Served, Ticket},
+        completion::Served,
         evaluation::Evaluation,
         personas::Personas,
         routing::{Choice, Routing},
@@ -86,7 +86,20 @@ pub struct Releases {
     /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
     /// on another replica and failed to load here, with the time of the next attempt.
     changing: Mutex<Option<(String, Instant)>>,
+    /// The vocabulary read last for feedback on an older release.
+    lent: Mutex<Option<Lent>>,
 }
+
+/// The vocabulary of a release that is not live, or None if it cannot be read.
+#[derive(Debug)]
+struct Lent {
+    name: String,
+    read: Instant,
+    found: Option<(VocabularyMark, Vocabulary)>,
+}
+
+/// How long such a vocabulary is kept: a list of events needs it many times, and its memory is needed for others.
+const LENT: Duration = Duration::from_mins(1);
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
@@ -98,7 +111,14 @@ const RELEASE: &str = "release";
 impl Releases {
     /// `models` is the folder of releases.
     pub fn new(engine: Engine, store: Store, models: PathBuf) -> Self {
-        Self { engine, store, models, current: RwLock::new(None), changing: Mutex::new(None) }
+        Self {
+            engine,
+            store,
+            models,
+            current: RwLock::new(None),
+            changing: Mutex::new(None),
+            lent: Mutex::new(None),
+        }
     }
 
     pub fn current(&self) -> Option<Arc<LiveRelease>> {
@@ -110,13 +130,32 @@ impl Releases {
         ServedSchema(self.current())
     }
 
-    /// The live release, if the ticket's article indices refer to its vocabulary.
-    pub fn matching(&self, ticket: &Ticket) -> Option<Arc<LiveRelease>> {
-        let same = |live: &Arc<LiveRelease>| {
-            let mark = live.serving.release().vocabulary_mark();
-            live.name() == ticket.release && ticket.vocabulary.is_none_or(|vocabulary| vocabulary == mark)
-        };
-        self.current().filter(same)
+    /// Reads the vocabulary of a release in the folder, live or not. None if the folder has no such release, or `mark`
+    /// is that of another vocabulary.
+    pub async fn with_vocabulary<T>(
+        &self,
+        name: &str,
+        mark: Option<VocabularyMark>,
+        read: impl FnOnce(&Vocabulary) -> T,
+    ) -> Option<T> {
+        let is_meant = |found| mark.is_none_or(|mark| mark == found);
+        if let Some(live) = self.current().filter(|live| live.name() == name)
+            && is_meant(live.serving.release().vocabulary_mark())
+        {
+            return Some(read(live.serving.release().vocabulary()));
+        }
+        let mut lent = self.lent.lock().await;
+        if lent.as_ref().is_none_or(|lent| lent.name != name || lent.read.elapsed() >= LENT) {
+            let folder = self.folder(name).ok()?;
+            let found = task::spawn_blocking(move || Release::read_vocabulary(&folder)).await;
+            let found = found.expect("reading does not panic; this is a bug");
+            if let Err(error) = &found {
+                tracing::warn!(release = name, %error, "cannot read the vocabulary of a release that is not live");
+            }
+            *lent = Some(Lent { name: name.to_owned(), read: Instant::now(), found: found.ok() });
+        }
+        let (found, vocabulary) = lent.as_ref()?.found.as_ref()?;
+        is_meant(*found).then(|| read(vocabulary))
     }
 
     pub fn engine(&self) -> &Engine {
@@ -183,6 +222,7 @@ impl Releases {
     /// Rereads what changed in the database since the live release was built. Called after each change in this process,
     /// and periodically for changes by other replicas.
     pub async fn refresh(&self) -> Result<(), StoreError> {
+        self.lent.lock().await.take_if(|lent| lent.read.elapsed() >= LENT);
         let mut failed = self.changing.lock().await;
         if let Some(name) = self.activated_elsewhere().await?
             && failed.as_ref().is_none_or(|(other, retry)| *other != name || Instant::now() >= *retry)

@@ -17,3 +17,4 @@ pub mod outfits;
 pub mod personas;
 pub mod profiles;
 pub mod routing;
+pub mod tickets;

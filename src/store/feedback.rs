@@ -44,11 +44,11 @@ pub enum FeedbackKind {
     Bought,
 }
 
-/// Whether an event is new.
+/// Whether an event changed the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recorded {
     Now,
-    /// The event was recorded earlier under the same key; nothing changed.
+    /// The same was said before, under this key or another one. It counts once.
     Before,
 }
 
@@ -67,12 +67,22 @@ pub struct FeedbackCounts {
 impl Feedback<'_> {
     /// Records the event under the caller's idempotency key. Recording it again changes nothing, including its time.
     ///
+    /// Under another key, an event of the same kind about the same suggestion is stored and not counted again: a
+    /// suggestion may be accepted, rejected and accepted again, and a purchase may be reported by two programs. What is
+    /// accepted, rejected or bought was shown, and is recorded as shown too.
+    ///
     /// # Errors
     /// If the key was used for another event, there is no such customer (`Conflict`), or the database fails.
     pub async fn record(self, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
         let key_hash: [u8; 32] = Sha256::digest(key).into();
         let mut transaction = self.store.write().await?;
-        let inserted = insert(&mut transaction, &key_hash, event).await?;
+        let recorded = insert_counted(&mut transaction, &key_hash, event).await?;
+        let inserted = recorded || insert(&mut transaction, &key_hash, event, None).await?;
+        if recorded && event.kind != FeedbackKind::Shown {
+            let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
+            // Its fact serves as its key: no caller's key has that digest.
+            insert_counted(&mut transaction, &fact(&shown), &shown).await?;
+        }
         if !inserted {
             let stored = sqlx::query_as(
                 "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
@@ -86,7 +96,7 @@ impl Feedback<'_> {
             }
         }
         transaction.commit().await?;
-        Ok(if inserted { Recorded::Now } else { Recorded::Before })
+        Ok(if recorded { Recorded::Now } else { Recorded::Before })
     }
 
     /// The events about a completion's suggestions, oldest first.
@@ -131,7 +141,7 @@ impl Feedback<'_> {
         .await?)
     }
 
-    /// Counts of events by release, method and arm.
+    /// Counts of events by release, method and arm, without repeats. Nothing happens to more suggestions than were shown.
     pub async fn counts(self) -> Result<Vec<FeedbackCounts>, StoreError> {
         let rows: Vec<CountColumns> = sqlx::query_as(
             "select release, method, arm,
@@ -140,6 +150,7 @@ impl Feedback<'_> {
                 count(case when kind = 'rejected' then 1 end),
                 count(case when kind = 'bought' then 1 end)
              from feedback_events
+             where repeated = 0
              group by release, method, arm
              order by release, method, coalesce(arm, '')",
         )
@@ -165,18 +176,46 @@ fn check_completion_id(id: &str) -> Result<&str, StoreError> {
     long_line("a completion's id", id)
 }
 
-/// False if the key has an event already.
-async fn insert(
+/// Inserts the event if it is the first to say what it says. False if it is not, or if the key has an event already.
+async fn insert_counted(
     connection: &mut AnyConnection,
     key_hash: &[u8; 32],
     event: &FeedbackEvent,
 ) -> Result<bool, StoreError> {
+    // Events of older versions have no digest that would conflict.
+    let said: i64 = sqlx::query_scalar(
+        "select count(*) from feedback_events
+         where completion_id = $1 and slot = $2 and article_id = $3 and kind = $4",
+    )
+    .bind(check_completion_id(&event.completion_id)?)
+    .bind(i64::from(event.slot))
+    .bind(event.article.as_str())
+    .bind(event.kind.as_str())
+    .fetch_one(&mut *connection)
+    .await?;
+    Ok(said == 0 && insert(connection, key_hash, event, Some(&fact(event))).await?)
+}
+
+/// What an event says, whoever says it: events with the same digest count once.
+fn fact(event: &FeedbackEvent) -> [u8; 32] {
+    let FeedbackEvent { kind, completion_id, slot, article, .. } = event;
+    // No part contains a line break.
+    Sha256::digest(format!("{}\n{completion_id}\n{slot}\n{article}", kind.as_str())).into()
+}
+
+/// Without a fact the event is stored as a repeat. False if the key has an event already, or another event has the fact.
+async fn insert(
+    connection: &mut AnyConnection,
+    key_hash: &[u8; 32],
+    event: &FeedbackEvent,
+    fact: Option<&[u8; 32]>,
+) -> Result<bool, StoreError> {
     let arm = event.arm.as_deref().map(|arm| short_line("an arm", arm)).transpose()?;
     let inserted = sqlx::query(
         "insert into feedback_events
-            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         on conflict (key_hash) do nothing",
+            (key_hash, kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, fact, repeated)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+         on conflict do nothing",
     )
     .bind(&key_hash[..])
     .bind(event.kind.as_str())
@@ -189,6 +228,8 @@ async fn insert(
     .bind(arm)
     .bind(event.customer.as_ref().map(CustomerId::as_str))
     .bind(event.at.millis())
+    .bind(fact.map(|fact| &fact[..]))
+    .bind(i64::from(fact.is_none()))
     .execute(connection)
     .await
     .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;

@@ -1,4 +1,4 @@
-//! Settings that all replicas share: the active release, the routing, the key that signs tickets.
+//! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
 
 use super::{Store, StoreError, revisions};
 use crate::domain::Timestamp;
@@ -58,6 +58,23 @@ impl Settings<'_> {
         revisions::increment(&mut transaction, revisions::SETTINGS).await?;
         transaction.commit().await?;
         Ok(stored)
+    }
+
+    /// Replaces the value `old`. False if the setting has another value by now, as when another replica replaced it.
+    pub async fn replace(
+        self,
+        name: &'static str,
+        old: &str,
+        new: &str,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let statement =
+            sqlx::query("update settings set value = $1, changed = $2 where name = $3 and value = $4")
+                .bind(new)
+                .bind(now.millis())
+                .bind(name)
+                .bind(old);
+        Ok(self.store.execute(statement).await? > 0)
     }
 
     /// A number that grows with every change of a setting.

@@ -75,6 +75,7 @@ fn main() -> ExitCode {
         web::side_by_side::contracts(),
         web::sign_in::contracts(),
         web::studio::contracts(),
+        web::tickets::contracts(),
         web::uses::contracts(),
     ])
 }

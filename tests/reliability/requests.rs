@@ -4,14 +4,14 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::Result;
 use atelier::{
-    config::{Limits, Profiles as ProfileSettings},
+    config::{Limits, Profiles as ProfileSettings, Tickets as TicketSettings},
     domain::{Article, Customer, Timestamp},
     files::{self, Table},
     models::{
         engine::{DeviceChoice, Engine, Settings},
         onnx_runtime::OnnxRuntime,
     },
-    service::{access::Access, completion::Secret, live_release::Releases, profiles::Profiles},
+    service::{access::Access, live_release::Releases, profiles::Profiles, tickets::Tickets},
     store::Store,
     util::{clock::Clock, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
@@ -80,10 +80,11 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
     let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
     let offers = Arc::new(Releases::new(engine, store.clone(), models));
     offers.serve("demo").await?;
+    let terms = TicketSettings::default().terms();
     Ok(web::app(AppState::new(Parts {
         profiles: Profiles::new(store.clone(), ProfileSettings::default().keep()),
         limits: Limits::default(),
-        tickets: Secret::new([7; 32]),
+        tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await?,
         metrics: Metrics::new(&offers),
         access: Access::new(store.clone()),
         releases: offers,

@@ -71,13 +71,7 @@ impl Release {
             check_file(&folder.join(name), entry)?;
         }
         let schema = read_schema(&folder.join(&manifest.schema))?;
-        let path = folder.join(&manifest.articles);
-        let articles = files::read::<Article>(&path, &schema)?
-            .map(|row| row.map(|row| row.value))
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|source| ReleaseError::Article { path: path.clone(), source })?;
-        let vocabulary = Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
-            .map_err(|source| ReleaseError::Vocabulary { path, source })?;
+        let (articles, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema)?;
         Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary })
     }
 
@@ -91,12 +85,18 @@ impl Release {
 
     /// Distinguishes the indices of this vocabulary from those of another. A release may be built again under its name.
     pub fn vocabulary_mark(&self) -> VocabularyMark {
-        let entry = self.manifest.files.get(&self.manifest.articles);
-        let digest = &entry.expect("its entries were checked; this is a bug").sha256;
-        let mut mark = VocabularyMark::default();
-        hex::decode_to_slice(&digest[..2 * mark.len()], &mut mark)
-            .expect("it is the file's digest, which was computed; this is a bug");
-        mark
+        vocabulary_mark(&self.manifest)
+    }
+
+    /// Reads and checks only the vocabulary of the release in a folder.
+    pub fn read_vocabulary(folder: &Path) -> Result<(VocabularyMark, Vocabulary), ReleaseError> {
+        let manifest = Manifest::read(folder)?;
+        for name in [&manifest.schema, &manifest.articles] {
+            check_file(&folder.join(name), entry(&manifest, name))?;
+        }
+        let schema = read_schema(&folder.join(&manifest.schema))?;
+        let (_, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema)?;
+        Ok((vocabulary_mark(&manifest), vocabulary))
     }
 
     /// In vocabulary order.
@@ -132,6 +132,29 @@ impl Release {
     pub fn pair_path(&self, method: &MethodEntry) -> Option<PathBuf> {
         method.pair.as_ref().map(|file| self.folder.join(file))
     }
+}
+
+fn entry<'m>(manifest: &'m Manifest, name: &str) -> &'m FileEntry {
+    manifest.files.get(name).expect("its entries were checked; this is a bug")
+}
+
+fn vocabulary_mark(manifest: &Manifest) -> VocabularyMark {
+    let digest = &entry(manifest, &manifest.articles).sha256;
+    let mut mark = VocabularyMark::default();
+    hex::decode_to_slice(&digest[..2 * mark.len()], &mut mark)
+        .expect("it is the file's digest, which was computed; this is a bug");
+    mark
+}
+
+/// The articles in vocabulary order, and the vocabulary.
+fn read_articles(path: &Path, schema: &Schema) -> Result<(Vec<Article>, Vocabulary), ReleaseError> {
+    let articles = files::read::<Article>(path, schema)?
+        .map(|row| row.map(|row| row.value))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?;
+    let vocabulary = Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
+        .map_err(|source| ReleaseError::Vocabulary { path: path.to_owned(), source })?;
+    Ok((articles, vocabulary))
 }
 
 fn file_error(path: &Path) -> impl FnOnce(io::Error) -> ReleaseError {

@@ -56,10 +56,8 @@ pub async fn complete_many(
             steps = steps.or(answer.steps);
             blanks.push(read_answer(served, &requests[place], &prepared, blank, answer));
         }
-        let slots = prepared.known;
         let warnings = std::mem::take(&mut prepared.warnings);
-        outcomes[place] =
-            Some(Ok(Completion { blanks, sets: Vec::new(), warnings, personas, steps, slots, cost }));
+        outcomes[place] = Some(Ok(Completion { blanks, sets: Vec::new(), warnings, personas, steps, cost }));
     }
     Ok(outcomes.into_iter().map(|outcome| outcome.expect("each has one; this is a bug")).collect())
 }

@@ -13,7 +13,6 @@ mod joint;
 mod many;
 mod prepare;
 mod score;
-mod ticket;
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -25,7 +24,6 @@ pub use joint::{MAX_SETS, OutfitSet};
 pub use many::complete_many;
 pub use prepare::Warning;
 pub use score::{ArticleScore, OutfitScore};
-pub use ticket::{NoTicket, REMEMBERED, Secret, Ticket};
 
 use conversation::Conversation;
 use prepare::Prepared;
@@ -114,8 +112,6 @@ pub struct Completion {
     pub personas: Option<Vec<f32>>,
     /// Mean steps, if the method has a universal trunk.
     pub steps: Option<f32>,
-    /// The outfit as indices of the vocabulary; `None` for blanks and for articles that the release does not know.
-    pub slots: Vec<Option<u32>>,
     pub cost: Cost,
 }
 
@@ -202,10 +198,9 @@ pub async fn complete(
     } else {
         Vec::new()
     };
-    let slots = prepared.known.clone();
     let warnings = std::mem::take(&mut prepared.warnings);
     let cost = conversation.cost();
-    Ok(Completion { blanks, sets, warnings, personas, steps, slots, cost })
+    Ok(Completion { blanks, sets, warnings, personas, steps, cost })
 }
 
 /// Scores how well the articles of an outfit go together for a customer.

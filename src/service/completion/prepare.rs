@@ -23,8 +23,6 @@ pub(super) struct Prepared {
     pub(super) slots: Vec<u32>,
     /// For each of `slots`, its place in the request's outfit.
     pub(super) places: Vec<usize>,
-    /// For each slot of the request, its article's index; None for blanks and articles outside the release.
-    pub(super) known: Vec<Option<u32>>,
     pub(super) blanks: Vec<Blank>,
     pub(super) context: Context,
     /// The features behind the context, by name.
@@ -134,7 +132,6 @@ impl Prepared {
         Ok(Self {
             slots: slots.indices,
             places: slots.places,
-            known: slots.known,
             blanks,
             context,
             features,

@@ -6,7 +6,7 @@ use crate::{
         feedback::ReportError,
     },
     util::json_pointer::step,
-    web::http::{Finding, Kind, Problem},
+    web::http::{Finding, Problem},
 };
 
 pub(crate) fn problem(error: ServiceError) -> Problem {
@@ -21,7 +21,7 @@ pub(crate) fn problem(error: ServiceError) -> Problem {
 pub(crate) fn event_problem(error: ReportError) -> Problem {
     match error {
         ReportError::Fault(fault) => Problem::invalid(vec![finding(fault)]),
-        ReportError::Ticket(error) => Problem::new(Kind::NotFound, error.to_string()),
+        ReportError::Ticket(error) => error.into(),
         ReportError::Store(error) => error.into(),
     }
 }

@@ -59,7 +59,7 @@ struct RecordedEvent {
     /// The event's id.
     #[schema(examples("order-17/a-12"))]
     id: String,
-    /// False if it was already recorded; nothing changed.
+    /// False if the same was already recorded, under this id or another one. It counts once.
     recorded: bool,
 }
 
@@ -83,11 +83,16 @@ enum FeedbackResult {
 /// Report what happened to suggestions
 ///
 /// Takes one event, or a list of up to `x-limits.feedback_events`. A list is answered with a list in the same order:
-/// for each event, its result or a problem. An event may be sent again with the same id; it counts once.
+/// for each event, its result or a problem. An event may be sent again with the same id; it counts once. Events of one
+/// kind about the same suggestion count once even if their ids differ.
+///
+/// Only what was suggested is recorded, whichever release is live by now. An article that is accepted, rejected or bought
+/// counts as shown, too. An article that only one of the `sets` suggested has that set's rank.
 #[utoipa::path(post, path = "/feedback", tag = "feedback", request_body = FeedbackBody, responses(
     (status = 200, description = "The event is recorded, now or before", body = FeedbackResult),
     (status = 404, description = "This service made no such completion"),
     (status = 409, description = "The id belongs to another event"),
+    (status = 410, description = "The completion is too old"),
 ))]
 async fn report(
     State(state): State<AppState>,
@@ -157,7 +162,8 @@ struct EventBody {
     slot: u32,
     #[schema(schema_with = id_text)]
     article: String,
-    /// The suggestion's rank, from 1. Required beyond rank 20, and if another release is live by now.
+    /// The suggestion's rank, from 1. Needed only past the suggestions that the completion id remembers: the first 140
+    /// of one blank, 70 each of two, 20 each of seven.
     #[schema(examples(1), minimum = 1)]
     #[serde(default, deserialize_with = "read_optional_integer")]
     rank: Option<u32>,
@@ -255,7 +261,7 @@ struct CountBody {
     accepted: u64,
     rejected: u64,
     bought: u64,
-    /// The share of shown suggestions that were accepted; null if none was shown, or more accepted than shown.
+    /// The share of shown suggestions that were accepted; null if none was shown.
     acceptance: Option<ShareBody>,
 }
 
@@ -296,9 +302,9 @@ impl From<FeedbackCounts> for CountBody {
 
 /// Accepted outfits as training data
 ///
-/// One outfit per line, in the format of `atelier export`: one for each completion of the live release that was made
-/// for a known customer, has an accepted or bought article in every blank, and has four to eight articles in total. An
-/// article that was rejected after it was accepted does not count.
+/// One outfit per line, in the format of `atelier export`: one for each completion of any release that has feedback from
+/// a known customer, an accepted or bought article in every blank, and four to eight articles in total. An article that
+/// was rejected after it was accepted does not count.
 #[utoipa::path(get, path = "/feedback/outfits.jsonl", tag = "feedback", responses(
     (status = 200, description = "The outfits", body = String, content_type = "application/x-ndjson"),
 ))]
@@ -307,7 +313,7 @@ async fn accepted(State(state): State<AppState>) -> Response {
         let state = state.clone();
         async move {
             let Some(after) = after else { return Ok(None) };
-            feedback::accepted_outfits(&state.store, &state.releases, &state.tickets, &after).await.map(Some)
+            feedback::accepted_outfits(&state.store, &state.releases, &after).await.map(Some)
         }
     });
     // The answer has already started, so an error can only cut it off and be logged.

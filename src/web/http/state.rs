@@ -11,9 +11,9 @@ use crate::{
     service::{
         access::Access,
         asking::Times,
-        completion::Secret,
         live_release::{LiveRelease, Releases, ServedSchema},
         profiles::Profiles,
+        tickets::Tickets,
     },
     store::Store,
     util::{clock::Clock, telemetry::Traces},
@@ -31,8 +31,8 @@ pub struct Parts {
     pub profiles: Profiles,
     pub releases: Arc<Releases>,
     pub limits: Limits,
-    /// Signs completion ids.
-    pub tickets: Secret,
+    /// Issues and opens completion ids.
+    pub tickets: Tickets,
     pub metrics: Metrics,
     pub access: Access,
     pub traces: Traces,

@@ -20,7 +20,7 @@ pub(super) fn problem(error: ServiceError) -> Problem {
 pub(super) fn event_problem(error: ReportError) -> Problem {
     match error {
         ReportError::Fault(fault) => Problem::new(Kind::Invalid, fault.detail),
-        ReportError::Ticket(error) => Problem::new(Kind::NotFound, error.to_string()),
+        ReportError::Ticket(error) => error.into(),
         ReportError::Store(error) => error.into(),
     }
 }

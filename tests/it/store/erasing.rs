@@ -47,7 +47,8 @@ async fn keeps_entries_about_others(db: TestDatabase) {
     let events = store.feedback().for_completion("k").await.unwrap();
     assert_eq!(
         events.iter().map(|event| event.customer.clone()).collect::<Vec<_>>(),
-        [None, Some(customer_id(OTHER))]
+        [None, None, Some(customer_id(OTHER)), Some(customer_id(OTHER))],
+        "accepted and therefore shown, twice"
     );
     assert_eq!(store.feedback().counts().await.unwrap()[0].accepted, 2, "the events still count");
     let entries = store.audit().list(None, 10).await.unwrap();

@@ -7,6 +7,9 @@ contracts!(
     recorded_feedback_is_read_back,
     the_same_key_counts_once,
     the_same_key_for_another_event_is_a_conflict,
+    the_same_event_under_another_key_counts_once,
+    what_was_accepted_was_shown,
+    events_of_older_versions_count_once,
     counts_are_by_release_method_and_arm,
     an_unknown_customer_is_a_conflict,
     texts_that_the_database_cannot_store_are_refused,
@@ -32,8 +35,8 @@ async fn recorded_feedback_is_read_back(db: TestDatabase) {
     with_customers(&store, &["c"]).await;
     let shown = FeedbackEvent { customer: Some(customer_id("c")), ..event(FeedbackKind::Shown, "gsu", None) };
     let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
-    assert_eq!(store.feedback().record("2", &bought).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().record("1", &shown).await, Ok(Recorded::Now));
+    assert_eq!(store.feedback().record("2", &bought).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().for_customer(&customer_id("c")).await, Ok(vec![shown.clone()]));
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
     assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
@@ -41,7 +44,7 @@ async fn recorded_feedback_is_read_back(db: TestDatabase) {
 
 async fn the_same_key_counts_once(db: TestDatabase) {
     let store = db.open().await;
-    let first = event(FeedbackKind::Accepted, "gsu", None);
+    let first = event(FeedbackKind::Shown, "gsu", None);
     let again = FeedbackEvent { at: LATER, ..first.clone() };
     // Two concurrent requests, as of an impatient client.
     let feedback = store.feedback();
@@ -52,17 +55,18 @@ async fn the_same_key_counts_once(db: TestDatabase) {
     ));
     assert_eq!(feedback.record("key", &again).await, Ok(Recorded::Before));
     assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first]));
-    assert_eq!(feedback.counts().await.unwrap()[0].accepted, 1);
+    assert_eq!(feedback.counts().await.unwrap()[0].shown, 1);
 }
 
 async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
-    let first = event(FeedbackKind::Accepted, "gsu", None);
+    let first = event(FeedbackKind::Shown, "gsu", None);
     store.feedback().record("key", &first).await.unwrap();
     for other in [
         event(FeedbackKind::Rejected, "gsu", None),
-        event(FeedbackKind::Accepted, "gs", None),
-        event(FeedbackKind::Accepted, "gsu", Some("a")),
+        event(FeedbackKind::Shown, "gs", None),
+        event(FeedbackKind::Shown, "gsu", Some("a")),
+        FeedbackEvent { slot: 2, ..first.clone() },
         FeedbackEvent { rank: 3, ..first.clone() },
     ] {
         let refused = store.feedback().record("key", &other).await;
@@ -84,7 +88,8 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
     ] {
         for _ in 0..times {
             key += 1;
-            store.feedback().record(&key.to_string(), &event(kind, method, arm)).await.unwrap();
+            let event = FeedbackEvent { completion_id: format!("k-{key}"), ..event(kind, method, arm) };
+            store.feedback().record(&key.to_string(), &event).await.unwrap();
         }
     }
     let counts = |method: &str, arm: Option<&str>, [shown, accepted, rejected, bought]: [u64; 4]| {
@@ -103,10 +108,105 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
         store.feedback().counts().await,
         Ok(vec![
             counts("gsu", None, [1, 0, 0, 0]),
-            counts("gsu", Some("b"), [3, 2, 0, 1]),
-            counts("none", Some("a"), [0, 0, 1, 0]),
+            counts("gsu", Some("b"), [6, 2, 0, 1]),
+            counts("none", Some("a"), [1, 0, 1, 0]),
         ])
     );
+}
+
+async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
+    let store = db.open().await;
+    let feedback = store.feedback();
+    let bought = event(FeedbackKind::Bought, "gsu", None);
+    // Two programs that report the same purchase at the same time.
+    let keys: Vec<String> = (0..8).map(|n| n.to_string()).collect();
+    let all = futures_util::future::join_all(keys.iter().map(|key| feedback.record(key, &bought))).await;
+    assert_eq!(all.iter().filter(|recorded| **recorded == Ok(Recorded::Now)).count(), 1, "{all:?}");
+    assert_eq!(feedback.record("3", &bought).await, Ok(Recorded::Before), "and again");
+    let rejected = event(FeedbackKind::Rejected, "gsu", None);
+    assert_eq!(
+        feedback.record("3", &rejected).await,
+        Err(StoreError::Conflict(Conflict::FeedbackDiffers)),
+        "a repeat's key is its own"
+    );
+    let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
+    assert_eq!((counts.shown, counts.bought), (1, 1));
+    // Each report is kept: accepted, rejected and accepted again is not the same as accepted once.
+    assert_eq!(feedback.for_completion("k-1").await.unwrap().len(), 9);
+    for (n, other) in [
+        FeedbackEvent { slot: 2, ..bought.clone() },
+        FeedbackEvent { article: article_id("a-2"), ..bought.clone() },
+        FeedbackEvent { completion_id: "k-2".into(), ..bought.clone() },
+        FeedbackEvent { kind: FeedbackKind::Accepted, ..bought },
+    ]
+    .iter()
+    .enumerate()
+    {
+        assert_eq!(feedback.record(&format!("other-{n}"), other).await, Ok(Recorded::Now));
+    }
+}
+
+async fn what_was_accepted_was_shown(db: TestDatabase) {
+    let store = db.open().await;
+    let feedback = store.feedback();
+    feedback.record("1", &event(FeedbackKind::Accepted, "gsu", None)).await.unwrap();
+    feedback.record("2", &event(FeedbackKind::Bought, "gsu", None)).await.unwrap();
+    let shown = event(FeedbackKind::Shown, "gsu", None);
+    assert_eq!(feedback.record("3", &shown).await, Ok(Recorded::Before), "it counts as shown already");
+    let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
+    assert_eq!((counts.shown, counts.accepted, counts.bought), (1, 1, 1));
+}
+
+/// The table as the version before left it, with what could happen to it then.
+async fn events_of_older_versions_count_once(db: TestDatabase) {
+    db.open().await.close().await;
+    let mut raw = db.raw().await;
+    for statement in [
+        "drop index feedback_events_counted",
+        "drop index feedback_events_fact_unique",
+        "alter table feedback_events drop column fact",
+        "alter table feedback_events drop column repeated",
+        "create index feedback_events_by_method on feedback_events (release, method, arm, kind)",
+        "delete from _sqlx_migrations where version = 8",
+    ] {
+        sqlx::query(statement).execute(&mut raw).await.unwrap();
+    }
+    for (key, kind, article) in [
+        (1, "accepted", "a"),
+        (2, "accepted", "a"),
+        (3, "bought", "b"),
+        (4, "bought", "b"),
+        (5, "shown", "b"),
+        (6, "rejected", "c"),
+    ] {
+        sqlx::query(
+            "insert into feedback_events
+                (key_hash, kind, completion_id, slot, article_id, rank, release, method, at)
+             values ($1, $2, 'old', 1, $3, 1, 'demo', 'gsu', 5)",
+        )
+        .bind(&[key; 32][..])
+        .bind(kind)
+        .bind(article)
+        .execute(&mut raw)
+        .await
+        .unwrap();
+    }
+    sqlx::Connection::close(raw).await.unwrap();
+    let store = db.open().await;
+    let feedback = store.feedback();
+    let counts = async || {
+        let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
+        [counts.shown, counts.accepted, counts.rejected, counts.bought]
+    };
+    assert_eq!(counts().await, [3, 1, 1, 1]);
+    let again = FeedbackEvent {
+        completion_id: "old".into(),
+        article: article_id("b"),
+        rank: 1,
+        ..event(FeedbackKind::Bought, "gsu", None)
+    };
+    assert_eq!(feedback.record("new", &again).await, Ok(Recorded::Before));
+    assert_eq!(counts().await, [3, 1, 1, 1]);
 }
 
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {

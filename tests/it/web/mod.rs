@@ -27,11 +27,15 @@ pub mod scoring;
 pub mod side_by_side;
 pub mod sign_in;
 pub mod studio;
+pub mod tickets;
 pub mod uses;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, LazyLock},
+    sync::{
+        Arc, LazyLock,
+        atomic::{AtomicU8, Ordering},
+    },
     time::SystemTime,
 };
 
@@ -45,9 +49,9 @@ use atelier::{
     },
     service::{
         access::{Access, Token},
-        completion::Secret,
         live_release::Releases,
         profiles::Profiles,
+        tickets::Tickets,
     },
     store::{Name, Store},
     util::{clock::Clock, http_client::Origin, telemetry::Traces},
@@ -76,7 +80,7 @@ pub static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
         .expect("ONNX Runtime loads")
 });
 
-/// Signs completion ids in tests.
+/// The key that signed the completion ids of the version before.
 pub const SECRET: [u8; 32] = [7; 32];
 const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Auto };
 /// Models that tests share.
@@ -89,6 +93,12 @@ pub fn models() -> PathBuf {
 
 fn engine() -> Engine {
     Engine::new(ONNX_RUNTIME.clone(), Settings { device: DeviceChoice::Cpu, ..SETTINGS })
+}
+
+/// Keys that sign completion ids: each is another one.
+pub fn draw_key() -> [u8; 32] {
+    static DRAWN: AtomicU8 = AtomicU8::new(SECRET[0] + 1);
+    [DRAWN.fetch_add(1, Ordering::Relaxed); 32]
 }
 
 /// A running service. It stops when it is dropped or told to.
@@ -153,7 +163,11 @@ impl Service {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
         let offers = Arc::new(Releases::new(engine, store.clone(), models));
-        let tickets = Secret::new(SECRET);
+        let now = SystemTime::now().into();
+        // As the version before left it. The first start makes another key.
+        store.settings().get_or_set("tickets", &hex::encode(SECRET), now).await.unwrap();
+        let terms = config::Tickets::default().terms();
+        let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();
         let metrics = Metrics::new(&offers);
         let access = guard(Access::new(store.clone()));
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());

@@ -60,6 +60,8 @@ kinds! {
     Refused = 409 "release-refused", "This release cannot be served":
         "A file of the release is missing, damaged or breaks the contract. The detail names the file, what was found \
          and what was expected. The live release keeps serving.";
+    Expired = 410 "completion-expired", "Completion id expired":
+        "The completion is too old for feedback. The detail says how long feedback is accepted; the operator sets it.";
     TooLarge = 413 "too-large", "Request too large":
         "The body is longer than this path allows. The detail gives the limit, and /docs lists all limits. Split the \
          request, or ask the operator to raise the limit.";

@@ -21,7 +21,7 @@ pub use self::{
     finding::Finding,
     kind::{KINDS, Kind},
 };
-use crate::{store::StoreError, web::http::RequestId};
+use crate::{service::tickets::TicketError, store::StoreError, web::http::RequestId};
 
 /// The detail of a problem whose cause is only for the log.
 const IN_THE_LOG: &str = "the log has the cause under this request's id";
@@ -126,6 +126,18 @@ impl From<StoreError> for Problem {
             | StoreError::Damaged { .. }
             | StoreError::Other(_) => Self::inside(Kind::Internal, error),
         }
+    }
+}
+
+impl From<TicketError> for Problem {
+    fn from(error: TicketError) -> Self {
+        let kind = match error {
+            TicketError::Unknown => Kind::NotFound,
+            TicketError::Expired { .. } => Kind::Expired,
+            TicketError::ReleaseGone { .. } => Kind::Conflict,
+            TicketError::Store(error) => return error.into(),
+        };
+        Self::new(kind, error.to_string())
     }
 }
 

@@ -247,22 +247,19 @@ async fn feedback(
     } else {
         (FeedbackKind::Rejected, view.with(|view| view.exclude.push(article.clone())))
     };
-    // A judged article was shown: acceptance is a share of the shown articles.
-    for kind in [FeedbackKind::Shown, kind] {
-        // A verdict that is sent twice counts once.
-        let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
-        let report = Report {
-            id: format!("studio-{}", digest::sha256(event.as_bytes())),
-            completion_id: completion_id.clone(),
-            kind,
-            slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
-            article: article.clone(),
-            rank: Some(rank),
-            customer: view.customer.clone(),
-        };
-        let recorded = record(&state.store, &state.releases, &state.tickets, report, state.now()).await;
-        recorded.map_err(fault::event_problem)?;
-    }
+    // A verdict that is sent twice counts once.
+    let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
+    let report = Report {
+        id: format!("studio-{}", digest::sha256(event.as_bytes())),
+        completion_id,
+        kind,
+        slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
+        article,
+        rank: Some(rank),
+        customer: view.customer,
+    };
+    let recorded = record(&state.store, &state.releases, &state.tickets, report, state.now()).await;
+    recorded.map_err(fault::event_problem)?;
     Ok(Redirect::to(&next.href()).into_response())
 }
 
