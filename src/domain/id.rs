@@ -1,6 +1,8 @@
 //! The identifiers of articles and customers, as the shop writes them.
 
-use std::{fmt, sync::Arc};
+use std::{borrow::Cow, fmt, sync::Arc};
+
+use unicode_normalization::UnicodeNormalization;
 
 /// The longest identifier, in characters: long enough for any shop's keys, short enough to index.
 const MAX_CHARS: usize = 128;
@@ -18,6 +20,16 @@ pub enum IdError {
     Character(char),
     #[error("an id cannot begin or end with a space")]
     Padded,
+}
+
+/// The text in NFC, without characters that are seen nowhere: soft hyphen, zero-width space, word joiner and byte order
+/// mark. So an id is one however a program writes it.
+fn normalise(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    let visible = text.chars().filter(|c| !matches!(c, '\u{ad}' | '\u{200b}' | '\u{2060}' | '\u{feff}'));
+    visible.nfc().collect::<String>().into()
 }
 
 fn check(text: &str) -> Result<(), IdError> {
@@ -46,11 +58,13 @@ macro_rules! id {
         pub struct $name(Arc<str>);
 
         impl $name {
+            /// Takes the text in NFC and without invisible characters.
+            ///
             /// # Errors
             /// If the text is empty, too long, begins or ends with a space, or contains a control character or `|`.
             pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
-                let text = text.as_ref();
-                check(text)?;
+                let text = normalise(text.as_ref());
+                check(&text)?;
                 Ok(Self(text.into()))
             }
 
@@ -96,6 +110,10 @@ mod tests {
     fn an_id_is_short_and_printable() {
         assert_eq!(ArticleId::new("a-1").unwrap().as_str(), "a-1");
         assert_eq!(ArticleId::new("Mäntel/17 b").unwrap().as_str(), "Mäntel/17 b");
+        assert_eq!(ArticleId::new("Ma\u{308}ntel\u{200b}/17").unwrap().as_str(), "Mäntel/17");
+        assert_eq!(CustomerId::new("\u{feff}c-1"), CustomerId::new("c-1"));
+        assert_eq!(CustomerId::new("👩\u{200d}🚀").unwrap().as_str(), "👩\u{200d}🚀");
+        assert_eq!(CustomerId::new("\u{200b} c"), Err(IdError::Padded));
         assert_eq!(CustomerId::new(""), Err(IdError::Empty));
         assert_eq!(CustomerId::new("c\u{0}"), Err(IdError::Character('\u{0}')));
         assert_eq!(CustomerId::new("a|b"), Err(IdError::Character('|')));

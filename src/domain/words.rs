@@ -15,8 +15,9 @@ fn is_visible(c: char) -> bool {
 /// The text without case, outer space and invisible characters, in NFC, with single spaces. ß is ss.
 pub fn fold(text: &str) -> String {
     let visible = text.chars().filter(|c| is_visible(*c));
-    // Upper case first: it is what makes ß, ẞ and ss one.
-    let folded: String = visible.flat_map(char::to_uppercase).flat_map(char::to_lowercase).nfc().collect();
+    // Through upper case, which turns ß into SS; ẞ is only upper case's own form of ß.
+    let upper = visible.flat_map(char::to_lowercase).flat_map(char::to_uppercase);
+    let folded: String = upper.flat_map(char::to_lowercase).nfc().collect();
     folded.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -72,6 +72,7 @@ impl Warning {
             (Self::Repetition { other_split, .. }, Self::Repetition { other_split: other, .. }) => {
                 other_split == other
             }
+            (Self::Feature(warning), Self::Feature(other)) => warning.is_like(other),
             _ => self == other,
         }
     }

@@ -162,12 +162,12 @@ impl upsert::Row for ArticleRow<'_> {
     }
 }
 
-fn name_key(article: &Article) -> String {
+pub(super) fn name_key(article: &Article) -> String {
     let fields = [article.id.as_str(), article.kind()].into_iter();
     search::name_key(fields.chain(article.attributes().keys().flat_map(|name| article.words(name))))
 }
 
-fn parse((id, kind, attributes): (String, String, String)) -> Result<Article, StoreError> {
+pub(super) fn parse((id, kind, attributes): (String, String, String)) -> Result<Article, StoreError> {
     let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
     let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))

@@ -155,7 +155,7 @@ impl upsert::Row for CustomerRow<'_> {
     }
 }
 
-fn name_key(customer: &Customer) -> String {
+pub(super) fn name_key(customer: &Customer) -> String {
     let words = customer.features.iter().flat_map(|(_, value)| match value {
         FeatureValue::Text(text) => std::slice::from_ref(text),
         FeatureValue::Many(words) => words,
@@ -164,7 +164,7 @@ fn name_key(customer: &Customer) -> String {
     search::name_key(std::iter::once(customer.id.as_str()).chain(words.map(String::as_str)))
 }
 
-fn parse((id, features): (String, String)) -> Result<Customer, StoreError> {
+pub(super) fn parse((id, features): (String, String)) -> Result<Customer, StoreError> {
     let features = json::parse_features(&features).map_err(|reason| StoreError::Damaged {
         table: "customers",
         id: id.clone(),

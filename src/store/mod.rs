@@ -18,6 +18,7 @@ mod connect;
 mod customers;
 mod error;
 mod feedback;
+mod ids;
 mod import;
 mod json;
 mod keys;

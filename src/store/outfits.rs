@@ -213,9 +213,9 @@ fn digest(outfit: &Outfit, features: &str) -> [u8; 32] {
     hash.finalize().into()
 }
 
-type Columns = (i64, String, String, Option<String>, String, String, Option<i64>, i64);
+pub(super) type Columns = (i64, String, String, Option<String>, String, String, Option<i64>, i64);
 
-fn record(row: Columns) -> Result<OutfitRecord, StoreError> {
+pub(super) fn record(row: Columns) -> Result<OutfitRecord, StoreError> {
     let seq = row.0;
     parse(row).map_err(|reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason })
 }

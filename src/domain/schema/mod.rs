@@ -10,7 +10,7 @@ use std::{borrow::Cow, collections::HashMap, fmt};
 
 pub use file::SchemaError;
 
-use super::{FeatureValue, Features, number::integer_word};
+use super::{FeatureValue, Features, json_number, number::integer_word};
 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
@@ -108,12 +108,27 @@ impl Feature {
                 indices.dedup();
                 Ok(indices)
             }
-            (Kind::Number { edges, .. }, FeatureValue::Number(number)) if number.is_finite() => {
+            (Kind::Number { edges, unit }, FeatureValue::Number(number)) if number.is_finite() => {
+                warnings.extend(self.warn_of_implausible(*number, edges, unit));
                 let bucket = edges.partition_point(|edge| edge <= number);
                 Ok(vec![1 + u32::try_from(bucket).expect("fewer than four billion buckets; this is a bug")])
             }
             _ => Err(refuse()),
         }
+    }
+
+    /// A number is plausible within the edges and once their span beyond them, and not below 0 if no edge is. Edges
+    /// without a span, of which there is one at 0, do not say what is plausible.
+    fn warn_of_implausible(&self, number: f64, edges: &[f64], unit: &str) -> Option<FeatureWarning> {
+        let (first, last) = (*edges.first()?, *edges.last()?);
+        let span = if edges.len() == 1 { last.abs() } else { last - first };
+        let lowest = if first >= 0.0 { (first - span).max(0.0) } else { first - span };
+        let plausible = lowest..=last + span;
+        (span > 0.0 && !plausible.contains(&number)).then(|| FeatureWarning::ImplausibleNumber {
+            feature: self.name.clone(),
+            value: json_number(number).map(|number| number.to_string()).unwrap_or_default(),
+            plausible: format!("{} to {} {unit}", plausible.start(), plausible.end()).trim_end().to_owned(),
+        })
     }
 }
 
@@ -134,12 +149,13 @@ pub struct FeatureError {
     pub found: String,
 }
 
-/// A part of a profile that the schema does not list. It is encoded as not given, and stays in the stored
-/// profile: a later schema may list it.
+/// A part of a profile that the schema does not list, or a number out of any sense. The former is encoded as not given,
+/// and stays in the stored profile: a later schema may list it. The latter is in the lowest or highest bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FeatureWarning {
     UnknownFeature { feature: String },
     UnknownValue { feature: String, value: String },
+    ImplausibleNumber { feature: String, value: String, plausible: String },
 }
 
 impl FeatureWarning {
@@ -148,13 +164,26 @@ impl FeatureWarning {
         match self {
             Self::UnknownFeature { .. } => "unknown-feature",
             Self::UnknownValue { .. } => "unknown-value",
+            Self::ImplausibleNumber { .. } => "implausible-number",
         }
     }
 
     /// The name of the feature that it is about.
     pub fn feature(&self) -> &str {
-        let (Self::UnknownFeature { feature } | Self::UnknownValue { feature, .. }) = self;
+        let (Self::UnknownFeature { feature }
+        | Self::UnknownValue { feature, .. }
+        | Self::ImplausibleNumber { feature, .. }) = self;
         feature
+    }
+
+    /// Whether a report counts both as one: numbers differ from row to row.
+    pub fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::ImplausibleNumber { feature, .. }, Self::ImplausibleNumber { feature: other, .. }) => {
+                feature == other
+            }
+            _ => self == other,
+        }
     }
 }
 
@@ -166,6 +195,12 @@ impl fmt::Display for FeatureWarning {
             }
             Self::UnknownValue { feature, value } => {
                 write!(f, "feature {feature:?} has no value {value:?}; models do not see it")
+            }
+            Self::ImplausibleNumber { feature, value, plausible } => {
+                write!(
+                    f,
+                    "feature {feature:?} is {value}, but {plausible} is plausible; models see the nearest bucket"
+                )
             }
         }
     }

@@ -38,6 +38,7 @@ pub(crate) fn router() -> Routes {
         .scoped(Scope::Catalogue, routes!(list))
         .scoped(Scope::Catalogue, routes!(get, put, delete))
         .unlimited(Scope::Catalogue, routes!(bring_in))
+        .also_at("/articles/{id}", "/articles/bulk", axum::routing::get(get).put(put).delete(delete))
 }
 
 /// An article in an answer.
@@ -183,7 +184,7 @@ async fn delete(
 /// Import articles
 ///
 /// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
-/// or none. An article with the id `bulk` is at `/articles/%62ulk`.
+/// or none.
 #[utoipa::path(post, path = "/articles/bulk", tag = "articles", params(BulkQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 200, description = "The articles are stored", body = ImportBody)),
@@ -208,7 +209,7 @@ fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem>
     let wrong = |place: &str, detail: String| Problem::invalid(vec![Finding::at(place, detail)]);
     match body.remove("id") {
         None => {}
-        Some(Value::String(in_body)) => check_id(Some(&in_body), id.as_str())?,
+        Some(Value::String(in_body)) => check_id(Some(&in_body), &id)?,
         Some(_) => {
             return Err(wrong("/id", "`id` must be a string; omit it, since the path contains it".into()));
         }

@@ -1,5 +1,7 @@
 //! `/customers`: the customers and their features.
 
+use std::fmt;
+
 use axum::{
     extract::{Request, State},
     http::StatusCode,
@@ -21,7 +23,7 @@ use crate::{
     store::Put,
     web::http::{
         AppState, Finding, Kind, Problem,
-        extract::{Json, Path, Query},
+        extract::{Json, Path, PathParameter, Query},
         keys::Caller,
         paging::{self, Page, PageQuery, SearchQuery},
         routes::Routes,
@@ -36,6 +38,7 @@ pub(crate) fn router() -> Routes {
         .unlimited(Scope::Catalogue, routes!(export))
         .scoped(Scope::Catalogue, routes!(outfits))
         .unlimited(Scope::Catalogue, routes!(bring_in))
+        .also_at("/customers/{id}", "/customers/bulk", axum::routing::get(get).put(put).delete(erase))
 }
 
 /// A customer and their features.
@@ -140,16 +143,19 @@ async fn put(
 
 impl CustomerPut {
     fn read(self, id: CustomerId, schema: &Schema) -> Result<(Customer, Vec<Finding>), Problem> {
-        check_id(self.id.as_deref(), id.as_str())?;
+        check_id(self.id.as_deref(), &id)?;
         let read = features::read(self.features, schema, "/features").map_err(Problem::invalid)?;
         Ok((Customer { id, features: read.features }, read.warnings))
     }
 }
 
 /// Checks that an id in the body is the one in the path.
-pub(crate) fn check_id(in_body: Option<&str>, in_path: &str) -> Result<(), Problem> {
+pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
+    in_body: Option<&str>,
+    in_path: &Id,
+) -> Result<(), Problem> {
     match in_body {
-        Some(id) if id != in_path => {
+        Some(id) if !Id::parse(id).is_ok_and(|id| id == *in_path) => {
             let detail =
                 format!("the body's id is {id:?}, the path's {in_path:?}: leave it out or make them equal");
             Err(Problem::invalid(vec![Finding::at("/id", detail)]))
@@ -246,7 +252,7 @@ async fn outfits(
 /// Import customers
 ///
 /// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
-/// stored or none. A customer with the id `bulk` is at `/customers/%62ulk`.
+/// stored or none.
 #[utoipa::path(post, path = "/customers/bulk", tag = "customers", params(BulkQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 200, description = "The customers are stored", body = ImportBody)),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use axum::Router;
+use axum::{Router, routing::MethodRouter};
 use serde_json::Value;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
@@ -59,6 +59,17 @@ impl Routes {
     /// Adds a route that requires a key with this scope and works on a complete table or release.
     pub(crate) fn unlimited(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
         self.add(Guard { scope: Some(scope), deadline: Deadline::Unlimited }, route)
+    }
+
+    /// Answers `path`, which has operations of its own, with those of `template`, too: the path is also that of an item
+    /// whose id is the last segment.
+    pub(crate) fn also_at(mut self, template: &str, path: &str, route: MethodRouter<AppState>) -> Self {
+        let guards = self.guards.iter().filter(|((other, _), _)| other == template);
+        let guards: Vec<_> =
+            guards.map(|((_, method), guard)| ((path.to_owned(), method.clone()), *guard)).collect();
+        self.guards.extend(guards);
+        self.router = self.router.route(path, route);
+        self
     }
 
     fn add(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {

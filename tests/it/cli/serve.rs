@@ -9,6 +9,9 @@ use std::{
     time::Duration,
 };
 
+use atelier::domain::{Article, ArticleId, Timestamp};
+use serde_json::json;
+
 use super::{atelier, path, run, stderr, write_tables};
 use crate::{
     harness::{Kind, TestDatabase, contracts, model_server::ModelServer, tls::Tls, tools},
@@ -29,6 +32,7 @@ contracts!(
     a_model_server_needs_no_local_library,
     a_model_server_behind_tls_gets_the_credentials needs tools::openssl,
     unused_url_parameters_are_not_logged,
+    stored_prices_that_no_rule_reads_are_counted_in_the_log,
 );
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
@@ -283,4 +287,30 @@ async fn unused_url_parameters_are_not_logged(db: TestDatabase) {
     for line in log.lines() {
         serde_json::from_str::<serde_json::Value>(line).unwrap_or_else(|error| panic!("{error}: {line}"));
     }
+}
+
+/// Older versions stored them. They do not keep the service from starting.
+async fn stored_prices_that_no_rule_reads_are_counted_in_the_log(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(models(), folder.path().join("models")).unwrap();
+    let store = db.open().await;
+    for (id, attributes) in [
+        ("a-1", json!({"price": "€12"})),
+        ("a-2", json!({"in_stock": "perhaps"})),
+        ("a-3", json!({"price": "64,55", "in_stock": "ja"})),
+    ] {
+        let attributes = attributes.as_object().unwrap().clone();
+        let article = Article::new(ArticleId::new(id).unwrap(), "coat", attributes).unwrap();
+        store.articles().put(&article, Timestamp::from_millis(1)).await.unwrap();
+    }
+    store.close().await;
+    let served = Served::start(&db, folder.path()).await;
+    served.get("readyz").await;
+    let log = served.stop().await;
+    let line = log.lines().find(|line| line.contains("a price or stock that an import would refuse"));
+    let line: serde_json::Value = serde_json::from_str(line.expect(&log)).unwrap();
+    assert_eq!(
+        (&line["articles"], &line["first"], &line["level"]),
+        (&json!(2), &json!("a-1"), &json!("WARN"))
+    );
 }

@@ -3,7 +3,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use atelier::store::{OpenError, Store, StoreError};
+use atelier::{
+    domain::{ArticleId, CustomerId, FeatureValue},
+    store::{OpenError, Store, StoreError},
+};
+use futures_util::TryStreamExt;
 use tokio::{task::JoinSet, time::timeout};
 
 use super::{NOW, coat};
@@ -18,6 +22,7 @@ contracts!(
     an_unreachable_server_is_reported_without_the_password,
     an_open_store_does_not_show_its_password,
     a_ping_times_out_early,
+    ids_of_older_rows_get_one_form,
 );
 
 async fn reopening_finds_the_data(db: TestDatabase) {
@@ -155,4 +160,108 @@ async fn a_ping_times_out_early(db: TestDatabase) {
     store.close().await;
     let closed = timeout(Duration::from_secs(5), store.ping()).await.unwrap();
     assert!(matches!(closed, Err(StoreError::Unreachable { .. })), "{closed:?}");
+}
+
+async fn ids_of_older_rows_get_one_form(db: TestDatabase) {
+    db.open().await.close().await;
+    let mut raw = db.raw().await;
+    write_older_rows(&mut raw).await;
+    for _ in 0..2 {
+        let store = db.open().await;
+        let found: Vec<_> = store.articles().all().try_collect().await.unwrap();
+        let found: Vec<_> = found.iter().map(|article| (article.id.as_str(), article.kind())).collect();
+        assert_eq!(found, [("a", "mark"), ("renamed-200b", "?"), ("z\u{fc}", "nfc"), ("\u{e5}", "ring")]);
+        let customers: Vec<_> = store.customers().all().try_collect().await.unwrap();
+        let ids: Vec<&str> = customers.iter().map(|customer| customer.id.as_str()).collect();
+        assert_eq!(ids, ["Bj\u{f6}rn", "c1", "plain"]);
+        assert_eq!(customers[0].features.get("age"), Some(&FeatureValue::Number(31.0)), "it had the id");
+        assert_eq!(
+            customers[0].features.get("fit"),
+            Some(&FeatureValue::Text("slim".into())),
+            "nothing is lost"
+        );
+        let outfits =
+            async |id: &str| store.outfits().for_customer(&CustomerId::new(id).unwrap(), 0, 9).await.unwrap();
+        let of_bjorn = outfits("Bjo\u{308}rn").await;
+        assert_eq!(of_bjorn.len(), 2);
+        assert!(of_bjorn.iter().all(|record| record.outfit.articles()[0] == ArticleId::new("zü").unwrap()));
+        assert_eq!(outfits("c1").await.len(), 1);
+        assert_eq!(outfits("plain").await.len(), 0, "one article twice is no outfit");
+        let again = &of_bjorn[0];
+        let (seq, _) = store.outfits().save(&again.outfit, again.origin, None, NOW).await.unwrap();
+        assert!(of_bjorn.iter().any(|record| record.seq == seq), "the digest is that of the new ids");
+        let events = store.feedback().for_customer(&CustomerId::new("Björn").unwrap()).await.unwrap();
+        assert_eq!(events.len(), 1);
+        assert_eq!(events[0].article.as_str(), "z\u{fc}");
+        store.close().await;
+    }
+}
+
+/// Rows as older versions wrote them: the same letters in two forms, and a byte order mark.
+async fn write_older_rows(raw: &mut sqlx::AnyConnection) {
+    let articles = [
+        ("zu\u{308}", "nfd"),
+        ("z\u{fc}", "nfc"),
+        ("\u{feff}a", "mark"),
+        ("a\u{30a}", "ring"),
+        ("\u{200b}", "?"),
+    ];
+    for (id, kind) in articles {
+        sqlx::query(
+            "insert into articles (id, type, attributes, name_key, created_at, updated_at)
+             values ($1, $2, '{}', '', 1, 1)",
+        )
+        .bind(id)
+        .bind(kind)
+        .execute(&mut *raw)
+        .await
+        .unwrap();
+    }
+    for (id, features) in [
+        ("Bjo\u{308}rn", r#"{"age":30,"fit":"slim"}"#),
+        ("Bj\u{f6}rn", r#"{"age":31}"#),
+        ("c\u{200b}1", r#"{"age":40}"#),
+        ("plain", "{}"),
+    ] {
+        sqlx::query(
+            "insert into customers (id, features, name_key, created_at, updated_at) values ($1, $2, '', 1, 1)",
+        )
+        .bind(id)
+        .bind(features)
+        .execute(&mut *raw)
+        .await
+        .unwrap();
+    }
+    for (digest, customer, articles) in [
+        (1_u8, "Bjo\u{308}rn", "[\"zu\u{308}\",\"b\",\"c\",\"d\"]"),
+        (2, "Bj\u{f6}rn", "[\"z\u{fc}\",\"b\",\"c\",\"d\"]"),
+        (3, "c\u{200b}1", "[\"a\",\"b\",\"c\",\"d\"]"),
+        (4, "plain", "[\"zu\u{308}\",\"z\u{fc}\",\"c\",\"d\"]"),
+    ] {
+        sqlx::query(
+            "insert into outfits (digest, customer_id, articles, features, origin, created_at)
+             values ($1, $2, $3, '{}', 'saved', 1)",
+        )
+        .bind(&[digest; 32][..])
+        .bind(customer)
+        .bind(articles)
+        .execute(&mut *raw)
+        .await
+        .unwrap();
+    }
+    sqlx::query(
+        "insert into feedback_events
+            (key_hash, kind, completion_id, slot, article_id, rank, release, method, customer_id, at)
+         values ($1, 'shown', 't', 0, $2, 1, 'demo', 'gsu', $3, 1)",
+    )
+    .bind(&[1_u8; 32][..])
+    .bind("zu\u{308}")
+    .bind("Bjo\u{308}rn")
+    .execute(&mut *raw)
+    .await
+    .unwrap();
+    sqlx::query("insert into settings (name, value, changed) values ('ids_to_normalise', '', 0)")
+        .execute(&mut *raw)
+        .await
+        .unwrap();
 }

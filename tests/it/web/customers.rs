@@ -12,6 +12,9 @@ contracts!(
     a_stream_is_imported,
     a_bad_line_refuses_the_stream,
     a_stream_has_its_own_limit,
+    an_item_called_bulk_is_like_any_other,
+    an_id_is_one_in_every_form_of_its_letters,
+    numbers_out_of_any_sense_are_warned_of,
 );
 
 async fn put_get_and_erase(db: TestDatabase) {
@@ -173,4 +176,107 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
     assert_eq!(problem["detail"], "the body is longer than this path's limit of 4096 bytes");
     let long = json!({"features": {"country": "x".repeat(10 << 20)}});
     assert_eq!(service.put("/customers/c", &long).await.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
+        let path = format!("/{table}/bulk");
+        assert_eq!(
+            service.put(&path, &body).await.status(),
+            StatusCode::UNAUTHORIZED,
+            "keys are needed as ever"
+        );
+    }
+    let service = Service::start(&db).await;
+    for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
+        let path = format!("/{table}/bulk");
+        assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
+        assert_eq!(service.put(&path, &body).await.status(), StatusCode::CREATED);
+        assert_eq!(service.json(&path).await["id"], "bulk");
+        assert_eq!(service.json(&format!("/{table}/%62ulk")).await["id"], "bulk");
+        let mut line = body.clone();
+        line["id"] = json!("x");
+        assert_eq!(
+            service.post(&path, NDJSON, format!("{line}\n")).await.status(),
+            StatusCode::OK,
+            "POST imports"
+        );
+        assert_eq!(service.delete(&path).await.status(), StatusCode::NO_CONTENT);
+        assert_eq!(service.get(&path).await.status(), StatusCode::NOT_FOUND);
+        let refused = service.http.patch(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(refused.status(), StatusCode::METHOD_NOT_ALLOWED);
+    }
+    for id in ["bulk", "export", "outfits"] {
+        let path = format!("/customers/{id}");
+        assert_eq!(service.put(&path, &json!({"features": {}})).await.status(), StatusCode::CREATED);
+        assert_eq!(service.json(&format!("{path}/export")).await["customer"]["id"], id);
+        assert_eq!(service.json(&format!("{path}/outfits")).await["items"], json!([]));
+        assert_eq!(service.delete(&path).await.status(), StatusCode::NO_CONTENT);
+    }
+}
+
+/// A Mac writes ü as u and two dots; a byte order mark and a zero-width space are seen nowhere.
+async fn an_id_is_one_in_every_form_of_its_letters(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let forms = ["z%C3%BC", "zu%CC%88", "%EF%BB%BFz%C3%BC", "z%E2%80%8Bu%CC%88"];
+    for (table, body) in [("customers", json!({"features": {}})), ("articles", json!({"type": "coat"}))] {
+        for (place, form) in forms.iter().enumerate() {
+            let path = format!("/{table}/{form}");
+            let mut body = body.clone();
+            body["id"] = json!("zu\u{308}");
+            let status = if place == 0 { StatusCode::CREATED } else { StatusCode::OK };
+            let answer = service.put(&path, &body).await;
+            assert_eq!(answer.status(), status, "{path}");
+            assert_eq!(answer.json::<Value>().await.unwrap()["id"], "zü");
+            assert_eq!(service.json(&path).await["id"], "zü");
+        }
+        assert_eq!(service.json(&format!("/{table}")).await["items"].as_array().unwrap().len(), 1);
+    }
+    let twice = "{\"id\":\"z\u{fc}\",\"features\":{}}\n{\"id\":\"zu\u{308}\",\"features\":{}}\n";
+    let problem: Value = service.post("/customers/bulk", NDJSON, twice).await.json().await.unwrap();
+    assert_eq!(problem["errors"], json!([{"line": 2, "detail": "customer \"zü\" is already in line 1"}]));
+    assert_eq!(service.delete("/customers/zu%CC%88").await.status(), StatusCode::NO_CONTENT);
+    assert_eq!(service.get("/customers/z%C3%BC").await.status(), StatusCode::NOT_FOUND);
+}
+
+async fn numbers_out_of_any_sense_are_warned_of(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (features, warned) in [
+        (json!({"age": 1e308, "height": -5}), vec!["age", "height"]),
+        (json!({"height": 1.72, "weight": 72_000}), vec!["height", "weight"]),
+        (json!({"age": -5}), vec!["age"]),
+        (json!({"age": 0, "height": 235, "weight": 170}), vec![]),
+        (json!({"age": 122, "height": 115, "weight": 0}), vec![]),
+    ] {
+        let stored: Value =
+            service.put("/customers/c", &json!({"features": features})).await.json().await.unwrap();
+        let warnings = stored["warnings"].as_array().unwrap();
+        let pointers: Vec<&str> =
+            warnings.iter().map(|warning| warning["pointer"].as_str().unwrap()).collect();
+        let expected: Vec<String> = warned.iter().map(|name| format!("/features/{name}")).collect();
+        assert_eq!(pointers, expected, "{features}");
+        let line = format!("{}\n", json!({"id": "c", "features": features}));
+        let brought: Value = service.post("/customers/bulk", NDJSON, line).await.json().await.unwrap();
+        assert_eq!(brought["warnings"].as_array().unwrap().len(), warned.len(), "{brought}");
+    }
+    let stored: Value =
+        service.put("/customers/c", &json!({"features": {"age": 1e308}})).await.json().await.unwrap();
+    assert_eq!(
+        stored["warnings"][0]["detail"],
+        "feature \"age\" is 1e+308, but 0 to 122 years is plausible; models see the nearest bucket"
+    );
+    // In a file, one warning counts all its rows.
+    let line = |n: i32| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":{}}}}}\n", -1 - n);
+    let lines: Vec<String> = (0..30).map(line).collect();
+    let brought: Value = service.post("/customers/bulk", NDJSON, lines.concat()).await.json().await.unwrap();
+    assert_eq!(brought["warnings"].as_array().unwrap().len(), 1, "{brought}");
+    assert!(brought["warnings"][0]["detail"].as_str().unwrap().ends_with("(30 lines in all)"), "{brought}");
+
+    let demo = Service::demo(&db).await;
+    let request =
+        json!({"outfit": [null, null, null, null], "k": 1, "features": {"age": -5, "height": 1e300}});
+    let answer = demo.ask_ok("/complete", &request).await;
+    let codes: Vec<&Value> = answer["warnings"].as_array().unwrap().iter().map(|w| &w["code"]).collect();
+    assert_eq!(codes, ["implausible-number", "implausible-number"]);
 }

@@ -125,6 +125,10 @@ async fn the_openapi_document_lists_exactly_the_routes(db: TestDatabase) {
     for path in described {
         let mut methods: BTreeSet<&str> =
             operations.iter().filter(|of| of.path == path).map(|of| of.method.as_str()).collect();
+        if ["/articles/bulk", "/customers/bulk"].contains(&path) {
+            // Also the path of an item called `bulk`.
+            methods.extend(["GET", "PUT", "DELETE"]);
+        }
         if methods.contains("GET") {
             methods.insert("HEAD");
         }

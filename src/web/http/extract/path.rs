@@ -1,14 +1,15 @@
 //! The parameter of a path, such as the id in `/customers/{id}`.
 
 use axum::{
-    extract::{FromRequestParts, RawPathParams},
+    extract::{FromRequestParts, MatchedPath, RawPathParams},
     http::request::Parts,
 };
 
 use super::{Finding, Kind, Problem};
 use crate::domain::{ArticleId, CustomerId};
 
-/// The only parameter of the route's path, percent-decoded: `%2F` is a slash in the id.
+/// The only parameter of the route's path, percent-decoded: `%2F` is a slash in the id. On a route without one
+/// ([`Routes::also_at`](crate::web::http::routes::Routes::also_at)) it is the last segment.
 #[derive(Debug)]
 pub(crate) struct Path<T>(pub(crate) T);
 
@@ -38,8 +39,12 @@ impl<S: Send + Sync, T: PathParameter> FromRequestParts<S> for Path<T> {
         let parameters = RawPathParams::from_request_parts(parts, state).await.map_err(|_| {
             Problem::new(Kind::Malformed, "the path is not valid UTF-8 after percent-decoding")
         })?;
-        let (name, text) =
-            parameters.iter().next().expect("the handler's route has a parameter; this is a bug");
+        let fixed = parts.extensions.get::<MatchedPath>().and_then(|path| path.as_str().rsplit('/').next());
+        let (name, text) = parameters
+            .iter()
+            .next()
+            .or_else(|| Some(("id", fixed?)))
+            .expect("the handler's route has a parameter or a last segment; this is a bug");
         T::parse(text).map(Self).map_err(|reason| Problem::invalid(vec![Finding::parameter(name, reason)]))
     }
 }
