@@ -13,9 +13,12 @@ use crate::util::http_client::{Client, Origin};
 /// Longer than the deadline that `/readyz` keeps by default.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The most bytes of an answer; another program's may be listening there.
+const MOST_BYTES: u64 = 1 << 20;
+
 pub(super) fn run(address: &str) -> Result<ExitCode> {
     let mut client = Client::new(Origin::parse(&format!("http://{}", connectable(address)))?);
-    let answer = client.get("/readyz", Instant::now() + PATIENCE)?;
+    let answer = client.get("/readyz", MOST_BYTES, Instant::now() + PATIENCE)?;
     let body = String::from_utf8_lossy(answer.body());
     if answer.status() != 200 {
         bail!("{address} is not ready: {} {body}", answer.status().as_u16());

@@ -4,6 +4,7 @@ mod check_health;
 mod complete;
 mod export;
 mod import;
+mod open_files;
 mod progress;
 mod serve;
 mod sign_in_link;

@@ -23,6 +23,7 @@ use super::{
     ModelFlags,
     import::{End, Outcome, load_files_if_empty},
     load_models,
+    open_files::fit_open_files,
     sign_in_link::{reachable, sign_in_link},
 };
 use crate::{
@@ -97,7 +98,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
-    let limits = config.limits;
+    let limits = fit_open_files(config.limits);
     let renewing_keys = tokio::spawn(renew_ticket_keys(tickets.clone()));
     let sampling = tokio::spawn(sample_metrics(metrics.clone()));
     let returning_memory = tokio::spawn(return_memory_periodically());

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+/// The bytes that a caller must send or take within `transfer_ms`.
+pub const TRANSFER_BYTES: usize = 64 << 10;
+
 /// The limits of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -32,8 +35,18 @@ pub struct Limits {
     pub request_ms: u32,
     /// Milliseconds in which a body must arrive, except streams.
     pub body_ms: u32,
-    /// Milliseconds in which an open connection must send the head of its next request.
+    /// Milliseconds in which an open connection must send its next request.
     pub idle_ms: u32,
+    /// Open connections. At one more, the one that has kept the service waiting longest is cut.
+    pub connections: u32,
+    /// Milliseconds in which a request's head must arrive: from its first byte, or from the opening of the connection.
+    pub head_ms: u32,
+    /// Milliseconds in which a caller must send 64 KiB of a stream, or take 64 KiB of an answer, or the rest of it.
+    pub transfer_ms: u32,
+    /// Streams (imports and exports of a table) at the same time.
+    pub streams: u32,
+    /// Milliseconds until a stream times out.
+    pub stream_ms: u32,
 }
 
 impl Default for Limits {
@@ -52,6 +65,11 @@ impl Default for Limits {
             request_ms: 30_000,
             body_ms: 10_000,
             idle_ms: 75_000,
+            connections: 1000,
+            head_ms: 10_000,
+            transfer_ms: 30_000,
+            streams: 4,
+            stream_ms: 3_600_000,
         }
     }
 }
@@ -77,6 +95,21 @@ impl Limits {
         Duration::from_millis(self.idle_ms.into())
     }
 
+    /// How long a request's head may take to arrive.
+    pub fn head(self) -> Duration {
+        Duration::from_millis(self.head_ms.into())
+    }
+
+    /// How long [`TRANSFER_BYTES`] of a stream or an answer may take.
+    pub fn transfer(self) -> Duration {
+        Duration::from_millis(self.transfer_ms.into())
+    }
+
+    /// How long a stream may take.
+    pub fn stream(self) -> Duration {
+        Duration::from_millis(self.stream_ms.into())
+    }
+
     /// # Errors
     /// Which limits are invalid or contradict each other.
     pub(super) fn check(self) -> Result<(), String> {
@@ -86,6 +119,7 @@ impl Limits {
         }
         let Self { body_bytes, bulk_bytes, page, page_default, batch_items, batch_suggestions, .. } = self;
         let Self { columns, deadline_ms, request_ms, body_ms, .. } = self;
+        let Self { transfer_ms, stream_ms, head_ms, idle_ms, .. } = self;
         if columns < 2 {
             return Err(format!("limits.columns must be at least 2, found {columns}"));
         }
@@ -111,6 +145,18 @@ impl Limits {
             return Err(format!(
                 "limits.request_ms ({request_ms}) must be above limits.deadline_ms ({deadline_ms}) and \
                  limits.body_ms ({body_ms})"
+            ));
+        }
+        if stream_ms < transfer_ms {
+            return Err(format!(
+                "limits.stream_ms ({stream_ms}) must be at least limits.transfer_ms ({transfer_ms}), which is for a \
+                 part of a stream"
+            ));
+        }
+        if idle_ms < head_ms {
+            return Err(format!(
+                "limits.idle_ms ({idle_ms}) must be at least limits.head_ms ({head_ms}): the first byte of a request \
+                 would leave it less time"
             ));
         }
         Ok(())

@@ -26,7 +26,11 @@ use toml::{Table, Value};
 use crate::util::telemetry::AVAILABLE;
 
 pub use self::{
-    engine::Engine, limits::Limits, overrides::Overrides, profiles::Profiles, telemetry::Telemetry,
+    engine::Engine,
+    limits::{Limits, TRANSFER_BYTES},
+    overrides::Overrides,
+    profiles::Profiles,
+    telemetry::Telemetry,
     tickets::Tickets,
 };
 

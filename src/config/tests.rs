@@ -82,6 +82,15 @@ fn limits_that_contradict_each_other_are_refused() {
              suggestion",
         ),
         ("[limits]\ncolumns = 1", "limits.columns must be at least 2, found 1"),
+        (
+            "[limits]\nstream_ms = 2000",
+            "limits.stream_ms (2000) must be at least limits.transfer_ms (30000), which is for a part of a stream",
+        ),
+        (
+            "[limits]\nidle_ms = 5000",
+            "limits.idle_ms (5000) must be at least limits.head_ms (10000): the first byte of a request would leave \
+             it less time",
+        ),
         ("[limits]\ndeadline_ms = 0", "limits.deadline_ms must be at least 1, found 0"),
         (
             "[limits]\ndeadline_ms = 25000",

@@ -26,8 +26,6 @@ use ureq::{
 /// An answer with its whole body.
 pub type Response = ureq::http::Response<Vec<u8>>;
 
-/// Enough for the logits of the largest batch over the largest vocabulary, as text.
-const MAX_BODY: u64 = 4 << 30;
 /// How long a connection without requests is kept.
 const MAX_IDLE: Duration = Duration::from_mins(1);
 
@@ -93,10 +91,11 @@ impl Client {
         &self.origin
     }
 
-    pub fn get(&mut self, path: &str, deadline: Instant) -> Result<Response, HttpError> {
+    /// `most` is the most bytes of the answer's body.
+    pub fn get(&mut self, path: &str, most: u64, deadline: Instant) -> Result<Response, HttpError> {
         let mut request = Request::new(());
         *request.uri_mut() = self.origin.uri(path);
-        self.send(request, deadline)
+        self.send(request, most, deadline)
     }
 
     /// The request may arrive twice: if a kept connection turns out to be closed, it is sent again over a new one.
@@ -105,27 +104,29 @@ impl Client {
         path: &str,
         headers: HeaderMap,
         body: &[u8],
+        most: u64,
         deadline: Instant,
     ) -> Result<Response, HttpError> {
         let mut request =
             Request::post(self.origin.uri(path)).body(body).expect("it has a URI; this is a bug");
         *request.headers_mut() = headers;
-        self.send(request, deadline)
+        self.send(request, most, deadline)
     }
 
     fn send<B: AsSendBody + Clone>(
         &mut self,
         mut request: Request<B>,
+        most: u64,
         deadline: Instant,
     ) -> Result<Response, HttpError> {
         if let Some(authorization) = &self.origin.authorization {
             request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| authorization.clone());
         }
-        let mut answer = self.exchange(request.clone(), deadline);
+        let mut answer = self.exchange(request.clone(), most, deadline);
         if self.kept && matches!(answer, Err(Error::Io(_))) {
             // Perhaps the server closed the connection, or moved to another address; only a new connection tells.
             self.addresses.forget();
-            answer = self.exchange(request, deadline);
+            answer = self.exchange(request, most, deadline);
         }
         self.kept = answer.is_ok();
         answer.map_err(|error| {
@@ -134,11 +135,16 @@ impl Client {
         })
     }
 
-    fn exchange(&self, request: Request<impl AsSendBody>, deadline: Instant) -> Result<Response, Error> {
+    fn exchange(
+        &self,
+        request: Request<impl AsSendBody>,
+        most: u64,
+        deadline: Instant,
+    ) -> Result<Response, Error> {
         let left = deadline.saturating_duration_since(Instant::now());
         let request = self.agent.configure_request(request).timeout_global(Some(left)).build();
         let (head, mut body) = self.agent.run(request)?.into_parts();
-        let body = body.with_config().limit(MAX_BODY).read_to_vec()?;
+        let body = body.with_config().limit(most).read_to_vec()?;
         Ok(Response::from_parts(head, body))
     }
 
@@ -310,7 +316,7 @@ mod tests {
             vec!["HTTP/1.0 200 OK\r\nX-A: b\r\n\r\nto the end"],
         ]);
         let mut client = client(address);
-        let mut ask = || client.get("/x", soon()).unwrap();
+        let mut ask = || client.get("/x", 1 << 10, soon()).unwrap();
         assert_eq!((ask().body().as_slice(), ask().status().as_u16()), (&b"ab"[..], 404));
         assert_eq!(ask().body(), b"abc");
         let last = ask();
@@ -330,19 +336,45 @@ mod tests {
     #[test]
     fn errors_say_what_happened() {
         let (address, served) = server(vec![vec!["HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"]]);
-        let error = client(address).get("/", soon()).unwrap_err();
+        let error = client(address).get("/", 1 << 10, soon()).unwrap_err();
         assert!(matches!(error, HttpError::Unreachable { .. }), "{error}");
         served.join().unwrap();
-        let error = client(address).get("/", soon()).unwrap_err().to_string();
+        let error = client(address).get("/", 1 << 10, soon()).unwrap_err().to_string();
         assert!(error.starts_with(&format!("http://{address}/models cannot be reached: ")), "{error}");
         let (address, _served) = server(vec![vec!["SSH-2.0-OpenSSH\r\n\r\n"]]);
-        let error = client(address).get("/", soon()).unwrap_err();
+        let error = client(address).get("/", 1 << 10, soon()).unwrap_err();
         assert!(matches!(error, HttpError::Answer { .. }), "{error}");
+
+        let (address, _served) = server(vec![vec!["HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"]]);
+        assert_eq!(client(address).get("/", 3, soon()).unwrap().body(), b"abc");
 
         let silent = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = client(silent.local_addr().unwrap());
-        let error = client.get("/", Instant::now() + Duration::from_millis(30)).unwrap_err();
+        let error = client.get("/", 1 << 10, Instant::now() + Duration::from_millis(30)).unwrap_err();
         assert!(matches!(error, HttpError::Late { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_body_is_read_up_to_its_limit() {
+        for answer in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 999999999999\r\n\r\nabcd",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\nabcd",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n2\r\ncd\r\n0\r\n\r\n",
+            "HTTP/1.0 200 OK\r\n\r\nabcd",
+        ] {
+            let (address, _served) = server(vec![vec![answer]]);
+            let error = client(address).get("/", 3, soon()).unwrap_err();
+            assert!(matches!(error, HttpError::Answer { .. }), "{answer}: {error}");
+            assert!(error.to_string().contains("limit: 3"), "{answer}: {error}");
+        }
+        for answer in [
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n10000000000000000\r\nabcd",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\nabcd",
+        ] {
+            let (address, _served) = server(vec![vec![answer]]);
+            let error = client(address).get("/", 1 << 10, soon()).unwrap_err();
+            assert!(matches!(error, HttpError::Answer { .. }), "{answer}: {error}");
+        }
     }
 
     #[test]

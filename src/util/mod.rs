@@ -1,4 +1,4 @@
-//! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, HTTP, traces.
+//! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, open files, HTTP, traces.
 
 pub mod calendar;
 pub mod clock;
@@ -8,4 +8,6 @@ pub mod histogram;
 pub mod http_client;
 pub(crate) mod json_pointer;
 pub(crate) mod memory;
+pub(crate) mod open_files;
 pub mod telemetry;
+pub(crate) mod text;

@@ -45,8 +45,8 @@ pub async fn serve(
     state: AppState,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    let idle = state.limits.idle();
-    http::serve::serve(listener, app(state), idle, shutdown).await
+    let limits = state.limits;
+    http::serve::serve(listener, app(state), limits, shutdown).await
 }
 
 /// The application without a listener, so that a test can bind its own.

@@ -58,6 +58,7 @@ fn main() -> ExitCode {
         web::foreign_release::contracts(),
         web::health::contracts(),
         web::keys::contracts(),
+        web::limits::contracts(),
         web::metrics::contracts(),
         web::operations::contracts(),
         web::operations::releases::contracts(),

@@ -235,7 +235,7 @@ impl Model {
         match backend {
             Backend::Local(local) => local.answer(inputs, *articles, *optional, questions),
             Backend::Remote(remote) => {
-                let inferred = remote.infer(&inputs, *optional, deadline)?;
+                let inferred = remote.infer(&inputs, *articles, *optional, deadline)?;
                 let path = remote.path();
                 let outputs = inferred.outputs(questions.len(), *articles, *optional, path)?;
                 Ok(outputs.complete(path, choose_all(outputs.last, *articles, questions)))

@@ -7,6 +7,7 @@ use super::{Blank, Conversation, Prepared, prepare};
 use crate::{
     domain::{FeatureValue, Method},
     models::engine::{AskError, Context, Question, Serving},
+    util::text::abbreviate,
 };
 
 /// A reason needs at least this factor, up or down.
@@ -84,6 +85,23 @@ impl Without {
     }
 }
 
+/// A value for a reason, which every suggestion repeats, so that a long one is cut.
+fn beginning(value: &FeatureValue) -> FeatureValue {
+    /// The most words of a set, and characters of a word.
+    const WORDS: usize = 20;
+    const LENGTH: usize = 100;
+    let cut = |word: &String| {
+        let mut word = word.clone();
+        abbreviate(&mut word, LENGTH);
+        word
+    };
+    match value {
+        FeatureValue::Text(word) => FeatureValue::Text(cut(word)),
+        FeatureValue::Number(number) => FeatureValue::Number(*number),
+        FeatureValue::Many(words) => FeatureValue::Many(words.iter().take(WORDS).map(cut).collect()),
+    }
+}
+
 /// Everything that can be taken away.
 pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepared) -> Vec<Without> {
     let mut all = Vec::new();
@@ -96,7 +114,7 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
             }
             let mut context = prepared.context.to_vec();
             context[place].clear();
-            let cause = Cause::Feature { name: feature.name.clone(), value: value.clone() };
+            let cause = Cause::Feature { name: feature.name.clone(), value: beginning(value) };
             all.push(Without { cause, slots: prepared.slots.clone(), context: context.into(), gone: None });
         }
     }

@@ -7,6 +7,7 @@ use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
     models::engine::{Context, Question},
     service::fault::{Fault, Field},
+    util::text::abbreviate,
 };
 
 /// A note for the caller beside an answer.
@@ -14,6 +15,24 @@ use crate::{
 pub struct Warning {
     pub code: &'static str,
     pub detail: String,
+}
+
+/// The most warnings of an answer: a request must not be able to produce megabytes of them.
+const MOST_WARNINGS: usize = 20;
+/// The most characters of a warning, which may quote a long text.
+const WARNING_LENGTH: usize = 500;
+
+/// Cuts what is too much, and says so.
+fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
+    let left_out = left_out + warnings.len().saturating_sub(MOST_WARNINGS);
+    warnings.truncate(MOST_WARNINGS);
+    for warning in &mut *warnings {
+        abbreviate(&mut warning.detail, WARNING_LENGTH);
+    }
+    if left_out > 0 {
+        let detail = format!("there are {left_out} more warnings; the first {MOST_WARNINGS} are listed");
+        warnings.push(Warning { code: "more-warnings", detail });
+    }
 }
 
 /// A request as a model needs it.
@@ -116,7 +135,7 @@ impl Prepared {
                 format!("this release has no method {}; it has {}", request.method, methods.join(", "));
             errors.push(Fault::new(Field::Method, detail));
         }
-        let (context, features) = encode(served, request, &mut warnings, &mut errors);
+        let (context, features, left_out) = encode(served, request, &mut warnings, &mut errors);
         let slots = Slots::new(served, outfit, &mut warnings, &mut errors);
         let blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
         if !errors.is_empty() {
@@ -129,6 +148,7 @@ impl Prepared {
             );
             warnings.push(Warning { code: "short-outfit", detail });
         }
+        bound(&mut warnings, left_out);
         Ok(Self {
             slots: slots.indices,
             places: slots.places,
@@ -211,13 +231,13 @@ impl Slots {
     }
 }
 
-/// The context, and the features that it was made from.
+/// The context, the features that it was made from, and how many warnings were left out.
 fn encode(
     served: Served<'_>,
     request: &Request,
     warnings: &mut Vec<Warning>,
     errors: &mut Vec<Fault>,
-) -> (Context, Features) {
+) -> (Context, Features, usize) {
     let schema = served.serving.release().schema();
     let mut features = request.stored.clone().overridden_by(request.given.clone());
     let encoding = match schema.encode(&features) {
@@ -237,8 +257,8 @@ fn encode(
             schema.encode(&features).expect("invalid features were removed; this is a bug")
         }
     };
-    for warning in &encoding.warnings {
+    for warning in encoding.warnings.iter().take(MOST_WARNINGS) {
         warnings.push(Warning { code: warning.code(), detail: warning.to_string() });
     }
-    (encoding.indices.into(), features)
+    (encoding.indices.into(), features, encoding.warnings.len().saturating_sub(MOST_WARNINGS))
 }

@@ -35,6 +35,9 @@ pub(super) fn exporter(origin: Origin) -> SpanExporter {
         .expect("an origin with a path is an endpoint, and there is a client; this is a bug")
 }
 
+/// The most bytes of a collector's answer, which says little.
+const MOST_BYTES: u64 = 1 << 20;
+
 #[derive(Debug)]
 struct Collector {
     /// Asked by one thread; the lock is what lets it be shared at all.
@@ -54,7 +57,7 @@ impl Collector {
         headers.remove(CONTENT_LENGTH);
         let mut client = self.client.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = client
-            .post(PATH, headers, request.body(), Instant::now() + PATIENCE)
+            .post(PATH, headers, request.body(), MOST_BYTES, Instant::now() + PATIENCE)
             .map_err(|error| error.to_string())?;
         if !answer.status().is_success() {
             let status = answer.status().as_u16();

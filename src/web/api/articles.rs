@@ -37,7 +37,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
         .scoped(Scope::Catalogue, routes!(get, put, delete))
-        .unlimited(Scope::Catalogue, routes!(bring_in))
+        .streaming(Scope::Catalogue, routes!(bring_in))
         .also_at("/articles/{id}", "/articles/bulk", axum::routing::get(get).put(put).delete(delete))
 }
 

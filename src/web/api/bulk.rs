@@ -61,7 +61,7 @@ pub(crate) async fn import<T: Importable>(
     request: Request,
 ) -> Result<ImportBody, Problem> {
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
-    let file = spool(Incoming::new(request, state.limits.bulk_bytes)).await?;
+    let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let mut import = state.store.import(state.now()).await?;
     let (counts, report) = read::<T>(state, &mut import, &file).await?;
     if !may_commit(&report, query.skip_bad) {

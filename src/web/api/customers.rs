@@ -35,9 +35,9 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
         .scoped(Scope::Catalogue, routes!(get, put, erase))
-        .unlimited(Scope::Catalogue, routes!(export))
+        .streaming(Scope::Catalogue, routes!(export))
         .scoped(Scope::Catalogue, routes!(outfits))
-        .unlimited(Scope::Catalogue, routes!(bring_in))
+        .streaming(Scope::Catalogue, routes!(bring_in))
         .also_at("/customers/{id}", "/customers/bulk", axum::routing::get(get).put(put).delete(erase))
 }
 

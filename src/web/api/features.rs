@@ -17,6 +17,10 @@ pub(crate) struct ReadFeatures {
     pub(crate) warnings: Vec<Finding>,
 }
 
+/// The most features of a profile, and words of a feature, that a request may give. No schema has nearly as many, and
+/// answers warn of each that the schema lacks.
+const MOST: usize = 1000;
+
 /// Reads features. `pointer` is their place in the body, such as `/features`. A feature that is null is left out.
 pub(crate) fn read(
     json: Map<String, Value>,
@@ -24,6 +28,17 @@ pub(crate) fn read(
     pointer: &str,
 ) -> Result<ReadFeatures, Vec<Finding>> {
     let at = |name: &str| format!("{pointer}{}", step(name));
+    if json.len() > MOST {
+        let detail = format!("at most {MOST} features can be given, found {}", json.len());
+        return Err(vec![Finding::at(pointer.to_owned(), detail)]);
+    }
+    for (name, value) in &json {
+        let found = value.as_array().map_or(0, Vec::len);
+        if found > MOST {
+            let detail = format!("a feature has at most {MOST} values, found {found}");
+            return Err(vec![Finding::at(at(name), detail)]);
+        }
+    }
     match read_features(json, schema) {
         Ok((features, warnings)) => {
             let warning = |warning: FeatureWarning| Finding::at(at(warning.feature()), warning.to_string());

@@ -39,7 +39,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Feedback, routes!(report))
         .scoped(Scope::Feedback, routes!(counts))
-        .scoped(Scope::Feedback, routes!(accepted))
+        .streaming(Scope::Feedback, routes!(accepted))
 }
 
 /// One event, or several.

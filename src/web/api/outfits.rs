@@ -33,7 +33,7 @@ pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(save))
         .scoped(Scope::Catalogue, routes!(get, delete))
-        .unlimited(Scope::Catalogue, routes!(bring_in))
+        .streaming(Scope::Catalogue, routes!(bring_in))
 }
 
 /// A stored outfit.

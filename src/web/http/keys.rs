@@ -21,6 +21,7 @@ use super::{
     Kind, Problem,
     deadline::limit,
     routes::{Deadline, Guard, Guards},
+    streams::Streams,
 };
 use crate::{
     config::Limits,
@@ -36,11 +37,12 @@ pub(crate) struct Gate {
     clock: Clock,
     limits: Limits,
     guards: Guards,
+    streams: Streams,
 }
 
 impl Gate {
     pub(crate) fn new(access: Access, clock: Clock, limits: Limits, guards: Guards) -> Self {
-        Self { access, clock, limits, guards }
+        Self { access, clock, limits, guards, streams: Streams::new(limits) }
     }
 
     fn guard(&self, request: &Request) -> Guard {
@@ -82,8 +84,8 @@ impl Gate {
         }
     }
 
-    async fn pass(&self, scope: Option<Scope>, mut request: Request, next: Next) -> Response {
-        let key = match scope {
+    async fn pass(&self, guard: Guard, mut request: Request, next: Next) -> Response {
+        let key = match guard.scope {
             None => Ok(None),
             Some(scope) => {
                 let key = find_key(request.headers()).map(ToOwned::to_owned);
@@ -95,7 +97,8 @@ impl Gate {
             Ok(key) => {
                 let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
                 request.extensions_mut().insert(Caller(actor));
-                next.run(request).await
+                let answer = next.run(request);
+                if guard.deadline == Deadline::Stream { self.streams.run(answer).await } else { answer.await }
             }
             Err(refusal) => refusal,
         }
@@ -105,11 +108,11 @@ impl Gate {
 /// The layer. A key that is sent is checked even where none is required, so that a caller learns about an invalid key
 /// before the service moves to an address where keys are required.
 pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let Guard { scope, deadline } = gate.guard(&request);
-    let answer = gate.pass(scope, request, next);
-    match deadline {
+    let guard = gate.guard(&request);
+    let answer = gate.pass(guard, request, next);
+    match guard.deadline {
         Deadline::Limited => limit(gate.limits, answer).await,
-        Deadline::Unlimited => answer.await,
+        Deadline::Stream | Deadline::Unlimited => answer.await,
     }
 }
 

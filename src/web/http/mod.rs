@@ -15,6 +15,7 @@ pub(crate) mod schema;
 pub(crate) mod security;
 pub(crate) mod serve;
 pub(crate) mod state;
+pub(crate) mod streams;
 pub(crate) mod timing;
 pub(crate) mod trace;
 

@@ -23,7 +23,9 @@ pub(crate) struct Guard {
 pub(crate) enum Deadline {
     /// `limits.request_ms`.
     Limited,
-    /// None, for work on a complete table or release. The steps that it waits for have their own limits.
+    /// `limits.stream_ms`, for work on a complete table. At most `limits.streams` run at once.
+    Stream,
+    /// None, for work on a complete release. The steps that it waits for have their own limits.
     Unlimited,
 }
 
@@ -56,7 +58,12 @@ impl Routes {
         self.add(Guard { scope: Some(scope), deadline: Deadline::Limited }, route)
     }
 
-    /// Adds a route that requires a key with this scope and works on a complete table or release.
+    /// Adds a route that requires a key with this scope and works on a complete table.
+    pub(crate) fn streaming(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
+        self.add(Guard { scope: Some(scope), deadline: Deadline::Stream }, route)
+    }
+
+    /// Adds a route that requires a key with this scope and works on a complete release.
     pub(crate) fn unlimited(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
         self.add(Guard { scope: Some(scope), deadline: Deadline::Unlimited }, route)
     }

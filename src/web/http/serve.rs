@@ -1,43 +1,45 @@
-//! Accepts connections, enforces their time limits, and shuts down without losing a request.
+//! Accepts connections, enforces their limits, and shuts down without losing a request.
+//!
+//! At most `limits.connections` are open. When the last place is taken, the connection that has kept the service waiting
+//! longest is cut, first among those that never sent a request. A request in progress is never cut: while all
+//! connections have one, new ones wait in the kernel's queue.
 //!
 //! Shutdown has three steps. First the service keeps accepting for a moment, and every answer says
 //! `Connection: close`, so that callers leave by themselves. Then it takes the connections that the kernel has already
 //! accepted, closes the listener, and gives the last callers a moment to send their requests. Finally it waits for the
 //! requests that have arrived completely, and cuts all other connections.
 
+mod body;
+mod line;
+
 use std::{
-    convert::Infallible,
-    future::Future,
-    io,
-    pin::{Pin, pin},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    task::{Context, Poll},
+    collections::HashMap, convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc,
     time::Duration,
 };
 
 use axum::{
     Router,
-    body::{Body, Bytes, HttpBody},
+    body::Body,
     extract::Request,
     http::{HeaderValue, header},
     response::Response,
 };
-use hyper::{
-    body::{Frame, SizeHint},
-    server::conn::http1,
-    service::service_fn,
-};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     sync::watch,
-    task::JoinSet,
-    time::{Instant, sleep_until, timeout},
+    task::{Id, JoinError, JoinSet},
+    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
 };
 use tower_service::Service;
+
+use self::{
+    body::{Bodies, Progress, track_answer, track_request},
+    line::Watched,
+};
+use crate::config::Limits;
 
 /// How long the service keeps accepting after it was told to stop.
 const FAREWELL: Duration = Duration::from_millis(400);
@@ -47,81 +49,81 @@ const LAST_CALL: Duration = Duration::from_millis(400);
 const FLUSH: Duration = Duration::from_secs(1);
 /// How long to wait after the system ran out of sockets.
 const NO_SOCKETS: Duration = Duration::from_millis(100);
+/// How often slow callers are looked for.
+const SWEEP: Duration = Duration::from_millis(250);
 
-/// Serves until `shutdown` completes, then lets the requests in progress finish. A connection may stay idle for
-/// `idle`.
+/// Serves until `shutdown` completes, then lets the requests in progress finish.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
-    idle: Duration,
+    limits: Limits,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
-    let connections = Connections { http: http_builder(idle), router, stages };
-    let mut open = JoinSet::new();
+    let mut open = Open {
+        connection: Connection { http: http1::Builder::new(), router, stages },
+        limits,
+        tasks: JoinSet::new(),
+        bodies: HashMap::new(),
+    };
     let mut shutdown = pin!(shutdown);
+    let mut sweep = interval(SWEEP);
+    sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
-            accepted = listener.accept() => connections.accept(accepted, &mut open).await,
+            accepted = listener.accept(), if open.has_room() => open.accept(accepted).await,
             () = &mut shutdown => break,
-            Some(_) = open.join_next() => {}
+            Some(ended) = open.tasks.join_next_with_id() => open.forget(ended),
+            _ = sweep.tick() => open.sweep(),
         }
     }
     ending.send_replace(Stage::Farewell);
     let farewell = Instant::now() + FAREWELL;
-    while !open.is_empty() {
+    while !open.tasks.is_empty() {
         tokio::select! {
-            accepted = listener.accept() => connections.accept(accepted, &mut open).await,
+            accepted = listener.accept(), if open.has_room() => open.accept(accepted).await,
             () = sleep_until(farewell) => break,
-            Some(_) = open.join_next() => {}
+            Some(ended) = open.tasks.join_next_with_id() => open.forget(ended),
         }
     }
     // Connections that the kernel has already accepted must not be lost.
     while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
-        connections.accept(accepted, &mut open).await;
+        open.accept(accepted).await;
     }
     drop(listener);
     let last_call = Instant::now() + LAST_CALL;
-    while !open.is_empty() {
+    while !open.tasks.is_empty() {
         tokio::select! {
             () = sleep_until(last_call) => break,
-            Some(_) = open.join_next() => {}
+            Some(_) = open.tasks.join_next() => {}
         }
     }
     ending.send_replace(Stage::End);
-    while open.join_next().await.is_some() {}
+    while open.tasks.join_next().await.is_some() {}
     Ok(())
 }
 
-/// The stage of the shutdown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    Open,
-    /// Every answer says `Connection: close`.
-    Farewell,
-    /// Connections without a request in progress are cut.
-    End,
+/// The open connections.
+struct Open {
+    connection: Connection,
+    limits: Limits,
+    tasks: JoinSet<()>,
+    /// By their tasks.
+    bodies: HashMap<Id, Arc<Bodies>>,
 }
 
-fn http_builder(idle: Duration) -> http1::Builder {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(idle);
-    http
-}
+impl Open {
+    fn has_room(&self) -> bool {
+        self.bodies.len() < self.limits.connections as usize
+    }
 
-/// Shared by all connections.
-#[derive(Clone)]
-struct Connections {
-    http: http1::Builder,
-    router: Router,
-    stages: watch::Receiver<Stage>,
-}
-
-impl Connections {
-    async fn accept(&self, accepted: io::Result<(TcpStream, std::net::SocketAddr)>, open: &mut JoinSet<()>) {
+    async fn accept(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>) {
         match accepted {
             Ok((stream, _)) => {
-                open.spawn(self.clone().serve(stream));
+                let bodies = Arc::new(Bodies::new());
+                let task = self.tasks.spawn(self.connection.clone().serve(stream, Arc::clone(&bodies)));
+                self.bodies.insert(task.id(), bodies);
+                self.make_room();
             }
             // The caller left before the connection was accepted.
             Err(error)
@@ -136,28 +138,82 @@ impl Connections {
         }
     }
 
-    async fn serve(mut self, stream: TcpStream) {
+    fn forget(&mut self, ended: Result<(Id, ()), JoinError>) {
+        let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
+        self.bodies.remove(&id);
+    }
+
+    /// Cuts a connection if no more can be accepted.
+    fn make_room(&self) {
+        if self.has_room() {
+            return;
+        }
+        let now = Instant::now();
+        let ranked = self.bodies.values().filter_map(|bodies| Some((bodies.line.rank(now)?, bodies)));
+        if let Some((_, bodies)) = ranked.max_by(|(a, _), (b, _)| a.cmp(b)) {
+            bodies.line.cut();
+        }
+    }
+
+    /// Cuts the connections of callers that are too slow.
+    fn sweep(&self) {
+        let now = Instant::now();
+        for bodies in self.bodies.values() {
+            if bodies.line.is_overdue(now, self.limits) {
+                bodies.line.cut();
+            }
+        }
+        self.make_room();
+    }
+}
+
+/// The stage of the shutdown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Every answer says `Connection: close`.
+    Farewell,
+    /// Connections without a request in progress are cut.
+    End,
+}
+
+/// What all connections share.
+#[derive(Clone)]
+struct Connection {
+    http: http1::Builder,
+    router: Router,
+    stages: watch::Receiver<Stage>,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, bodies: Arc<Bodies>) {
         // Each answer is written at once, so waiting for more data would gain nothing.
         let _ = stream.set_nodelay(true);
-        let busy = Arc::new(AtomicUsize::new(0));
+        self.converse(stream, &bodies).await;
+    }
+
+    /// Answers requests until the caller leaves, is cut, or the service stops.
+    async fn converse(mut self, stream: impl AsyncRead + AsyncWrite + Unpin, bodies: &Arc<Bodies>) {
         let service = service_fn({
-            let (router, stages, busy) = (self.router.clone(), self.stages.clone(), Arc::clone(&busy));
+            let (router, stages) = (self.router.clone(), self.stages.clone());
             move |request: Request<hyper::body::Incoming>| {
-                let progress =
-                    Arc::new(Progress { busy: Arc::clone(&busy), arrived: AtomicBool::new(false) });
-                answer(router.clone(), stages.clone(), progress, request.map(Body::new))
+                answer(router.clone(), stages.clone(), bodies.begin(), request.map(Body::new))
             }
         });
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
+        let stream = TokioIo::new(Watched { stream, line: &bodies.line });
+        let mut connection = pin!(self.http.serve_connection(stream, service));
         tokio::select! {
+            biased;
             // A broken connection is the caller's concern.
             _ = &mut connection => return,
+            () = bodies.discard_rests() => {}
+            () = bodies.line.told_to_leave() => return,
             // The stage's sender lives as long as the server does.
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => {}
         }
         connection.as_mut().graceful_shutdown();
         while timeout(FLUSH, connection.as_mut()).await.is_err() {
-            if busy.load(Ordering::Relaxed) == 0 {
+            if !bodies.line.is_busy() {
                 return;
             }
         }
@@ -170,66 +226,9 @@ async fn answer(
     progress: Arc<Progress>,
     request: Request,
 ) -> Result<Response, Infallible> {
-    if request.body().is_end_stream() {
-        progress.arrive();
-    }
-    let request = request.map(|body| Body::new(TrackedBody { body, progress: Arc::clone(&progress) }));
-    let mut response = router.call(request).await?;
+    let mut response = router.call(track_request(request, &progress)).await?;
     if *stages.borrow() != Stage::Open {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    Ok(response.map(|body| Body::new(TrackedBody { body, progress })))
-}
-
-/// One request. It is in progress from when it has arrived completely until its answer is sent.
-struct Progress {
-    /// How many requests are in progress on the connection.
-    busy: Arc<AtomicUsize>,
-    arrived: AtomicBool,
-}
-
-impl Progress {
-    fn arrive(&self) {
-        if !self.arrived.swap(true, Ordering::Relaxed) {
-            self.busy.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
-impl Drop for Progress {
-    fn drop(&mut self) {
-        if *self.arrived.get_mut() {
-            self.busy.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// The body of a request or an answer, which reports when it ends.
-struct TrackedBody {
-    body: Body,
-    progress: Arc<Progress>,
-}
-
-impl HttpBody for TrackedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(context);
-        if self.body.is_end_stream() || matches!(frame, Poll::Ready(None)) {
-            self.progress.arrive();
-        }
-        frame
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
+    Ok(track_answer(response, progress))
 }

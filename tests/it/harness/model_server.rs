@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    convert::Infallible,
     path::PathBuf,
     sync::{Arc, Mutex},
     time::Duration,
@@ -11,12 +12,13 @@ use std::{
 use atelier::{models::onnx_runtime::OnnxRuntime, util::http_client::Origin};
 use axum::{
     Json, Router,
-    body::Bytes,
+    body::{Body, Bytes},
     extract::{Path, State},
     http::{HeaderMap, HeaderName, StatusCode, header::AUTHORIZATION},
     response::{IntoResponse, Response},
     routing::{get, post},
 };
+use futures_util::stream;
 use ort::{session::Session, value::Tensor};
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
@@ -30,6 +32,8 @@ pub enum Manner {
     Numbers,
     /// 500 to every request.
     Failing,
+    /// A 200 with numbers that never end.
+    Endless,
     /// No answer for a minute.
     Silent,
 }
@@ -142,6 +146,10 @@ async fn infer(State(models): State<Arc<Models>>, Path(model): Path<String>, bod
         Manner::Failing => {
             let error = Json(json!({"error": "out of memory"}));
             return (StatusCode::INTERNAL_SERVER_ERROR, error).into_response();
+        }
+        Manner::Endless => {
+            let numbers = stream::repeat(Ok::<_, Infallible>(Bytes::from_static(&[b'0'; 1 << 12])));
+            return Body::from_stream(numbers).into_response();
         }
         Manner::Silent => tokio::time::sleep(Duration::from_mins(1)).await,
         Manner::Bytes | Manner::Numbers => {}

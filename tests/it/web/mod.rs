@@ -12,6 +12,7 @@ pub mod feedback;
 pub mod foreign_release;
 pub mod health;
 pub mod keys;
+pub mod limits;
 pub mod metrics;
 pub mod monitoring;
 pub mod operations;

@@ -113,6 +113,10 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     assert!(!problem.to_string().contains("memory"), "no internals: {problem}");
     assert_eq!(service.get("/readyz").await.status(), 503);
 
+    server.answer(Manner::Endless);
+    let (status, _, problem) = ask().await;
+    assert_eq!((status, problem["code"].as_str()), (503, Some("unavailable")), "before the deadline");
+
     server.answer(Manner::Silent);
     let began = Instant::now();
     let (status, _, problem) = ask().await;

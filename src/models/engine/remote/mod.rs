@@ -28,6 +28,13 @@ use crate::util::http_client::{Client, HttpError, Origin, Response};
 /// The header with the length of an answer's JSON, after which its bytes begin.
 const JSON_LENGTH: &str = "inference-header-content-length";
 
+/// The most bytes of a description, and of an answer without its numbers.
+const MOST_TEXT: u64 = 1 << 20;
+/// The most bytes of a number as text, with its comma.
+const MOST_NUMBER: u64 = 32;
+/// The most numbers of an outfit besides its logits: personas and steps.
+const MOST_OTHERS: usize = 16;
+
 /// A connection to one model.
 #[derive(Debug)]
 pub(super) struct Remote {
@@ -119,7 +126,7 @@ impl Remote {
 
     /// The inputs and outputs that the server describes.
     pub(super) fn fetch_ports(&mut self, deadline: Instant) -> Result<(Vec<Port>, Vec<Port>), ModelError> {
-        let answer = self.client.get(&self.model, deadline);
+        let answer = self.client.get(&self.model, MOST_TEXT, deadline);
         let answer = self.check(answer)?;
         let Metadata { inputs, outputs } =
             serde_json::from_slice(answer.body()).map_err(|error| self.error(&error.to_string()))?;
@@ -127,16 +134,19 @@ impl Remote {
         Ok((ports(inputs), ports(outputs)))
     }
 
+    /// `articles` is the size of the vocabulary, which bounds the answer.
     pub(super) fn infer(
         &mut self,
         inputs: &Inputs,
+        articles: usize,
         optional: OptionalOutputs,
         deadline: Instant,
     ) -> Result<Inferred, ModelError> {
         let body = serde_json::to_vec(&body(inputs, optional)).expect("numbers are JSON; this is a bug");
         let path = format!("{}/infer", self.model);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let answer = self.client.post(&path, headers, &body, deadline);
+        let answer =
+            self.client.post(&path, headers, &body, longest_answer(inputs.batch, articles), deadline);
         let answer = self.check(answer)?;
         read(&answer).map_err(|reason| self.error(&reason))
     }
@@ -169,6 +179,10 @@ impl From<Described> for Port {
         let description = format!("{datatype} {shape:?}");
         Self { name, element, axes: shape, description }
     }
+}
+
+fn longest_answer(batch: usize, articles: usize) -> u64 {
+    MOST_TEXT + (batch * (articles + MOST_OTHERS)) as u64 * MOST_NUMBER
 }
 
 fn body(inputs: &Inputs, optional: OptionalOutputs) -> InferBody<'_> {

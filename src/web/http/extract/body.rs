@@ -8,45 +8,41 @@ use axum::{
     http::{HeaderMap, header},
 };
 use futures_util::StreamExt;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::{Kind, Problem};
-
-/// How long a body may pause.
-const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// How much of a too large body is read and discarded, so that a caller that writes everything before it reads gets
-/// the answer and not a broken connection.
-const MAX_DISCARDED: u64 = 32 << 20;
+use crate::config::{Limits, TRANSFER_BYTES};
 
 /// A body as it arrives, up to a limit.
 pub(crate) struct Incoming {
     chunks: BodyDataStream,
     limit: u64,
     read: u64,
+    /// How long [`TRANSFER_BYTES`] may take, how long it has taken so far, and for how many bytes.
+    patience: Duration,
+    waited: Duration,
+    arrived: usize,
     content_length: Option<u64>,
-    /// The caller waits for `100 Continue`, so it has sent nothing that needs to be discarded.
-    expects_continue: bool,
 }
 
 impl Incoming {
-    pub(crate) fn new(request: Request, limit: u64) -> Self {
-        let headers = request.headers();
-        let length = headers.get(header::CONTENT_LENGTH);
+    pub(crate) fn new(request: Request, limit: u64, limits: Limits) -> Self {
+        let length = request.headers().get(header::CONTENT_LENGTH);
         let content_length = length.and_then(|value| value.to_str().ok()).and_then(|text| text.parse().ok());
-        let expects_continue = headers.contains_key(header::EXPECT);
         let chunks = request.into_body().into_data_stream();
-        Self { chunks, limit, read: 0, content_length, expects_continue }
+        let patience = limits.transfer();
+        Self { chunks, limit, read: 0, patience, waited: Duration::ZERO, arrived: 0, content_length }
     }
 
     /// The next chunk; `None` at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         if self.content_length.is_some_and(|length| length > self.limit) {
-            return Err(self.too_large().await);
+            return Err(self.too_large());
         }
         let Some(bytes) = self.chunk().await? else { return Ok(None) };
         self.read += bytes.len() as u64;
         if self.read > self.limit {
-            return Err(self.too_large().await);
+            return Err(self.too_large());
         }
         Ok(Some(bytes))
     }
@@ -67,27 +63,32 @@ impl Incoming {
     }
 
     async fn chunk(&mut self) -> Result<Option<Bytes>, Problem> {
-        match timeout(MAX_PAUSE, self.chunks.next()).await {
+        let began = Instant::now();
+        let arrived = timeout(self.patience.saturating_sub(self.waited), self.chunks.next()).await;
+        self.waited += began.elapsed();
+        match arrived {
             Ok(None) => Ok(None),
-            Ok(Some(Ok(bytes))) => Ok(Some(bytes)),
+            Ok(Some(Ok(bytes))) => {
+                self.arrived += bytes.len();
+                if self.arrived >= TRANSFER_BYTES {
+                    (self.waited, self.arrived) = (Duration::ZERO, 0);
+                }
+                Ok(Some(bytes))
+            }
             Ok(Some(Err(error))) => {
                 Err(Problem::new(Kind::Malformed, format!("the body is incomplete: {error}; send it again")))
             }
             Err(_) => {
-                let seconds = MAX_PAUSE.as_secs();
-                let detail = format!("no more of the body arrived for {seconds} seconds; send it again");
+                let (most, least) = (self.patience.as_millis(), TRANSFER_BYTES >> 10);
+                let detail = format!(
+                    "the body is too slow: less than {least} KiB of it arrived within {most} ms; send it again"
+                );
                 Err(Problem::new(Kind::Malformed, detail))
             }
         }
     }
 
-    async fn too_large(&mut self) -> Problem {
-        let most = self.limit + MAX_DISCARDED;
-        let discard = !self.expects_continue && self.content_length.is_none_or(|length| length <= most);
-        while discard && self.read <= most {
-            let Ok(Some(bytes)) = self.chunk().await else { break };
-            self.read += bytes.len() as u64;
-        }
+    fn too_large(&self) -> Problem {
         let limit = self.limit;
         Problem::new(Kind::TooLarge, format!("the body is longer than this path's limit of {limit} bytes"))
     }

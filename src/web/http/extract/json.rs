@@ -1,5 +1,7 @@
 //! JSON bodies of requests and answers.
 
+use std::io;
+
 use axum::{
     extract::{FromRef, FromRequest, Request},
     http::header,
@@ -44,7 +46,7 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         check_media_type(request.headers(), "application/json", is_json)?;
         let limits = Limits::from_ref(state);
-        Incoming::new(request, limits.body_bytes).read_all(limits.body()).await.map(Self)
+        Incoming::new(request, limits.body_bytes, limits).read_all(limits.body()).await.map(Self)
     }
 }
 
@@ -52,11 +54,38 @@ impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         /// About the size of a completion. Growing a vector to it would copy it several times.
         const TYPICAL_BYTES: usize = 8 * 1024;
-        let mut json = Vec::with_capacity(TYPICAL_BYTES);
+        let mut json = Bounded(Vec::with_capacity(TYPICAL_BYTES));
         match serde_json::to_writer(&mut json, &self.0) {
-            Ok(()) => ([(header::CONTENT_TYPE, "application/json")], json).into_response(),
+            Ok(()) => ([(header::CONTENT_TYPE, "application/json")], json.0).into_response(),
+            Err(error) if error.is_io() => {
+                let detail = format!(
+                    "the answer would be longer than {} MiB; ask for fewer items, suggestions or columns",
+                    MOST_BYTES >> 20
+                );
+                Problem::new(Kind::Invalid, detail).into_response()
+            }
             Err(error) => Problem::inside(Kind::Internal, error).into_response(),
         }
+    }
+}
+
+/// The longest answer: far above what full pages and batches of usual articles need.
+const MOST_BYTES: usize = 32 << 20;
+
+/// Takes no more than the longest answer.
+struct Bounded(Vec<u8>);
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

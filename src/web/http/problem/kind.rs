@@ -75,6 +75,9 @@ kinds! {
     TooFast = 429 "too-fast", "Rate limit exceeded":
         "This key sent more requests in a second than /docs allows. Try again after the time in Retry-After, or \
          combine requests in one batch.";
+    TooManyStreams = 429 "too-many-streams", "Too many streams":
+        "As many imports and exports are running as /docs allows. Try again after the time in Retry-After, or combine \
+         them in one stream.";
     TooManyAttempts = 429 "too-many-attempts", "Too many sign-in attempts":
         "The password for this name was wrong too often. Try again after the time in Retry-After; each further \
          attempt waits longer.";

@@ -1,0 +1,287 @@
+//! What one caller, or many, may take of the service: connections, time, streams, answers.
+
+use std::{process::Command, time::Duration};
+
+use atelier::config::Limits;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
+};
+
+use super::{Service, header, outfits};
+use crate::{
+    cli::run,
+    harness::{TestDatabase, contracts, tools},
+};
+
+contracts!(
+    silent_connections_make_room_for_others,
+    half_sent_requests_make_room_for_others,
+    heads_must_arrive_in_time,
+    callers_that_take_nothing_are_cut,
+    uploads_are_refused_without_breaking_the_pipe,
+    curl_reads_why_its_upload_is_refused needs tools::curl,
+    a_caller_that_asks_first_sends_nothing,
+    streams_at_the_same_time_are_limited,
+    slow_streams_are_refused,
+    long_streams_are_refused,
+    warnings_and_reasons_do_not_multiply_a_body,
+    answers_are_limited,
+    the_compose_file_has_room_for_every_stream,
+);
+
+/// Longer than a test may run.
+const FOREVER: u32 = 600_000;
+const NDJSON: &str = "application/x-ndjson";
+
+fn patient() -> Limits {
+    Limits { head_ms: FOREVER, idle_ms: FOREVER, transfer_ms: FOREVER, ..Limits::default() }
+}
+
+async fn connect(service: &Service) -> TcpStream {
+    TcpStream::connect(service.url.trim_start_matches("http://")).await.unwrap()
+}
+
+async fn send(stream: &mut TcpStream, method: &str, path: &str, headers: &str) {
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+}
+
+/// Reads one answer: its head, and its body by Content-Length.
+async fn read(stream: &mut TcpStream) -> (u16, String) {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(stream.read_u8().await.expect("an answer"));
+    }
+    let head = String::from_utf8(head).unwrap().to_ascii_lowercase();
+    let length = head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next());
+    let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
+    stream.read_exact(&mut body).await.unwrap();
+    (head[9..12].parse().unwrap(), String::from_utf8(body).unwrap())
+}
+
+async fn is_alive(stream: &mut TcpStream) -> bool {
+    send(stream, "GET", "/livez", "").await;
+    read(stream).await.0 == 200
+}
+
+/// Waits until the service closes the connection.
+async fn wait_for_end(stream: &mut TcpStream) {
+    let _ = stream.read_to_end(&mut Vec::new()).await;
+}
+
+async fn silent_connections_make_room_for_others(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { connections: 8, ..patient() }).await;
+    let mut kept = connect(&service).await;
+    assert!(is_alive(&mut kept).await);
+    let mut silent = Vec::new();
+    for _ in 0..40 {
+        silent.push(connect(&service).await);
+    }
+    assert!(is_alive(&mut connect(&service).await).await, "a new caller is served");
+    assert!(is_alive(&mut kept).await, "a connection that was used stays longer than silent ones");
+    for silent in &mut silent[..30] {
+        wait_for_end(silent).await;
+    }
+}
+
+async fn half_sent_requests_make_room_for_others(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { connections: 4, body_ms: FOREVER, ..patient() }).await;
+    let mut half = Vec::new();
+    for _ in 0..12 {
+        let mut stream = connect(&service).await;
+        send(&mut stream, "PUT", "/customers/c", "Content-Type: application/json\r\nContent-Length: 9\r\n")
+            .await;
+        half.push(stream);
+    }
+    assert!(is_alive(&mut connect(&service).await).await);
+    wait_for_end(&mut half[0]).await;
+}
+
+async fn heads_must_arrive_in_time(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { head_ms: 300, ..patient() }).await;
+    wait_for_end(&mut connect(&service).await).await;
+    // A byte now and then does not help.
+    let mut dripping = connect(&service).await;
+    dripping.write_all(b"GET /livez HTTP/1.1\r\nX: ").await.unwrap();
+    while dripping.write_all(b"x").await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    // An open connection may be idle for longer.
+    let mut kept = connect(&service).await;
+    assert!(is_alive(&mut kept).await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert!(is_alive(&mut kept).await);
+}
+
+async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = service.url.trim_start_matches("http://").parse().unwrap();
+    let (mut answers, mut requests) = socket.connect(address).await.unwrap().into_split();
+    // More answers than the kernel buffers, and more requests than the service reads ahead.
+    tokio::spawn(async move {
+        let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+        while requests.write_all(request.as_bytes()).await.is_ok() {}
+    });
+    let mut taken = [0; 256];
+    // About 10 kB a second, of which the service expects 200.
+    while answers.read(&mut taken).await.is_ok_and(|read| read > 0) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let body = vec![b' '; 5 << 20];
+    for (method, path, content_type, expected) in [
+        ("POST", "/customers/bulk", NDJSON, 401),
+        ("POST", "/nowhere", "text/plain", 404),
+        ("POST", "/openapi.json", "application/json", 405),
+        ("POST", "/sign-in", "application/x-www-form-urlencoded", 413),
+    ] {
+        let mut stream = connect(&service).await;
+        let headers = format!("Content-Type: {content_type}\r\nContent-Length: {}\r\n", body.len());
+        send(&mut stream, method, path, &headers).await;
+        stream.write_all(&body).await.unwrap_or_else(|error| panic!("{path}: {error}"));
+        let (status, answer) = read(&mut stream).await;
+        assert_eq!(status, expected, "{path}: {answer}");
+        assert!(is_alive(&mut stream).await, "{path}: the connection can be used again");
+    }
+}
+
+async fn curl_reads_why_its_upload_is_refused(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), vec![b' '; 5 << 20]).unwrap();
+    for expect in ["Expect:", "Expect: 100-continue"] {
+        let mut curl = Command::new("curl");
+        curl.args(["--silent", "--show-error", "--write-out", "%{http_code}", "--header", expect]);
+        curl.args(["--header", "Content-Type: application/x-ndjson"]);
+        curl.arg("--data-binary").arg(format!("@{}", file.path().display()));
+        curl.arg(format!("{}/customers/bulk", service.url));
+        let output = run(curl).await;
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{expect} {:?}", String::from_utf8_lossy(&output.stderr));
+        assert!(stdout.ends_with("401") && stdout.contains("API key"), "{expect} {stdout}");
+    }
+}
+
+async fn a_caller_that_asks_first_sends_nothing(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let mut stream = connect(&service).await;
+    let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: 5000000\r\nExpect: 100-continue\r\n");
+    send(&mut stream, "POST", "/customers/bulk", &headers).await;
+    assert_eq!(read(&mut stream).await.0, 401, "and not 100");
+    wait_for_end(&mut stream).await;
+}
+
+async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { streams: 1, ..patient() }).await;
+    let line = "{\"id\":\"c-1\",\"features\":{}}\n";
+    let mut first = connect(&service).await;
+    let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: {}\r\n", line.len());
+    send(&mut first, "POST", "/customers/bulk", &headers).await;
+    // Until the first has begun, another may take its place.
+    let refused = loop {
+        let answer = service.post("/customers/bulk", NDJSON, line).await;
+        if answer.status() != 200 {
+            break answer;
+        }
+    };
+    assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "5"));
+    assert_eq!(refused.json::<Value>().await.unwrap()["code"], "too-many-streams");
+    assert_eq!(service.get("/feedback/outfits.jsonl").await.status(), 429, "an export is a stream, too");
+    assert_eq!(service.get("/customers").await.status(), 200);
+    first.write_all(line.as_bytes()).await.unwrap();
+    assert_eq!(read(&mut first).await.0, 200);
+    while service.post("/customers/bulk", NDJSON, line).await.status() != 200 {}
+    while service.get("/feedback/outfits.jsonl").await.status() != 200 {}
+}
+
+/// Sends a byte of a stream now and then until it is answered.
+async fn drip(service: &Service) -> (u16, String) {
+    let stream = connect(service).await;
+    let (mut answers, mut requests) = stream.into_split();
+    let dripping = tokio::spawn(async move {
+        let headers = format!("Host: localhost\r\nContent-Type: {NDJSON}\r\nContent-Length: 900000\r\n\r\n");
+        let head = format!("POST /customers/bulk HTTP/1.1\r\n{headers}");
+        requests.write_all(head.as_bytes()).await.unwrap();
+        while requests.write_all(b"\n").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"}") {
+        answer.push(answers.read_u8().await.unwrap());
+    }
+    dripping.abort();
+    let answer = String::from_utf8(answer).unwrap();
+    (answer[9..12].parse().unwrap(), answer)
+}
+
+async fn slow_streams_are_refused(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
+    let (status, answer) = drip(&service).await;
+    assert_eq!(status, 400, "{answer}");
+    assert!(answer.contains("less than 64 KiB of it arrived within 300 ms"), "{answer}");
+}
+
+async fn long_streams_are_refused(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { stream_ms: 300, ..patient() }).await;
+    let (status, answer) = drip(&service).await;
+    assert_eq!(status, 504, "{answer}");
+    assert!(answer.contains("did not finish within 300 ms; split it"), "{answer}");
+    assert_eq!(service.post("/customers/bulk", NDJSON, "").await.status(), 200, "its place is free again");
+}
+
+async fn warnings_and_reasons_do_not_multiply_a_body(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let unknown = |count: usize| (0..count).map(|n| (format!("f{n}"), json!(1))).collect::<Value>();
+    let answer = service.ask_ok("/compare", &json!({"features": unknown(900), "outfit": [null]})).await;
+    for column in answer["columns"].as_array().unwrap() {
+        let warnings = column["warnings"].as_array().unwrap();
+        assert_eq!(warnings.len(), 21);
+        assert_eq!(warnings[20]["code"], "more-warnings");
+        assert!(warnings[20]["detail"].as_str().unwrap().contains("more warnings"), "{}", warnings[20]);
+    }
+    for (features, pointer) in
+        [(unknown(1001), "/features"), (json!({"no_gos": vec!["leather"; 1001]}), "/features/no_gos")]
+    {
+        for path in ["/compare", "/complete"] {
+            let (status, problem) = service.ask(path, &json!({"features": features, "outfit": [null]})).await;
+            assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!(pointer)), "{problem:#}");
+        }
+    }
+    // Every reason names the feature and its value.
+    let long = json!({"preferred_colours": ["grey", "x".repeat(200_000)]});
+    let article = outfits()[0].articles()[0].to_string();
+    let request = json!({"features": long, "outfit": [article, null], "explain": true, "k": 100});
+    let answer = service.ask_ok("/compare", &request).await.to_string();
+    assert!(answer.len() < 2_000_000, "{} bytes", answer.len());
+    assert!(answer.contains("\"grey\""), "some suggestion has the colours as a reason");
+}
+
+async fn answers_are_limited(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for number in 0..37 {
+        let article = json!({"type": "coat", "text": "x".repeat(1_000_000)});
+        assert_eq!(service.put(&format!("/articles/a-{number}"), &article).await.status(), 201);
+    }
+    let refused = service.get("/articles?n=37").await;
+    assert_eq!(refused.status(), 422);
+    let problem: Value = refused.json().await.unwrap();
+    assert!(problem["detail"].as_str().unwrap().contains("longer than 32 MiB; ask for fewer"), "{problem}");
+    assert_eq!(service.get("/articles?n=10").await.status(), 200);
+}
+
+async fn the_compose_file_has_room_for_every_stream(_: TestDatabase) {
+    let compose = include_str!("../../../docker-compose.yml");
+    let after = |name: &str| compose.split(name).nth(1).unwrap_or_else(|| panic!("{name}"));
+    let bulk: u64 = after("ATELIER__LIMITS__BULK_BYTES: \"").split('"').next().unwrap().parse().unwrap();
+    let size: u64 = after("- /tmp:size=").split('m').next().unwrap().parse().unwrap();
+    assert!(size << 20 >= bulk * u64::from(Limits::default().streams), "{size} MiB");
+    assert_eq!(compose.matches("- /tmp").count(), 1, "no tmpfs without a size");
+}
