@@ -102,6 +102,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     let renewing_keys = tokio::spawn(renew_ticket_keys(tickets.clone()));
     let sampling = tokio::spawn(sample_metrics(metrics.clone()));
     let returning_memory = tokio::spawn(return_memory_periodically());
+    let removing_remains = tokio::spawn(store.clone().remove_remains());
     let traces = Traces::new(config.telemetry.collector().as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -131,6 +132,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     renewing_keys.abort();
     sampling.abort();
     returning_memory.abort();
+    removing_remains.abort();
     store.close().await;
     tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");

@@ -77,7 +77,7 @@ pub use format::Format;
 pub use json::explain_json_error;
 pub use json_lines::json_line;
 pub(crate) use parquet::catch_panic;
-pub use read::{Row, Rows, read};
+pub use read::{Row, Rows, read, read_json_lines};
 pub use suggestions::{SuggestionRow, SuggestionWriter};
 pub use table::Table;
 pub use write::Writer;

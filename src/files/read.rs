@@ -50,11 +50,17 @@ pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError
         return Err(FileError::Folder { path: path.to_owned() });
     }
     let source = match format {
-        Format::JsonLines => Source::JsonLines(json_lines::Reader::new(file, metadata.len())),
+        Format::JsonLines => return Ok(read_json_lines(file, metadata.len(), path, schema)),
         Format::Csv => Source::Csv(Box::new(csv::Reader::new::<T>(file, metadata.len(), path, schema)?)),
         Format::Parquet => Source::Parquet(parquet::Reader::new::<T>(file, path)?),
     };
     Ok(Rows { source, path: path.to_owned(), schema: schema.clone(), ended: false, table: PhantomData })
+}
+
+/// Reads JSON Lines of `length` bytes from a file that need not have a name; errors call it `path`.
+pub fn read_json_lines<T: Table>(file: File, length: u64, path: &Path, schema: &Schema) -> Rows<T> {
+    let source = Source::JsonLines(json_lines::Reader::new(file, length));
+    Rows { source, path: path.to_owned(), schema: schema.clone(), ended: false, table: PhantomData }
 }
 
 impl<T> Rows<T> {

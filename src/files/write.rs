@@ -1,6 +1,7 @@
 //! Writing a file of any format row by row.
 
 use std::{
+    fs::{self, File},
     io::{self, BufWriter},
     marker::PhantomData,
     path::{Path, PathBuf},
@@ -10,6 +11,9 @@ use tempfile::NamedTempFile;
 
 use super::{Columns, FileError, Format, Table, csv, json_lines, parquet};
 use crate::domain::Schema;
+
+/// The end of the names of unfinished files.
+const PARTIAL: &str = ".partial";
 
 /// Writes the rows of a table to a file, which appears when [`Writer::finish`] is called. Until then they are in a
 /// hidden file beside it, which is deleted if the writer is dropped.
@@ -103,7 +107,7 @@ pub(super) fn move_into_place(file: NamedTempFile, target: &Path) -> io::Result<
     file.persist(target)?;
     // Syncing the folder puts the new name on disk.
     #[cfg(unix)]
-    std::fs::File::open(folder(target))?.sync_all()?;
+    File::open(folder(target))?.sync_all()?;
     Ok(())
 }
 
@@ -115,14 +119,31 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// A hidden temporary file in the folder of `path`.
+/// A hidden temporary file in the folder of `path`. Those that killed programs left are removed, since they may name
+/// customers.
 pub(super) fn create_beside(path: &Path) -> io::Result<NamedTempFile> {
     let name = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
     let prefix = format!(".{}.", name.to_string_lossy());
+    remove_leftovers(folder(path), &prefix);
     let mut builder = tempfile::Builder::new();
-    builder.prefix(&prefix).suffix(".partial");
+    builder.prefix(&prefix).suffix(PARTIAL);
     // The umask decides who may read it, as for other files; temporary files are private by default.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder(path))
+    let file = builder.tempfile_in(folder(path))?;
+    // Without locks, as on some network drives, it still works.
+    let _ = file.as_file().try_lock();
+    Ok(file)
+}
+
+/// Removes files that no program holds a lock on.
+fn remove_leftovers(folder: &Path, prefix: &str) {
+    for entry in folder.read_dir().into_iter().flatten().flatten() {
+        let (name, path) = (entry.file_name(), entry.path());
+        let name = name.to_string_lossy();
+        let named = name.starts_with(prefix) && name.ends_with(PARTIAL);
+        if named && File::open(&path).is_ok_and(|file| file.try_lock().is_ok()) {
+            let _ = fs::remove_file(path);
+        }
+    }
 }

@@ -80,6 +80,20 @@ impl Audit<'_> {
         Ok(())
     }
 
+    /// The entries about a customer, oldest first.
+    pub async fn for_customer(self, customer: &CustomerId) -> Result<Vec<AuditEntry>, StoreError> {
+        sqlx::query_as(
+            "select seq, at, person_id, key_id, action, subject, customer_id, details from audit_log
+             where customer_id = $1 order by seq",
+        )
+        .bind(customer.as_str())
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(parse)
+        .collect()
+    }
+
     /// Up to `n` entries, newest first, before the entry `before` if given.
     pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
         self.list_matching(&AuditFilter::default(), before, n).await
@@ -122,19 +136,19 @@ impl Audit<'_> {
     }
 }
 
-/// Blanks subject, details and customer of every entry about the customer.
+/// Blanks subject, details and customer of every entry about the customer, and counts them.
 pub(super) async fn erase_customer(
     connection: &mut AnyConnection,
     customer: &CustomerId,
-) -> Result<(), StoreError> {
-    sqlx::query(
+) -> Result<u64, StoreError> {
+    let blanked = sqlx::query(
         "update audit_log set subject = $2, details = '{}', customer_id = null where customer_id = $1",
     )
     .bind(customer.as_str())
     .bind(ERASED)
     .execute(connection)
     .await?;
-    Ok(())
+    Ok(blanked.rows_affected())
 }
 
 type Columns = (i64, i64, Option<i64>, Option<i64>, String, String, Option<String>, String);

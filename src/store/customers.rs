@@ -6,7 +6,7 @@ use futures_util::Stream;
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Put, Store, StoreError, audit, json,
+    Put, Store, StoreError, json,
     pages::{self, PAGE},
     search, upsert,
 };
@@ -37,19 +37,6 @@ impl<'a> Customers<'a> {
         let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         transaction.commit().await?;
         Ok(put)
-    }
-
-    /// Erases the customer: deletes the profile and outfits, removes the customer from feedback, and blanks the audit
-    /// log's entries about them. If there is no such customer it still blanks the entries, and returns false.
-    pub async fn erase(self, id: &CustomerId) -> Result<bool, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let erased = sqlx::query("delete from customers where id = $1")
-            .bind(id.as_str())
-            .execute(&mut *transaction)
-            .await?;
-        audit::erase_customer(&mut transaction, id).await?;
-        transaction.commit().await?;
-        Ok(erased.rows_affected() > 0)
     }
 
     /// Up to `n` customers after the id `after`, in the byte order of their ids. Only customers whose id or text

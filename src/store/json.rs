@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, error::Category};
 
 use super::StoreError;
 use crate::domain::{Features, feature_from_json, feature_to_json};
@@ -23,9 +23,9 @@ pub(super) fn features_text(features: &Features) -> Result<String, StoreError> {
 
 pub(super) fn parse_features(text: &str) -> Result<Features, String> {
     let read = |(name, value)| {
-        let value = feature_from_json(value).map_err(|value| {
-            format!("feature {name:?} is {value}, expected a string, a number or a list of strings")
-        })?;
+        // The error reaches the log, which must not show a customer's data.
+        let value = feature_from_json(value)
+            .map_err(|_| format!("feature {name:?} is not a string, a number or a list of strings"))?;
         Ok((name, value))
     };
     parse::<Map<String, Value>>(text)?.into_iter().map(read).collect()
@@ -37,7 +37,11 @@ pub(super) fn text(value: &impl Serialize) -> String {
 }
 
 pub(super) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_str(text).map_err(|error| error.to_string())
+    serde_json::from_str(text).map_err(|error| match error.classify() {
+        // Its text would quote the value.
+        Category::Data => format!("the JSON has another type than expected at column {}", error.column()),
+        _ => error.to_string(),
+    })
 }
 
 #[cfg(test)]
@@ -65,7 +69,16 @@ mod tests {
         let given: Features = [("age".into(), FeatureValue::Number(f64::NAN))].into_iter().collect();
         let refused = features_text(&given).unwrap_err();
         assert_eq!(refused.to_string(), "a feature cannot be stored: \"age\" is not a finite number");
-        assert!(parse_features(r#"{"age":null}"#).unwrap_err().contains("\"age\" is null"));
-        assert!(parse_features(r#"{"age":[1]}"#).unwrap_err().contains("\"age\" is [1]"));
+        assert!(parse_features(r#"{"age":null}"#).unwrap_err().contains("\"age\" is not a string"));
+    }
+
+    #[test]
+    fn errors_do_not_quote_values() {
+        for damaged in
+            [r#""Erna""#, r#"{"name":{"first":"Erna"}}"#, r#"{"name":["Erna",1]}"#, r#"{"name":"Erna"#]
+        {
+            let error = parse_features(damaged).unwrap_err();
+            assert!(!error.contains("Erna"), "{error}");
+        }
     }
 }

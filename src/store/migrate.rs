@@ -27,7 +27,7 @@ macro_rules! step {
 }
 
 /// Not listed by `sqlx::migrate!`, because its macros would compile most of sqlx a second time.
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     step!(1, "0001", "access"),
     step!(2, "0002", "catalogue"),
     step!(3, "0003", "feedback"),
@@ -35,6 +35,7 @@ const STEPS: [Step; 7] = [
     step!(5, "0005", "sign_in_links"),
     step!(8, "0008", "feedback_counts"),
     step!(9, "0009", "ids"),
+    step!(10, "0010", "erasures"),
 ];
 
 fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {

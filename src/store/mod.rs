@@ -27,7 +27,9 @@ mod open_error;
 mod outfits;
 mod pages;
 mod people;
+mod personal_data;
 mod postgres;
+mod remains;
 mod revisions;
 mod search;
 mod sessions;
@@ -55,6 +57,7 @@ pub use self::{
     open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId},
+    personal_data::{PERSONAL_TABLES, PersonalData},
     sessions::{Session, Sessions},
     settings::Settings,
     sign_in_links::SignInLinks,
@@ -73,6 +76,9 @@ pub struct Store {
     /// On `SQLite` one connection, because there is only one writer: waiting for it here is first come, first served,
     /// and waiting for the file's lock is not. On Postgres the readers' pool.
     writer: AnyPool,
+    /// On `SQLite` a connection that empties the log and rewrites the file, and soon gives up when others are in the way. On
+    /// Postgres the readers' pool.
+    cleaner: AnyPool,
     dialect: Dialect,
     shown: String,
 }
@@ -117,6 +123,7 @@ impl Store {
     pub async fn close(&self) {
         self.readers.close().await;
         self.writer.close().await;
+        self.cleaner.close().await;
     }
 
     pub fn articles(&self) -> Articles<'_> {

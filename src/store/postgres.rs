@@ -51,5 +51,11 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
             })
         })
         .connect_lazy_with(options);
-    Ok(Store { readers: pool.clone(), writer: pool, dialect: Dialect::Postgres, shown })
+    Ok(Store {
+        readers: pool.clone(),
+        cleaner: pool.clone(),
+        writer: pool,
+        dialect: Dialect::Postgres,
+        shown,
+    })
 }

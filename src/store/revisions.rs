@@ -6,6 +6,7 @@ use super::{Store, StoreError};
 
 pub(super) const ARTICLES: &str = "articles";
 pub(super) const SETTINGS: &str = "settings";
+pub(super) const ERASURES: &str = "erasures";
 
 pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, StoreError> {
     Ok(sqlx::query_scalar("select value from revisions where name = $1")

@@ -57,7 +57,7 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
         options = read_only;
     }
 
-    let pool = |connections| {
+    let pool = |connections, setting: &'static str| {
         AnyPoolOptions::new()
             .max_connections(connections)
             .acquire_timeout(DEADLINE)
@@ -65,10 +65,19 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
             .test_before_acquire(false)
             .idle_timeout(None)
             .max_lifetime(None)
-            .after_connect(|connection, _| Box::pin(async { configure(connection).await }))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    configure(connection).await?;
+                    sqlx::raw_sql(setting).execute(connection).await?;
+                    Ok(())
+                })
+            })
             .connect_lazy_with(options.clone())
     };
-    Ok(Store { readers: pool(READERS), writer: pool(1), dialect: Dialect::Sqlite, shown })
+    let (readers, writer) = (pool(READERS, ""), pool(1, ""));
+    // It keeps writes out while it waits for readers.
+    let cleaner = pool(1, "pragma busy_timeout = 100");
+    Ok(Store { readers, writer, cleaner, dialect: Dialect::Sqlite, shown })
 }
 
 /// A deferred transaction would take the lock at its first write, and fail if another transaction wrote since its first
@@ -130,7 +139,7 @@ async fn configure(connection: &mut AnyConnection) -> sqlx::Result<()> {
         "pragma synchronous = full;
          pragma foreign_keys = on;
          pragma busy_timeout = 10000;
-         -- What is erased is overwritten in the file, not merely unlinked.
+         -- What is erased is overwritten in the file, not merely unlinked; `remains.rs` does what this leaves.
          pragma secure_delete = on;
          -- A large import lets the log grow to its own size; this gives the disk back afterwards.
          pragma journal_size_limit = 67108864;",

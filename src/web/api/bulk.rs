@@ -1,14 +1,17 @@
 //! Imports of tables over HTTP, as streams of JSON Lines.
 //!
-//! The stream first goes to a temporary file, and from there into the database in one transaction. A caller that sends
+//! The stream first goes to a nameless temporary file, and from there into the database in one transaction. A caller that sends
 //! slowly or stops does not block other writes, and the table is never in memory.
 
-use std::io;
+use std::{
+    fs::File,
+    io::{self, Seek},
+    path::Path,
+};
 
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tempfile::NamedTempFile;
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
@@ -63,7 +66,7 @@ pub(crate) async fn import<T: Importable>(
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let mut import = state.store.import(state.now()).await?;
-    let (counts, report) = read::<T>(state, &mut import, &file).await?;
+    let (counts, report) = read::<T>(state, &mut import, file).await?;
     if !may_commit(&report, query.skip_bad) {
         return Err(refusal(&report));
     }
@@ -78,24 +81,25 @@ pub(crate) async fn import<T: Importable>(
     Ok(ImportBody::new(counts, &report))
 }
 
-/// Writes the body to a file, which is deleted when it is dropped.
-async fn spool(mut body: Incoming) -> Result<NamedTempFile, Problem> {
+/// Writes the body to a file without a name, of which nothing is left even if the process is killed.
+async fn spool(mut body: Incoming) -> Result<File, Problem> {
     let full = |error: io::Error| {
         Problem::inside(Kind::Unavailable, format_args!("the body cannot be written to a file: {error}"))
     };
-    let file = tempfile::Builder::new().suffix(".jsonl").tempfile().map_err(full)?;
-    let mut out = tokio::fs::File::from_std(file.reopen().map_err(full)?);
+    let mut out = tokio::fs::File::from_std(tempfile::tempfile().map_err(full)?);
     while let Some(bytes) = body.next().await? {
         out.write_all(&bytes).await.map_err(full)?;
     }
     out.flush().await.map_err(full)?;
+    let mut file = out.into_std().await;
+    file.rewind().map_err(full)?;
     Ok(file)
 }
 
 async fn read<T: Importable>(
     state: &AppState,
     import: &mut Import,
-    file: &NamedTempFile,
+    file: File,
 ) -> Result<(Counts, Report), Problem> {
     // Read inside the transaction, so that referenced articles and customers cannot be deleted meanwhile.
     let mut checker = if T::REFERS {
@@ -103,7 +107,8 @@ async fn read<T: Importable>(
     } else {
         Checker::new([], [])
     };
-    let rows = files::read::<T>(file.path(), &state.schema()).map_err(unreadable)?;
+    let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
+    let rows = files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
     let counts = import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
         ImportError::Store(error) => error.into(),
         ImportError::File(error) => unreadable(error),

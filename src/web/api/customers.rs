@@ -20,7 +20,8 @@ use super::{
 use crate::{
     domain::{Customer, CustomerId, Schema},
     service::access::Scope,
-    store::Put,
+    store::{Actor, AuditEntry, PersonalData, Put},
+    util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Json, Path, PathParameter, Query},
@@ -166,7 +167,9 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
 
 /// Erase a customer
 ///
-/// Deletes the profile and the outfits permanently, and removes the customer from feedback and completions.
+/// Deletes the profile and the outfits permanently, removes the customer from feedback, and blanks the audit log's entries
+/// about them. With `SQLite` the id is soon in no file of the database either. Later feedback that names the customer is
+/// refused; a later PUT or import adds them again.
 #[utoipa::path(delete, path = "/customers/{id}", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     responses(
@@ -193,13 +196,62 @@ async fn erase(
 #[derive(Debug, Serialize, ToSchema)]
 struct CustomerExport {
     customer: CustomerBody,
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    created_at: String,
+    /// When the profile changed last.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    updated_at: String,
     outfits: Vec<OutfitBody>,
     feedback: Vec<FeedbackStored>,
+    /// The audit log's entries about the customer.
+    audit: Vec<AuditBody>,
+}
+
+impl From<PersonalData> for CustomerExport {
+    fn from(data: PersonalData) -> Self {
+        Self {
+            customer: data.customer.into(),
+            created_at: calendar::moment(data.created_at.millis(), 1000, true),
+            updated_at: calendar::moment(data.updated_at.millis(), 1000, true),
+            outfits: data.outfits.into_iter().map(OutfitBody::from).collect(),
+            feedback: data.feedback.into_iter().map(FeedbackStored::from).collect(),
+            audit: data.audit.into_iter().map(AuditBody::from).collect(),
+        }
+    }
+}
+
+/// An entry of the audit log.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AuditEntry)]
+struct AuditBody {
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    at: String,
+    /// A `person` with an account, a program with a `key`, or the `service` itself.
+    #[schema(examples("key"))]
+    by: &'static str,
+    #[schema(examples("customer.put"))]
+    action: String,
+    #[schema(examples("c-17"))]
+    subject: String,
+    #[schema(schema_with = free_object, example = json!({"new": true}))]
+    details: Map<String, Value>,
+}
+
+impl From<AuditEntry> for AuditBody {
+    fn from(AuditEntry { at, actor, action, subject, details, .. }: AuditEntry) -> Self {
+        let by = match actor {
+            Actor::Person(_) => "person",
+            Actor::Key(_) => "key",
+            Actor::Service => "service",
+        };
+        Self { at: calendar::moment(at.millis(), 1000, true), by, action, subject, details }
+    }
 }
 
 /// Export a customer's data
 ///
-/// The profile, outfits and feedback: what a shop must give a customer who asks for their data.
+/// Everything stored about a customer, which a shop must give a customer who asks for it: the profile, the outfits,
+/// the feedback (rejections included), and the audit log's entries about them.
 #[utoipa::path(get, path = "/customers/{id}/export", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     responses(
@@ -211,18 +263,8 @@ async fn export(
     State(state): State<AppState>,
     Path(id): Path<CustomerId>,
 ) -> Result<Json<CustomerExport>, Problem> {
-    let store = &state.store;
-    let customer = store.customers().get(&id).await?.ok_or_else(|| unknown(&id))?.into();
-    let feedback = store.feedback().for_customer(&id).await?.into_iter().map(FeedbackStored::from).collect();
-    let (mut outfits, page) = (Vec::<OutfitBody>::new(), state.limits.page);
-    let mut after = 0;
-    loop {
-        let found = store.outfits().for_customer(&id, after, page).await?;
-        let Some(last) = found.last() else { break };
-        after = last.seq;
-        outfits.extend(found.into_iter().map(OutfitBody::from));
-    }
-    Ok(Json(CustomerExport { customer, outfits, feedback }))
+    let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| unknown(&id))?;
+    Ok(Json(data.into()))
 }
 
 /// A customer's outfits

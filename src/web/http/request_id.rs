@@ -4,14 +4,14 @@
 use std::convert::Infallible;
 
 use axum::{
-    extract::{FromRequestParts, Request},
+    extract::{FromRequestParts, MatchedPath, Request},
     http::{HeaderName, HeaderValue, request::Parts},
     response::Response,
 };
 use tracing::Span;
 use uuid::Uuid;
 
-use super::trace::TraceParent;
+use super::{metrics::method_name, trace::TraceParent};
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for common id formats; longer ones would bloat the log.
@@ -45,26 +45,17 @@ fn is_usable(value: &HeaderValue) -> bool {
     (1..=MAX_BYTES).contains(&value.len()) && value.as_bytes().iter().all(u8::is_ascii_graphic)
 }
 
-/// The span of a request's log lines.
+/// The span of a request's log lines. It has the route's template: paths and queries contain the ids of customers, and
+/// the secrets of sign-in links.
 pub(crate) fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
-    let span = tracing::info_span!(
-        "request",
-        id,
-        trace_id = tracing::field::Empty,
-        method = %request.method(),
-        path = redact(request.uri().path())
-    );
+    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
+    let method = method_name(request.method());
+    let span = tracing::info_span!("request", id, trace_id = tracing::field::Empty, method, route);
     if let Some(parent) = request.extensions().get::<TraceParent>() {
         span.record("trace_id", parent.trace_id());
     }
     span
-}
-
-/// A sign-in link's path is a secret until the link is used.
-fn redact(path: &str) -> &str {
-    const LINKS: &str = "/sign-in/";
-    if path.starts_with(LINKS) { LINKS } else { path }
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestId {

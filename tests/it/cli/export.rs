@@ -9,6 +9,7 @@ contracts!(
     files_are_not_overwritten,
     the_schema_is_exported_too,
     a_mistyped_database_is_not_created,
+    what_a_killed_export_left_is_removed,
 );
 
 const TABLES: [&str; 3] = ["articles", "customers", "outfits"];
@@ -24,6 +25,21 @@ async fn an_export_equals_the_import(db: TestDatabase) {
         let read = |folder: &tempfile::TempDir| fs::read_to_string(folder.path().join(&file)).unwrap();
         assert_eq!(read(&back), read(&given), "{table}");
     }
+}
+
+/// It may name customers who are erased by now.
+async fn what_a_killed_export_left_is_removed(db: TestDatabase) {
+    db.open().await.close().await;
+    let folder = tempfile::tempdir().unwrap();
+    let left = folder.path().join(".customers.jsonl.aB3dE6.partial");
+    let of_a_running_export = folder.path().join(".customers.jsonl.xY1zZ2.partial");
+    fs::write(&left, "{\"id\":\"erika\"}\n").unwrap();
+    let running = fs::File::create(&of_a_running_export).unwrap();
+    running.lock().unwrap();
+    let output = run(atelier(&db, &["export", path(folder.path())])).await;
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!left.exists() && of_a_running_export.exists());
+    assert!(folder.path().join("customers.jsonl").exists());
 }
 
 /// Exported as CSV or Parquet, imported, exported as JSON Lines: the same bytes.

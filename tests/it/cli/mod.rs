@@ -4,6 +4,7 @@ pub mod complete;
 pub mod export;
 pub mod import;
 pub mod onnx_runtime;
+pub mod privacy;
 pub mod serve;
 pub mod sign_in_link;
 pub mod sign_ins;

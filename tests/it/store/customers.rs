@@ -97,8 +97,8 @@ async fn a_damaged_row_is_named(db: TestDatabase) {
     let damaged = store.customers().get(&customer_id("c-2")).await.unwrap_err();
     assert_eq!(
         damaged.to_string(),
-        "row c-2 of table customers is damaged: feature \"age\" is null, \
-         expected a string, a number or a list of strings; correct or delete it"
+        "row c-2 of table customers is damaged: feature \"age\" is not a string, a number or a list of strings; \
+         correct or delete it"
     );
     assert_eq!(store.customers().get(&customer_id("c-1")).await, Ok(Some(customer("c-1"))));
 }

@@ -1,6 +1,17 @@
-use std::fs;
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
-use atelier::store::{Actor, FeedbackEvent, FeedbackKind, Origin, Recorded, Store};
+use atelier::{
+    domain::{Customer, Features},
+    store::{
+        Actor, Conflict, FeedbackEvent, FeedbackKind, Origin, PERSONAL_TABLES, PersonalData, Recorded, Store,
+        StoreError,
+    },
+};
 use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
@@ -8,7 +19,11 @@ use super::{LATER, NOW, article_id, customer_id, outfit, with_customers};
 use crate::harness::{Kind, TestDatabase, contracts};
 
 contracts!(
+    every_table_about_customers_is_exported_and_erased,
     leaves_no_byte_of_the_id,
+    copies_in_the_file_are_overwritten,
+    an_erasure_waits_for_an_import_about_the_customer,
+    an_import_after_an_erasure_stores_no_outfit,
     keeps_entries_about_others,
     keeps_entries_whose_subject_has_the_same_name,
     erasing_an_unknown_customer_returns_false,
@@ -36,6 +51,113 @@ async fn leaves_no_byte_of_the_id(db: TestDatabase) {
         let bytes = fs::read(file.unwrap().path()).unwrap();
         assert!(!bytes.windows("Müller".len()).any(|window| window == "Müller".as_bytes()));
     }
+}
+
+/// Walks the schema, so that a table of a later migration cannot be forgotten.
+async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
+    let store = fill(&db).await;
+    let mut raw = db.raw().await;
+    let mut tables: Vec<String> = sqlx::query_scalar(match db.kind {
+        Kind::Sqlite => {
+            "select m.name from sqlite_schema m join pragma_table_info(m.name) c
+             where m.type = 'table' and (m.name like '%customer%' or c.name like '%customer%')
+             union select m.name from sqlite_schema m join pragma_foreign_key_list(m.name) k
+             where m.type = 'table' and k.\"table\" = 'customers'"
+        }
+        Kind::Postgres => {
+            "select table_name::text from information_schema.columns where table_schema = 'public'
+                and (table_name like '%customer%' or column_name like '%customer%')
+             union select conrelid::regclass::text from pg_constraint where confrelid = 'customers'::regclass"
+        }
+    })
+    .fetch_all(&mut raw)
+    .await
+    .unwrap();
+    tables.sort();
+    assert_eq!(tables, PERSONAL_TABLES, "add the table to store/personal_data.rs");
+
+    let data = store.customers().personal_data(&customer_id(ERASED)).await.unwrap().expect("the customer");
+    // Naming all fields makes a new one an error here.
+    let PersonalData { customer, created_at, updated_at, outfits, feedback, audit } = data;
+    assert_eq!((customer.id.as_str(), created_at, updated_at), (ERASED, NOW, NOW));
+    let exported = [audit.len(), 1, feedback.len(), outfits.len()];
+    for (table, exported) in PERSONAL_TABLES.into_iter().zip(exported) {
+        let column = if table == "customers" { "id" } else { "customer_id" };
+        let sql = format!("select count(*) from {table} where {column} = $1");
+        let stored: i64 =
+            sqlx::query_scalar(AssertSqlSafe(sql)).bind(ERASED).fetch_one(&mut raw).await.unwrap();
+        assert!(stored > 0, "{table} has something to find");
+        assert_eq!(i64::try_from(exported), Ok(stored), "{table}");
+    }
+    assert_eq!(store.customers().erase(&customer_id(ERASED)).await, Ok(true));
+    assert_eq!(store.customers().personal_data(&customer_id(ERASED)).await, Ok(None));
+    assert!(!everything(&db, &mut raw).await.contains("Müller"));
+}
+
+/// `secure_delete` does not overwrite the copies of rows that a split leaves in a page.
+async fn copies_in_the_file_are_overwritten(db: TestDatabase) {
+    let Some(folder) = db.folder() else { return };
+    let store = db.open().await;
+    // In no order, because that splits pages in the middle.
+    let ids: Vec<String> = (0..6000)
+        .map(|n| format!("{:04}-{}", n * 3557 % 6000, if n % 5 == 0 { "gone" } else { "kept" }))
+        .collect();
+    let customer = |id: &String| Customer { id: customer_id(id), features: Features::default() };
+    let mut import = store.import(NOW).await.unwrap();
+    import.customers(&ids.iter().map(customer).collect::<Vec<_>>()).await.unwrap();
+    import.commit().await.unwrap();
+    for id in ids.iter().filter(|id| id.ends_with("gone")) {
+        assert_eq!(store.customers().erase(&customer_id(id)).await, Ok(true));
+    }
+    let found = count(folder, "-gone");
+    assert!(found > 0, "without copies there is nothing to show: change the ids");
+    let removing = tokio::spawn(store.clone().remove_remains());
+    let began = Instant::now();
+    while count(folder, "-gone") > 0 {
+        assert!(began.elapsed() < Duration::from_mins(1), "{found} copies stay");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    removing.abort();
+    assert_eq!(store.customers().count().await, Ok(4800));
+}
+
+/// How often the text is in the files of the folder. Another process reads them: closing a file would release the locks
+/// that `SQLite` holds for this one.
+pub fn count(folder: &Path, text: &str) -> usize {
+    let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path());
+    let bytes = Command::new("cat").args(files).output().unwrap().stdout;
+    bytes.windows(text.len()).filter(|window| *window == text.as_bytes()).count()
+}
+
+async fn an_erasure_waits_for_an_import_about_the_customer(db: TestDatabase) {
+    let store = fill(&db).await;
+    let mut import = store.import(LATER).await.unwrap();
+    let mut outfits = ["e", "f"].map(|last| outfit(ERASED, ["a", "b", "c", last], None)).to_vec();
+    import.outfits(&outfits.split_off(1)).await.unwrap();
+    let erasing = tokio::spawn({
+        let store = store.clone();
+        async move { store.customers().erase(&customer_id(ERASED)).await }
+    });
+    import.outfits(&outfits).await.unwrap();
+    import.commit().await.unwrap();
+    assert_eq!(erasing.await.unwrap(), Ok(true));
+    assert_eq!(store.outfits().count().await, Ok(1), "the other customer's");
+    assert!(!everything(&db, &mut db.raw().await).await.contains("Müller"));
+}
+
+/// The import has read the ids of all customers already. On `SQLite` the erasure would wait for it.
+async fn an_import_after_an_erasure_stores_no_outfit(db: TestDatabase) {
+    if db.kind == Kind::Sqlite {
+        return;
+    }
+    let store = fill(&db).await;
+    let mut import = store.import(LATER).await.unwrap();
+    assert_eq!(import.customer_ids().await.unwrap().len(), 2);
+    assert_eq!(store.customers().erase(&customer_id(ERASED)).await, Ok(true));
+    let refused = import.outfits(&[outfit(ERASED, ["a", "b", "c", "e"], None)]).await;
+    assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
+    drop(import);
+    assert!(!everything(&db, &mut db.raw().await).await.contains("Müller"));
 }
 
 async fn keeps_entries_about_others(db: TestDatabase) {
@@ -125,7 +247,7 @@ async fn fill(db: &TestDatabase) -> Store {
 }
 
 /// Every value of every column of every table, as text; digests in hexadecimal.
-async fn everything(db: &TestDatabase, raw: &mut AnyConnection) -> String {
+pub async fn everything(db: &TestDatabase, raw: &mut AnyConnection) -> String {
     let columns: Vec<(String, String)> = sqlx::query_as(match db.kind {
         Kind::Sqlite => {
             "select m.name, c.name from sqlite_schema m join pragma_table_info(m.name) c where m.type = 'table'"

@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod comparing;
 pub mod completing;
 pub mod customers;
+pub mod erasing;
 pub mod evaluation;
 pub mod feedback;
 pub mod foreign_release;

@@ -120,6 +120,11 @@ impl From<StoreError> for Problem {
             StoreError::Conflict(_) => Self::new(Kind::Conflict, error.to_string()),
             StoreError::NotFound(_) => Self::new(Kind::NotFound, error.to_string()),
             StoreError::Unfit { .. } => Self::new(Kind::Invalid, error.to_string()),
+            // The log must not name a customer.
+            StoreError::Damaged { table: "customers", reason, .. } => Self::inside(
+                Kind::Internal,
+                format_args!("a row of table customers is damaged: {reason}; `atelier export` names it"),
+            ),
             StoreError::Newer { .. }
             | StoreError::Altered { .. }
             | StoreError::NotSqlite

@@ -1,0 +1,93 @@
+//! Everything that the database keeps of a customer, which exports give and erasures delete.
+//!
+//! A table with data of customers belongs here: into [`PERSONAL_TABLES`], [`PersonalData`] and [`Customers::erase`].
+//! `tests/it/store/erasing.rs` compares all three with the database's schema.
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{
+    AuditEntry, Customers, FeedbackEvent, OutfitRecord, StoreError, audit, connect::Dialect, pages::PAGE,
+    revisions,
+};
+use crate::domain::{Customer, CustomerId, Timestamp};
+
+/// The tables with data of customers.
+pub const PERSONAL_TABLES: [&str; 4] = ["audit_log", "customers", "feedback_events", "outfits"];
+
+/// How long an erasure waits for the log to be emptied; [`super::Store::remove_remains`] tries again.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// All data about a customer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PersonalData {
+    pub customer: Customer,
+    pub created_at: Timestamp,
+    /// When the profile changed last.
+    pub updated_at: Timestamp,
+    /// In the order of arrival.
+    pub outfits: Vec<OutfitRecord>,
+    /// Oldest first.
+    pub feedback: Vec<FeedbackEvent>,
+    /// The audit log's entries about the customer, oldest first.
+    pub audit: Vec<AuditEntry>,
+}
+
+impl Customers<'_> {
+    /// Everything stored about the customer; `None` if there is no such customer.
+    pub async fn personal_data(self, id: &CustomerId) -> Result<Option<PersonalData>, StoreError> {
+        let store = self.store;
+        let times: Option<(i64, i64)> =
+            sqlx::query_as("select created_at, updated_at from customers where id = $1")
+                .bind(id.as_str())
+                .fetch_optional(&store.readers)
+                .await?;
+        let (Some((created, updated)), Some(customer)) = (times, self.get(id).await?) else {
+            return Ok(None);
+        };
+        let mut outfits: Vec<OutfitRecord> = Vec::new();
+        loop {
+            let after = outfits.last().map_or(0, |last| last.seq);
+            let page = store.outfits().for_customer(id, after, PAGE).await?;
+            let more = page.len() == PAGE as usize;
+            outfits.extend(page);
+            if !more {
+                break;
+            }
+        }
+        Ok(Some(PersonalData {
+            customer,
+            created_at: Timestamp::from_millis(created),
+            updated_at: Timestamp::from_millis(updated),
+            outfits,
+            feedback: store.feedback().for_customer(id).await?,
+            audit: store.audit().for_customer(id).await?,
+        }))
+    }
+
+    /// Erases the customer: deletes the profile and outfits, removes the customer from feedback, and blanks the audit
+    /// log's entries about them. If there is no such customer it still blanks the entries, and returns false.
+    ///
+    /// On `SQLite` it then empties the log, unless another program reads the database; the rest of the files follows in
+    /// [`super::Store::remove_remains`].
+    pub async fn erase(self, id: &CustomerId) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        // The foreign keys of outfits and feedback events do the rest.
+        let erased = sqlx::query("delete from customers where id = $1")
+            .bind(id.as_str())
+            .execute(&mut *transaction)
+            .await?;
+        let blanked = audit::erase_customer(&mut transaction, id).await?;
+        let found = erased.rows_affected() > 0;
+        if found || blanked > 0 {
+            revisions::increment(&mut transaction, revisions::ERASURES).await?;
+        }
+        transaction.commit().await?;
+        if found && self.store.dialect == Dialect::Sqlite {
+            // The customer is erased; a failure here is tried again in the background.
+            let _ = timeout(PATIENCE, self.store.empty_log()).await;
+        }
+        Ok(found)
+    }
+}

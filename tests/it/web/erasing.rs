@@ -1,0 +1,108 @@
+//! What is kept of a customer, what an export says of it, and what is left after an erasure.
+
+use atelier::domain::Role;
+use serde_json::{Value, json};
+
+use super::{Service, header};
+use crate::{
+    harness::{TestDatabase, contracts},
+    store::erasing::everything,
+};
+
+contracts!(an_export_has_everything_and_an_erasure_leaves_nothing, feedback_after_an_erasure_names_nobody);
+
+const WHO: &str = "erika-4711";
+
+async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let path = format!("/customers/{WHO}");
+    let features = json!({"features": {"age": 28}});
+    assert_eq!(service.put(&path, &features).await.status(), 201);
+    let (completion, blank) = complete(&service).await;
+    for (id, kind, rank) in [("1", "shown", 0), ("2", "rejected", 0), ("3", "shown", 1), ("4", "accepted", 1)]
+    {
+        report(&service, &event(&format!("{WHO} {id}"), kind, &completion, &blank[rank]), 200).await;
+    }
+    let articles: Vec<&str> = blank.iter().take(4).map(String::as_str).collect();
+    let saved = service.ask("/outfits", &json!({"customer": WHO, "articles": articles})).await;
+    assert_eq!(saved.0, 201, "{}", saved.1);
+    let imported = json!({"customer": WHO, "articles": &blank[4..8]});
+    let answer = service.post("/outfits/bulk", "application/x-ndjson", format!("{imported}\n")).await;
+    assert_eq!(answer.status(), 200);
+
+    let export = service.json(&format!("{path}/export")).await;
+    assert_eq!(
+        (&export["customer"]["id"], &export["customer"]["features"]),
+        (&json!(WHO), &features["features"])
+    );
+    assert!(export["created_at"].is_string() && export["updated_at"].is_string());
+    let all = |table: &str, field: &str| {
+        let rows = export[table].as_array().unwrap().iter();
+        rows.map(|row| row[field].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(all("outfits", "origin"), ["saved", "imported"]);
+    let mut kinds = all("feedback", "kind");
+    kinds.sort();
+    assert_eq!(kinds, ["accepted", "rejected", "shown", "shown"]);
+    let actions = all("audit", "action");
+    assert!(actions.starts_with(&["customer.put".into(), "outfit.save".into()]), "{actions:?}");
+    assert_eq!(export["audit"][0]["subject"], WHO);
+    assert_eq!(
+        (&export["audit"][0]["by"], &export["audit"][0]["details"]),
+        (&json!("service"), &json!({"new": true}))
+    );
+
+    assert_eq!(service.delete(&path).await.status(), 204);
+    assert_eq!(service.get(&format!("{path}/export")).await.status(), 404);
+    let log = service.signed_in(Role::Admin).await.page("/access/audit").await;
+    assert!(log.contains("customer.erase") && !log.contains(WHO), "{log}");
+    assert!(!everything(&db, &mut db.raw().await).await.contains(WHO));
+}
+
+/// A shop's till may report a purchase after the customer asked to be erased.
+async fn feedback_after_an_erasure_names_nobody(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let path = format!("/customers/{WHO}");
+    service.put(&path, &json!({"features": {}})).await;
+    let (completion, blank) = complete(&service).await;
+    let before = event("before", "shown", &completion, &blank[0]);
+    report(&service, &before, 200).await;
+    assert_eq!(service.delete(&path).await.status(), 204);
+
+    let late = event("late", "accepted", &completion, &blank[0]);
+    let problem = report(&service, &late, 422).await;
+    assert_eq!(problem["errors"][0]["pointer"], "/customer");
+    let again = report(&service, &before, 200).await;
+    assert_eq!(again["recorded"], false, "it counted before");
+    let (status, _) = service.ask("/outfits", &json!({"customer": WHO, "articles": &blank[..4]})).await;
+    assert_eq!(status, 422);
+    let line = json!({"customer": WHO, "articles": &blank[..4]}).to_string();
+    let bulk = service.post("/outfits/bulk?skip_bad=true", "application/x-ndjson", line).await;
+    assert_eq!(bulk.status(), 422);
+    assert_eq!(header(&bulk, "content-type"), "application/problem+json");
+    assert!(!everything(&db, &mut db.raw().await).await.contains(WHO));
+
+    let mut anonymous = late;
+    anonymous.as_object_mut().unwrap().remove("customer");
+    assert_eq!(report(&service, &anonymous, 200).await["recorded"], true, "it still counts");
+}
+
+/// A completion for the customer, and the articles suggested for its blank.
+async fn complete(service: &Service) -> (String, Vec<String>) {
+    let asked = json!({"customer": WHO, "outfit": [null, null, null, null], "k": 10, "method": "gsu"});
+    let answer = service.ask_ok("/complete", &asked).await;
+    let suggestions = answer["blanks"][0]["suggestions"].as_array().expect("suggestions").iter();
+    let articles =
+        suggestions.map(|suggestion| suggestion["article"]["id"].as_str().unwrap().to_owned()).collect();
+    (answer["completion_id"].as_str().unwrap().to_owned(), articles)
+}
+
+fn event(id: &str, kind: &str, completion: &str, article: &str) -> Value {
+    json!({"id": id, "completion_id": completion, "kind": kind, "slot": 0, "article": article, "customer": WHO})
+}
+
+async fn report(service: &Service, event: &Value, expected: u16) -> Value {
+    let (status, answer) = service.ask("/feedback", event).await;
+    assert_eq!(status, expected, "{answer}");
+    answer
+}
