@@ -85,7 +85,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     drop(live);
     // Before the link is printed: its reader may stop the service at once.
     let mut signals = Signals::listen()?;
-    let access = Access::new(store.clone());
+    let access = Access::new(store.clone()).with_lifetimes(config.access.lifetimes());
     let listening = listener.local_addr()?;
     // Only programs on this machine can reach a loopback address.
     let access = if config.access.require_key || !listening.ip().is_loopback() {

@@ -23,7 +23,7 @@ use etcetera::{BaseStrategy, choose_base_strategy};
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::util::telemetry::AVAILABLE;
+use crate::{service::access::Lifetimes, util::telemetry::AVAILABLE};
 
 pub use self::{
     engine::Engine,
@@ -93,11 +93,40 @@ pub struct Cache {
     pub folder: PathBuf,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
     /// Whether programs need an API key on loopback addresses, as on all others.
     pub require_key: bool,
+    /// Seconds without a request after which a person is signed out.
+    pub session_idle_s: u32,
+    /// Seconds after which a person is signed out in any case.
+    pub session_s: u32,
+}
+
+impl Access {
+    pub fn lifetimes(&self) -> Lifetimes {
+        let seconds = |seconds: u32| Duration::from_secs(seconds.into());
+        Lifetimes { idle: seconds(self.session_idle_s), session: seconds(self.session_s) }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        /// The last use of a session is stored once a minute.
+        const LEAST_IDLE: u32 = 300;
+        let Self { session_idle_s, session_s, .. } = self;
+        if *session_idle_s < LEAST_IDLE {
+            return Err(format!(
+                "access.session_idle_s must be at least {LEAST_IDLE}, found {session_idle_s}: the last use of a session \
+                 is stored only once a minute"
+            ));
+        }
+        if session_s < session_idle_s {
+            return Err(format!(
+                "access.session_s ({session_s}) must be at least access.session_idle_s ({session_idle_s})"
+            ));
+        }
+        Ok(())
+    }
 }
 
 impl Default for Server {
@@ -109,6 +138,12 @@ impl Default for Server {
 impl Default for Database {
     fn default() -> Self {
         Self { url: format!("sqlite:{}", home().data.join("atelier.db").display()) }
+    }
+}
+
+impl Default for Access {
+    fn default() -> Self {
+        Self { require_key: false, session_idle_s: 12 * 3600, session_s: 7 * 24 * 3600 }
     }
 }
 
@@ -184,6 +219,7 @@ impl Config {
         config.profiles.check().map_err(ConfigError::Invalid)?;
         config.limits.check().map_err(ConfigError::Invalid)?;
         config.tickets.check().map_err(ConfigError::Invalid)?;
+        config.access.check().map_err(ConfigError::Invalid)?;
         config.telemetry.check(AVAILABLE).map_err(ConfigError::Invalid)?;
         config.check_across_sections().map_err(ConfigError::Invalid)?;
         Ok(config)

@@ -72,6 +72,15 @@ fn limits_that_contradict_each_other_are_refused() {
             "[profiles]\nmost_age_s = 0",
             "profiles.most_age_s (0) must be at least as long as profiles.fresh_ms (1000)",
         ),
+        (
+            "[access]\nsession_idle_s = 60",
+            "access.session_idle_s must be at least 300, found 60: the last use of a session is stored only once a \
+             minute",
+        ),
+        (
+            "[access]\nsession_s = 3600",
+            "access.session_s (3600) must be at least access.session_idle_s (43200)",
+        ),
         ("[limits]\npage = 20", "limits.page_default (50) must be at most limits.page (20)"),
         ("[tickets]\ndays = 0", "tickets.days must be from 1 to 3650, found 0"),
         ("[tickets]\nkey_days = 4000", "tickets.key_days must be from 1 to 3650, found 4000"),

@@ -58,7 +58,7 @@ pub use self::{
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId},
     personal_data::{PERSONAL_TABLES, PersonalData},
-    sessions::{Session, Sessions},
+    sessions::{NewSession, Proof, Session, Sessions},
     settings::Settings,
     sign_in_links::SignInLinks,
     text::{Name, NameError},

@@ -2,7 +2,7 @@
 
 use sqlx::AnyConnection;
 
-use super::{Conflict, Name, Store, StoreError};
+use super::{Conflict, Name, Proof, Store, StoreError, sessions};
 use crate::domain::{Role, Timestamp};
 
 /// The people of a [`Store`].
@@ -95,22 +95,6 @@ impl People<'_> {
         row.map(|(hash,)| hash).ok_or(StoreError::NotFound("person"))
     }
 
-    /// Sets the password's hash and ends the person's sessions, which the old password may have started.
-    pub async fn set_password_hash(self, id: PersonId, hash: &str) -> Result<(), StoreError> {
-        let mut transaction = self.store.write().await?;
-        let updated = sqlx::query("update people set password_hash = $2 where id = $1")
-            .bind(id.0)
-            .bind(hash)
-            .execute(&mut *transaction)
-            .await?;
-        sqlx::query("delete from sessions where person_id = $1")
-            .bind(id.0)
-            .execute(&mut *transaction)
-            .await?;
-        transaction.commit().await?;
-        require_one(updated.rows_affected())
-    }
-
     /// # Errors
     /// If the person is the last admin (`Conflict`), or the database fails.
     pub async fn set_role(self, id: PersonId, role: Role) -> Result<(), StoreError> {
@@ -127,7 +111,8 @@ impl People<'_> {
         require_one(updated.rows_affected())
     }
 
-    /// Disables the account from `since` on, or enables it (None). A disabled person's sessions are invalid.
+    /// Disables the account from `since` on, or enables it (None). Either ends the person's sessions and cancels their
+    /// sign-in link, so that none of before comes back: an earlier version kept those of disabled people.
     ///
     /// # Errors
     /// If the person is the last admin (`Conflict`), or the database fails.
@@ -141,9 +126,47 @@ impl People<'_> {
             .bind(since.map(Timestamp::millis))
             .execute(&mut *transaction)
             .await?;
+        sessions::end_all(&mut transaction, id).await?;
         transaction.commit().await?;
         require_one(updated.rows_affected())
     }
+}
+
+/// Whether the account is enabled, and still has the password that was proved. Until the transaction ends nobody can change
+/// that: on Postgres the update locks the row, and `SQLite` has only one writer.
+pub(super) async fn hold_enabled(
+    connection: &mut AnyConnection,
+    id: PersonId,
+    proof: Proof<'_>,
+) -> Result<bool, StoreError> {
+    let (with_any_password, hash) = match proof {
+        Proof::Password(hash) => (false, hash),
+        Proof::Link(_) => (true, None),
+    };
+    let held = sqlx::query(
+        "update people set role = role
+         where id = $1 and disabled_at is null and ($2 or password_hash is not distinct from $3)",
+    )
+    .bind(id.0)
+    .bind(with_any_password)
+    .bind(hash)
+    .execute(connection)
+    .await?;
+    Ok(held.rows_affected() > 0)
+}
+
+/// Sets the password's hash, ends the person's sessions, which the old password may have begun, and cancels their link.
+pub(super) async fn set_password(
+    connection: &mut AnyConnection,
+    id: PersonId,
+    hash: &str,
+) -> Result<(), StoreError> {
+    sqlx::query("update people set password_hash = $2 where id = $1")
+        .bind(id.0)
+        .bind(hash)
+        .execute(&mut *connection)
+        .await?;
+    sessions::end_all(connection, id).await
 }
 
 /// Refuses if the person is the last admin who can sign in: no page could undo the change.

@@ -1,6 +1,8 @@
 //! Sessions of signed-in people.
 
-use super::{Person, PersonId, Store, StoreError, TokenHash, people};
+use sqlx::AnyConnection;
+
+use super::{Person, PersonId, Store, StoreError, TokenHash, people, sign_in_links};
 use crate::domain::Timestamp;
 
 /// The sessions of a [`Store`].
@@ -18,17 +20,45 @@ pub struct Session {
     pub last_seen_at: Timestamp,
 }
 
+/// What a session begins with.
+#[derive(Debug, Clone, Copy)]
+pub enum Proof<'a> {
+    /// The person's password has this hash, or they have none.
+    Password(Option<&'a str>),
+    /// A sign-in link, which is used up.
+    Link(&'a TokenHash),
+}
+
+/// A session that begins.
+#[derive(Debug, Clone, Copy)]
+pub struct NewSession<'a> {
+    pub token: &'a TokenHash,
+    pub person: PersonId,
+    pub expires_at: Timestamp,
+    /// The hash of a new password, which ends the person's other sessions and their link.
+    pub new_password: Option<&'a str>,
+}
+
 impl Sessions<'_> {
-    /// # Errors
-    /// If there is no such person (`NotFound`), or the database fails.
-    pub async fn create(
+    /// Begins a session. False if the account is disabled, or if the proof no longer holds: a password that was changed
+    /// while it was checked begins nothing, and a link signs in once.
+    pub async fn begin(
         self,
-        token: &TokenHash,
-        person: PersonId,
+        NewSession { token, person, expires_at, new_password }: NewSession<'_>,
+        proof: Proof<'_>,
         now: Timestamp,
-        expires_at: Timestamp,
-    ) -> Result<(), StoreError> {
+    ) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
+        let mut proved = people::hold_enabled(&mut transaction, person, proof).await?;
+        if let (true, Proof::Link(link)) = (proved, proof) {
+            proved = sign_in_links::take(&mut transaction, link, person, now).await?;
+        }
+        if !proved {
+            return Ok(false);
+        }
+        if let Some(hash) = new_password {
+            people::set_password(&mut transaction, person, hash).await?;
+        }
         sqlx::query(
             "insert into sessions (token_hash, person_id, created_at, expires_at, last_seen_at)
              values ($1, $2, $3, $4, $3)",
@@ -38,22 +68,27 @@ impl Sessions<'_> {
         .bind(now.millis())
         .bind(expires_at.millis())
         .execute(&mut *transaction)
-        .await
-        .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
+        .await?;
         transaction.commit().await?;
-        Ok(())
+        Ok(true)
     }
 
-    /// The session with this token, unless it is expired or its person is disabled.
-    pub async fn find_valid(self, token: &TokenHash, now: Timestamp) -> Result<Option<Session>, StoreError> {
+    /// The session with this token, unless it is expired, was last used before `idle_since`, or its person is disabled.
+    pub async fn find_valid(
+        self,
+        token: &TokenHash,
+        now: Timestamp,
+        idle_since: Timestamp,
+    ) -> Result<Option<Session>, StoreError> {
         let row: Option<Columns> = sqlx::query_as(
             "select people.id, name, role, people.created_at, disabled_at,
                 sessions.created_at, expires_at, last_seen_at
              from sessions join people on people.id = person_id
-             where token_hash = $1 and expires_at > $2 and disabled_at is null",
+             where token_hash = $1 and expires_at > $2 and last_seen_at >= $3 and disabled_at is null",
         )
         .bind(token.bytes())
         .bind(now.millis())
+        .bind(idle_since.millis())
         .fetch_optional(&self.store.readers)
         .await?;
         let Some((id, name, role, person_created, disabled, created, expires, seen)) = row else {
@@ -83,11 +118,26 @@ impl Sessions<'_> {
         Ok(self.store.execute(delete).await? > 0)
     }
 
+    /// Ends the person's sessions and cancels their sign-in link.
+    pub async fn end_all(self, person: PersonId) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        end_all(&mut transaction, person).await?;
+        transaction.commit().await?;
+        Ok(())
+    }
+
     /// Deletes expired sessions, and counts them.
     pub async fn delete_expired(self, now: Timestamp) -> Result<u64, StoreError> {
         let delete = sqlx::query("delete from sessions where expires_at <= $1").bind(now.millis());
         self.store.execute(delete).await
     }
+}
+
+/// Ends the person's sessions and cancels their sign-in link.
+pub(super) async fn end_all(connection: &mut AnyConnection, person: PersonId) -> Result<(), StoreError> {
+    sqlx::query("delete from sessions where person_id = $1").bind(person.0).execute(&mut *connection).await?;
+    sqlx::query("delete from sign_in_links where person_id = $1").bind(person.0).execute(connection).await?;
+    Ok(())
 }
 
 /// The columns of the person, then of the session.

@@ -1,5 +1,7 @@
 //! Links that sign a person in once.
 
+use sqlx::AnyConnection;
+
 use super::{Person, PersonId, Store, StoreError, TokenHash, people};
 use crate::domain::Timestamp;
 
@@ -52,10 +54,21 @@ impl SignInLinks<'_> {
         .map(people::parse)
         .transpose()
     }
+}
 
-    /// Uses the link. False if it was used before, so that it signs in only once.
-    pub async fn take(self, token: &TokenHash) -> Result<bool, StoreError> {
-        let delete = sqlx::query("delete from sign_in_links where token_hash = $1").bind(token.bytes());
-        Ok(self.store.execute(delete).await? > 0)
-    }
+/// Uses the link up. False if it was used before, so that it signs in only once, or has expired.
+pub(super) async fn take(
+    connection: &mut AnyConnection,
+    token: &TokenHash,
+    person: PersonId,
+    now: Timestamp,
+) -> Result<bool, StoreError> {
+    let done =
+        sqlx::query("delete from sign_in_links where token_hash = $1 and person_id = $2 and expires_at > $3")
+            .bind(token.bytes())
+            .bind(person.0)
+            .bind(now.millis())
+            .execute(connection)
+            .await?;
+    Ok(done.rows_affected() > 0)
 }

@@ -2,6 +2,7 @@
 //!
 //! Knows the store; must not know HTTP, cookies or pages. Tokens and keys go out as text; only their hashes are stored.
 
+mod guessable;
 mod key;
 mod password;
 mod rate;
@@ -17,7 +18,7 @@ use std::{
 use crate::{
     domain::{Role, Timestamp},
     service::cache::{Cache, Keep},
-    store::{ApiKey, Name, Person, PersonId, Session, Store, StoreError, TokenHash},
+    store::{ApiKey, Name, NewSession, Person, PersonId, Proof, Session, Store, StoreError, TokenHash},
 };
 
 pub use self::{
@@ -32,8 +33,6 @@ use self::{
     uses::{Used, Uses},
 };
 
-/// How long a session lasts.
-pub const SESSION: Duration = Duration::from_hours(24 * 7);
 /// How long a sign-in link is valid.
 pub const LINK: Duration = Duration::from_hours(24);
 /// The last use of a session or key is stored at most this often, to save writes.
@@ -46,6 +45,7 @@ const FIRST: &str = "admin";
 pub struct Access {
     store: Store,
     hasher: Hasher,
+    lifetimes: Lifetimes,
     /// Locked only to look a name up.
     throttle: Arc<Mutex<Throttle>>,
     keys: Cache<TokenHash, ApiKey>,
@@ -53,6 +53,20 @@ pub struct Access {
     requires_key: bool,
     /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
+}
+
+/// When sessions end by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lifetimes {
+    /// Without a request.
+    pub idle: Duration,
+    pub session: Duration,
+}
+
+impl Default for Lifetimes {
+    fn default() -> Self {
+        Self { idle: Duration::from_hours(12), session: Duration::from_hours(24 * 7) }
+    }
 }
 
 /// Keys are read from the database each time, so revoking works at once. Cached keys count only while the database
@@ -74,10 +88,18 @@ pub enum SignInError {
          `atelier sign-in-link`"
     )]
     Link,
+    #[error("the old password is wrong")]
+    OldPassword,
     #[error(transparent)]
     Password(#[from] PasswordError),
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+impl SignInError {
+    fn about_old_password(self) -> Self {
+        if matches!(self, Self::Wrong) { Self::OldPassword } else { self }
+    }
 }
 
 impl Access {
@@ -88,11 +110,20 @@ impl Access {
             uses: Uses::new(store.clone()),
             store,
             hasher: Hasher::default(),
+            lifetimes: Lifetimes::default(),
             throttle: Arc::default(),
             keys,
             requires_key: false,
             rates: Arc::default(),
         }
+    }
+
+    pub fn with_lifetimes(self, lifetimes: Lifetimes) -> Self {
+        Self { lifetimes, ..self }
+    }
+
+    pub fn lifetimes(&self) -> Lifetimes {
+        self.lifetimes
     }
 
     /// Requires a key from programs.
@@ -107,18 +138,19 @@ impl Access {
     /// Signs a person in by name and password.
     pub async fn sign_in(&self, name: &str, password: &str, now: Timestamp) -> Result<Token, SignInError> {
         let Ok(name) = Name::new(name.trim()) else { return Err(SignInError::Wrong) };
-        let person = self.check_password(&name, password, now).await?;
-        Ok(self.begin(person.id, now).await?)
+        let (person, hash) = self.check_password(&name, password, now).await?;
+        let token = self.begin(person.id, Proof::Password(Some(&hash)), None, now).await?;
+        token.ok_or(SignInError::Wrong)
     }
 
-    /// The person with this name and password. What is refused before the look-up is refused for every name; after it,
+    /// The person with this name and password, and the password's hash. What is refused before the look-up is refused for every name; after it,
     /// every name costs one statement and one hash.
     async fn check_password(
         &self,
         name: &Name,
         password: &str,
         now: Timestamp,
-    ) -> Result<Person, SignInError> {
+    ) -> Result<(Person, String), SignInError> {
         if !password::is_possible(password) {
             return Err(SignInError::Wrong);
         }
@@ -130,17 +162,21 @@ impl Access {
         // callers who hang up cannot count attempts without computing them.
         self.throttle().attempt(&key, now).map_err(SignInError::TooMany)?;
         let (person, hash) = found.unzip();
-        let fits = turn.verify(password, hash.flatten()).await;
-        let Some(person) = person.filter(|person| fits && person.disabled_at.is_none()) else {
-            return Err(SignInError::Wrong);
-        };
-        self.throttle().forget(&key);
-        Ok(person)
+        let hash = hash.flatten();
+        let fits = turn.verify(password, hash.clone()).await;
+        match (person, hash) {
+            (Some(person), Some(hash)) if fits && person.disabled_at.is_none() => {
+                self.throttle().forget(&key);
+                Ok((person, hash))
+            }
+            _ => Err(SignInError::Wrong),
+        }
     }
 
-    async fn hash(&self, password: &str) -> Result<String, SignInError> {
-        password::check(password)?;
-        Ok(self.hasher.turn().await?.hash(password).await)
+    /// The hash of a new password.
+    async fn hash(&self, password: &str, person: &Person) -> Result<String, SignInError> {
+        password::check_length(password)?;
+        Ok(self.hasher.turn().await?.hash(password, person.name.as_str()).await?)
     }
 
     /// Creates a link's token that signs the person in once. Earlier links stop working.
@@ -165,33 +201,46 @@ impl Access {
         let person = self.holder(link, now).await?;
         // Before the link is used up, so that a refused password does not waste it.
         let hash = match password {
-            Some(password) => Some(self.hash(password).await?),
+            Some(password) => Some(self.hash(password, &person).await?),
             None => None,
         };
-        if !self.store.sign_in_links().take(&link.hash()).await? {
-            return Err(SignInError::Link);
-        }
-        if let Some(hash) = hash {
-            self.store.people().set_password_hash(person.id, &hash).await?;
-        }
-        Ok(self.begin(person.id, now).await?)
+        let token = self.begin(person.id, Proof::Link(&link.hash()), hash.as_deref(), now).await?;
+        token.ok_or(SignInError::Link)
     }
 
-    /// Changes a signed-in person's password. Ends all their sessions and starts a new one.
+    /// Changes a signed-in person's password, if the old one is right; people who have none yet need none. Ends all their
+    /// sessions and begins a new one. Wrong old passwords count as wrong sign-ins do, so that a session left open does not
+    /// help to guess the password.
     pub async fn change_password(
         &self,
-        person: PersonId,
-        password: &str,
+        person: &Person,
+        old: &str,
+        new: &str,
         now: Timestamp,
     ) -> Result<Token, SignInError> {
-        let hash = self.hash(password).await?;
-        self.store.people().set_password_hash(person, &hash).await?;
-        Ok(self.begin(person, now).await?)
+        let before = match self.store.people().password_hash(person.id).await? {
+            Some(_) => {
+                let checked = self.check_password(&person.name, old, now).await;
+                Some(checked.map_err(SignInError::about_old_password)?.1)
+            }
+            None => None,
+        };
+        let hash = self.hash(new, person).await?;
+        let token = self.begin(person.id, Proof::Password(before.as_deref()), Some(&hash), now).await?;
+        // Another session changed it at the same time.
+        token.ok_or(SignInError::OldPassword)
+    }
+
+    /// Whether the person has a password.
+    pub async fn has_password(&self, person: PersonId) -> Result<bool, StoreError> {
+        Ok(self.store.people().password_hash(person).await?.is_some())
     }
 
     /// The session of this token, with its person.
     pub async fn session(&self, token: &Token, now: Timestamp) -> Result<Option<Session>, StoreError> {
-        let session = self.store.sessions().find_valid(&token.hash(), now).await?;
+        let idle = i64::try_from(self.lifetimes.idle.as_millis()).unwrap_or(i64::MAX);
+        let idle_since = Timestamp::from_millis(now.millis().saturating_sub(idle));
+        let session = self.store.sessions().find_valid(&token.hash(), now, idle_since).await?;
         if session.as_ref().is_some_and(|session| session.last_seen_at + USE_INTERVAL <= now) {
             self.uses.note(Used::Session(token.hash()), now);
         }
@@ -228,10 +277,19 @@ impl Access {
         Ok(first)
     }
 
-    async fn begin(&self, person: PersonId, now: Timestamp) -> Result<Token, StoreError> {
+    /// Begins a session; None if the proof no longer holds.
+    async fn begin(
+        &self,
+        person: PersonId,
+        proof: Proof<'_>,
+        new_password: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Token>, StoreError> {
         let token = Token::draw();
-        self.store.sessions().create(&token.hash(), person, now, now + SESSION).await?;
-        Ok(token)
+        let expires_at = now + self.lifetimes.session;
+        let session = NewSession { token: &token.hash(), person, expires_at, new_password };
+        let begun = self.store.sessions().begin(session, proof, now).await?;
+        Ok(begun.then_some(token))
     }
 
     fn throttle(&self) -> std::sync::MutexGuard<'_, Throttle> {

@@ -15,6 +15,8 @@ use tokio::{
 };
 use uuid::Uuid;
 
+use super::guessable::{contains_name, is_guessable};
+
 /// Shorter passwords can be guessed; hashing longer ones would cost too much.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=256;
 /// Hashes that run at a time.
@@ -22,13 +24,21 @@ const CONCURRENT: usize = 2;
 /// Callers that wait for a turn. At tens of milliseconds each, the last one waits less than a second.
 const WAITING: usize = 16;
 
-#[derive(Debug, thiserror::Error)]
-#[error(
-    "a password has {least} to {most} characters, this one {found}; several words are easy to remember",
-    least = LENGTH.start(), most = LENGTH.end()
-)]
-pub struct PasswordError {
-    found: usize,
+/// Why a new password is refused.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PasswordError {
+    #[error(
+        "a password has {least} to {most} characters, this one {0}; several words are easy to remember",
+        least = LENGTH.start(), most = LENGTH.end()
+    )]
+    Length(usize),
+    #[error("this password contains your name, which guessers try first; choose one without it")]
+    Name,
+    #[error(
+        "this password is too easy to guess: it consists of common words, names, digits or keys in a row; choose several \
+         words that have nothing to do with each other"
+    )]
+    Common,
 }
 
 /// The line is full.
@@ -41,9 +51,16 @@ pub(super) fn is_possible(password: &str) -> bool {
     password.chars().count() <= *LENGTH.end()
 }
 
-pub(super) fn check(password: &str) -> Result<(), PasswordError> {
+pub(super) fn check_length(password: &str) -> Result<(), PasswordError> {
     let length = password.chars().count();
-    if LENGTH.contains(&length) { Ok(()) } else { Err(PasswordError { found: length }) }
+    if LENGTH.contains(&length) { Ok(()) } else { Err(PasswordError::Length(length)) }
+}
+
+fn check_guessable(password: &str, name: &str) -> Result<(), PasswordError> {
+    if contains_name(password, name) {
+        return Err(PasswordError::Name);
+    }
+    if is_guessable(password, name) { Err(PasswordError::Common) } else { Ok(()) }
 }
 
 #[derive(Debug, Clone)]
@@ -76,9 +93,10 @@ impl Hasher {
 }
 
 impl Turn {
-    pub(super) async fn hash(self, password: &str) -> String {
-        let password = password.to_owned();
-        self.run(move || hash(&password)).await
+    /// The hash of a new password, unless it is easy to guess.
+    pub(super) async fn hash(self, password: &str, name: &str) -> Result<String, PasswordError> {
+        let (password, name) = (password.to_owned(), name.to_owned());
+        self.run(move || check_guessable(&password, &name).map(|()| hash(&password))).await
     }
 
     /// Without a hash the answer is false, after the same work.
@@ -154,7 +172,8 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_password_fits_its_hash() {
-        let hash = Hasher::default().turn().await.unwrap().hash("correct horse battery").await;
+        let hash = Hasher::default().turn().await.unwrap().hash("correct horse battery", "Ada").await;
+        let hash = hash.unwrap();
         assert!(hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{hash}");
         assert!(fits("correct horse battery", Some(&hash)).await);
         assert!(!fits("correct horse battery ", Some(&hash)).await);
@@ -163,7 +182,7 @@ mod tests {
         // The crate itself agrees, and made this one before.
         let crates = argon2::password_hash::PasswordHasher::hash_password(&Argon2::default(), b"from before");
         assert!(fits("from before", Some(&crates.unwrap().to_string())).await);
-        let refused = check("short").unwrap_err().to_string();
+        let refused = check_length("short").unwrap_err().to_string();
         assert!(refused.starts_with("a password has 12 to 256 characters, this one 5;"), "{refused}");
     }
 

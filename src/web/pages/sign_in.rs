@@ -71,7 +71,7 @@ async fn sign_in(
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
     match state.access.sign_in(&name, &password, state.now()).await {
-        Ok(token) => Ok(signed_in(&token, https, destination(&next))),
+        Ok(token) => Ok(signed_in(&state, &token, https, destination(&next))),
         Err(error @ SignInError::Wrong) => {
             let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
             Ok((StatusCode::UNAUTHORIZED, Html(page.render()?)).into_response())
@@ -86,12 +86,19 @@ struct LinkPage {
     shell: Shell,
     name: String,
     link: String,
+    /// Why the new password was refused.
+    refused: Option<String>,
 }
 
 /// Opening a link, as mail programs do, does not use it up.
 async fn link(State(state): State<AppState>, Path(link): Path<String>) -> Result<Html<String>, Problem> {
     let person = state.access.holder(&parse_link(&link)?, state.now()).await?;
-    Ok(Html(LinkPage { shell: Shell::outside(), name: person.name.to_string(), link }.render()?))
+    Ok(link_page(&person, link, None)?)
+}
+
+fn link_page(person: &Person, link: String, refused: Option<String>) -> Result<Html<String>, askama::Error> {
+    let page = LinkPage { shell: Shell::outside(), name: person.name.to_string(), link, refused };
+    page.render().map(Html)
 }
 
 /// A link's address is a secret until the link is used. The page's files and its form must not carry it to a proxy's
@@ -115,13 +122,21 @@ async fn enter(
     OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
-    let link = parse_link(&link)?;
-    let person = state.access.holder(&link, state.now()).await?;
-    let token = state.access.enter(&link, password.as_deref(), state.now()).await?;
-    if password.is_some() {
-        audit_password(&state, &person).await?;
+    let used = parse_link(&link)?;
+    let person = state.access.holder(&used, state.now()).await?;
+    match state.access.enter(&used, password.as_deref(), state.now()).await {
+        Ok(token) => {
+            if password.is_some() {
+                audit_password(&state, &person).await?;
+            }
+            Ok(signed_in(&state, &token, https, destination("")))
+        }
+        Err(error @ SignInError::Password(_)) => {
+            let page = link_page(&person, link, Some(error.to_string()))?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(error) => Err(error.into()),
     }
-    Ok(signed_in(&token, https, destination("")))
 }
 
 #[derive(Template)]
@@ -129,30 +144,52 @@ async fn enter(
 struct PasswordPage {
     shell: Shell,
     name: String,
+    /// Whether the form asks for an old password.
+    has_password: bool,
+    /// Why the last attempt failed.
+    refused: Option<String>,
+}
+
+async fn password(State(state): State<AppState>, Guest(visitor): Guest) -> Result<Response, Problem> {
+    let Some(visitor) = visitor else { return Ok(Redirect::to("/sign-in?next=%2Fpassword").into_response()) };
+    Ok(password_page(&state, &visitor, None).await?.into_response())
+}
+
+async fn password_page(
+    state: &AppState,
+    visitor: &Visitor,
+    refused: Option<String>,
+) -> Result<Html<String>, Problem> {
+    let has_password = state.access.has_password(visitor.person.id).await?;
+    let (shell, name) = (visitor.plain_shell(), visitor.person.name.to_string());
+    Ok(Html(PasswordPage { shell, name, has_password, refused }.render()?))
 }
 
 #[derive(Deserialize)]
 struct NewPassword {
     #[serde(default)]
+    old: String,
     password: String,
-}
-
-async fn password(Guest(visitor): Guest) -> Result<Response, Problem> {
-    let Some(visitor) = visitor else { return Ok(Redirect::to("/sign-in?next=%2Fpassword").into_response()) };
-    let page = PasswordPage { shell: visitor.plain_shell(), name: visitor.person.name.to_string() };
-    Ok(Html(page.render()?).into_response())
 }
 
 async fn change_password(
     State(state): State<AppState>,
     Guest(visitor): Guest,
     Https(https): Https,
-    Form(NewPassword { password }): Form<NewPassword>,
+    Form(NewPassword { old, password }): Form<NewPassword>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
-    let token = state.access.change_password(visitor.person.id, &password, state.now()).await?;
-    audit_password(&state, &visitor.person).await?;
-    Ok(signed_in(&token, https, destination("")))
+    match state.access.change_password(&visitor.person, &old, &password, state.now()).await {
+        Ok(token) => {
+            audit_password(&state, &visitor.person).await?;
+            Ok(signed_in(&state, &token, https, destination("")))
+        }
+        Err(error @ (SignInError::OldPassword | SignInError::Password(_))) => {
+            let page = password_page(&state, &visitor, Some(error.to_string())).await?;
+            Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Adds the change to the audit log.
@@ -176,8 +213,9 @@ async fn sign_out(
     Ok(([(header::SET_COOKIE, cookie(None, https))], Redirect::to("/sign-in")).into_response())
 }
 
-fn signed_in(token: &Token, https: bool, to: &str) -> Response {
-    ([(header::SET_COOKIE, cookie(Some(token), https))], Redirect::to(to)).into_response()
+fn signed_in(state: &AppState, token: &Token, https: bool, to: &str) -> Response {
+    let cookie = cookie(Some((token, state.access.lifetimes())), https);
+    ([(header::SET_COOKIE, cookie)], Redirect::to(to)).into_response()
 }
 
 /// The page after signing in; never one of another site, even if a link names it.
@@ -204,7 +242,9 @@ impl From<SignInError> for Problem {
                 Self::new(Kind::SignInsFull, error.to_string()).retry_after(Duration::from_secs(1))
             }
             SignInError::Link => Self::new(Kind::NotFound, error.to_string()),
-            SignInError::Password(error) => Self::new(Kind::Invalid, error.to_string()),
+            SignInError::OldPassword | SignInError::Password(_) => {
+                Self::new(Kind::Invalid, error.to_string())
+            }
             SignInError::Store(error) => error.into(),
         }
     }

@@ -9,7 +9,7 @@ use axum::{
 use super::shell::{Frame, Page, Shell, SignedIn};
 use crate::{
     domain::Role,
-    service::access::Token,
+    service::access::{Lifetimes, Token},
     store::{Actor, Person},
     web::http::{AppState, Kind, Problem, https::is_https},
 };
@@ -127,9 +127,9 @@ pub(super) fn token(headers: &HeaderMap, extensions: &Extensions) -> Option<Toke
 }
 
 /// The `Set-Cookie` value that keeps a session, or ends it without a token.
-pub(super) fn cookie(token: Option<&Token>, https: bool) -> String {
+pub(super) fn cookie(session: Option<(&Token, Lifetimes)>, https: bool) -> String {
     let (value, seconds) =
-        token.map_or(("", 0), |token| (token.as_str(), crate::service::access::SESSION.as_secs()));
+        session.map_or(("", 0), |(token, lifetimes)| (token.as_str(), lifetimes.session.as_secs()));
     let (name, secure) = (cookie_name(https), if https { "; Secure" } else { "" });
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
 }

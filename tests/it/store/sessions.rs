@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use atelier::{
-    domain::Role,
-    store::{PersonId, StoreError, TokenHash},
+    domain::{Role, Timestamp},
+    store::{NewSession, PersonId, Proof, Store, TokenHash},
 };
 
 use super::{LATER, NOW, name};
@@ -15,21 +15,28 @@ contracts!(
     a_new_password_ends_all_sessions,
     expired_sessions_are_deleted,
     an_unknown_person_gets_no_session,
+    an_unused_session_ends,
+    what_an_earlier_version_kept_of_disabled_people_does_not_come_back,
 );
+
+async fn begin(store: &Store, token: &TokenHash, person: PersonId, expires_at: Timestamp) {
+    let session = NewSession { token, person, expires_at, new_password: None };
+    assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(true));
+}
 
 async fn a_session_is_valid_until_it_expires(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let token = TokenHash::new("secret");
     let expires_at = NOW + Duration::from_hours(1);
-    store.sessions().create(&token, ada.id, NOW, expires_at).await.unwrap();
+    begin(&store, &token, ada.id, expires_at).await;
     store.sessions().touch(&token, LATER).await.unwrap();
     store.sessions().touch(&token, NOW).await.unwrap();
-    let session = store.sessions().find_valid(&token, LATER).await.unwrap().unwrap();
+    let session = store.sessions().find_valid(&token, LATER, NOW).await.unwrap().unwrap();
     assert_eq!(session.person, ada);
     assert_eq!((session.created_at, session.expires_at, session.last_seen_at), (NOW, expires_at, LATER));
-    assert_eq!(store.sessions().find_valid(&token, expires_at).await, Ok(None));
-    assert_eq!(store.sessions().find_valid(&TokenHash::new("secret2"), NOW).await, Ok(None));
+    assert_eq!(store.sessions().find_valid(&token, expires_at, NOW).await, Ok(None));
+    assert_eq!(store.sessions().find_valid(&TokenHash::new("secret2"), NOW, NOW).await, Ok(None));
 }
 
 async fn signing_out_ends_a_session(db: TestDatabase) {
@@ -37,21 +44,28 @@ async fn signing_out_ends_a_session(db: TestDatabase) {
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let (laptop, phone) = (TokenHash::new("laptop"), TokenHash::new("phone"));
     for token in [&laptop, &phone] {
-        store.sessions().create(token, ada.id, NOW, NOW + Duration::from_hours(1)).await.unwrap();
+        begin(&store, token, ada.id, NOW + Duration::from_hours(1)).await;
     }
     assert_eq!(store.sessions().delete(&laptop).await, Ok(true));
     assert_eq!(store.sessions().delete(&laptop).await, Ok(false));
-    assert_eq!(store.sessions().find_valid(&laptop, NOW).await, Ok(None));
-    assert!(store.sessions().find_valid(&phone, NOW).await.unwrap().is_some());
+    assert_eq!(store.sessions().find_valid(&laptop, NOW, NOW).await, Ok(None));
+    assert!(store.sessions().find_valid(&phone, NOW, NOW).await.unwrap().is_some());
 }
 
 async fn a_disabled_person_has_no_session(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
     let token = TokenHash::new("secret");
-    store.sessions().create(&token, ada.id, NOW, NOW + Duration::from_hours(1)).await.unwrap();
+    begin(&store, &token, ada.id, NOW + Duration::from_hours(1)).await;
+    let link = TokenHash::new("link");
+    store.sign_in_links().create(&link, ada.id, NOW, LATER).await.unwrap();
     store.people().set_disabled(ada.id, Some(NOW)).await.unwrap();
-    assert_eq!(store.sessions().find_valid(&token, NOW).await, Ok(None));
+    assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None));
+    let session = NewSession { token: &link, person: ada.id, expires_at: LATER, new_password: None };
+    assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(false));
+    store.people().set_disabled(ada.id, None).await.unwrap();
+    assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None), "it is gone for good");
+    assert_eq!(store.sign_in_links().find_valid(&link, NOW).await, Ok(None), "and so is the link");
 }
 
 async fn a_new_password_ends_all_sessions(db: TestDatabase) {
@@ -60,11 +74,18 @@ async fn a_new_password_ends_all_sessions(db: TestDatabase) {
     let bo = store.people().create(&name("Bo"), Role::Admin, NOW).await.unwrap();
     let (of_ada, of_bo) = (TokenHash::new("ada"), TokenHash::new("bo"));
     for (token, person) in [(&of_ada, &ada), (&of_bo, &bo)] {
-        store.sessions().create(token, person.id, NOW, NOW + Duration::from_hours(1)).await.unwrap();
+        begin(&store, token, person.id, NOW + Duration::from_hours(1)).await;
     }
-    store.people().set_password_hash(ada.id, "new").await.unwrap();
-    assert_eq!(store.sessions().find_valid(&of_ada, NOW).await, Ok(None));
-    assert!(store.sessions().find_valid(&of_bo, NOW).await.unwrap().is_some());
+    // With a session of the new password, so that the browser that set it stays signed in.
+    let (next, hour) = (TokenHash::new("next"), NOW + Duration::from_hours(1));
+    let session = NewSession { token: &next, person: ada.id, expires_at: hour, new_password: Some("new") };
+    assert_eq!(store.sessions().begin(session, Proof::Password(Some("stale")), NOW).await, Ok(false));
+    assert!(store.sessions().find_valid(&of_ada, NOW, NOW).await.unwrap().is_some());
+    assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(true));
+    assert!(store.sessions().find_valid(&next, NOW, NOW).await.unwrap().is_some());
+    assert_eq!(store.people().password_hash(ada.id).await, Ok(Some("new".into())));
+    assert_eq!(store.sessions().find_valid(&of_ada, NOW, NOW).await, Ok(None));
+    assert!(store.sessions().find_valid(&of_bo, NOW, NOW).await.unwrap().is_some());
 }
 
 async fn expired_sessions_are_deleted(db: TestDatabase) {
@@ -72,15 +93,40 @@ async fn expired_sessions_are_deleted(db: TestDatabase) {
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     for (token, hours) in [("1", 1), ("2", 2), ("3", 3)] {
         let expires_at = NOW + Duration::from_hours(hours);
-        store.sessions().create(&TokenHash::new(token), ada.id, NOW, expires_at).await.unwrap();
+        begin(&store, &TokenHash::new(token), ada.id, expires_at).await;
     }
     assert_eq!(store.sessions().delete_expired(NOW + Duration::from_hours(2)).await, Ok(2));
-    assert!(store.sessions().find_valid(&TokenHash::new("3"), NOW).await.unwrap().is_some());
-    assert_eq!(store.sessions().find_valid(&TokenHash::new("2"), NOW).await, Ok(None));
+    assert!(store.sessions().find_valid(&TokenHash::new("3"), NOW, NOW).await.unwrap().is_some());
+    assert_eq!(store.sessions().find_valid(&TokenHash::new("2"), NOW, NOW).await, Ok(None));
 }
 
 async fn an_unknown_person_gets_no_session(db: TestDatabase) {
     let store = db.open().await;
-    let refused = store.sessions().create(&TokenHash::new("x"), PersonId(17), NOW, LATER).await;
-    assert_eq!(refused, Err(StoreError::NotFound("person")));
+    let token = TokenHash::new("x");
+    let session = NewSession { token: &token, person: PersonId(17), expires_at: LATER, new_password: None };
+    assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(false));
+}
+
+async fn an_unused_session_ends(db: TestDatabase) {
+    let store = db.open().await;
+    let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
+    let token = TokenHash::new("secret");
+    begin(&store, &token, ada.id, LATER + Duration::from_hours(1)).await;
+    assert!(store.sessions().find_valid(&token, LATER, NOW).await.unwrap().is_some());
+    let after = NOW + Duration::from_millis(1);
+    assert_eq!(store.sessions().find_valid(&token, LATER, after).await, Ok(None));
+    store.sessions().touch(&token, LATER).await.unwrap();
+    assert!(store.sessions().find_valid(&token, LATER, after).await.unwrap().is_some());
+}
+
+async fn what_an_earlier_version_kept_of_disabled_people_does_not_come_back(db: TestDatabase) {
+    let store = db.open().await;
+    let ada = store.people().create(&name("Ada"), Role::Analyst, NOW).await.unwrap();
+    let (token, link) = (TokenHash::new("secret"), TokenHash::new("link"));
+    begin(&store, &token, ada.id, LATER).await;
+    store.sign_in_links().create(&link, ada.id, NOW, LATER).await.unwrap();
+    sqlx::raw_sql("update people set disabled_at = 1").execute(&mut db.raw().await).await.unwrap();
+    store.people().set_disabled(ada.id, None).await.unwrap();
+    assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None));
+    assert_eq!(store.sign_in_links().find_valid(&link, NOW).await, Ok(None));
 }

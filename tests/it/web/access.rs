@@ -16,6 +16,8 @@ contracts!(
     a_new_person_signs_in_by_a_link_shown_once,
     adding_a_person_explains_errors,
     a_role_is_changed_and_an_account_disabled,
+    an_admin_ends_anybodys_sessions,
+    a_disabled_account_comes_back_without_its_sessions,
     the_last_admin_cannot_be_demoted_or_disabled,
     a_key_is_shown_once_and_revoked_after_confirmation,
     the_audit_log_is_complete_and_paged,
@@ -130,6 +132,44 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
         assert_eq!(admin.get(nobody).await.status(), 404);
     }
     assert_eq!(admin.get("/access/people/x").await.status(), 422);
+}
+
+async fn an_admin_ends_anybodys_sessions(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let (laptop, phone) = (service.signed_in(Role::Stylist).await, service.signed_in(Role::Stylist).await);
+    let id = id_of(&service, "Some stylist").await;
+    let link = service.state.access.link(id, now()).await.unwrap();
+    let page = format!("/access/people/{}", id.0);
+    assert!(admin.page(&page).await.contains("Sign out everywhere"));
+    let ended = admin.post(&page, &[("change", "sign-out")]).await;
+    assert_eq!((ended.status().as_u16(), header(&ended, "location")), (303, page.as_str()));
+    for browser in [&laptop, &phone] {
+        assert_eq!(browser.get("/studio").await.status(), 303);
+        assert_eq!(browser.post("/studio/outfits", &[("view", "slot=")]).await.status(), 401);
+    }
+    assert!(service.state.access.holder(&link, now()).await.is_err(), "a link does not sign in again");
+    assert_eq!(admin.get("/access").await.status(), 200, "other people stay signed in");
+    assert_eq!(service.signed_in(Role::Stylist).await.get("/studio").await.status(), 200);
+    let me = Actor::Person(id_of(&service, "Some admin").await);
+    assert_eq!(log(&service, 1).await, [(me, "person.sign_out".into(), "Some stylist".into(), json!({}))]);
+    // Their own, too.
+    let own = format!("/access/people/{}", id_of(&service, "Some admin").await.0);
+    assert_eq!(admin.post(&own, &[("change", "sign-out")]).await.status(), 303);
+    assert_eq!(admin.get("/access").await.status(), 303);
+}
+
+async fn a_disabled_account_comes_back_without_its_sessions(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let (admin, bo) = (service.signed_in(Role::Admin).await, service.signed_in(Role::Stylist).await);
+    let id = id_of(&service, "Some stylist").await;
+    let link = service.state.access.link(id, now()).await.unwrap();
+    let page = format!("/access/people/{}", id.0);
+    assert_eq!(admin.post(&format!("{page}/disable"), &[]).await.status(), 303);
+    assert_eq!(admin.post(&page, &[("change", "enable")]).await.status(), 303);
+    assert_eq!(bo.get("/studio").await.status(), 303);
+    let opened = service.page(&format!("/sign-in/{}", link.as_str())).await;
+    assert_eq!(opened.status(), 404, "a link of before does not come back either");
 }
 
 async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use atelier::{
     domain::Role,
     service::access::Token,
-    store::{Name, TokenHash},
+    store::{Name, NewSession, Proof, TokenHash},
 };
 use serde_json::json;
 
@@ -186,13 +186,9 @@ async fn an_ended_session_opens_nothing(db: TestDatabase) {
 
     let made_up = Token::parse(&"ab".repeat(32)).unwrap();
     closed(&Browser { session: made_up.clone(), ..service.signed_in(Role::Admin).await }, "made up").await;
-    let (long_ago, since) = (now, now + Duration::from_millis(1));
-    service
-        .store
-        .sessions()
-        .create(&TokenHash::new(made_up.as_str()), person.id, long_ago, since)
-        .await
-        .unwrap();
+    let (token, expires_at) = (TokenHash::new(made_up.as_str()), now + Duration::from_millis(1));
+    let session = NewSession { token: &token, person: person.id, expires_at, new_password: None };
+    assert!(service.store.sessions().begin(session, Proof::Password(None), now).await.unwrap());
     tokio::time::sleep(Duration::from_millis(5)).await;
     closed(&Browser { session: made_up, ..service.signed_in(Role::Admin).await }, "expired").await;
 
@@ -200,9 +196,20 @@ async fn an_ended_session_opens_nothing(db: TestDatabase) {
     service.store.people().set_disabled(person.id, Some(now)).await.unwrap();
     closed(&browser, "disabled").await;
     service.store.people().set_disabled(person.id, None).await.unwrap();
-    assert_eq!(browser.get("/access").await.status(), 200, "enabled again");
-    service.store.people().set_password_hash(person.id, "x").await.unwrap();
+    closed(&browser, "enabled again").await;
+
+    let browser = service.signed_in(Role::Admin).await;
+    assert_eq!(browser.get("/access").await.status(), 200);
+    let elsewhere = service.signed_in(Role::Admin).await;
+    elsewhere.post("/password", &[("password", "a horse in Zurich")]).await;
     closed(&browser, "a new password").await;
+    closed(&elsewhere, "the session before a new password").await;
+
+    let browser = service.signed_in(Role::Admin).await;
+    assert_eq!(browser.get("/access").await.status(), 200);
+    let back = "update sessions set last_seen_at = last_seen_at - 12 * 3600 * 1000";
+    sqlx::raw_sql(back).execute(&mut db.raw().await).await.unwrap();
+    closed(&browser, "unused for twelve hours").await;
 }
 
 async fn texts_are_escaped_on_every_page(db: TestDatabase) {

@@ -281,6 +281,11 @@ pub fn browser() -> Client {
 }
 
 impl Browser {
+    /// The same browser in another session.
+    pub fn with(&self, session: Token) -> Self {
+        Self { url: self.url.clone(), http: self.http.clone(), session }
+    }
+
     pub async fn get(&self, path: &str) -> Response {
         self.send(self.http.get(format!("{}{path}", self.url))).await
     }

@@ -16,6 +16,10 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     a_link_signs_in_once_and_sets_a_password,
     a_password_signs_in_and_signing_out_ends_the_session,
+    a_new_password_asks_for_the_old_one,
+    a_session_does_not_help_to_guess_the_password,
+    one_of_two_new_passwords_wins,
+    easy_passwords_are_refused,
     guessing_passwords_is_slowed_down,
     a_full_line_refuses_every_name_alike,
     an_impossible_password_counts_for_nobody,
@@ -111,6 +115,110 @@ async fn a_password_signs_in_and_signing_out_ends_the_session(db: TestDatabase) 
     assert_eq!((out.status().as_u16(), header(&out, "location")), (303, "/sign-in"));
     assert!(header(&out, "set-cookie").contains("Max-Age=0"));
     assert_eq!(ada.get("/studio").await.status(), 303);
+}
+
+const NEXT: &str = "an alpaca at the lake";
+
+/// A signed-in stylist with the password, and the same person in another browser.
+async fn two_browsers(service: &Service) -> (Browser, Browser) {
+    let laptop = service.signed_in(Role::Stylist).await;
+    let set = laptop.post("/password", &[("password", PASSWORD)]).await;
+    (browser_with(&laptop, &session(&set)), service.signed_in(Role::Stylist).await)
+}
+
+fn browser_with(browser: &Browser, cookie: &str) -> Browser {
+    browser.with(Token::parse(cookie.split_once('=').unwrap().1).unwrap())
+}
+
+async fn a_new_password_asks_for_the_old_one(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let without = service.signed_in(Role::Analyst).await;
+    assert!(!without.page("/password").await.contains("name=\"old\""), "there is no old one to ask for");
+    let (laptop, phone) = two_browsers(&service).await;
+    assert!(laptop.page("/password").await.contains("name=\"old\""));
+    for old in ["", "a horse in Basle", &"x".repeat(300)] {
+        let refused = laptop.post("/password", &[("old", old), ("password", NEXT)]).await;
+        assert_eq!(refused.status(), 422, "{old}");
+        assert!(refused.text().await.unwrap().contains("role=\"alert\">the old password is wrong"), "{old}");
+    }
+    assert_eq!(phone.get("/studio").await.status(), 200, "nothing has changed");
+
+    let changed = laptop.post("/password", &[("old", PASSWORD), ("password", NEXT)]).await;
+    assert_eq!(changed.status(), 303);
+    let continued = browser_with(&laptop, &session(&changed));
+    assert_eq!(continued.get("/studio").await.status(), 200, "this browser stays signed in");
+    assert_eq!(phone.get("/studio").await.status(), 303, "others do not");
+    assert_eq!(laptop.get("/studio").await.status(), 303, "nor does the token of before");
+    // A page that was open before has the form token of before.
+    let stale = [("csrf", &*laptop.session.form_token()), ("old", NEXT), ("password", PASSWORD)];
+    assert_eq!(continued.post_bare("/password", &stale).await.status(), 403);
+    let fields = [("name", "Some stylist"), ("password", NEXT)];
+    assert_eq!(send(&service, "/sign-in", &fields).await.status(), 303);
+
+    // A link replaces a forgotten password, and ends the sessions too.
+    let id = service.state.access.session(&continued.session, now()).await.unwrap().unwrap().person.id;
+    let link = service.state.access.link(id, now()).await.unwrap();
+    let entered = send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", PASSWORD)]).await;
+    assert_eq!(entered.status(), 303);
+    assert_eq!(continued.get("/studio").await.status(), 303);
+}
+
+async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let (laptop, phone) = two_browsers(&service).await;
+    for guess in 0..5 {
+        let browser = if guess % 2 == 0 { &laptop } else { &phone };
+        let refused = browser.post("/password", &[("old", "a wrong password"), ("password", NEXT)]).await;
+        assert_eq!(refused.status(), 422);
+    }
+    let slowed = laptop.post("/password", &[("old", PASSWORD), ("password", NEXT)]).await;
+    assert_eq!(slowed.status(), 429, "even the right one must wait");
+    // Guesses at the sign-in form count together with these.
+    let fields = [("name", "SOME stylist"), ("password", PASSWORD)];
+    assert_eq!(send(&service, "/sign-in", &fields).await.status(), 429);
+}
+
+async fn one_of_two_new_passwords_wins(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let (laptop, phone) = two_browsers(&service).await;
+    let ours = [("old", PASSWORD), ("password", NEXT)];
+    let theirs = [("old", PASSWORD), ("password", "a thief in the night")];
+    let (one, other) = tokio::join!(laptop.post("/password", &ours), phone.post("/password", &theirs));
+    let won = [&one, &other].map(|answer| answer.status() == 303);
+    assert!(won[0] != won[1], "{one:?} {other:?}");
+    for (password, works) in [(NEXT, won[0]), ("a thief in the night", won[1]), (PASSWORD, false)] {
+        let answer = send(&service, "/sign-in", &[("name", "Some stylist"), ("password", password)]).await;
+        assert_eq!(answer.status() == 303, works, "{password}");
+    }
+}
+
+async fn easy_passwords_are_refused(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let ada = service.signed_in(Role::Stylist).await;
+    for (password, reason) in [
+        ("password1234", "too easy to guess"),
+        ("qwertyuiop123", "too easy to guess"),
+        ("atelier20262027", "too easy to guess"),
+        ("0123456789012", "too easy to guess"),
+        ("SOME-stylist", "contains your name"),
+        ("I am some stylist, hello", "contains your name"),
+        ("too short", "12 to 256 characters, this one 9"),
+    ] {
+        let refused = ada.post("/password", &[("password", password)]).await;
+        assert_eq!(refused.status(), 422, "{password}");
+        let html = refused.text().await.unwrap();
+        assert!(html.contains("role=\"alert\">") && html.contains(reason), "{password}: {html}");
+        assert!(!html.contains(password), "a password is not shown");
+    }
+    let id = service.state.access.session(&ada.session, now()).await.unwrap().unwrap().person.id;
+    let link = service.state.access.link(id, now()).await.unwrap();
+    let refused =
+        send(&service, "/sign-in/link", &[("link", link.as_str()), ("password", "password1234")]).await;
+    assert_eq!(refused.status(), 422);
+    let html = refused.text().await.unwrap();
+    assert!(html.contains("too easy to guess") && html.contains("Welcome, Some stylist"), "{html}");
+    assert!(service.state.access.holder(&link, now()).await.is_ok(), "the link is not wasted");
+    assert_eq!(ada.post("/password", &[("password", PASSWORD)]).await.status(), 303);
 }
 
 async fn guessing_passwords_is_slowed_down(db: TestDatabase) {
@@ -216,6 +324,8 @@ async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
     service.store.people().set_disabled(ada.id, Some(now())).await.unwrap();
     assert!(access.enter(&new, None, now()).await.is_err());
     service.store.people().set_disabled(ada.id, None).await.unwrap();
+    assert!(access.enter(&new, None, now()).await.is_err(), "a link of before does not come back");
+    let new = access.link(ada.id, now()).await.unwrap();
     let session = access.enter(&new, None, now()).await.unwrap();
     assert!(access.session(&session, now()).await.unwrap().is_some());
     assert!(access.session(&session, now() + Duration::from_hours(24 * 8)).await.unwrap().is_none());

@@ -6,7 +6,7 @@ use atelier::{
     config::Limits,
     domain::{Role, Timestamp},
     service::access::{Key, Scope},
-    store::{Name, TokenHash},
+    store::{Name, NewSession, Proof, TokenHash},
 };
 use sqlx::AnyConnection;
 
@@ -24,12 +24,13 @@ fn limits() -> Limits {
     Limits { request_ms: 3000, ..Limits::default() }
 }
 
-/// A key and a session whose last use is long ago.
+/// A key that was never used, and a session whose last use is an hour ago.
 async fn long_unused(db: &TestDatabase, service: &Service) -> (Key, Browser) {
     let label = Name::new("Shop").unwrap();
     let (key, _) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
     let browser = service.signed_in(Role::Stylist).await;
-    sqlx::raw_sql("update sessions set last_seen_at = 0").execute(&mut db.raw().await).await.unwrap();
+    let earlier = "update sessions set last_seen_at = last_seen_at - 3600000";
+    sqlx::raw_sql(earlier).execute(&mut db.raw().await).await.unwrap();
     (key, browser)
 }
 
@@ -46,6 +47,7 @@ async fn lock(db: &TestDatabase) -> AnyConnection {
 
 async fn a_locked_database_delays_no_request(db: TestDatabase) {
     let service = Service::start_with(&db, limits()).await;
+    let begun = now();
     let (key, browser) = long_unused(&db, &service).await;
     let locked = lock(&db).await;
     for _ in 0..3 {
@@ -58,8 +60,9 @@ async fn a_locked_database_delays_no_request(db: TestDatabase) {
     let session = TokenHash::new(browser.session.as_str());
     until!({
         let used = service.store.api_keys().list().await.unwrap()[0].last_used_at.is_some();
-        let seen = service.store.sessions().find_valid(&session, now()).await.unwrap().unwrap().last_seen_at;
-        used && seen != Timestamp::from_millis(0)
+        let long_ago = Timestamp::from_millis(0);
+        let found = service.store.sessions().find_valid(&session, now(), long_ago).await.unwrap();
+        used && found.unwrap().last_seen_at >= begun
     });
 }
 
@@ -70,7 +73,8 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
     let expired = TokenHash::new("expired");
     let person = service.store.people().list().await.unwrap()[0].id;
     let long_ago = Timestamp::from_millis(0);
-    service.store.sessions().create(&expired, person, long_ago, long_ago).await.unwrap();
+    let session = NewSession { token: &expired, person, expires_at: long_ago, new_password: None };
+    assert!(service.store.sessions().begin(session, Proof::Password(None), long_ago).await.unwrap());
     let mut raw = db.raw().await;
     for sql in refuse_deleting_sessions(db.kind) {
         sqlx::raw_sql(*sql).execute(&mut raw).await.unwrap();

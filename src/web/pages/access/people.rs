@@ -193,10 +193,13 @@ pub(super) struct ChangeForm {
 enum Change {
     Role,
     Link,
+    /// Ends all sessions.
+    #[serde(rename = "sign-out")]
+    SignOut,
     Enable,
 }
 
-/// Changes the role, creates a sign-in link, or enables the person again.
+/// Changes the role, creates a sign-in link, ends all sessions, or enables the person again.
 pub(super) async fn change(
     Admin(visitor): Admin,
     State(state): State<AppState>,
@@ -213,6 +216,10 @@ pub(super) async fn change(
             return Err(Problem::new(Kind::Conflict, detail));
         }
         Change::Link => return create_link(&state, &visitor, &person, &base_url(&headers, https)).await,
+        Change::SignOut => {
+            state.store.sessions().end_all(id).await?;
+            state.note(actor, "person.sign_out", name, json!({})).await?;
+        }
         Change::Enable => {
             state.store.people().set_disabled(id, None).await?;
             state.note(actor, "person.enable", name, json!({})).await?;
