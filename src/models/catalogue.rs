@@ -56,6 +56,23 @@ pub struct RuledOut {
 /// Not an attribute, but compared like one.
 const TYPE: &str = "type";
 
+/// How the articles of a catalogue and of a release overlap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Coverage {
+    pub both: usize,
+    /// Articles that no model can suggest.
+    pub only_catalogue: usize,
+    /// Articles that the shop does not have.
+    pub only_release: usize,
+}
+
+impl Coverage {
+    /// Whether there are articles, and the release has none of them.
+    pub fn is_none(self) -> bool {
+        self.both == 0 && self.only_catalogue > 0
+    }
+}
+
 /// The articles of the shop by the vocabulary's indices.
 #[derive(Debug)]
 pub struct Catalogue {
@@ -141,9 +158,16 @@ impl Catalogue {
         self.unknown.get(id)
     }
 
-    /// The number of articles that the shop has but the release does not.
-    pub fn unknown_count(&self) -> usize {
-        self.unknown.len()
+    /// The number of articles of a type that the shop has but the release does not.
+    pub fn unknown_of_type(&self, kind: &str) -> usize {
+        let kind = fold(kind);
+        let has_type = |article: &CatalogueArticle| article.folded_words(TYPE).contains(&kind);
+        self.unknown.values().filter(|article| has_type(article)).count()
+    }
+
+    pub fn coverage(&self) -> Coverage {
+        let both = self.present.count();
+        Coverage { both, only_catalogue: self.unknown.len(), only_release: self.articles.len() - both }
     }
 
     /// The articles of the vocabulary that the shop has.
@@ -251,7 +275,8 @@ mod tests {
         assert_eq!(ruled_out.unmatched, [("material".to_owned(), "plastic".to_owned())]);
         assert_eq!(ids(catalogue.of_type("COAT").unwrap()), [0, 1]);
         assert!(catalogue.of_type("hat").is_none(), "the release does not have it");
-        assert_eq!(catalogue.unknown_count(), 1);
+        assert_eq!(catalogue.coverage(), Coverage { both: 4, only_catalogue: 1, only_release: 1 });
+        assert_eq!((catalogue.unknown_of_type("hat"), catalogue.unknown_of_type("coat")), (1, 0));
         assert_eq!(catalogue.unknown(&ArticleId::new("new").unwrap()).unwrap().kind(), "hat");
         assert!(catalogue.article(4).is_none());
     }

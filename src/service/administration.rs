@@ -9,25 +9,20 @@ use super::{
     audit::note,
     fault::{Fault, Field},
     live_release::{ActivateError, LiveRelease, Releases},
+    release_folder::Listed,
     routing::{Experiment, Routing},
 };
 use crate::{
     domain::{Method, Timestamp},
-    models::release::{Manifest, ReleaseError},
     store::{Actor, Store, StoreError},
 };
 
-/// The manifests in the models folder, by the names of their folders.
-pub async fn list_releases(
-    releases: &Arc<Releases>,
-) -> io::Result<Vec<(String, Result<Manifest, ReleaseError>)>> {
+/// The releases in the models folder, by name.
+pub async fn list_releases(releases: &Arc<Releases>) -> io::Result<Vec<Listed>> {
     let releases = Arc::clone(releases);
-    let read = move || -> io::Result<Vec<_>> {
-        let names = releases.names()?.into_iter();
-        let manifest = |name: String| (Manifest::read(&releases.folder_of(&name)), name);
-        Ok(names.map(manifest).map(|(manifest, name)| (name, manifest)).collect())
-    };
-    task::spawn_blocking(read).await.expect("reading manifests does not panic; this is a bug")
+    task::spawn_blocking(move || releases.list())
+        .await
+        .expect("reading manifests does not panic; this is a bug")
 }
 
 /// Activates a release on every replica.
@@ -36,10 +31,11 @@ pub async fn activate(
     store: &Store,
     actor: Actor,
     name: &str,
+    force: bool,
     now: Timestamp,
 ) -> Result<Arc<LiveRelease>, ActivateError> {
     let before = releases.current().map(|live| live.name().to_owned());
-    let live = releases.activate(name, now).await?;
+    let live = releases.activate(name, force, now).await?;
     note(store, actor, "release.activate", name, None, json!({"before": before, "after": name}), now).await?;
     Ok(live)
 }

@@ -6,7 +6,7 @@
 use std::{
     io,
     ops::Deref,
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::{Arc, LazyLock, PoisonError, RwLock},
     time::{Duration, Instant},
 };
@@ -19,12 +19,13 @@ use crate::{
     models::{
         catalogue::Catalogue,
         engine::{Engine, LoadError, Serving},
-        release::{MANIFEST, Release, VocabularyMark},
+        release::{Release, VocabularyMark},
     },
     service::{
         completion::Served,
         evaluation::Evaluation,
         personas::Personas,
+        release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
     store::{Store, StoreError},
@@ -71,6 +72,11 @@ pub enum ActivateError {
     NoRelease { name: String, folder: PathBuf },
     #[error(transparent)]
     Load(#[from] LoadError),
+    #[error(
+        "release {name} has none of the catalogue's articles ({articles}), so it could suggest nothing; import the articles \
+         that it was trained with, activate a release for this catalogue, or force it"
+    )]
+    CoversNothing { name: String, articles: usize },
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -80,7 +86,7 @@ pub enum ActivateError {
 pub struct Releases {
     engine: Engine,
     store: Store,
-    models: PathBuf,
+    folder: Arc<ReleaseFolder>,
     /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
     /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
@@ -114,7 +120,7 @@ impl Releases {
         Self {
             engine,
             store,
-            models,
+            folder: Arc::new(ReleaseFolder::new(models)),
             current: RwLock::new(None),
             changing: Mutex::new(None),
             lent: Mutex::new(None),
@@ -146,7 +152,7 @@ impl Releases {
         }
         let mut lent = self.lent.lock().await;
         if lent.as_ref().is_none_or(|lent| lent.name != name || lent.read.elapsed() >= LENT) {
-            let folder = self.folder(name).ok()?;
+            let folder = self.folder.find(name)?;
             let found = task::spawn_blocking(move || Release::read_vocabulary(&folder)).await;
             let found = found.expect("reading does not panic; this is a bug");
             if let Err(error) = &found {
@@ -162,36 +168,28 @@ impl Releases {
         &self.engine
     }
 
-    /// The names of the releases in the folder, sorted.
-    pub fn names(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        let entries = match self.models.read_dir() {
-            // A service may start without releases.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(names),
-            entries => entries?,
-        };
-        for entry in entries {
-            let path = entry?.path();
-            if path.join(MANIFEST).is_file()
-                && let Some(name) = path.file_name().and_then(|name| name.to_str())
-            {
-                names.push(name.to_owned());
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+    /// The releases in the folder, by name. Reads their manifests, so it blocks.
+    pub fn list(&self) -> io::Result<Vec<Listed>> {
+        self.folder.list()
     }
 
-    pub fn folder_of(&self, name: &str) -> PathBuf {
-        self.models.join(name)
-    }
-
-    /// Loads a release beside the live one, then replaces it. All replicas follow.
-    pub async fn activate(&self, name: &str, now: Timestamp) -> Result<Arc<LiveRelease>, ActivateError> {
+    /// Loads a release beside the live one, then replaces it. All replicas follow. A release without any article of the
+    /// catalogue must be forced.
+    pub async fn activate(
+        &self,
+        name: &str,
+        force: bool,
+        now: Timestamp,
+    ) -> Result<Arc<LiveRelease>, ActivateError> {
         let _changing = self.changing.lock().await;
-        let serving = self.load(name).await?;
+        let next = self.prepare(self.load(name).await?).await?;
+        let coverage = next.catalogue.coverage();
+        if coverage.is_none() && !force {
+            let (name, articles) = (name.to_owned(), coverage.only_catalogue);
+            return Err(ActivateError::CoversNothing { name, articles });
+        }
         self.store.settings().set(RELEASE, name, now).await?;
-        Ok(self.replace(serving).await?)
+        Ok(self.set_current(next))
     }
 
     /// Like [`Releases::activate`], for this process only.
@@ -262,14 +260,21 @@ impl Releases {
     }
 
     async fn load(&self, name: &str) -> Result<Arc<Serving>, ActivateError> {
-        let folder = self.folder(name)?;
-        let engine = self.engine.clone();
-        // Reading and warming up takes seconds of a core.
-        let load = task::spawn_blocking(move || engine.load(&folder));
+        let folder = self.folder.path().to_owned();
+        let Some(release) = self.folder.find(name) else {
+            return Err(ActivateError::NoRelease { name: name.to_owned(), folder });
+        };
+        let (folder, engine, name) = (Arc::clone(&self.folder), self.engine.clone(), name.to_owned());
+        // Reading and trying the models takes seconds of a core.
+        let load = task::spawn_blocking(move || folder.load(&engine, &name, &release));
         Ok(Arc::new(load.await.expect("loading does not panic; this is a bug")?))
     }
 
     async fn replace(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
+        Ok(self.set_current(self.prepare(serving).await?))
+    }
+
+    async fn prepare(&self, serving: Arc<Serving>) -> Result<LiveRelease, StoreError> {
         // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
@@ -277,18 +282,7 @@ impl Releases {
         let routing = self.routing().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        let live = LiveRelease { serving, catalogue, routing, evaluation, personas, articles, settings };
-        Ok(self.set_current(live))
-    }
-
-    /// The folder of a release. The name must not contain path separators.
-    fn folder(&self, name: &str) -> Result<PathBuf, ActivateError> {
-        let folder = self.models.join(name);
-        let plain = Path::new(name).file_name().is_some_and(|file_name| file_name == name);
-        if plain && folder.join(MANIFEST).is_file() {
-            return Ok(folder);
-        }
-        Err(ActivateError::NoRelease { name: name.to_owned(), folder: self.models.clone() })
+        Ok(LiveRelease { serving, catalogue, routing, evaluation, personas, articles, settings })
     }
 
     async fn catalogue(&self, serving: &Serving) -> Result<Arc<Catalogue>, StoreError> {
@@ -320,8 +314,25 @@ impl Releases {
         Ok(Arc::new(routing))
     }
 
+    /// A start, another replica or an import may leave the live release without any article of the catalogue.
+    fn warn_of_coverage(&self, next: &LiveRelease) {
+        let coverage = next.catalogue.coverage();
+        let before = self.current().map(|live| (live.name().to_owned(), live.catalogue.coverage()));
+        if coverage.is_none() && before.is_none_or(|(name, before)| name != next.name() || !before.is_none())
+        {
+            tracing::error!(
+                release = next.name(),
+                only_in_catalogue = coverage.only_catalogue,
+                only_in_release = coverage.only_release,
+                "the live release has none of the catalogue's articles, so nothing can be suggested; import the articles \
+                 that it was trained with, or activate a release for this catalogue"
+            );
+        }
+    }
+
     fn set_current(&self, live: LiveRelease) -> Arc<LiveRelease> {
         let live = Arc::new(live);
+        self.warn_of_coverage(&live);
         let old = self.current.write().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&live));
         // Dropped outside the lock: this may free the old models.
         drop(old);

@@ -16,5 +16,6 @@ pub mod offline;
 pub mod outfits;
 pub mod personas;
 pub mod profiles;
+pub mod release_folder;
 pub mod routing;
 pub mod tickets;

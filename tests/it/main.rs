@@ -51,6 +51,7 @@ fn main() -> ExitCode {
         web::attempts::contracts(),
         web::comparing::contracts(),
         web::completing::contracts(),
+        web::coverage::contracts(),
         web::customers::contracts(),
         web::erasing::contracts(),
         web::evaluation::contracts(),
@@ -80,5 +81,6 @@ fn main() -> ExitCode {
         web::studio::contracts(),
         web::tickets::contracts(),
         web::uses::contracts(),
+        web::unsound_release::contracts(),
     ])
 }

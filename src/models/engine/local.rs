@@ -36,6 +36,7 @@ pub(super) struct Local {
     head: Option<Arc<Head>>,
     device: Device,
     cores: Cores,
+    weights_searched: bool,
 }
 
 impl Local {
@@ -51,8 +52,8 @@ impl Local {
         let (session, head) = open_session(runtime, &path, contract, device, head)
             .map_err(|error| rejected(&path, device, &error))?;
         check_metadata(&session, &path, contract)?;
-        check_weights(&path)?;
-        Ok(Self { path, session, head, device, cores })
+        let weights_searched = check_weights(&path)?;
+        Ok(Self { path, session, head, device, cores, weights_searched })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -61,6 +62,11 @@ impl Local {
 
     pub(super) fn head(&self) -> Option<&Arc<Head>> {
         self.head.as_ref()
+    }
+
+    /// Whether all weights are in the file, where they were searched for numbers with which nothing can be computed.
+    pub(super) fn weights_searched(&self) -> bool {
+        self.weights_searched
     }
 
     /// The session's inputs and outputs.
@@ -76,7 +82,7 @@ impl Local {
         optional: OptionalOutputs,
         questions: &[Question],
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let Self { path, session, head, device, cores } = self;
+        let Self { path, session, head, device, cores, .. } = self;
         let cores = cores.start_run();
         let rejected = |error: &ort::Error| rejected(path, *device, error);
         let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
@@ -205,11 +211,13 @@ fn check_metadata(session: &Session, path: &Path, contract: Contract<'_>) -> Res
     Ok(())
 }
 
-fn check_weights(path: &Path) -> Result<(), ModelError> {
+/// Returns whether all weights are in the file.
+fn check_weights(path: &Path) -> Result<bool, ModelError> {
     let bytes = fs::read(path).map_err(|source| ModelError::File { path: path.to_owned(), source })?;
-    match weights::first_with_nan(&bytes) {
-        Some(weight) => Err(ModelError::Weights { path: path.to_owned(), weight }),
-        None => Ok(()),
+    let found = weights::search(&bytes);
+    match found.unsound {
+        Some((weight, found)) => Err(ModelError::Weights { path: path.to_owned(), weight, found }),
+        None => Ok(!found.elsewhere),
     }
 }
 

@@ -27,6 +27,7 @@ mod remote;
 mod serving;
 mod signature;
 mod softmax;
+mod trial;
 mod weights;
 mod worker;
 

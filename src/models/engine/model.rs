@@ -11,11 +11,18 @@ use std::{
 };
 
 use super::{
-    Answer, Context, Device, Question, choose::choose_all, cores::Cores, head::Head, inputs::Inputs,
-    local::Local, remote::Remote, signature::Signature,
+    Answer, Device, Question,
+    choose::choose_all,
+    cores::Cores,
+    head::Head,
+    inputs::Inputs,
+    local::Local,
+    remote::Remote,
+    signature::Signature,
+    trial::{Run, Trial},
 };
 use crate::{
-    domain::{Feature, MAX_SLOTS, Schema},
+    domain::Schema,
     models::{
         onnx_runtime::OnnxRuntime,
         release::{Manifest, MethodEntry, Release},
@@ -53,14 +60,14 @@ pub enum ModelError {
     Remote { path: PathBuf, reason: String },
     #[error("{path}: no answer before the deadline", path = .path.display())]
     Timeout { path: PathBuf },
-    #[error("{path}: the model returned {found}, expected one finite logit per article", path = .path.display())]
+    #[error("{path}: the model returned {found}, expected finite numbers, one logit per article", path = .path.display())]
     Output { path: PathBuf, found: String },
     #[error(
-        "{path}: the weight `{weight}` holds NaN, expected numbers; export the model again from a training run that \
-         did not diverge",
+        "{path}: the weight `{weight}` holds {found}, expected numbers below 1e18; export the model again from a \
+         training run that did not diverge",
         path = .path.display()
     )]
-    Weights { path: PathBuf, weight: String },
+    Weights { path: PathBuf, weight: String, found: String },
     #[error("{path}: {source}", path = .path.display())]
     File { path: PathBuf, source: io::Error },
 }
@@ -139,6 +146,14 @@ impl Backend {
             Self::Remote(_) => None,
         }
     }
+
+    /// Whether all weights were searched for numbers with which nothing can be computed.
+    fn weights_searched(&self) -> bool {
+        match self {
+            Self::Local(local) => local.weights_searched(),
+            Self::Remote(_) => false,
+        }
+    }
 }
 
 /// Which of the optional outputs a model has.
@@ -159,19 +174,27 @@ pub(super) struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
-    /// Adds the optional outputs to the answers. An answer is None if its logits are not finite.
+    /// Adds the optional outputs to the answers. An answer is None if its logits are not finite; the optional outputs
+    /// must be finite, too.
     pub(super) fn complete(
         &self,
         path: &Path,
         answers: Vec<Option<Answer>>,
     ) -> Vec<Result<Answer, ModelError>> {
         let complete = |(row, answer): (usize, Option<Answer>)| {
-            let mut answer = answer.ok_or_else(|| ModelError::Output {
+            let infinite = |name: &str| ModelError::Output {
                 path: path.to_owned(),
-                found: "logits that are not finite".into(),
-            })?;
+                found: format!("{name} that are not finite"),
+            };
+            let mut answer = answer.ok_or_else(|| infinite("logits"))?;
             answer.personas = self.personas.map(|(count, all)| all[row * count..][..count].to_vec());
             answer.steps = self.steps.map(|steps| steps[row]);
+            if !answer.personas.iter().flatten().all(|part| part.is_finite()) {
+                return Err(infinite("personas"));
+            }
+            if answer.steps.is_some_and(|steps| !steps.is_finite()) {
+                return Err(infinite("steps"));
+            }
             Ok(answer)
         };
         answers.into_iter().enumerate().map(complete).collect()
@@ -180,11 +203,12 @@ impl Outputs<'_> {
 
 impl Model {
     /// Opens the file, or finds the model on its server, checks its inputs and outputs, and asks it trial questions.
-    /// Further copies of a model share the head of the first.
+    /// Further copies of a model share the head of the first, and are not tried as thoroughly.
     pub(super) fn open(
         location: &Location,
         contract: Contract<'_>,
         head: Option<Arc<Head>>,
+        first: bool,
     ) -> Result<Self, ModelError> {
         let (backend, (inputs, outputs)) = match location {
             Location::Local { runtime, device, cores } => {
@@ -206,7 +230,7 @@ impl Model {
             steps: signature.has_output("steps"),
         };
         let mut model = Self { backend, articles: contract.articles(), features, optional };
-        model.run_trials(contract)?;
+        model.run_trial(contract, first)?;
         Ok(model)
     }
 
@@ -243,27 +267,21 @@ impl Model {
         }
     }
 
-    /// Asks about outfits of every length, with and without a context. A file that fails on one of them would fail on a
-    /// customer.
-    fn run_trials(&mut self, contract: Contract<'_>) -> Result<(), ModelError> {
-        let blank = contract.release.vocabulary().blank();
-        // The last row of each feature's table, to find tables that are too short.
-        let last = |feature: &Feature| {
-            vec![u32::try_from(feature.rows() - 1).expect("tables are small; this is a bug")]
-        };
-        let full: Context = contract.schema().features().iter().map(last).collect();
-        let empty: Context = vec![Vec::new(); full.len()].into();
-        let question = |length: usize| {
-            let others = (0..).take(length - 1).map(|place| place % blank);
-            let slots = std::iter::once(blank).chain(others).collect();
-            let context = if length.is_multiple_of(2) { full.clone() } else { empty.clone() };
-            Question { k: 1, placements_of: vec![blank - 1], ..Question::new(slots, 0, context) }
-        };
-        let questions: Vec<Question> = (1..=MAX_SLOTS).map(question).collect();
-        let deadline = Instant::now() + TRIAL;
-        for answer in self.answer(&questions, deadline)? {
-            answer?;
+    /// A file that fails on a trial question would fail on a customer. `first` is false for further copies of a model
+    /// that has passed.
+    fn run_trial(&mut self, contract: Contract<'_>, first: bool) -> Result<(), ModelError> {
+        let articles = contract.release.vocabulary().blank();
+        let trial = Trial { articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
+        let weights_searched = self.backend.weights_searched();
+        let path = self.backend.path().to_owned();
+        let run: &mut Run<'_> = &mut |questions: &[Question], deadline| self.answer(questions, deadline);
+        if !first {
+            return trial.answers(run);
         }
-        self.answer(&questions[..1], deadline)?.remove(0).map(drop)
+        trial.same_answers(run, |found, expected| {
+            let what = "its answer to the same question".to_owned();
+            ModelError::Contract { path: path.clone(), what, found, expected }
+        })?;
+        if weights_searched { Ok(()) } else { trial.every_article(run) }
     }
 }

@@ -97,7 +97,7 @@ impl Serving {
             let method = serving.methods.entry(entry.method).insert_entry(method).into_mut();
             let metrics = serving.metrics.for_model(entry.method, &serving.release.manifest().name, device);
             let worker = Worker::new(entry.method, queue, metrics, Arc::clone(&return_memory));
-            let model = Model::open(location, Contract::new(&serving.release, entry), None)?;
+            let model = Model::open(location, Contract::new(&serving.release, entry), None, true)?;
             method.takes_features = model.takes_features();
             method.gives_personas = model.gives_personas();
             let head = model.head();
@@ -108,7 +108,7 @@ impl Serving {
                 let open = move || {
                     // The file may have changed since; all copies of a model must give the same answers.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&location, Contract::new(&release, &entry), head)?)
+                    Ok(Model::open(&location, Contract::new(&release, &entry), head, false)?)
                 };
                 worker.clone().start_reserve(open)?;
             }

@@ -34,7 +34,7 @@ pub(super) fn blanks(
             }
         };
         if admissible.count() == 0 {
-            let detail = format!("no article passes the filters for slot {slot}");
+            let detail = nothing_admissible(served, slot);
             warnings.push(Warning { code: "nothing-admissible", detail });
         }
         Blank { slot, place, admissible }
@@ -134,11 +134,37 @@ fn types(
                 mask.unite(articles);
                 continue;
             }
-            let types = served.catalogue.types().join(", ");
-            let detail = format!("the catalogue has no articles of type {kind:?}; its types are {types}");
+            let detail = missing_type(served, kind);
             errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
         }
         found.insert(slot, mask);
     }
     found
+}
+
+/// Says whether the catalogue or the release lacks the type.
+fn missing_type(served: Served<'_>, kind: &str) -> String {
+    let types = served.catalogue.types().join(", ");
+    match served.catalogue.unknown_of_type(kind) {
+        0 => {
+            format!("the catalogue has no articles of type {kind:?}; types that can be suggested are {types}")
+        }
+        count => format!(
+            "release {} has none of the catalogue's articles of type {kind:?} ({count}); types that can be suggested are \
+             {types}",
+            served.serving.release().manifest().name
+        ),
+    }
+}
+
+fn nothing_admissible(served: Served<'_>, slot: usize) -> String {
+    let coverage = served.catalogue.coverage();
+    if coverage.is_none() {
+        let name = &served.serving.release().manifest().name;
+        return format!(
+            "release {name} has none of the catalogue's articles ({}), so there is nothing to suggest for slot {slot}",
+            coverage.only_catalogue
+        );
+    }
+    format!("no article passes the filters for slot {slot}")
 }

@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use crate::{
-    models::engine::AskError,
+    models::{catalogue::Coverage, engine::AskError},
     web::http::{AppState, Problem, extract::Json, routes::Routes},
 };
 
@@ -40,12 +40,25 @@ struct Ready {
     release: String,
     /// The device that the models run on.
     device: &'static str,
+    articles: CoverageBody,
+}
+
+/// How many articles the catalogue and the live release have.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Coverage)]
+struct CoverageBody {
+    both: usize,
+    /// Articles that cannot be suggested.
+    only_in_catalogue: usize,
+    /// Articles that the shop does not have.
+    only_in_release: usize,
 }
 
 /// Readiness
 ///
 /// Queries the database, and lets the default method complete an empty outfit. The service is not ready if the database
-/// or the model does not answer.
+/// or the model does not answer. It is ready even if the release has none of the catalogue's articles, which `articles`
+/// shows.
 #[utoipa::path(get, path = "/readyz", tag = "service", responses(
     (status = 200, description = "The service is ready", body = Ready),
     (status = 504, description = "A model did not answer within the deadline"),
@@ -58,11 +71,13 @@ async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
         Ok(()) | Err(AskError::Full { .. }) => {}
         Err(error) => return Err(error.into()),
     }
+    let Coverage { both, only_catalogue, only_release } = live.catalogue.coverage();
     Ok(Json(Ready {
         status: "ready",
         database: state.store.kind(),
         onnx_runtime: state.releases.engine().onnx_runtime(),
         release: live.name().to_owned(),
         device: live.serving.device().as_str(),
+        articles: CoverageBody { both, only_in_catalogue: only_catalogue, only_in_release: only_release },
     }))
 }

@@ -1,25 +1,23 @@
 //! `/releases` and `/methods`: the releases in the models folder, and the methods of the live one.
 
 use axum::extract::State;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use crate::{
     domain::Method,
-    models::{
-        engine::QueueState,
-        release::{Manifest, MethodEntry, ReleaseError},
-    },
+    models::{engine::QueueState, release::MethodEntry},
     service::{
         access::Scope,
         administration::{self, list_releases},
         live_release::LiveRelease,
+        release_folder::Listed,
     },
     web::http::{
         AppState, Kind, Problem,
-        extract::{Json, Path, ReleaseName},
+        extract::{Json, Path, Query, ReleaseName},
         keys::Caller,
         routes::Routes,
         schema::{free_object, method_name},
@@ -119,6 +117,9 @@ struct ReleaseBody {
     data: Option<String>,
     #[schema(value_type = Vec<String>)]
     methods: Vec<Method>,
+    /// Whether this process has loaded the release and tried its models since its files last changed. A release that
+    /// has not been tried may still be refused when it is activated.
+    tried: bool,
     /// Why the release cannot be served.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
@@ -126,56 +127,68 @@ struct ReleaseBody {
 
 /// Releases
 ///
-/// All releases in the models folder. This reads only their manifests; activating a release checks its other files.
+/// All releases in the models folder. This reads their manifests and the sizes of their files, and remembers how loading
+/// them ended; activating a release checks the contents of its files and tries its models.
 #[utoipa::path(get, path = "/releases", tag = "releases", responses(
     (status = 200, description = "The releases", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
     let listed =
         list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))?;
-    let releases = listed.into_iter().map(|(name, manifest)| ReleaseBody::new(manifest, name)).collect();
+    let releases = listed.into_iter().map(ReleaseBody::new).collect();
     let active = state.releases.current().map(|live| live.name().to_owned());
     Ok(Json(ReleasesBody { active, releases }))
 }
 
 impl ReleaseBody {
-    fn new(manifest: Result<Manifest, ReleaseError>, name: String) -> Self {
-        match manifest {
-            Ok(manifest) => Self {
-                name,
-                created: Some(manifest.created),
-                data: Some(manifest.data.name),
-                methods: manifest.methods.iter().map(|entry| entry.method).collect(),
-                refused: None,
-            },
-            Err(error) => Self {
-                name,
-                created: None,
-                data: None,
-                methods: Vec::new(),
-                refused: Some(error.to_string()),
-            },
+    fn new(listed: Listed) -> Self {
+        let (refused, tried) = (listed.refused(), listed.tried.is_some());
+        let manifest = listed.manifest.ok();
+        Self {
+            name: listed.name,
+            created: manifest.as_ref().map(|manifest| manifest.created.clone()),
+            data: manifest.as_ref().map(|manifest| manifest.data.name.clone()),
+            methods: manifest
+                .iter()
+                .flat_map(|manifest| &manifest.methods)
+                .map(|entry| entry.method)
+                .collect(),
+            tried,
+            refused,
         }
     }
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct ActivateQuery {
+    /// Activate the release even if it has none of the catalogue's articles.
+    #[serde(default)]
+    force: bool,
 }
 
 /// Activate a release
 ///
 /// Loads the release beside the live one, tests it, and makes it live on every replica. Requests in progress finish
-/// with the old one. Activating the live release reloads it.
+/// with the old one. Activating the live release reloads it. A release that has none of the catalogue's articles is
+/// refused unless it is forced.
 #[utoipa::path(post, path = "/releases/{name}/activate", tag = "releases",
-    params(("name" = String, Path, description = "The release's name", example = "demo")),
+    params(("name" = String, Path, description = "The release's name", example = "demo"), ActivateQuery),
     responses(
         (status = 200, description = "The release is live", body = MethodsBody),
         (status = 404, description = "There is no such release"),
-        (status = 409, description = "The release cannot be served; the old one stays live"),
+        (status = 409, description = "The release cannot be served, or has none of the catalogue's articles; the old one \
+            stays live"),
     ),
 )]
 async fn activate(
     State(state): State<AppState>,
     Caller(actor): Caller,
     Path(ReleaseName(name)): Path<ReleaseName>,
+    Query(ActivateQuery { force }): Query<ActivateQuery>,
 ) -> Result<Json<MethodsBody>, Problem> {
-    let live = administration::activate(&state.releases, &state.store, actor, &name, state.now()).await?;
+    let live =
+        administration::activate(&state.releases, &state.store, actor, &name, force, state.now()).await?;
     Ok(Json(MethodsBody::new(&live)))
 }

@@ -23,6 +23,7 @@ contracts!(
     fills_an_empty_database_once,
     a_taken_port_is_reported,
     a_release_that_does_not_fit_is_refused,
+    a_release_for_another_catalogue_is_reported_at_the_start,
     a_named_release_must_be_there,
     an_unfinished_request_does_not_prevent_a_stop,
     only_variables_of_atelier_must_be_utf8,
@@ -139,6 +140,21 @@ async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
         run(atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(models.path())])).await;
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("demo/release.json: format 7, expected 1"), "{}", stderr(&output));
+}
+
+async fn a_release_for_another_catalogue_is_reported_at_the_start(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    write_tables(folder.path(), 3);
+    let imported = run(atelier(&db, &["import", path(folder.path())])).await;
+    assert_eq!(imported.status.code(), Some(0), "{}", stderr(&imported));
+    let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0", "--device", "cpu"]);
+    command.args(["--models", path(&models())]);
+    let served = Served::launch(command, folder.path()).await;
+    let ready = served.get("readyz").await;
+    assert!(ready.contains("\"both\":0,\"only_in_catalogue\":20,\"only_in_release\":1500"), "{ready}");
+    let log = served.stop().await;
+    assert!(log.contains("the live release has none of the catalogue's articles"), "{log}");
+    assert!(log.contains("\"level\":\"ERROR\"") && log.contains("\"only_in_catalogue\":20"), "{log}");
 }
 
 async fn a_named_release_must_be_there(db: TestDatabase) {

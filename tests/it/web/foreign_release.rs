@@ -25,6 +25,25 @@ models = {'none': example.bag_of_articles(personal=False), 'c': example.bag_of_a
 changed = models['c']
 ";
 
+/// Only the first article counts, so that the order of the slots does, and padding does not.
+const FIRST_ARTICLE: &str = "
+nodes, node = changed.graph.node, example.helper.make_node
+place = [one.output[0] for one in nodes].index('vectors_sum')
+nodes[place].input[0] = 'first_vectors'
+added = [
+    node('CumSum', ['visible', 'second_axis'], ['running']),
+    node('Equal', ['running', 'one'], ['is_first']),
+    node('Cast', ['is_first'], ['first'], to=example.TensorProto.FLOAT),
+    node('Mul', ['first', 'visible'], ['first_visible']),
+    node('Unsqueeze', ['first_visible', 'axis_2'], ['first_column']),
+    node('Mul', ['vectors', 'first_column'], ['first_vectors']),
+]
+rest = list(nodes)[place:]
+del nodes[place:]
+nodes.extend(added + rest)
+changed.graph.initializer.append(example.numpy_helper.from_array(example.np.array(1, example.np.int64), 'second_axis'))
+";
+
 fn examples() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/examples"))
 }
@@ -104,6 +123,22 @@ async fn a_release_that_breaks_the_contract_is_refused(db: TestDatabase) {
         (
             "changed.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 1",
             "changed/c.onnx: its input `articles` is Tensor<i64>(1, slots), expected i64 [any, any]",
+        ),
+        (
+            // Blanks and padding count as articles.
+            "changed.graph.initializer[3].CopyFrom(example.numpy_helper.from_array(example.np.array(99, example.np.int64), 'vocabulary'))",
+            "changed/c.onnx: its answer to the same question is different by ",
+        ),
+        (FIRST_ARTICLE, "changed/c.onnx: its answer to the same question is different by "),
+        (
+            // An outfit's mix is its sum divided by 0.
+            "changed.graph.node.append(example.helper.make_node('Div', ['outfit', 'nothing'], ['personas']))\nchanged.graph.initializer.append(example.numpy_helper.from_array(example.np.array(0.0, example.np.float32), 'nothing'))\nchanged.graph.output.append(example.helper.make_tensor_value_info('personas', example.TensorProto.FLOAT, ['batch', 9]))",
+            "changed/c.onnx: the model returned personas that are not finite",
+        ),
+        (
+            // One article's row.
+            "[t.CopyFrom(example.numpy_helper.from_array(example.np.where(example.np.arange(t.dims[0])[:, None] == 7, example.np.float32(3e38), example.numpy_helper.to_array(t)), t.name)) for t in changed.graph.initializer if t.name == 'articles.weight']",
+            "changed/c.onnx: the weight `articles.weight` holds ",
         ),
     ] {
         let script = format!(

@@ -6,6 +6,7 @@ pub mod articles;
 pub mod attempts;
 pub mod comparing;
 pub mod completing;
+pub mod coverage;
 pub mod customers;
 pub mod erasing;
 pub mod evaluation;
@@ -30,6 +31,7 @@ pub mod side_by_side;
 pub mod sign_in;
 pub mod studio;
 pub mod tickets;
+pub mod unsound_release;
 pub mod uses;
 
 use std::{

@@ -32,6 +32,17 @@ impl Collector for LiveReleaseCollector {
                 ConstGauge::new(read(state)).encode(gauge.encode_family(&labels)?)?;
             }
         }
+        let coverage = live.catalogue.coverage();
+        let help = "Articles in the catalogue and the live release, by where they are";
+        let mut articles = encoder.encode_descriptor("articles", help, None, MetricType::Gauge)?;
+        let counts = [
+            ("both", coverage.both),
+            ("only_catalogue", coverage.only_catalogue),
+            ("only_release", coverage.only_release),
+        ];
+        for (place, count) in counts {
+            ConstGauge::new(count).encode(articles.encode_family(&[("in", place)])?)?;
+        }
         let help = "The live release's methods";
         let mut models = encoder.encode_descriptor("model_info", help, None, MetricType::Gauge)?;
         for method in live.serving.methods() {

@@ -35,6 +35,8 @@ struct LivePage {
     /// The time of day, in UTC.
     at: String,
     release: Option<String>,
+    /// Whether the release has none of the catalogue's articles.
+    covers_nothing: bool,
     figures: Vec<(&'static str, String)>,
     sparks: Vec<Spark>,
     methods: Vec<MethodRow>,
@@ -57,6 +59,7 @@ pub(super) async fn page(
         tab: Tab::Live,
         at: time_of_day(now),
         release: live.as_ref().map(|live| live.name().to_owned()),
+        covers_nothing: live.as_ref().is_some_and(|live| live.catalogue.coverage().is_none()),
         figures: totals(&state, &requests, live.as_deref()).await?,
         sparks: sparks(&state.metrics.moments()),
         methods: live
@@ -97,8 +100,10 @@ async fn totals(
         ("errors (5xx)", figures::count(count(|status| status >= 500))),
     ];
     if let Some(live) = live {
-        let unknown = figures::count(live.catalogue.unknown_count() as u64);
-        figures.insert(1, ("articles unknown to the release", unknown));
+        let coverage = live.catalogue.coverage();
+        figures
+            .insert(1, ("articles unknown to the release", figures::count(coverage.only_catalogue as u64)));
+        figures.insert(2, ("articles only in the release", figures::count(coverage.only_release as u64)));
     }
     Ok(figures)
 }

@@ -11,10 +11,11 @@ use serde::Deserialize;
 use super::Tab;
 use crate::{
     domain::Method,
-    models::release::{Manifest, ReleaseError},
+    models::release::Manifest,
     service::{
         administration::{self, list_releases},
         live_release::{ActivateError, LiveRelease},
+        release_folder::Listed,
     },
     web::{
         http::{
@@ -43,6 +44,19 @@ struct ReleaseView {
     active: bool,
     /// An error says why it cannot be served.
     manifest: Result<ManifestView, String>,
+    /// Why loading failed the last time, if its files are still the same.
+    failed: Option<String>,
+}
+
+impl ReleaseView {
+    fn new(listed: Listed, active: bool) -> Self {
+        Self {
+            name: listed.name,
+            active,
+            manifest: listed.manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|e| e.to_string()),
+            failed: listed.tried.and_then(Result::err),
+        }
+    }
 }
 
 struct ManifestView {
@@ -72,10 +86,9 @@ pub(super) async fn page(
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let active = state.releases.current().map(|live| live.name().to_owned());
-    let view = |(name, manifest): (String, Result<Manifest, ReleaseError>)| ReleaseView {
-        active: active.as_ref() == Some(&name),
-        manifest: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
-        name,
+    let view = |listed: Listed| {
+        let active = active.as_ref() == Some(&listed.name);
+        ReleaseView::new(listed, active)
     };
     let releases = listed(&state).await?.into_iter().map(view).collect();
     let page = ReleasesPage { shell: visitor.shell(Page::Operations), tab: Tab::Releases, releases };
@@ -94,6 +107,8 @@ struct ReleasePage {
     changes: Vec<String>,
     /// Why activating failed, if it was tried.
     refused: Option<String>,
+    /// Whether the release has none of the catalogue's articles, so that activating it must be confirmed again.
+    force: bool,
 }
 
 /// Shows what changes when the release is activated.
@@ -105,7 +120,7 @@ pub(super) async fn confirm(
     Ok(Html(release_page(&state, &visitor, name, None).await?.render()?))
 }
 
-async fn listed(state: &AppState) -> Result<Vec<(String, Result<Manifest, ReleaseError>)>, Problem> {
+async fn listed(state: &AppState) -> Result<Vec<Listed>, Problem> {
     list_releases(&state.releases).await.map_err(|error| Problem::inside(Kind::Internal, error))
 }
 
@@ -115,27 +130,23 @@ async fn release_page(
     name: String,
     refused: Option<String>,
 ) -> Result<ReleasePage, Problem> {
-    let found = listed(state).await?.into_iter().find(|(other, _)| *other == name);
-    let Some((_, manifest)) = found else {
+    let found = listed(state).await?.into_iter().find(|listed| listed.name == name);
+    let Some(listed) = found else {
         return Err(Problem::new(
             Kind::NotFound,
             format!("there is no release {name:?} in the models folder"),
         ));
     };
     let live = state.releases.current();
-    let changes = match (&live, &manifest) {
+    let changes = match (&live, &listed.manifest) {
         (Some(live), Ok(manifest)) => changes(live, manifest),
         _ => Vec::new(),
     };
     let before =
         live.map(|live| (live.name().to_owned(), ManifestView::new(live.serving.release().manifest())));
-    let release = ReleaseView {
-        active: before.as_ref().is_some_and(|(active, _)| *active == name),
-        manifest: manifest.map(|manifest| ManifestView::new(&manifest)).map_err(|error| error.to_string()),
-        name,
-    };
+    let release = ReleaseView::new(listed, before.as_ref().is_some_and(|(active, _)| *active == name));
     let shell = visitor.shell(Page::Operations);
-    Ok(ReleasePage { shell, tab: Tab::Releases, release, before, changes, refused })
+    Ok(ReleasePage { shell, tab: Tab::Releases, release, before, changes, refused, force: false })
 }
 
 /// The differences that callers notice.
@@ -181,13 +192,16 @@ pub(super) struct Confirmed {
     /// The release that was live when the page was rendered; empty if there was none.
     #[serde(default)]
     before: String,
+    /// Whether a release without any article of the catalogue is activated. The page asks first.
+    #[serde(default)]
+    force: bool,
 }
 
 pub(super) async fn activate(
     Admin(visitor): Admin,
     State(state): State<AppState>,
     Path(ReleaseName(name)): Path<ReleaseName>,
-    Form(Confirmed { before }): Form<Confirmed>,
+    Form(Confirmed { before, force }): Form<Confirmed>,
 ) -> Result<Response, Problem> {
     let now = state.releases.current().map(|live| live.name().to_owned()).unwrap_or_default();
     if now != before {
@@ -197,10 +211,12 @@ pub(super) async fn activate(
         return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
     }
     let (actor, now) = (visitor.actor(), state.now());
-    match administration::activate(&state.releases, &state.store, actor, &name, now).await {
+    match administration::activate(&state.releases, &state.store, actor, &name, force, now).await {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
-        Err(error @ ActivateError::Load(_)) => {
+        Err(error @ (ActivateError::Load(_) | ActivateError::CoversNothing { .. })) => {
+            let force = matches!(error, ActivateError::CoversNothing { .. });
             let page = release_page(&state, &visitor, name, Some(error.to_string())).await?;
+            let page = ReleasePage { force, ..page };
             Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response())
         }
         Err(error) => Err(error.into()),

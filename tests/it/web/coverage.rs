@@ -1,0 +1,106 @@
+//! A release and a catalogue that do not fit: which of the two lacks what is said everywhere.
+
+use atelier::{config::Limits, domain::Role};
+use serde_json::{Value, json};
+
+use super::{Service, header, models};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    a_release_for_another_catalogue_must_be_forced,
+    the_page_asks_before_it_forces,
+    an_empty_catalogue_can_be_filled_later,
+    an_answer_says_which_side_lacks_a_type,
+);
+
+/// A service whose shop sells two ponchos.
+async fn shop(db: &TestDatabase) -> Service {
+    let service = Service::start_in(db, Limits::default(), models()).await;
+    for id in ["p-1", "p-2"] {
+        service.put(&format!("/articles/{id}"), &json!({"type": "poncho"})).await;
+    }
+    service
+}
+
+async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
+    let service = shop(&db).await;
+    for query in ["", "?force=false"] {
+        let (status, problem) = service.ask(&format!("/releases/demo/activate{query}"), &json!({})).await;
+        assert_eq!((status, &problem["code"]), (409, &json!("release-refused")), "{problem}");
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(detail.starts_with("release demo has none of the catalogue's articles (2)"), "{detail}");
+        assert!(detail.ends_with("force it with the query parameter force=true"), "{detail}");
+    }
+    assert_eq!(service.json("/releases").await["active"], Value::Null);
+    let (status, problem) = service.ask("/releases/demo/activate?forse=true", &json!({})).await;
+    assert_eq!(status, 422, "{problem}");
+
+    service.ask_ok("/releases/demo/activate?force=true", &json!({})).await;
+    let ready: Value = service.get("/readyz").await.json().await.unwrap();
+    let expected = json!({"both": 0, "only_in_catalogue": 2, "only_in_release": 1500});
+    assert_eq!((&ready["release"], &ready["articles"]), (&json!("demo"), &expected));
+    let metrics = service.get("/metrics").await.text().await.unwrap();
+    for (place, count) in [("both", 0), ("only_catalogue", 2), ("only_release", 1500)] {
+        assert!(metrics.contains(&format!("atelier_articles{{in=\"{place}\"}} {count}\n")), "{metrics}");
+    }
+    let operations = service.signed_in(Role::Admin).await.page("/operations").await;
+    assert!(operations.contains("<strong>Nothing can be suggested:</strong>"), "{operations}");
+    assert!(operations.contains("<dt>articles only in the release</dt><dd>1,500</dd>"), "{operations}");
+}
+
+async fn the_page_asks_before_it_forces(db: TestDatabase) {
+    let service = shop(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    let asked = admin.page("/operations/releases/demo").await;
+    assert!(!asked.contains("name=\"force\""), "{asked}");
+    let refused = admin.post("/operations/releases/demo", &[("before", "")]).await;
+    assert_eq!(refused.status(), 409);
+    let html = refused.text().await.unwrap();
+    assert!(html.contains("release demo has none of the catalogue&#39;s articles (2)"), "{html}");
+    assert!(html.contains("<input type=\"hidden\" name=\"force\" value=\"true\">"), "{html}");
+    assert!(html.contains("Activate demo anyway</button>"), "{html}");
+    assert_eq!(service.json("/releases").await["active"], Value::Null);
+    let done = admin.post("/operations/releases/demo", &[("before", ""), ("force", "true")]).await;
+    assert_eq!((done.status().as_u16(), header(&done, "location")), (303, "/operations/releases"));
+    assert_eq!(service.json("/releases").await["active"], "demo");
+}
+
+async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
+    let service = Service::start_in(&db, Limits::default(), models()).await;
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+    let both = async || service.get("/readyz").await.json::<Value>().await.unwrap()["articles"].take();
+    assert_eq!(both().await, json!({"both": 0, "only_in_catalogue": 0, "only_in_release": 1500}));
+    service.put("/articles/p-1", &json!({"type": "poncho"})).await;
+    assert_eq!(both().await, json!({"both": 0, "only_in_catalogue": 1, "only_in_release": 1500}));
+    let answer = service.ask_ok("/complete", &json!({"outfit": [null]})).await;
+    let detail =
+        "release demo has none of the catalogue's articles (1), so there is nothing to suggest for slot 0";
+    assert_eq!(answer["warnings"][0], json!({"code": "nothing-admissible", "detail": detail}), "{answer}");
+    // A reload is an activation.
+    assert_eq!(service.ask("/releases/demo/activate", &json!({})).await.0, 409);
+    service.bring_in_demo().await;
+    service.releases.refresh().await.unwrap();
+    assert_eq!(both().await, json!({"both": 1500, "only_in_catalogue": 1, "only_in_release": 0}));
+    service.ask_ok("/releases/demo/activate", &json!({})).await;
+}
+
+async fn an_answer_says_which_side_lacks_a_type(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    service.put("/articles/p-1", &json!({"type": "poncho"})).await;
+    let lacks = async |kind: &str| {
+        let request = json!({"outfit": [null], "filters": {"types": {"0": [kind]}}});
+        let (status, problem) = service.ask("/complete", &request).await;
+        assert_eq!(status, 422, "{problem}");
+        problem["errors"][0]["detail"].as_str().unwrap().to_owned()
+    };
+    let poncho = lacks("poncho").await;
+    assert!(
+        poncho.starts_with("release demo has none of the catalogue's articles of type \"poncho\" (1)"),
+        "{poncho}"
+    );
+    let cape = lacks("cape").await;
+    assert!(
+        cape.starts_with("the catalogue has no articles of type \"cape\"; types that can be suggested"),
+        "{cape}"
+    );
+}
