@@ -8,7 +8,10 @@ use std::{
 
 use anyhow::{Result, bail};
 
-use crate::util::http_client::{Client, Origin};
+use crate::{
+    config::Server,
+    util::http_client::{Client, Origin},
+};
 
 /// Longer than the deadline that `/readyz` keeps by default.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,8 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// The most bytes of an answer; another program's may be listening there.
 const MOST_BYTES: u64 = 1 << 20;
 
-pub(super) fn run(address: &str) -> Result<ExitCode> {
-    let mut client = Client::new(Origin::parse(&format!("http://{}", connectable(address)))?);
+pub(super) fn run(server: &Server) -> Result<ExitCode> {
+    let address = &server.address;
+    let origin = Origin::parse(&format!("{}://{}", server.scheme(), connectable(address)))?;
+    let mut client = Client::without_verification(origin);
     let answer = client.get("/readyz", MOST_BYTES, Instant::now() + PATIENCE)?;
     let body = String::from_utf8_lossy(answer.body());
     if answer.status() != 200 {

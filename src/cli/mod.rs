@@ -8,6 +8,7 @@ mod open_files;
 mod progress;
 mod serve;
 mod sign_in_link;
+mod tls;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
@@ -123,7 +124,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
             runtime.block_on(async { export.run(&Store::open_existing(&config.database.url).await?).await })
         }
         Verb::SignInLink(link) => runtime.block_on(link.run(&config)),
-        Verb::CheckHealth => check_health::run(&config.server.address),
+        Verb::CheckHealth => check_health::run(&config.server),
     }
 }
 

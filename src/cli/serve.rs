@@ -25,6 +25,7 @@ use super::{
     load_models,
     open_files::fit_open_files,
     sign_in_link::{reachable, sign_in_link},
+    tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
 use crate::{
     config::{Config, Models, Overrides},
@@ -38,7 +39,7 @@ use crate::{
     },
     store::Store,
     util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
-    web::{self, AppState, Metrics, Parts, SAMPLED},
+    web::{self, AppState, Listener, Metrics, Parts, SAMPLED},
 };
 
 const DEFAULT_LOG: &str = "info,ort=warn";
@@ -63,6 +64,7 @@ impl Serve {
 
 pub(super) async fn run(config: Config) -> Result<ExitCode> {
     start_log();
+    let tls = read_tls(&config.server)?;
     let models = load_models(&config, |notice| tracing::info!("{notice}"))?;
     let store = Store::open(&config.database.url).await?;
     fill_if_empty(&store, &config.models).await?;
@@ -85,6 +87,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     drop(live);
     // Before the link is printed: its reader may stop the service at once.
     let mut signals = Signals::listen()?;
+    let reloading = reload_on_hangup(tls.clone())?;
     let access = Access::new(store.clone()).with_lifetimes(config.access.lifetimes());
     let listening = listener.local_addr()?;
     // Only programs on this machine can reach a loopback address.
@@ -94,7 +97,8 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     } else {
         access
     };
-    announce(listening, &access).await?;
+    warn_without_tls(tls.as_deref(), listening);
+    announce(config.server.scheme(), listening, &access).await?;
     let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
     let profiles = Profiles::new(store.clone(), config.profiles.keep());
@@ -117,7 +121,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     };
     let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
-    let mut serving = tokio::spawn(web::serve(listener, state, async {
+    let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state, async {
         let _ = stopped.await;
     }));
     tokio::select! {
@@ -130,6 +134,7 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     }
     following.abort();
     renewing_keys.abort();
+    reloading.abort();
     sampling.abort();
     returning_memory.abort();
     removing_remains.abort();
@@ -255,11 +260,13 @@ fn start_log() {
 
 /// Prints the address on standard output, apart from the log. While no admin has a password, the line is a link that signs
 /// one in.
-async fn announce(address: SocketAddr, access: &Access) -> Result<()> {
+async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<()> {
     let now = SystemTime::now().into();
     let line = match access.without_password(now).await? {
-        Some(admin) => sign_in_link(&address.to_string(), &admin, access.link(admin.id, now).await?.as_str()),
-        None => format!("Atelier is at http://{}/", reachable(&address.to_string()).0),
+        Some(admin) => {
+            sign_in_link(scheme, &address.to_string(), &admin, access.link(admin.id, now).await?.as_str())
+        }
+        None => format!("Atelier is at {scheme}://{}/", reachable(&address.to_string()).0),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;

@@ -36,18 +36,18 @@ impl SignInLink {
             bail!("cannot sign in {wanted}; people who can are {}", names.join(", "))
         };
         let token = Access::new(store.clone()).link(person.id, SystemTime::now().into()).await?;
-        println!("{}", sign_in_link(&config.server.address, person, token.as_str()));
+        println!("{}", sign_in_link(config.server.scheme(), &config.server.address, person, token.as_str()));
         store.close().await;
         Ok(ExitCode::SUCCESS)
     }
 }
 
 /// The line that shows a link.
-pub(super) fn sign_in_link(address: &str, person: &Person, token: &str) -> String {
+pub(super) fn sign_in_link(scheme: &str, address: &str, person: &Person, token: &str) -> String {
     let hours = LINK.as_secs() / 3600;
     let (address, elsewhere) = reachable(address);
     format!(
-        "Atelier is at http://{address}/sign-in/{token} (signs {} in once, within {hours} hours{elsewhere})",
+        "Atelier is at {scheme}://{address}/sign-in/{token} (signs {} in once, within {hours} hours{elsewhere})",
         person.name
     )
 }

@@ -60,6 +60,10 @@ pub struct Config {
 pub struct Server {
     /// `host:port`.
     pub address: String,
+    /// The PEM file with the certificate for TLS, and with those of its authorities after it.
+    pub certificate: Option<PathBuf>,
+    /// The PEM file with the certificate's private key.
+    pub key: Option<PathBuf>,
     /// Milliseconds in which running requests may finish when the service stops.
     pub drain_ms: u32,
 }
@@ -67,6 +71,25 @@ pub struct Server {
 impl Server {
     pub fn drain(&self) -> Duration {
         Duration::from_millis(self.drain_ms.into())
+    }
+
+    /// The files with certificate and key, if TLS is used.
+    pub fn tls(&self) -> Option<(&Path, &Path)> {
+        self.certificate.as_deref().zip(self.key.as_deref())
+    }
+
+    /// Of the links to the service.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls().is_some() { "https" } else { "http" }
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let lone = match (&self.certificate, &self.key) {
+            (Some(_), None) => ["server.certificate", "server.key"],
+            (None, Some(_)) => ["server.key", "server.certificate"],
+            _ => return Ok(()),
+        };
+        Err(format!("{} is set without {}: TLS needs both", lone[0], lone[1]))
     }
 }
 
@@ -131,7 +154,7 @@ impl Access {
 
 impl Default for Server {
     fn default() -> Self {
-        Self { address: "127.0.0.1:8080".into(), drain_ms: 20_000 }
+        Self { address: "127.0.0.1:8080".into(), certificate: None, key: None, drain_ms: 20_000 }
     }
 }
 
@@ -215,6 +238,7 @@ impl Config {
         for ((section, key), (origin, text)) in overrides.into_settings() {
             (table, config) = set(&table, &section, &key, &origin, &text)?;
         }
+        config.server.check().map_err(ConfigError::Invalid)?;
         config.engine.check().map_err(ConfigError::Invalid)?;
         config.profiles.check().map_err(ConfigError::Invalid)?;
         config.limits.check().map_err(ConfigError::Invalid)?;

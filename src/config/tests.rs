@@ -90,6 +90,8 @@ fn limits_that_contradict_each_other_are_refused() {
             "limits.batch_suggestions (100) must be at least limits.batch_items (256): each item has at least one \
              suggestion",
         ),
+        ("[server]\ncertificate = \"c.pem\"", "server.certificate is set without server.key: TLS needs both"),
+        ("[server]\nkey = \"k.pem\"", "server.key is set without server.certificate: TLS needs both"),
         ("[limits]\ncolumns = 1", "limits.columns must be at least 2, found 1"),
         (
             "[limits]\nstream_ms = 2000",

@@ -1,4 +1,4 @@
-//! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, open files, HTTP, traces.
+//! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, open files, HTTP, TLS, traces.
 
 pub mod calendar;
 pub mod clock;
@@ -11,3 +11,4 @@ pub(crate) mod memory;
 pub(crate) mod open_files;
 pub mod telemetry;
 pub(crate) mod text;
+pub mod tls;

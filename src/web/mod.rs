@@ -16,7 +16,6 @@ use axum::{
     middleware::{self, Next},
     response::Response,
 };
-use tokio::net::TcpListener;
 use tower_http::{
     catch_panic::CatchPanicLayer,
     trace::{DefaultOnResponse, TraceLayer},
@@ -37,16 +36,17 @@ use self::{
     pages::docs::DocsPage,
 };
 
+pub use http::serve::Listener;
 pub use http::{AppState, Finding, KINDS, Kind, Metrics, Parts, Problem, ProblemBody, RequestId, SAMPLED};
 
 /// Serves the application until `shutdown` completes, then lets the requests in progress finish.
 pub async fn serve(
-    listener: TcpListener,
+    listener: impl Into<Listener>,
     state: AppState,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let limits = state.limits;
-    http::serve::serve(listener, app(state), limits, shutdown).await
+    http::serve::serve(listener.into(), app(state), limits, shutdown).await
 }
 
 /// The application without a listener, so that a test can bind its own.

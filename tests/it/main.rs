@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         cli::serve::contracts(),
         cli::sign_in_link::contracts(),
         cli::sign_ins::contracts(),
+        cli::tls::contracts(),
         cli::traces::contracts(),
         store::articles::contracts(),
         store::audit::contracts(),

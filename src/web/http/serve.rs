@@ -39,7 +39,8 @@ use self::{
     body::{Bodies, Progress, track_answer, track_request},
     line::Watched,
 };
-use crate::config::Limits;
+use super::https::OverTls;
+use crate::{config::Limits, util::tls::Tls};
 
 /// How long the service keeps accepting after it was told to stop.
 const FAREWELL: Duration = Duration::from_millis(400);
@@ -52,16 +53,29 @@ const NO_SOCKETS: Duration = Duration::from_millis(100);
 /// How often slow callers are looked for.
 const SWEEP: Duration = Duration::from_millis(250);
 
+/// Where to accept connections, and whether they begin with TLS.
+#[derive(Debug)]
+pub struct Listener {
+    pub tcp: TcpListener,
+    pub tls: Option<Arc<Tls>>,
+}
+
+impl From<TcpListener> for Listener {
+    fn from(tcp: TcpListener) -> Self {
+        Self { tcp, tls: None }
+    }
+}
+
 /// Serves until `shutdown` completes, then lets the requests in progress finish.
 pub(crate) async fn serve(
-    listener: TcpListener,
+    Listener { tcp: listener, tls }: Listener,
     router: Router,
     limits: Limits,
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
     let mut open = Open {
-        connection: Connection { http: http1::Builder::new(), router, stages },
+        connection: Connection { http: http1::Builder::new(), router, tls, stages },
         limits,
         tasks: JoinSet::new(),
         bodies: HashMap::new(),
@@ -182,22 +196,37 @@ enum Stage {
 struct Connection {
     http: http1::Builder,
     router: Router,
+    tls: Option<Arc<Tls>>,
     stages: watch::Receiver<Stage>,
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, bodies: Arc<Bodies>) {
+    async fn serve(mut self, stream: TcpStream, bodies: Arc<Bodies>) {
         // Each answer is written at once, so waiting for more data would gain nothing.
         let _ = stream.set_nodelay(true);
-        self.converse(stream, &bodies).await;
+        let Some(tls) = self.tls.clone() else { return self.converse(stream, &bodies).await };
+        let accepted = tokio::select! {
+            accepted = tls.acceptor().accept(stream) => accepted,
+            // A handshake counts towards the time for the head of the first request.
+            () = bodies.line.told_to_leave() => return,
+            _ = self.stages.wait_for(|stage| *stage == Stage::End) => return,
+        };
+        // A failed handshake is the caller's concern: it may not trust the certificate.
+        if let Ok(stream) = accepted {
+            self.converse(stream, &bodies).await;
+        }
     }
 
     /// Answers requests until the caller leaves, is cut, or the service stops.
     async fn converse(mut self, stream: impl AsyncRead + AsyncWrite + Unpin, bodies: &Arc<Bodies>) {
         let service = service_fn({
-            let (router, stages) = (self.router.clone(), self.stages.clone());
+            let (router, stages, has_tls) = (self.router.clone(), self.stages.clone(), self.tls.is_some());
             move |request: Request<hyper::body::Incoming>| {
-                answer(router.clone(), stages.clone(), bodies.begin(), request.map(Body::new))
+                let mut request = request.map(Body::new);
+                if has_tls {
+                    request.extensions_mut().insert(OverTls);
+                }
+                answer(router.clone(), stages.clone(), bodies.begin(), request)
             }
         });
         let stream = TokioIo::new(Watched { stream, line: &bodies.line });

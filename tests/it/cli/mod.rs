@@ -8,6 +8,7 @@ pub mod privacy;
 pub mod serve;
 pub mod sign_in_link;
 pub mod sign_ins;
+pub mod tls;
 pub mod traces;
 
 use std::{

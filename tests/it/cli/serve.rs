@@ -80,6 +80,11 @@ impl Served {
         self.child.wait().unwrap();
     }
 
+    pub(super) fn signal(&self, signal: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    }
+
     /// Sends SIGTERM and returns the log.
     pub(super) async fn stop(mut self) -> String {
         tokio::task::spawn_blocking(move || {

@@ -55,6 +55,7 @@ impl Bodies {
             let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(rest) = rest else { continue };
             let _ = timeout(MAX_DISCARDING, discard(rest)).await;
+            self.line.clear();
         }
     }
 

@@ -85,6 +85,13 @@ impl Line {
         state.since = Instant::now();
     }
 
+    /// The rest of a body was read, so that the next bytes are a request's.
+    pub(super) fn clear(&self) {
+        let mut state = self.state();
+        state.head = None;
+        state.since = Instant::now();
+    }
+
     /// Whether a request is in progress: it has arrived completely, and its answer is not complete.
     pub(super) fn is_busy(&self) -> bool {
         self.state().arrived > 0

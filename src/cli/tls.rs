@@ -1,0 +1,42 @@
+//! TLS of `atelier serve`: reading its files, and reading them again.
+
+use std::{io, net::SocketAddr, sync::Arc};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    task::JoinHandle,
+};
+
+use crate::{
+    config::Server,
+    util::tls::{Tls, TlsError},
+};
+
+/// Reads certificate and key, if the settings name them.
+pub(super) fn read_tls(server: &Server) -> Result<Option<Arc<Tls>>, TlsError> {
+    server.tls().map(|(certificate, key)| Tls::read(certificate, key).map(Arc::new)).transpose()
+}
+
+pub(super) fn warn_without_tls(tls: Option<&Tls>, listening: SocketAddr) {
+    if tls.is_none() && !listening.ip().is_loopback() {
+        tracing::warn!(
+            "listening on {listening} without TLS: others on the network can read passwords and keys. Set \
+             server.certificate and server.key, or let only a proxy with TLS reach this address"
+        );
+    }
+}
+
+/// Reads certificate and key again at each SIGHUP, until the task is aborted. Without TLS the signal ends the process, as
+/// usual.
+pub(super) fn reload_on_hangup(tls: Option<Arc<Tls>>) -> io::Result<JoinHandle<()>> {
+    let hangup = tls.as_ref().map(|_| signal(SignalKind::hangup())).transpose()?;
+    Ok(tokio::spawn(async move {
+        let (Some(tls), Some(mut hangup)) = (tls, hangup) else { return };
+        while hangup.recv().await.is_some() {
+            match tls.reload() {
+                Ok(()) => tracing::info!("new connections use the certificate that was just read"),
+                Err(error) => tracing::error!(%error, "the certificate in use stays"),
+            }
+        }
+    }))
+}

@@ -1,0 +1,157 @@
+//! `atelier serve` with a certificate of its own.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::Command,
+};
+
+use super::{atelier, run, serve::Served, stderr};
+use crate::harness::{TestDatabase, contracts, tls::issue_certificate, tools};
+
+contracts!(
+    callers_that_trust_the_authority_are_served needs clients,
+    a_silent_handshake_is_cut needs tools::openssl,
+    a_replaced_certificate_is_used_after_a_hangup needs clients,
+    files_that_cannot_be_used_are_named needs tools::openssl,
+    other_addresses_without_tls_are_warned_of,
+);
+
+fn clients() -> Result<(), String> {
+    tools::openssl()?;
+    tools::curl()
+}
+
+fn serve(db: &TestDatabase, folder: &Path) -> Command {
+    let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0"]);
+    set(&mut command, folder);
+    command
+}
+
+fn set(command: &mut Command, folder: &Path) {
+    command.env("ATELIER__SERVER__CERTIFICATE", folder.join("certificate.pem"));
+    command.env("ATELIER__SERVER__KEY", folder.join("key.pem"));
+}
+
+/// Headers and body of an answer, if curl trusts the certificate.
+async fn ask(served: &Served, authority: Option<&Path>, target: &str) -> Result<String, String> {
+    let mut curl = Command::new("curl");
+    curl.args(["--silent", "--show-error", "--include"]);
+    if let Some(authority) = authority {
+        curl.arg("--cacert").arg(authority);
+    }
+    curl.arg(format!("{}{target}", served.url));
+    let output = run(curl).await;
+    if output.status.success() { Ok(String::from_utf8(output.stdout).unwrap()) } else { Err(stderr(&output)) }
+}
+
+async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    issue_certificate(folder.path());
+    let served = Served::launch(serve(&db, folder.path()), folder.path()).await;
+    assert!(served.url.starts_with("https://127.0.0.1:"), "the printed link: {}", served.url);
+    let authority = folder.path().join("ca.pem");
+    let answer = ask(&served, Some(&authority), "livez").await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let page = ask(&served, Some(&authority), "sign-in").await.unwrap().to_ascii_lowercase();
+    assert!(page.contains("strict-transport-security: "), "requests over TLS count as https: {page}");
+    let refused = ask(&served, None, "livez").await.unwrap_err();
+    assert!(refused.contains("certificate"), "{refused}");
+
+    // The health check trusts the service that it belongs to, under whatever name.
+    let address = served.url.trim_start_matches("https://").trim_end_matches('/').to_owned();
+    let mut check = atelier(&db, &["--set", &format!("server.address={address}"), "check-health"]);
+    set(&mut check, folder.path());
+    let checked = run(check).await;
+    assert!(!stderr(&checked).contains("TLS"), "{}", stderr(&checked));
+    let body = String::from_utf8_lossy(&checked.stdout).into_owned() + &stderr(&checked);
+    assert!(body.contains("release"), "readyz answered: {body}");
+
+    // Plain HTTP gets no answer.
+    let mut plain = TcpStream::connect(&address).unwrap();
+    plain.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = plain.read_to_end(&mut answer);
+    assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    served.stop().await;
+}
+
+async fn a_silent_handshake_is_cut(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    issue_certificate(folder.path());
+    let mut command = serve(&db, folder.path());
+    command.env("ATELIER__LIMITS__HEAD_MS", "300").env("ATELIER__LIMITS__IDLE_MS", "600000");
+    let served = Served::launch(command, folder.path()).await;
+    let address = served.url.trim_start_matches("https://").trim_end_matches('/').to_owned();
+    let mut silent = TcpStream::connect(&address).unwrap();
+    assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+    // The beginning of a ClientHello.
+    let mut half = TcpStream::connect(&address).unwrap();
+    half.write_all(&[0x16, 0x03, 0x01, 0x02]).unwrap();
+    assert!(half.read(&mut [0]).is_ok_and(|read| read == 0));
+    served.stop().await;
+}
+
+async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    issue_certificate(folder.path());
+    let served = Served::launch(serve(&db, folder.path()), folder.path()).await;
+    let old = folder.path().join("old.pem");
+    fs::copy(folder.path().join("ca.pem"), &old).unwrap();
+    ask(&served, Some(&old), "livez").await.unwrap();
+
+    // Half of a replacement is reported, and the certificate in use stays.
+    fs::write(folder.path().join("key.pem"), "").unwrap();
+    served.signal("HUP");
+    ask(&served, Some(&old), "livez").await.unwrap();
+    issue_certificate(folder.path());
+    let new = folder.path().join("ca.pem");
+    while ask(&served, Some(&new), "livez").await.is_err() {
+        served.signal("HUP");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    ask(&served, Some(&old), "livez").await.unwrap_err();
+    let log = served.stop().await;
+    assert!(log.contains("new connections use the certificate that was just read"), "{log}");
+}
+
+async fn files_that_cannot_be_used_are_named(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    issue_certificate(folder.path());
+    fs::rename(file("key.pem"), file("other-key.pem")).unwrap();
+    issue_certificate(folder.path());
+    fs::write(file("empty.pem"), "").unwrap();
+    for (certificate, key, expected) in [
+        ("none.pem", "key.pem", "server.certificate: cannot read "),
+        ("empty.pem", "key.pem", "empty.pem has no certificate; name a PEM file with one"),
+        ("key.pem", "key.pem", "key.pem has no certificate"),
+        ("certificate.pem", "none.pem", "server.key: cannot read "),
+        ("certificate.pem", "certificate.pem", "certificate.pem has no private key"),
+        ("certificate.pem", "other-key.pem", "server.key: "),
+    ] {
+        let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+        command.env("ATELIER__SERVER__CERTIFICATE", file(certificate));
+        command.env("ATELIER__SERVER__KEY", file(key));
+        let output = run(command).await;
+        assert_eq!(output.status.code(), Some(1), "{certificate} {key}");
+        assert!(stderr(&output).contains(expected), "{certificate} {key}: {}", stderr(&output));
+    }
+    let mut command = atelier(&db, &["serve"]);
+    command.env("ATELIER__SERVER__CERTIFICATE", file("certificate.pem"));
+    let output = run(command).await;
+    let stderr = stderr(&output);
+    assert!(stderr.contains("server.certificate is set without server.key: TLS needs both"), "{stderr}");
+}
+
+async fn other_addresses_without_tls_are_warned_of(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let other = atelier(&db, &["serve", "--address", "0.0.0.0:0"]);
+    let log = Served::launch(other, folder.path()).await.stop().await;
+    assert!(log.contains("without TLS: others on the network can read passwords and keys"), "{log}");
+    let own = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+    let log = Served::launch(own, folder.path()).await.stop().await;
+    assert!(!log.contains("without TLS"), "{log}");
+}
