@@ -1,4 +1,4 @@
-//! What an admin changes about answering: the release and the routing, each with its entry in the audit log.
+//! What an admin changes about answering: the release and the routing.
 
 use std::{io, sync::Arc};
 
@@ -6,7 +6,6 @@ use serde_json::json;
 use tokio::task;
 
 use super::{
-    audit::note,
     fault::{Fault, Field},
     live_release::{ActivateError, LiveRelease, Releases},
     release_folder::Listed,
@@ -14,7 +13,7 @@ use super::{
 };
 use crate::{
     domain::{Method, Timestamp},
-    store::{Actor, Store, StoreError},
+    store::{Author, Entry, Store},
 };
 
 /// The releases in the models folder, by name.
@@ -25,33 +24,25 @@ pub async fn list_releases(releases: &Arc<Releases>) -> io::Result<Vec<Listed>> 
         .expect("reading manifests does not panic; this is a bug")
 }
 
-/// Activates a release on every replica.
+/// Activates a release on every replica. A release that cannot be served has an entry in the audit log too.
 pub async fn activate(
     releases: &Releases,
     store: &Store,
-    actor: Actor,
+    author: Author,
     name: &str,
     force: bool,
     now: Timestamp,
 ) -> Result<Arc<LiveRelease>, ActivateError> {
-    let before = releases.current().map(|live| live.name().to_owned());
-    let live = releases.activate(name, force, now).await?;
-    note(store, actor, "release.activate", name, None, json!({"before": before, "after": name}), now).await?;
-    Ok(live)
-}
-
-/// Sets a routing without faults, on every replica.
-pub async fn set_routing(
-    releases: &Releases,
-    store: &Store,
-    actor: Actor,
-    routing: &Routing,
-    now: Timestamp,
-) -> Result<(), StoreError> {
-    let before = releases.current().map(|live| live.routing.to_string());
-    releases.route(routing, now).await?;
-    let details = json!({"before": before, "after": routing.to_string()});
-    note(store, actor, "routing.set", "routing", None, details, now).await
+    let activated = releases.activate(name, force, author, now).await;
+    match &activated {
+        // Without the database there is no entry either.
+        Ok(_) | Err(ActivateError::Store(_)) => {}
+        Err(refused) => {
+            let reason = json!({"reason": refused.to_string()});
+            store.by(author).audit().append(&Entry::new("release.refused", name, reason), now).await?;
+        }
+    }
+    activated
 }
 
 /// What is wrong with a routing, for the release that is being served.

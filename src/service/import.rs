@@ -30,16 +30,20 @@ pub async fn import_table<T: Importable>(
     rows: Rows<T>,
     on_progress: impl Fn(u64),
 ) -> Result<Counts, ImportError> {
+    let bad_before = checker.report().bad;
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
     loop {
         let slice = tokio::task::block_in_place(|| read.by_ref().take(SLICE).collect::<Result<Vec<T>, _>>())?;
         if slice.is_empty() {
-            return Ok(counts);
+            break;
         }
         counts += T::put(import, &slice).await?;
         on_progress(read.progress().0);
     }
+    drop(read);
+    import.leave_out(T::NAME, checker.report().bad - bad_before);
+    Ok(counts)
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.

@@ -12,6 +12,7 @@ use std::{
 };
 
 use futures_util::TryStreamExt;
+use serde_json::json;
 use tokio::{sync::Mutex, task};
 
 use crate::{
@@ -28,7 +29,7 @@ use crate::{
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
-    store::{Store, StoreError},
+    store::{Author, Entry, Store, StoreError},
 };
 
 /// A snapshot of everything that answers a request.
@@ -179,16 +180,19 @@ impl Releases {
         &self,
         name: &str,
         force: bool,
+        author: Author,
         now: Timestamp,
     ) -> Result<Arc<LiveRelease>, ActivateError> {
         let _changing = self.changing.lock().await;
+        let before = self.current().map(|live| live.name().to_owned());
         let next = self.prepare(self.load(name).await?).await?;
         let coverage = next.catalogue.coverage();
         if coverage.is_none() && !force {
             let (name, articles) = (name.to_owned(), coverage.only_catalogue);
             return Err(ActivateError::CoversNothing { name, articles });
         }
-        self.store.settings().set(RELEASE, name, now).await?;
+        let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
+        self.store.by(author).settings().set(RELEASE, name, &entry, now).await?;
         Ok(self.set_current(next))
     }
 
@@ -211,9 +215,12 @@ impl Releases {
     }
 
     /// Sets the routing. All replicas follow.
-    pub async fn route(&self, routing: &Routing, now: Timestamp) -> Result<(), StoreError> {
+    pub async fn route(&self, routing: &Routing, author: Author, now: Timestamp) -> Result<(), StoreError> {
         let text = serde_json::to_string(routing).expect("a routing is plain JSON; this is a bug");
-        self.store.settings().set(ROUTING, &text, now).await?;
+        let before = self.current().map(|live| live.routing.to_string());
+        let entry =
+            Entry::new("routing.set", ROUTING, json!({"before": before, "after": routing.to_string()}));
+        self.store.by(author).settings().set(ROUTING, &text, &entry, now).await?;
         self.refresh().await
     }
 

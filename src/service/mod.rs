@@ -2,11 +2,12 @@
 
 pub mod access;
 pub mod administration;
+pub mod articles;
 pub mod asking;
-pub mod audit;
 mod cache;
 pub mod comparison;
 pub mod completion;
+pub mod customers;
 pub mod evaluation;
 pub mod fault;
 pub mod feedback;

@@ -127,7 +127,7 @@ mod tests {
         let (_folder, store, profiles) = with(1).await;
         let now = Instant::now();
         profiles.get(&id(0), now).await.unwrap().unwrap();
-        store.customers().erase(&id(0)).await.unwrap();
+        store.customers().erase(&id(0), Timestamp::from_millis(0)).await.unwrap();
         profiles.forget(&id(0));
         assert_eq!(profiles.get(&id(0), now).await, Ok(None));
         store.close().await;

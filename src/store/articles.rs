@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use futures_util::Stream;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Put, Store, StoreError, json,
+    Entry, Put, Store, StoreError, json,
     pages::{self, PAGE},
     revisions, search, upsert,
 };
@@ -51,6 +51,8 @@ impl<'a> Articles<'a> {
         )
         .await?;
         if put != Put::Unchanged {
+            let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
+            entry.write(&mut transaction, self.store.author, now).await?;
             revisions::increment(&mut transaction, revisions::ARTICLES).await?;
         }
         transaction.commit().await?;
@@ -58,7 +60,7 @@ impl<'a> Articles<'a> {
     }
 
     /// Removes the article from the catalogue, but not from outfits. False if there is no such article.
-    pub async fn delete(self, id: &ArticleId) -> Result<bool, StoreError> {
+    pub async fn delete(self, id: &ArticleId, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
         let deleted = sqlx::query("delete from articles where id = $1")
             .bind(id.as_str())
@@ -66,6 +68,8 @@ impl<'a> Articles<'a> {
             .await?;
         let deleted = deleted.rows_affected() > 0;
         if deleted {
+            let entry = Entry::new("article.delete", id.as_str(), json!({}));
+            entry.write(&mut transaction, self.store.author, now).await?;
             revisions::increment(&mut transaction, revisions::ARTICLES).await?;
         }
         transaction.commit().await?;

@@ -1,5 +1,10 @@
-//! The log of changes. Entries are added and never changed, except that erasing a customer blanks the entries about
-//! them.
+//! The log of changes and sign-ins. Entries are added and never changed, except that erasing a customer blanks the entries
+//! about them.
+//!
+//! Each function that makes a change writes its entry itself, in the same transaction, as the store's author
+//! ([`Store::by`]). So no change is stored without its entry.
+
+use std::net::IpAddr;
 
 use serde_json::{Map, Value};
 use sqlx::AnyConnection;
@@ -8,7 +13,9 @@ use super::{KeyId, PersonId, Store, StoreError, json, text::short_line};
 use crate::domain::{CustomerId, Timestamp};
 
 /// The subject of entries about an erased customer.
-const ERASED: &str = "erased customer";
+pub(super) const ERASED: &str = "erased customer";
+/// The action of a visitor who could not sign in.
+pub const SIGN_IN_FAILED: &str = "sign-in.failed";
 
 /// The audit log of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -22,6 +29,8 @@ pub struct AuditEntry {
     pub seq: i64,
     pub at: Timestamp,
     pub actor: Actor,
+    /// The address that the request came from. Behind a proxy it is the proxy's.
+    pub peer: Option<IpAddr>,
     /// Such as `customer.put`.
     pub action: String,
     /// The object of the action, such as a customer's id.
@@ -37,6 +46,72 @@ pub enum Actor {
     Key(KeyId),
     /// The service itself, or a program without a key on the same machine.
     Service,
+    /// Someone who could not sign in.
+    Visitor,
+}
+
+/// Who makes a change, and the address that their request came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Author {
+    pub actor: Actor,
+    pub peer: Option<IpAddr>,
+}
+
+impl Author {
+    /// The service itself, or its operator at a terminal.
+    pub const SERVICE: Self = Self { actor: Actor::Service, peer: None };
+}
+
+/// What an entry says about a change. Its author is the store's.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry<'a> {
+    pub action: &'a str,
+    pub subject: &'a str,
+    /// The customer that the entry is about; erasing them blanks it. So `subject` and `details` must not name another
+    /// customer, and the entry about an erasure must not name the erased one.
+    pub customer: Option<&'a CustomerId>,
+    /// A JSON object.
+    pub details: Value,
+}
+
+impl<'a> Entry<'a> {
+    /// An entry about no customer. The details are a JSON object.
+    pub fn new(action: &'a str, subject: &'a str, details: Value) -> Self {
+        Self { action, subject, customer: None, details }
+    }
+
+    pub fn about(self, customer: &'a CustomerId) -> Self {
+        Self { customer: Some(customer), ..self }
+    }
+
+    /// Writes the entry in the transaction of its change.
+    pub(super) async fn write(
+        &self,
+        connection: &mut AnyConnection,
+        author: Author,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (person, key) = match author.actor {
+            Actor::Person(id) => (Some(id.0), None),
+            Actor::Key(id) => (None, Some(id.0)),
+            Actor::Service | Actor::Visitor => (None, None),
+        };
+        sqlx::query(
+            "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details, peer)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)",
+        )
+        .bind(now.millis())
+        .bind(person)
+        .bind(key)
+        .bind(short_line("an action", self.action)?)
+        .bind(short_line("a subject", self.subject)?)
+        .bind(self.customer.map(CustomerId::as_str))
+        .bind(json::text(&self.details))
+        .bind(author.peer.map(|peer| peer.to_string()))
+        .execute(connection)
+        .await?;
+        Ok(())
+    }
 }
 
 /// Selects entries.
@@ -48,42 +123,17 @@ pub struct AuditFilter {
 }
 
 impl Audit<'_> {
-    /// `customer` is the customer that the entry is about; erasing them blanks it. So `subject` and `details` must not
-    /// name another customer, and the entry about an erasure must not name the erased one.
-    pub async fn append(
-        self,
-        actor: Actor,
-        action: &str,
-        subject: &str,
-        customer: Option<&CustomerId>,
-        details: &Map<String, Value>,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        let (person, key) = match actor {
-            Actor::Person(id) => (Some(id.0), None),
-            Actor::Key(id) => (None, Some(id.0)),
-            Actor::Service => (None, None),
-        };
-        let (action, subject) = (short_line("an action", action)?, short_line("a subject", subject)?);
-        let entry = sqlx::query(
-            "insert into audit_log (at, person_id, key_id, action, subject, customer_id, details)
-             values ($1, $2, $3, $4, $5, $6, $7)",
-        )
-        .bind(now.millis())
-        .bind(person)
-        .bind(key)
-        .bind(action)
-        .bind(subject)
-        .bind(customer.map(CustomerId::as_str))
-        .bind(json::text(details));
-        self.store.execute(entry).await?;
-        Ok(())
+    /// Adds an entry about something that changes no data, such as a failed attempt. Changes write their own.
+    pub async fn append(self, entry: &Entry<'_>, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// The entries about a customer, oldest first.
     pub async fn for_customer(self, customer: &CustomerId) -> Result<Vec<AuditEntry>, StoreError> {
         sqlx::query_as(
-            "select seq, at, person_id, key_id, action, subject, customer_id, details from audit_log
+            "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
              where customer_id = $1 order by seq",
         )
         .bind(customer.as_str())
@@ -111,14 +161,16 @@ impl Audit<'_> {
             Some(Actor::Person(id)) => ("person", id.0),
             Some(Actor::Key(id)) => ("key", id.0),
             Some(Actor::Service) => ("service", 0),
+            Some(Actor::Visitor) => ("visitor", 0),
         };
         sqlx::query_as(
-            "select seq, at, person_id, key_id, action, subject, customer_id, details from audit_log
+            "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
              where seq < $1 and substr(action, 1, length($3)) = $3
                 and case $4
                     when 'person' then person_id = $5
                     when 'key' then key_id = $5
-                    when 'service' then person_id is null and key_id is null
+                    when 'service' then person_id is null and key_id is null and action <> $6
+                    when 'visitor' then action = $6
                     else 1 = 1
                 end
              order by seq desc limit $2",
@@ -128,6 +180,7 @@ impl Audit<'_> {
         .bind(short_line("an action", &filter.action)?)
         .bind(actor)
         .bind(id)
+        .bind(SIGN_IN_FAILED)
         .fetch_all(&self.store.readers)
         .await?
         .into_iter()
@@ -151,21 +204,24 @@ pub(super) async fn erase_customer(
     Ok(blanked.rows_affected())
 }
 
-type Columns = (i64, i64, Option<i64>, Option<i64>, String, String, Option<String>, String);
+type Columns = (i64, i64, Option<i64>, Option<i64>, String, String, Option<String>, String, Option<String>);
 
 fn parse(
-    (seq, at, person, key, action, subject, customer, details): Columns,
+    (seq, at, person, key, action, subject, customer, details, peer): Columns,
 ) -> Result<AuditEntry, StoreError> {
     let damaged = |reason| StoreError::Damaged { table: "audit_log", id: seq.to_string(), reason };
     let actor = match (person, key) {
         (Some(id), _) => Actor::Person(PersonId(id)),
         (None, Some(id)) => Actor::Key(KeyId(id)),
+        (None, None) if action == SIGN_IN_FAILED => Actor::Visitor,
         (None, None) => Actor::Service,
     };
+    let peer = peer.map(|peer| peer.parse()).transpose();
     Ok(AuditEntry {
         seq,
         at: Timestamp::from_millis(at),
         actor,
+        peer: peer.map_err(|_| damaged("its peer is no IP address".to_owned()))?,
         action,
         subject,
         customer: customer.map(CustomerId::new).transpose().map_err(|error| damaged(error.to_string()))?,

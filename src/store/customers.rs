@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 
 use futures_util::Stream;
+use serde_json::json;
 use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Put, Store, StoreError, json,
+    Entry, Put, Store, StoreError, json,
     pages::{self, PAGE},
     search, upsert,
 };
@@ -35,6 +36,11 @@ impl<'a> Customers<'a> {
         let row = CustomerRow::new(customer, now.millis())?;
         let mut transaction = self.store.write().await?;
         let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
+        if put != Put::Unchanged {
+            let details = json!({"new": put == Put::Added});
+            let entry = Entry::new("customer.put", customer.id.as_str(), details).about(&customer.id);
+            entry.write(&mut transaction, self.store.author, now).await?;
+        }
         transaction.commit().await?;
         Ok(put)
     }

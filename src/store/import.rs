@@ -1,13 +1,17 @@
 //! Importing whole files, all or nothing.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::Duration,
+};
 
 use futures_util::TryStreamExt;
+use serde_json::json;
 use sqlx::{Any, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Counts, Origin, Store, StoreError,
+    Author, Counts, Entry, Origin, Store, StoreError,
     articles::{ArticleRow, article_id},
     connect::Dialect,
     customers::{CustomerRow, customer_id},
@@ -29,13 +33,24 @@ const LOCK: i64 = 0x6174_656c;
 pub struct Import {
     transaction: Transaction<'static, Any>,
     dialect: Dialect,
-    millis: i64,
+    author: Author,
+    now: Timestamp,
     /// How often each outfit, by digest, appeared so far. A file may contain an outfit several times, and an export must
     /// write it as often.
     repeated: HashMap<[u8; 32], u32>,
-    /// Whether an article was added or changed.
-    articles_changed: bool,
+    /// What happened to each table's rows, for the audit log.
+    tables: BTreeMap<&'static str, TableCounts>,
 }
+
+#[derive(Debug, Clone, Copy, Default)]
+struct TableCounts {
+    stored: Counts,
+    bad: u64,
+}
+
+const ARTICLES: &str = "articles";
+const CUSTOMERS: &str = "customers";
+const OUTFITS: &str = "outfits";
 
 impl Import {
     pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
@@ -46,9 +61,10 @@ impl Import {
         Ok(Self {
             transaction,
             dialect: store.dialect,
-            millis: now.millis(),
+            author: store.author,
+            now,
             repeated: HashMap::new(),
-            articles_changed: false,
+            tables: BTreeMap::new(),
         })
     }
 
@@ -82,15 +98,17 @@ impl Import {
     }
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
-        let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis: self.millis }));
+        let millis = self.now.millis();
+        let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis }));
         let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        self.articles_changed |= counts.added + counts.changed > 0;
-        Ok(counts)
+        Ok(self.count(ARTICLES, counts))
     }
 
     pub async fn customers(&mut self, customers: &[Customer]) -> Result<Counts, StoreError> {
-        let rows = customers.iter().map(|customer| CustomerRow::new(customer, self.millis));
-        upsert::write_all(&mut self.transaction, self.dialect, rows).await
+        let millis = self.now.millis();
+        let rows = customers.iter().map(|customer| CustomerRow::new(customer, millis));
+        let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
+        Ok(self.count(CUSTOMERS, counts))
     }
 
     /// Adds outfits. It does not check whether the catalogue has their articles.
@@ -98,19 +116,39 @@ impl Import {
     /// # Errors
     /// If the database has no such customer (`Conflict`), or fails.
     pub async fn outfits(&mut self, outfits: &[Outfit]) -> Result<Counts, StoreError> {
-        let (repeated, millis) = (&mut self.repeated, self.millis);
+        let (repeated, millis) = (&mut self.repeated, self.now.millis());
         let rows = outfits.iter().map(|outfit| {
             let row = OutfitRow::new(outfit, Origin::Imported, None, millis)?;
             let times = repeated.entry(row.digest()).or_insert(0);
             *times += 1;
             Ok(if *times == 1 { row } else { row.repeated(*times - 1) })
         });
-        upsert::write_all(&mut self.transaction, self.dialect, rows).await
+        let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
+        Ok(self.count(OUTFITS, counts))
     }
 
-    /// Makes all rows visible at once.
+    /// Notes for the audit log that bad rows of a table are left out.
+    pub fn leave_out(&mut self, table: &'static str, rows: u64) {
+        self.tables.entry(table).or_default().bad += rows;
+    }
+
+    fn count(&mut self, table: &'static str, counts: Counts) -> Counts {
+        self.tables.entry(table).or_default().stored += counts;
+        counts
+    }
+
+    /// Makes all rows visible at once, with an entry in the audit log for each table that changed.
     pub async fn commit(mut self) -> Result<(), StoreError> {
-        if self.articles_changed {
+        let tables = std::mem::take(&mut self.tables);
+        let changes = |counts: &Counts| counts.added + counts.changed > 0;
+        for (table, TableCounts { stored, bad }) in tables.iter().filter(|(_, table)| changes(&table.stored))
+        {
+            let action = format!("{table}.bulk");
+            let details = json!({"added": stored.added, "changed": stored.changed, "bad": bad});
+            let entry = Entry::new(&action, table, details);
+            entry.write(&mut self.transaction, self.author, self.now).await?;
+        }
+        if tables.get(ARTICLES).is_some_and(|table| changes(&table.stored)) {
             revisions::increment(&mut self.transaction, revisions::ARTICLES).await?;
         }
         Ok(self.transaction.commit().await?)

@@ -1,6 +1,8 @@
 //! API keys, with which programs authenticate.
 
-use super::{Name, Store, StoreError, TokenHash, json};
+use serde_json::json;
+
+use super::{Entry, Name, Store, StoreError, TokenHash, json};
 use crate::domain::Timestamp;
 
 /// The API keys of a [`Store`].
@@ -34,7 +36,7 @@ impl ApiKeys<'_> {
         expires_at: Option<Timestamp>,
     ) -> Result<ApiKey, StoreError> {
         let mut transaction = self.store.write().await?;
-        let id = sqlx::query_scalar(
+        let id: i64 = sqlx::query_scalar(
             "insert into api_keys (token_hash, label, scopes, created_at, expires_at)
              values ($1, $2, $3, $4, $5) returning id",
         )
@@ -45,6 +47,10 @@ impl ApiKeys<'_> {
         .bind(expires_at.map(Timestamp::millis))
         .fetch_one(&mut *transaction)
         .await?;
+        let days = expires_at.map(|end| (end.millis() - now.millis()) / 86_400_000);
+        let details = json!({"key": id, "scopes": scopes, "days": days});
+        let entry = Entry::new("key.create", label.as_str(), details);
+        entry.write(&mut transaction, self.store.author, now).await?;
         transaction.commit().await?;
         Ok(ApiKey {
             id: KeyId(id),
@@ -97,10 +103,24 @@ impl ApiKeys<'_> {
 
     /// Revokes the key. Revoking it again keeps the first time.
     pub async fn revoke(self, id: KeyId, now: Timestamp) -> Result<(), StoreError> {
-        let update = sqlx::query("update api_keys set revoked_at = coalesce(revoked_at, $2) where id = $1")
-            .bind(id.0)
-            .bind(now.millis());
-        if self.store.execute(update).await? == 0 { Err(StoreError::NotFound("API key")) } else { Ok(()) }
+        let mut transaction = self.store.write().await?;
+        let revoked: Option<String> = sqlx::query_scalar(
+            "update api_keys set revoked_at = $2 where id = $1 and revoked_at is null returning label",
+        )
+        .bind(id.0)
+        .bind(now.millis())
+        .fetch_optional(&mut *transaction)
+        .await?;
+        let Some(label) = revoked else {
+            let known: Option<i64> = sqlx::query_scalar("select id from api_keys where id = $1")
+                .bind(id.0)
+                .fetch_optional(&mut *transaction)
+                .await?;
+            return known.map(drop).ok_or(StoreError::NotFound("API key"));
+        };
+        let entry = Entry::new("key.revoke", &label, json!({"key": id.0}));
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 }
 

@@ -27,12 +27,13 @@ macro_rules! step {
 }
 
 /// Not listed by `sqlx::migrate!`, because its macros would compile most of sqlx a second time.
-const STEPS: [Step; 8] = [
+const STEPS: [Step; 9] = [
     step!(1, "0001", "access"),
     step!(2, "0002", "catalogue"),
     step!(3, "0003", "feedback"),
     step!(4, "0004", "settings"),
     step!(5, "0005", "sign_in_links"),
+    step!(7, "0007", "audit_peer"),
     step!(8, "0008", "feedback_counts"),
     step!(9, "0009", "ids"),
     step!(10, "0010", "erasures"),

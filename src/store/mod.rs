@@ -48,7 +48,7 @@ use tokio::time::timeout;
 use self::connect::{Dialect, IfMissing};
 pub use self::{
     articles::Articles,
-    audit::{Actor, Audit, AuditEntry, AuditFilter},
+    audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
@@ -80,6 +80,8 @@ pub struct Store {
     /// Postgres the readers' pool.
     cleaner: AnyPool,
     dialect: Dialect,
+    /// Who makes the changes of this clone.
+    author: Author,
     shown: String,
 }
 
@@ -100,6 +102,15 @@ impl Store {
     /// database.
     pub async fn open_existing(url: &str) -> Result<Self, OpenError> {
         connect::open(url, IfMissing::Refuse).await
+    }
+
+    /// The same database, for changes by this author. Without it, changes are the service's own.
+    pub fn by(&self, author: Author) -> Self {
+        Self { author, ..self.clone() }
+    }
+
+    pub fn author(&self) -> Author {
+        self.author
     }
 
     /// The database system, for people.
@@ -179,7 +190,7 @@ impl Store {
         Ok(count.unsigned_abs())
     }
 
-    /// Runs one statement as a write, and gives the number of changed rows.
+    /// Runs one statement as a write without an audit entry, and gives the number of changed rows.
     async fn execute(&self, statement: Query<'_, Any, AnyArguments>) -> Result<u64, StoreError> {
         let mut transaction = self.write().await?;
         let done = statement.execute(&mut *transaction).await?;

@@ -4,11 +4,14 @@
 use std::{fmt, str::FromStr};
 
 use futures_util::Stream;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{Arguments, any::AnyArguments};
 
 use super::{
-    Conflict, PersonId, Put, Store, StoreError, json,
+    Conflict, Entry, PersonId, Put, Store, StoreError,
+    customers::customer_id,
+    json,
     pages::{self, PAGE},
     upsert,
 };
@@ -61,6 +64,11 @@ impl<'a> Outfits<'a> {
             .bind(&digest[..])
             .fetch_one(&mut *transaction)
             .await?;
+        if put != Put::Unchanged {
+            let (subject, details) = (i64::to_string(&seq), json!({"articles": outfit.articles().len()}));
+            let entry = Entry::new("outfit.save", &subject, details).about(&outfit.customer);
+            entry.write(&mut transaction, self.store.author, now).await?;
+        }
         transaction.commit().await?;
         Ok((seq, put))
     }
@@ -103,8 +111,19 @@ impl<'a> Outfits<'a> {
     }
 
     /// False if there is no such outfit.
-    pub async fn delete(self, seq: i64) -> Result<bool, StoreError> {
-        Ok(self.store.execute(sqlx::query("delete from outfits where seq = $1").bind(seq)).await? > 0)
+    pub async fn delete(self, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let customer: Option<String> =
+            sqlx::query_scalar("delete from outfits where seq = $1 returning customer_id")
+                .bind(seq)
+                .fetch_optional(&mut *transaction)
+                .await?;
+        let Some(customer) = customer else { return Ok(false) };
+        let (subject, customer) = (seq.to_string(), customer_id(customer)?);
+        let entry = Entry::new("outfit.delete", &subject, json!({})).about(&customer);
+        entry.write(&mut transaction, self.store.author, now).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {

@@ -1,8 +1,9 @@
 //! The people who sign in.
 
+use serde_json::json;
 use sqlx::AnyConnection;
 
-use super::{Conflict, Name, Proof, Store, StoreError, sessions};
+use super::{Conflict, Entry, Name, Proof, Store, StoreError, sessions};
 use crate::domain::{Role, Timestamp};
 
 /// The people of a [`Store`].
@@ -38,6 +39,8 @@ impl People<'_> {
         .bind(now.millis())
         .fetch_one(&mut *transaction)
         .await?;
+        let entry = Entry::new("person.create", name.as_str(), json!({"role": role.as_str()}));
+        entry.write(&mut transaction, self.store.author, now).await?;
         transaction.commit().await?;
         Ok(Person { id: PersonId(id), name: name.clone(), role, created_at: now, disabled_at: None })
     }
@@ -97,38 +100,44 @@ impl People<'_> {
 
     /// # Errors
     /// If the person is the last admin (`Conflict`), or the database fails.
-    pub async fn set_role(self, id: PersonId, role: Role) -> Result<(), StoreError> {
+    pub async fn set_role(self, id: PersonId, role: Role, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         if role != Role::Admin {
             keep_an_admin(&mut transaction, id).await?;
         }
-        let updated = sqlx::query("update people set role = $2 where id = $1")
+        let person = lock(&mut transaction, id).await?;
+        sqlx::query("update people set role = $2 where id = $1")
             .bind(id.0)
             .bind(role.as_str())
             .execute(&mut *transaction)
             .await?;
-        transaction.commit().await?;
-        require_one(updated.rows_affected())
+        let details = json!({"before": person.role.as_str(), "after": role.as_str()});
+        let entry = Entry::new("person.role", person.name.as_str(), details);
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 
-    /// Disables the account from `since` on, or enables it (None). Either ends the person's sessions and cancels their
+    /// Disables or enables the account. Either ends the person's sessions and cancels their
     /// sign-in link, so that none of before comes back: an earlier version kept those of disabled people.
     ///
     /// # Errors
     /// If the person is the last admin (`Conflict`), or the database fails.
-    pub async fn set_disabled(self, id: PersonId, since: Option<Timestamp>) -> Result<(), StoreError> {
+    pub async fn set_disabled(self, id: PersonId, disabled: bool, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
-        if since.is_some() {
+        if disabled {
             keep_an_admin(&mut transaction, id).await?;
         }
-        let updated = sqlx::query("update people set disabled_at = $2 where id = $1")
+        let person = lock(&mut transaction, id).await?;
+        sqlx::query("update people set disabled_at = $2 where id = $1")
             .bind(id.0)
-            .bind(since.map(Timestamp::millis))
+            .bind(disabled.then_some(now.millis()))
             .execute(&mut *transaction)
             .await?;
         sessions::end_all(&mut transaction, id).await?;
-        transaction.commit().await?;
-        require_one(updated.rows_affected())
+        let action = if disabled { "person.disable" } else { "person.enable" };
+        let entry = Entry::new(action, person.name.as_str(), json!({}));
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 }
 
@@ -184,8 +193,24 @@ async fn keep_an_admin(connection: &mut AnyConnection, id: PersonId) -> Result<(
     if admins == [id.0] { Err(StoreError::Conflict(Conflict::LastAdmin)) } else { Ok(()) }
 }
 
-fn require_one(rows: u64) -> Result<(), StoreError> {
-    if rows == 0 { Err(StoreError::NotFound("person")) } else { Ok(()) }
+/// Reads the person in a transaction.
+pub(super) async fn find(connection: &mut AnyConnection, id: PersonId) -> Result<Person, StoreError> {
+    let row = sqlx::query_as("select id, name, role, created_at, disabled_at from people where id = $1")
+        .bind(id.0)
+        .fetch_optional(connection)
+        .await?;
+    row.map(parse).transpose()?.ok_or(StoreError::NotFound("person"))
+}
+
+/// Like [`find`], and keeps other transactions from changing them before this one ends.
+async fn lock(connection: &mut AnyConnection, id: PersonId) -> Result<Person, StoreError> {
+    let row = sqlx::query_as(
+        "update people set role = role where id = $1 returning id, name, role, created_at, disabled_at",
+    )
+    .bind(id.0)
+    .fetch_optional(connection)
+    .await?;
+    row.map(parse).transpose()?.ok_or(StoreError::NotFound("person"))
 }
 
 pub(super) type Columns = (i64, String, String, i64, Option<i64>);

@@ -5,11 +5,12 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    AuditEntry, Customers, FeedbackEvent, OutfitRecord, StoreError, audit, connect::Dialect, pages::PAGE,
-    revisions,
+    AuditEntry, Customers, Entry, FeedbackEvent, OutfitRecord, StoreError, audit, connect::Dialect,
+    pages::PAGE, revisions,
 };
 use crate::domain::{Customer, CustomerId, Timestamp};
 
@@ -71,7 +72,7 @@ impl Customers<'_> {
     ///
     /// On `SQLite` it then empties the log, unless another program reads the database; the rest of the files follows in
     /// [`super::Store::remove_remains`].
-    pub async fn erase(self, id: &CustomerId) -> Result<bool, StoreError> {
+    pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
         // The foreign keys of outfits and feedback events do the rest.
         let erased = sqlx::query("delete from customers where id = $1")
@@ -80,6 +81,11 @@ impl Customers<'_> {
             .await?;
         let blanked = audit::erase_customer(&mut transaction, id).await?;
         let found = erased.rows_affected() > 0;
+        if found {
+            // The log must not say which customer was erased.
+            let entry = Entry::new("customer.erase", audit::ERASED, json!({}));
+            entry.write(&mut transaction, self.store.author, now).await?;
+        }
         if found || blanked > 0 {
             revisions::increment(&mut transaction, revisions::ERASURES).await?;
         }

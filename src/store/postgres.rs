@@ -5,7 +5,7 @@ use std::time::Duration;
 use sqlx::{Connection, any::AnyPoolOptions};
 
 use super::{
-    OpenError, Store, StoreError, address,
+    Author, OpenError, Store, StoreError, address,
     connect::{Dialect, connect, connect_options},
     migrate,
 };
@@ -56,6 +56,7 @@ pub(super) async fn open(url: &str) -> Result<Store, OpenError> {
         cleaner: pool.clone(),
         writer: pool,
         dialect: Dialect::Postgres,
+        author: Author::SERVICE,
         shown,
     })
 }

@@ -1,8 +1,9 @@
 //! Sessions of signed-in people.
 
+use serde_json::json;
 use sqlx::AnyConnection;
 
-use super::{Person, PersonId, Store, StoreError, TokenHash, people, sign_in_links};
+use super::{Actor, Author, Entry, Person, PersonId, Store, StoreError, TokenHash, people, sign_in_links};
 use crate::domain::Timestamp;
 
 /// The sessions of a [`Store`].
@@ -69,6 +70,13 @@ impl Sessions<'_> {
         .bind(expires_at.millis())
         .execute(&mut *transaction)
         .await?;
+        let name = people::find(&mut transaction, person).await?.name;
+        let used = matches!(proof, Proof::Link(_)).then_some("link.use");
+        let changed = new_password.map(|_| "password.set");
+        for action in used.into_iter().chain(changed).chain(["sign-in"]) {
+            let entry = Entry::new(action, name.as_str(), json!({}));
+            entry.write(&mut transaction, self.of(person), now).await?;
+        }
         transaction.commit().await?;
         Ok(true)
     }
@@ -112,24 +120,41 @@ impl Sessions<'_> {
         Ok(())
     }
 
-    /// Ends the session. False if there is no such session.
-    pub async fn delete(self, token: &TokenHash) -> Result<bool, StoreError> {
-        let delete = sqlx::query("delete from sessions where token_hash = $1").bind(token.bytes());
-        Ok(self.store.execute(delete).await? > 0)
+    /// Signs the session's person out. False if there is no such session.
+    pub async fn delete(self, token: &TokenHash, now: Timestamp) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let person: Option<i64> =
+            sqlx::query_scalar("delete from sessions where token_hash = $1 returning person_id")
+                .bind(token.bytes())
+                .fetch_optional(&mut *transaction)
+                .await?;
+        let Some(person) = person else { return Ok(false) };
+        let person = people::find(&mut transaction, PersonId(person)).await?;
+        let entry = Entry::new("sign-out", person.name.as_str(), json!({}));
+        entry.write(&mut transaction, self.of(person.id), now).await?;
+        transaction.commit().await?;
+        Ok(true)
     }
 
     /// Ends the person's sessions and cancels their sign-in link.
-    pub async fn end_all(self, person: PersonId) -> Result<(), StoreError> {
+    pub async fn end_all(self, person: PersonId, now: Timestamp) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
+        let name = people::find(&mut transaction, person).await?.name;
         end_all(&mut transaction, person).await?;
-        transaction.commit().await?;
-        Ok(())
+        let entry = Entry::new("person.sign_out", name.as_str(), json!({}));
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// Deletes expired sessions, and counts them.
     pub async fn delete_expired(self, now: Timestamp) -> Result<u64, StoreError> {
         let delete = sqlx::query("delete from sessions where expires_at <= $1").bind(now.millis());
         self.store.execute(delete).await
+    }
+
+    /// People sign in and out themselves.
+    fn of(self, person: PersonId) -> Author {
+        Author { actor: Actor::Person(person), ..self.store.author }
     }
 }
 

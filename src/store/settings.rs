@@ -1,6 +1,6 @@
 //! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
 
-use super::{Store, StoreError, revisions};
+use super::{Entry, Store, StoreError, revisions};
 use crate::domain::Timestamp;
 
 /// The settings of a [`Store`].
@@ -17,7 +17,14 @@ impl Settings<'_> {
             .await?)
     }
 
-    pub async fn set(self, name: &'static str, value: &str, now: Timestamp) -> Result<(), StoreError> {
+    /// Sets the value. The caller describes the change, because only it knows what the value means.
+    pub async fn set(
+        self,
+        name: &'static str,
+        value: &str,
+        entry: &Entry<'_>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         sqlx::query(
             "insert into settings (name, value, changed) values ($1, $2, $3)
@@ -28,6 +35,7 @@ impl Settings<'_> {
         .bind(now.millis())
         .execute(&mut *transaction)
         .await?;
+        entry.write(&mut transaction, self.store.author, now).await?;
         revisions::increment(&mut transaction, revisions::SETTINGS).await?;
         Ok(transaction.commit().await?)
     }

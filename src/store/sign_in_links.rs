@@ -1,8 +1,9 @@
 //! Links that sign a person in once.
 
+use serde_json::json;
 use sqlx::AnyConnection;
 
-use super::{Person, PersonId, Store, StoreError, TokenHash, people};
+use super::{Entry, Person, PersonId, Store, StoreError, TokenHash, people};
 use crate::domain::Timestamp;
 
 /// The sign-in links of a [`Store`].
@@ -36,8 +37,10 @@ impl SignInLinks<'_> {
         .execute(&mut *transaction)
         .await
         .map_err(StoreError::for_missing_reference(StoreError::NotFound("person")))?;
-        transaction.commit().await?;
-        Ok(())
+        let person = people::find(&mut transaction, person).await?;
+        let entry = Entry::new("person.link", person.name.as_str(), json!({}));
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
     }
 
     /// The person of the link, unless it is used or expired, or the person is disabled.

@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    OpenError, Store, StoreError,
+    Author, OpenError, Store, StoreError,
     address::sqlite_url,
     connect::{DEADLINE, Dialect, IfMissing, connect, connect_options},
     migrate,
@@ -77,7 +77,7 @@ pub(super) async fn open(path: &Path, if_missing: IfMissing) -> Result<Store, Op
     let (readers, writer) = (pool(READERS, ""), pool(1, ""));
     // It keeps writes out while it waits for readers.
     let cleaner = pool(1, "pragma busy_timeout = 100");
-    Ok(Store { readers, writer, cleaner, dialect: Dialect::Sqlite, shown })
+    Ok(Store { readers, writer, cleaner, dialect: Dialect::Sqlite, author: Author::SERVICE, shown })
 }
 
 /// A deferred transaction would take the lock at its first write, and fail if another transaction wrote since its first
@@ -246,12 +246,12 @@ mod tests {
         set_mode(&path, 0o444);
         let store = Store::open_existing(&url(&path)).await.unwrap();
         assert_eq!(store.articles().get(&coat().id).await, Ok(Some(coat())));
-        assert_eq!(store.articles().delete(&coat().id).await, Err(StoreError::ReadOnly));
+        assert_eq!(store.articles().delete(&coat().id, NOW).await, Err(StoreError::ReadOnly));
         store.close().await;
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         set_mode(&path, 0o600);
         let store = Store::open(&url(&path)).await.unwrap();
-        assert_eq!(store.articles().delete(&coat().id).await, Ok(true));
+        assert_eq!(store.articles().delete(&coat().id, NOW).await, Ok(true));
     }
 
     /// For root the folder is open.

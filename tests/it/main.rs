@@ -50,6 +50,7 @@ fn main() -> ExitCode {
         web::api_guide::contracts(),
         web::articles::contracts(),
         web::attempts::contracts(),
+        web::audit::contracts(),
         web::comparing::contracts(),
         web::completing::contracts(),
         web::coverage::contracts(),

@@ -2,6 +2,8 @@
 //!
 //! Knows the store; must not know HTTP, cookies or pages. Tokens and keys go out as text; only their hashes are stored.
 
+mod background;
+mod failures;
 mod guessable;
 mod key;
 mod password;
@@ -18,19 +20,22 @@ use std::{
 use crate::{
     domain::{Role, Timestamp},
     service::cache::{Cache, Keep},
-    store::{ApiKey, Name, NewSession, Person, PersonId, Proof, Session, Store, StoreError, TokenHash},
+    store::{
+        ApiKey, Author, Name, NewSession, Person, PersonId, Proof, Session, Store, StoreError, TokenHash,
+    },
 };
 
-pub use self::{
-    key::{Key, Scope},
-    password::{LineFull, PasswordError},
-    token::Token,
-};
 use self::{
+    failures::{Failures, Tried},
     password::Hasher,
     rate::Rates,
     throttle::Throttle,
     uses::{Used, Uses},
+};
+pub use self::{
+    key::{Key, Scope},
+    password::{LineFull, PasswordError},
+    token::Token,
 };
 
 /// How long a sign-in link is valid.
@@ -50,6 +55,7 @@ pub struct Access {
     throttle: Arc<Mutex<Throttle>>,
     keys: Cache<TokenHash, ApiKey>,
     uses: Uses,
+    failures: Failures,
     requires_key: bool,
     /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
@@ -108,6 +114,7 @@ impl Access {
         let keys = Cache::new(KEYS);
         Self {
             uses: Uses::new(store.clone()),
+            failures: Failures::new(store.clone()),
             store,
             hasher: Hasher::default(),
             lifetimes: Lifetimes::default(),
@@ -126,6 +133,11 @@ impl Access {
         self.lifetimes
     }
 
+    /// The same access, for changes by this author: an admin, or a visitor whose address the audit log keeps.
+    pub fn by(&self, author: Author) -> Self {
+        Self { store: self.store.by(author), ..self.clone() }
+    }
+
     /// Requires a key from programs.
     pub fn requiring_keys(self) -> Self {
         Self { requires_key: true, ..self }
@@ -137,14 +149,17 @@ impl Access {
 
     /// Signs a person in by name and password.
     pub async fn sign_in(&self, name: &str, password: &str, now: Timestamp) -> Result<Token, SignInError> {
-        let Ok(name) = Name::new(name.trim()) else { return Err(SignInError::Wrong) };
+        let Ok(name) = Name::new(name.trim()) else {
+            self.fail(Tried::UnknownName, now);
+            return Err(SignInError::Wrong);
+        };
         let (person, hash) = self.check_password(&name, password, now).await?;
         let token = self.begin(person.id, Proof::Password(Some(&hash)), None, now).await?;
         token.ok_or(SignInError::Wrong)
     }
 
-    /// The person with this name and password, and the password's hash. What is refused before the look-up is refused for every name; after it,
-    /// every name costs one statement and one hash.
+    /// The person with this name and password, and the password's hash. What is refused before the look-up is refused for
+    /// every name; after it, every name costs one statement and one hash.
     async fn check_password(
         &self,
         name: &Name,
@@ -169,7 +184,10 @@ impl Access {
                 self.throttle().forget(&key);
                 Ok((person, hash))
             }
-            _ => Err(SignInError::Wrong),
+            (person, _) => {
+                self.fail(person.map_or(Tried::UnknownName, |person| Tried::Person(person.name)), now);
+                Err(SignInError::Wrong)
+            }
         }
     }
 
@@ -198,14 +216,19 @@ impl Access {
         password: Option<&str>,
         now: Timestamp,
     ) -> Result<Token, SignInError> {
-        let person = self.holder(link, now).await?;
+        let failed = |error: &SignInError| {
+            if matches!(error, SignInError::Link) {
+                self.fail(Tried::Link, now);
+            }
+        };
+        let person = self.holder(link, now).await.inspect_err(failed)?;
         // Before the link is used up, so that a refused password does not waste it.
         let hash = match password {
             Some(password) => Some(self.hash(password, &person).await?),
             None => None,
         };
         let token = self.begin(person.id, Proof::Link(&link.hash()), hash.as_deref(), now).await?;
-        token.ok_or(SignInError::Link)
+        token.ok_or(SignInError::Link).inspect_err(failed)
     }
 
     /// Changes a signed-in person's password, if the old one is right; people who have none yet need none. Ends all their
@@ -247,8 +270,8 @@ impl Access {
         Ok(session)
     }
 
-    pub async fn sign_out(&self, token: &Token) -> Result<(), StoreError> {
-        self.store.sessions().delete(&token.hash()).await.map(drop)
+    pub async fn sign_out(&self, token: &Token, now: Timestamp) -> Result<(), StoreError> {
+        self.store.sessions().delete(&token.hash(), now).await.map(drop)
     }
 
     /// The admin who gets a sign-in link when the service starts: the first one, as long as no admin has a password.
@@ -290,6 +313,10 @@ impl Access {
         let session = NewSession { token: &token.hash(), person, expires_at, new_password };
         let begun = self.store.sessions().begin(session, proof, now).await?;
         Ok(begun.then_some(token))
+    }
+
+    fn fail(&self, tried: Tried, now: Timestamp) {
+        self.failures.note(tried, self.store.author().peer, now);
     }
 
     fn throttle(&self) -> std::sync::MutexGuard<'_, Throttle> {

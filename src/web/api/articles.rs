@@ -21,7 +21,7 @@ use super::{
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
     models::catalogue::CatalogueArticle,
-    service::access::Scope,
+    service::{access::Scope, articles},
     store::Put,
     util::json_pointer::step,
     web::http::{
@@ -30,6 +30,7 @@ use crate::{
         keys::Caller,
         paging::{self, Page, SearchQuery},
         routes::Routes,
+        uncancelled::uncancelled,
     },
 };
 
@@ -142,17 +143,17 @@ struct ArticlePut {
 )]
 async fn put(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Path(id): Path<ArticleId>,
     Json(body): Json<Map<String, Value>>,
 ) -> Result<(StatusCode, Json<ArticleBody>), Problem> {
     let article = read(id, body)?;
-    let put = state.store.articles().put(&article, state.now()).await?;
-    if put != Put::Unchanged {
-        state.note(actor, "article.put", article.id.as_str(), json!({"new": put == Put::Added})).await?;
-    }
-    // The caller's next completion must see the change.
-    state.releases.refresh().await?;
+    let (article, put) = uncancelled(async move {
+        let put = articles::put(&state.store, &state.releases, author, &article, state.now()).await;
+        (article, put)
+    })
+    .await;
+    let put = put?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(article.into())))
 }
@@ -169,16 +170,14 @@ async fn put(
 )]
 async fn delete(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Path(id): Path<ArticleId>,
 ) -> Result<StatusCode, Problem> {
-    let deleted = state.store.articles().delete(&id).await?;
-    state.releases.refresh().await?;
-    if !deleted {
-        return Err(unknown(&id));
-    }
-    state.note(actor, "article.delete", id.as_str(), json!({})).await?;
-    Ok(StatusCode::NO_CONTENT)
+    uncancelled(async move {
+        let deleted = articles::delete(&state.store, &state.releases, author, &id, state.now()).await?;
+        if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+    })
+    .await
 }
 
 /// Import articles
@@ -191,13 +190,11 @@ async fn delete(
 )]
 async fn bring_in(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    let imported = bulk::import::<Article>(&state, actor, &query, request).await?;
-    state.releases.refresh().await?;
-    Ok(Json(imported))
+    bulk::import::<Article>(&state, author, &query, request).await.map(Json)
 }
 
 fn unknown(id: &ArticleId) -> Problem {

@@ -11,17 +11,17 @@ use std::{
 
 use axum::extract::Request;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     files::{self, BadRow, Checker, CountedWarning, FileError, Report},
     service::import::{ImportError, Importable, import_table, may_commit},
-    store::{Actor, Counts, Import},
+    store::{Author, Counts, Import},
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
+        uncancelled::uncancelled,
     },
 };
 
@@ -59,25 +59,25 @@ pub(crate) struct ImportBody {
 /// Imports the body into the table.
 pub(crate) async fn import<T: Importable>(
     state: &AppState,
-    actor: Actor,
+    author: Author,
     query: &BulkQuery,
     request: Request,
 ) -> Result<ImportBody, Problem> {
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
-    let mut import = state.store.import(state.now()).await?;
+    let mut import = state.store.by(author).import(state.now()).await?;
     let (counts, report) = read::<T>(state, &mut import, file).await?;
     if !may_commit(&report, query.skip_bad) {
         return Err(refusal(&report));
     }
-    let committed = import.commit().await;
-    state.profiles.forget_all();
-    committed?;
-    let Counts { added, changed, .. } = counts;
-    if added + changed > 0 {
-        let details = json!({"added": added, "changed": changed, "bad": report.bad});
-        state.note(actor, &format!("{}.bulk", T::NAME), T::NAME, details).await?;
-    }
+    let state = state.clone();
+    uncancelled(async move {
+        let committed = import.commit().await;
+        state.profiles.forget_all();
+        committed?;
+        state.releases.refresh().await
+    })
+    .await?;
     Ok(ImportBody::new(counts, &report))
 }
 

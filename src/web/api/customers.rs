@@ -7,7 +7,7 @@ use axum::{
     http::StatusCode,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     domain::{Customer, CustomerId, Schema},
-    service::access::Scope,
+    service::{access::Scope, customers},
     store::{Actor, AuditEntry, PersonalData, Put},
     util::calendar,
     web::http::{
@@ -29,6 +29,7 @@ use crate::{
         paging::{self, Page, PageQuery, SearchQuery},
         routes::Routes,
         schema::free_object,
+        uncancelled::uncancelled,
     },
 };
 
@@ -125,19 +126,17 @@ struct CustomerStored {
 )]
 async fn put(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Path(id): Path<CustomerId>,
     Json(body): Json<CustomerPut>,
 ) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
     let (customer, warnings) = body.read(id, &state.schema())?;
-    let put = state.store.customers().put(&customer, state.now()).await;
-    // Also after an error: the customer may have been stored.
-    state.profiles.forget(&customer.id);
+    let (customer, put) = uncancelled(async move {
+        let put = customers::put(&state.store, &state.profiles, author, &customer, state.now()).await;
+        (customer, put)
+    })
+    .await;
     let put = put?;
-    if put != Put::Unchanged {
-        let details = json!({"new": put == Put::Added});
-        state.note_about(&customer.id, actor, "customer.put", customer.id.as_str(), details).await?;
-    }
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))
 }
@@ -179,17 +178,14 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
 )]
 async fn erase(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Path(id): Path<CustomerId>,
 ) -> Result<StatusCode, Problem> {
-    let erased = state.store.customers().erase(&id).await;
-    state.profiles.forget(&id);
-    if !erased? {
-        return Err(unknown(&id));
-    }
-    // The audit log must not say which customer was erased.
-    state.note(actor, "customer.erase", "erased customer", json!({})).await?;
-    Ok(StatusCode::NO_CONTENT)
+    uncancelled(async move {
+        let erased = customers::erase(&state.store, &state.profiles, author, &id, state.now()).await?;
+        if erased { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+    })
+    .await
 }
 
 /// All data about a customer.
@@ -242,7 +238,7 @@ impl From<AuditEntry> for AuditBody {
         let by = match actor {
             Actor::Person(_) => "person",
             Actor::Key(_) => "key",
-            Actor::Service => "service",
+            Actor::Service | Actor::Visitor => "service",
         };
         Self { at: calendar::moment(at.millis(), 1000, true), by, action, subject, details }
     }
@@ -301,11 +297,11 @@ async fn outfits(
 )]
 async fn bring_in(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Customer>(&state, actor, &query, request).await.map(Json)
+    bulk::import::<Customer>(&state, author, &query, request).await.map(Json)
 }
 
 pub(crate) fn unknown(id: &CustomerId) -> Problem {

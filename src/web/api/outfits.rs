@@ -5,7 +5,7 @@ use axum::{
     http::{HeaderName, StatusCode, header},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
@@ -110,12 +110,12 @@ struct OutfitStored {
 ))]
 async fn save(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Json(body): Json<OutfitSave>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
     let (outfit, warnings) = body.read(&state.schema())?;
     let (seq, put) =
-        outfits::save(&state.store, actor, &outfit, state.now()).await.map_err(fault::problem)?;
+        outfits::save(&state.store, author, &outfit, state.now()).await.map_err(fault::problem)?;
     let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(header::LOCATION, format!("/outfits/{seq}"))];
@@ -182,14 +182,11 @@ async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<
 )]
 async fn delete(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Path(id): Path<OutfitId>,
 ) -> Result<StatusCode, Problem> {
-    if !state.store.outfits().delete(id.0).await? {
-        return Err(unknown(id));
-    }
-    state.note(actor, "outfit.delete", &id.0.to_string(), json!({})).await?;
-    Ok(StatusCode::NO_CONTENT)
+    let deleted = state.store.by(author).outfits().delete(id.0, state.now()).await?;
+    if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(id)) }
 }
 
 /// Import outfits
@@ -202,11 +199,11 @@ async fn delete(
 )]
 async fn bring_in(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Outfit>(&state, actor, &query, request).await.map(Json)
+    bulk::import::<Outfit>(&state, author, &query, request).await.map(Json)
 }
 
 fn unknown(id: OutfitId) -> Problem {

@@ -21,6 +21,7 @@ use crate::{
         keys::Caller,
         routes::Routes,
         schema::{free_object, method_name},
+        uncancelled::uncancelled,
     },
 };
 
@@ -184,11 +185,13 @@ struct ActivateQuery {
 )]
 async fn activate(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Path(ReleaseName(name)): Path<ReleaseName>,
     Query(ActivateQuery { force }): Query<ActivateQuery>,
 ) -> Result<Json<MethodsBody>, Problem> {
-    let live =
-        administration::activate(&state.releases, &state.store, actor, &name, force, state.now()).await?;
+    let live = uncancelled(async move {
+        administration::activate(&state.releases, &state.store, author, &name, force, state.now()).await
+    })
+    .await?;
     Ok(Json(MethodsBody::new(&live)))
 }

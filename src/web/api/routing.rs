@@ -9,7 +9,7 @@ use crate::{
     domain::Method,
     service::{
         access::Scope,
-        administration::{check_routing, set_routing},
+        administration::check_routing,
         routing::{Arm, Experiment, Routing},
     },
     web::http::{
@@ -18,6 +18,7 @@ use crate::{
         keys::Caller,
         routes::Routes,
         schema::method_name,
+        uncancelled::uncancelled,
     },
 };
 use crate::{service::fault::ServiceError, web::api::fault};
@@ -99,7 +100,7 @@ async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Pro
 ))]
 async fn route(
     State(state): State<AppState>,
-    Caller(actor): Caller,
+    Caller(author): Caller,
     Json(body): Json<RoutingBody>,
 ) -> Result<Json<RoutingBody>, Problem> {
     let live = state.live_release()?;
@@ -108,6 +109,11 @@ async fn route(
     if !faults.is_empty() {
         return Err(fault::problem(ServiceError::Faults(faults)));
     }
-    set_routing(&state.releases, &state.store, actor, &routing, state.now()).await?;
+    let (routing, set) = uncancelled(async move {
+        let set = state.releases.route(&routing, author, state.now()).await;
+        (routing, set)
+    })
+    .await;
+    set?;
     Ok(Json(routing.into()))
 }

@@ -20,13 +20,14 @@ use serde_json::{Value, json};
 use super::{
     Kind, Problem,
     deadline::limit,
+    peer::Peer,
     routes::{Deadline, Guard, Guards},
     streams::Streams,
 };
 use crate::{
     config::Limits,
     service::access::{Access, Key, Scope},
-    store::{Actor, ApiKey},
+    store::{Actor, ApiKey, Author},
     util::clock::Clock,
 };
 
@@ -96,7 +97,8 @@ impl Gate {
         match key {
             Ok(key) => {
                 let actor = key.map_or(Actor::Service, |key| Actor::Key(key.id));
-                request.extensions_mut().insert(Caller(actor));
+                let peer = Peer::ip(request.extensions());
+                request.extensions_mut().insert(Caller(Author { actor, peer }));
                 let answer = next.run(request);
                 if guard.deadline == Deadline::Stream { self.streams.run(answer).await } else { answer.await }
             }
@@ -175,7 +177,7 @@ fn is_own_name(host: &str) -> bool {
 
 /// The caller of an API operation, for the audit log.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Caller(pub(crate) Actor);
+pub(crate) struct Caller(pub(crate) Author);
 
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = std::convert::Infallible;

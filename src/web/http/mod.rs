@@ -1,6 +1,5 @@
 //! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
-pub(crate) mod audit;
 pub(crate) mod deadline;
 mod error;
 pub(crate) mod extract;
@@ -8,6 +7,7 @@ pub(crate) mod https;
 pub(crate) mod keys;
 pub(crate) mod metrics;
 pub(crate) mod paging;
+pub(crate) mod peer;
 pub(crate) mod problem;
 pub(crate) mod request_id;
 pub(crate) mod routes;
@@ -18,6 +18,7 @@ pub(crate) mod state;
 pub(crate) mod streams;
 pub(crate) mod timing;
 pub(crate) mod trace;
+pub(crate) mod uncancelled;
 
 pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};

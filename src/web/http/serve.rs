@@ -39,7 +39,7 @@ use self::{
     body::{Bodies, Progress, track_answer, track_request},
     line::Watched,
 };
-use super::https::OverTls;
+use super::{https::OverTls, peer::Peer};
 use crate::{config::Limits, util::tls::Tls};
 
 /// How long the service keeps accepting after it was told to stop.
@@ -133,9 +133,10 @@ impl Open {
 
     async fn accept(&mut self, accepted: io::Result<(TcpStream, SocketAddr)>) {
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, peer)) => {
                 let bodies = Arc::new(Bodies::new());
-                let task = self.tasks.spawn(self.connection.clone().serve(stream, Arc::clone(&bodies)));
+                let serving = self.connection.clone().serve(stream, Peer(peer), Arc::clone(&bodies));
+                let task = self.tasks.spawn(serving);
                 self.bodies.insert(task.id(), bodies);
                 self.make_room();
             }
@@ -201,10 +202,10 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(mut self, stream: TcpStream, bodies: Arc<Bodies>) {
+    async fn serve(mut self, stream: TcpStream, peer: Peer, bodies: Arc<Bodies>) {
         // Each answer is written at once, so waiting for more data would gain nothing.
         let _ = stream.set_nodelay(true);
-        let Some(tls) = self.tls.clone() else { return self.converse(stream, &bodies).await };
+        let Some(tls) = self.tls.clone() else { return self.converse(stream, peer, &bodies).await };
         let accepted = tokio::select! {
             accepted = tls.acceptor().accept(stream) => accepted,
             // A handshake counts towards the time for the head of the first request.
@@ -213,16 +214,22 @@ impl Connection {
         };
         // A failed handshake is the caller's concern: it may not trust the certificate.
         if let Ok(stream) = accepted {
-            self.converse(stream, &bodies).await;
+            self.converse(stream, peer, &bodies).await;
         }
     }
 
     /// Answers requests until the caller leaves, is cut, or the service stops.
-    async fn converse(mut self, stream: impl AsyncRead + AsyncWrite + Unpin, bodies: &Arc<Bodies>) {
+    async fn converse(
+        mut self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        peer: Peer,
+        bodies: &Arc<Bodies>,
+    ) {
         let service = service_fn({
             let (router, stages, has_tls) = (self.router.clone(), self.stages.clone(), self.tls.is_some());
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
+                request.extensions_mut().insert(peer);
                 if has_tls {
                     request.extensions_mut().insert(OverTls);
                 }

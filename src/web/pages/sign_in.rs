@@ -15,12 +15,12 @@ use serde::Deserialize;
 
 use super::{
     form::{Form, OpenForm, PageQuery},
-    visitor::{Guest, Visitor, cookie, signed_out},
+    visitor::{Guest, Stranger, Visitor, cookie, signed_out},
 };
 use crate::web::pages::shell::{Page, Shell};
 use crate::{
     service::access::{SignInError, Token},
-    store::{Actor, Person},
+    store::Person,
     web::http::{AppState, Kind, Problem, https::Https},
 };
 
@@ -67,10 +67,11 @@ struct Credentials {
 
 async fn sign_in(
     State(state): State<AppState>,
+    Stranger(author): Stranger,
     Https(https): Https,
     OpenForm(Credentials { name, password, next }): OpenForm<Credentials>,
 ) -> Result<Response, Problem> {
-    match state.access.sign_in(&name, &password, state.now()).await {
+    match state.access.by(author).sign_in(&name, &password, state.now()).await {
         Ok(token) => Ok(signed_in(&state, &token, https, destination(&next))),
         Err(error @ SignInError::Wrong) => {
             let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
@@ -118,20 +119,17 @@ struct Entry {
 
 async fn enter(
     State(state): State<AppState>,
+    Stranger(author): Stranger,
     Https(https): Https,
     OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
     let used = parse_link(&link)?;
-    let person = state.access.holder(&used, state.now()).await?;
-    match state.access.enter(&used, password.as_deref(), state.now()).await {
-        Ok(token) => {
-            if password.is_some() {
-                audit_password(&state, &person).await?;
-            }
-            Ok(signed_in(&state, &token, https, destination("")))
-        }
+    let access = state.access.by(author);
+    match access.enter(&used, password.as_deref(), state.now()).await {
+        Ok(token) => Ok(signed_in(&state, &token, https, destination(""))),
         Err(error @ SignInError::Password(_)) => {
+            let person = access.holder(&used, state.now()).await?;
             let page = link_page(&person, link, Some(error.to_string()))?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
@@ -179,23 +177,15 @@ async fn change_password(
     Form(NewPassword { old, password }): Form<NewPassword>,
 ) -> Result<Response, Problem> {
     let visitor = visitor.ok_or_else(signed_out)?;
-    match state.access.change_password(&visitor.person, &old, &password, state.now()).await {
-        Ok(token) => {
-            audit_password(&state, &visitor.person).await?;
-            Ok(signed_in(&state, &token, https, destination("")))
-        }
+    let access = state.access.by(visitor.author());
+    match access.change_password(&visitor.person, &old, &password, state.now()).await {
+        Ok(token) => Ok(signed_in(&state, &token, https, destination(""))),
         Err(error @ (SignInError::OldPassword | SignInError::Password(_))) => {
             let page = password_page(&state, &visitor, Some(error.to_string())).await?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Adds the change to the audit log.
-async fn audit_password(state: &AppState, person: &Person) -> Result<(), Problem> {
-    let (actor, subject, details) = (Actor::Person(person.id), person.name.as_str(), serde_json::Map::new());
-    Ok(state.store.audit().append(actor, "password.set", subject, None, &details, state.now()).await?)
 }
 
 #[derive(Deserialize)]
@@ -207,8 +197,8 @@ async fn sign_out(
     Https(https): Https,
     Form(Nothing {}): Form<Nothing>,
 ) -> Result<Response, Problem> {
-    if let Some(Visitor { token, .. }) = visitor {
-        state.access.sign_out(&token).await?;
+    if let Some(visitor) = visitor {
+        state.access.by(visitor.author()).sign_out(&visitor.token, state.now()).await?;
     }
     Ok(([(header::SET_COOKIE, cookie(None, https))], Redirect::to("/sign-in")).into_response())
 }

@@ -1,5 +1,7 @@
 //! The signed-in person. A handler's argument names the role that its page requires.
 
+use std::{convert::Infallible, net::IpAddr};
+
 use axum::{
     extract::FromRequestParts,
     http::{Extensions, HeaderMap, HeaderName, Method, header, request::Parts},
@@ -10,8 +12,8 @@ use super::shell::{Frame, Page, Shell, SignedIn};
 use crate::{
     domain::Role,
     service::access::{Lifetimes, Token},
-    store::{Actor, Person},
-    web::http::{AppState, Kind, Problem, https::is_https},
+    store::{Actor, Author, Person},
+    web::http::{AppState, Kind, Problem, https::is_https, peer::Peer},
 };
 
 /// The cookie that holds a session's token.
@@ -24,6 +26,7 @@ const HOST_COOKIE: &str = "__Host-atelier_session";
 pub(crate) struct Visitor {
     pub(super) person: Person,
     pub(super) token: Token,
+    peer: Option<IpAddr>,
 }
 
 impl Visitor {
@@ -47,8 +50,8 @@ impl Visitor {
     }
 
     /// This person in the audit log.
-    pub(super) fn actor(&self) -> Actor {
-        Actor::Person(self.person.id)
+    pub(super) fn author(&self) -> Author {
+        Author { actor: Actor::Person(self.person.id), peer: self.peer }
     }
 }
 
@@ -110,11 +113,23 @@ impl FromRequestParts<AppState> for Guest {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Problem> {
         let Some(token) = token(&parts.headers, &parts.extensions) else { return Ok(Self(None)) };
         let session = state.access.session(&token, state.now()).await?;
-        let visitor = session.map(|session| Visitor { person: session.person, token });
+        let peer = Peer::ip(&parts.extensions);
+        let visitor = session.map(|session| Visitor { person: session.person, token, peer });
         if let (Some(visitor), Some(frame)) = (&visitor, parts.extensions.get::<Frame>()) {
             frame.set(visitor.signed_in());
         }
         Ok(Self(visitor))
+    }
+}
+
+/// Someone who signs in or out, in the audit log: their address is known, but not yet who they are.
+pub(crate) struct Stranger(pub(crate) Author);
+
+impl<S: Send + Sync> FromRequestParts<S> for Stranger {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(Author { actor: Actor::Visitor, peer: Peer::ip(&parts.extensions) }))
     }
 }
 

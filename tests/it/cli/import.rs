@@ -1,5 +1,8 @@
 use std::{fs, io::Write, process::Stdio};
 
+use atelier::store::Actor;
+use serde_json::{Value, json};
+
 use super::{atelier, path, run, stderr, write_tables};
 use crate::harness::{TestDatabase, contracts};
 use atelier::{
@@ -75,7 +78,8 @@ async fn one_bad_row_rejects_the_import(db: TestDatabase) {
         "{stderr}"
     );
     assert!(!stderr.contains("new"), "nothing is new before it is in the database: {stderr}");
-    assert_eq!(db.open().await.customers().count().await, Ok(0));
+    let store = db.open().await;
+    assert_eq!((store.customers().count().await, store.audit().list(None, 9).await), (Ok(0), Ok(vec![])));
 }
 
 async fn good_rows_are_imported_when_bad_ones_are_skipped(db: TestDatabase) {
@@ -89,7 +93,12 @@ async fn good_rows_are_imported_when_bad_ones_are_skipped(db: TestDatabase) {
         stderr.ends_with("  customers: 9,970 new, 0 changed, 0 unchanged\nskipped: 30 bad rows\n"),
         "{stderr}"
     );
-    assert_eq!(db.open().await.customers().count().await, Ok(9970));
+    let store = db.open().await;
+    assert_eq!(store.customers().count().await, Ok(9970));
+    let entries = store.audit().list(None, 9).await.unwrap();
+    let [entry] = &entries[..] else { panic!("one entry: {entries:?}") };
+    assert_eq!((entry.actor, entry.action.as_str()), (Actor::Service, "customers.bulk"));
+    assert_eq!(Value::from(entry.details.clone()), json!({"added": 9970, "changed": 0, "bad": 30}));
 }
 
 /// Half of the file goes through a pipe, so that the import is half done when it is killed.
@@ -331,7 +340,11 @@ async fn a_price_and_stock_are_checked_in_every_format(db: TestDatabase) {
         assert_eq!(stored("a-1").await, r#"{"id":"a-1","type":"coat","in_stock":true,"price":64.55}"#);
         assert_eq!(stored("a-2").await, r#"{"id":"a-2","type":"coat","in_stock":false,"price":1299}"#);
         for id in ["a-1", "a-2"] {
-            store.articles().delete(&ArticleId::new(id).unwrap()).await.unwrap();
+            store
+                .articles()
+                .delete(&ArticleId::new(id).unwrap(), std::time::SystemTime::now().into())
+                .await
+                .unwrap();
         }
         store.close().await;
     }

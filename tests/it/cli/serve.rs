@@ -122,7 +122,7 @@ async fn fills_an_empty_database_once(db: TestDatabase) {
     let store = db.open().await;
     assert_eq!(store.outfits().count().await, Ok(31));
     let gone = store.customers().list("", None, 1).await.unwrap().remove(0);
-    store.customers().erase(&gone.id).await.unwrap();
+    store.customers().erase(&gone.id, std::time::SystemTime::now().into()).await.unwrap();
     store.close().await;
 
     Served::start(&db, folder.path()).await.stop().await;

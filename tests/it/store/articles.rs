@@ -64,8 +64,8 @@ async fn put_returns_created_or_updated(db: TestDatabase) {
 async fn a_deleted_article_is_gone(db: TestDatabase) {
     let store = db.open().await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
-    assert_eq!(store.articles().delete(&article_id("b")).await, Ok(false));
-    assert_eq!(store.articles().delete(&article_id("a")).await, Ok(true));
+    assert_eq!(store.articles().delete(&article_id("b"), NOW).await, Ok(false));
+    assert_eq!(store.articles().delete(&article_id("a"), NOW).await, Ok(true));
     assert_eq!(store.articles().get(&article_id("a")).await, Ok(None));
     assert_eq!(store.articles().count().await, Ok(0));
 }
@@ -175,9 +175,9 @@ async fn the_revision_grows_with_every_change(db: TestDatabase) {
     changed(false).await;
     articles.put(&article("a", "hat", json!({})), NOW).await.unwrap();
     changed(true).await;
-    articles.delete(&article_id("b")).await.unwrap();
+    articles.delete(&article_id("b"), NOW).await.unwrap();
     changed(false).await;
-    articles.delete(&article_id("a")).await.unwrap();
+    articles.delete(&article_id("a"), NOW).await.unwrap();
     changed(true).await;
     let mut import = store.import(NOW).await.unwrap();
     import.articles(&[coat("b"), coat("c")]).await.unwrap();

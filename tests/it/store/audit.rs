@@ -1,8 +1,8 @@
 use atelier::{
-    domain::Role,
-    store::{Actor, AuditFilter, StoreError, TokenHash},
+    domain::{Role, Timestamp},
+    store::{Actor, AuditFilter, Author, Entry, SIGN_IN_FAILED, Store, StoreError, TokenHash},
 };
-use serde_json::{Map, json};
+use serde_json::{Value, json};
 
 use super::{LATER, NOW, customer_id, name};
 use crate::harness::{TestDatabase, contracts};
@@ -14,24 +14,27 @@ contracts!(
     the_database_refuses_changes_to_entries
 );
 
+async fn append(store: &Store, actor: Actor, entry: Entry<'_>, now: Timestamp) {
+    store.by(Author { actor, peer: None }).audit().append(&entry, now).await.unwrap();
+}
+
 async fn appended_entries_are_listed(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     let key = store.api_keys().create(&TokenHash::new("k"), &name("Shop"), &[], NOW, None).await.unwrap();
-    let details = Map::from_iter([("from".into(), json!("gs")), ("to".into(), json!(["gsu", 1, null]))]);
+    let details = json!({"from": "gs", "to": ["gsu", 1, null]});
     let (person, key) = (Actor::Person(ada.id), Actor::Key(key.id));
-    store.audit().append(person, "release.method", "demo \"'😀", None, &details, NOW).await.unwrap();
-    store
-        .audit()
-        .append(key, "customer.put", "c", Some(&customer_id("c")), &Map::new(), LATER)
-        .await
-        .unwrap();
-    store.audit().append(Actor::Service, "start", "", None, &Map::new(), LATER).await.unwrap();
-    let entries = store.audit().list(None, 10).await.unwrap();
+    let peer = Some("2001:db8::17".parse().unwrap());
+    let method = Entry::new("release.method", "demo \"'😀", details.clone());
+    store.by(Author { actor: person, peer }).audit().append(&method, NOW).await.unwrap();
+    append(&store, key, Entry::new("customer.put", "c", json!({})).about(&customer_id("c")), LATER).await;
+    append(&store, Actor::Service, Entry::new("start", "", json!({})), LATER).await;
+    let entries = store.audit().list(None, 3).await.unwrap();
     assert_eq!(entries.iter().map(|entry| entry.actor).collect::<Vec<_>>(), [Actor::Service, key, person]);
     let oldest = &entries[2];
     assert_eq!((oldest.action.as_str(), oldest.subject.as_str()), ("release.method", "demo \"'😀"));
-    assert_eq!((&oldest.details, oldest.at), (&details, NOW));
+    assert_eq!((Value::from(oldest.details.clone()), oldest.at, oldest.peer), (details, NOW, peer));
+    assert_eq!(entries[0].peer, None);
     let customers = entries.iter().map(|entry| entry.customer.clone()).collect::<Vec<_>>();
     assert_eq!(customers, [None, Some(customer_id("c")), None], "whether or not there is one");
 }
@@ -39,7 +42,7 @@ async fn appended_entries_are_listed(db: TestDatabase) {
 async fn lists_backwards_from_a_cursor(db: TestDatabase) {
     let store = db.open().await;
     for subject in ["1", "2", "3", "4", "5"] {
-        store.audit().append(Actor::Service, "x", subject, None, &Map::new(), NOW).await.unwrap();
+        append(&store, Actor::Service, Entry::new("x", subject, json!({})), NOW).await;
     }
     let newest = store.audit().list(None, 2).await.unwrap();
     let next = store.audit().list(Some(newest[1].seq), 10).await.unwrap();
@@ -57,18 +60,20 @@ async fn filters_select_entries(db: TestDatabase) {
         (key, "article.put", "2"),
         (Actor::Service, "article.put", "3"),
         (ada, "articles.bulk", "4"),
+        (Actor::Visitor, SIGN_IN_FAILED, "5"),
     ] {
-        store.audit().append(actor, action, subject, None, &Map::new(), NOW).await.unwrap();
+        append(&store, actor, Entry::new(action, subject, json!({})), NOW).await;
     }
     let subjects = async |action: &str, actor| {
         let filter = AuditFilter { action: action.into(), actor };
         let entries = store.audit().list_matching(&filter, None, 10).await.unwrap();
         entries.into_iter().map(|entry| entry.subject).collect::<String>()
     };
-    assert_eq!(subjects("", None).await, "4321");
+    assert_eq!(subjects("", None).await, "54321ShopAda", "creating them has entries too");
     assert_eq!(subjects("", Some(ada)).await, "41");
     assert_eq!(subjects("", Some(key)).await, "2");
-    assert_eq!(subjects("", Some(Actor::Service)).await, "3");
+    assert_eq!(subjects("", Some(Actor::Service)).await, "3ShopAda");
+    assert_eq!(subjects("", Some(Actor::Visitor)).await, "5");
     assert_eq!(subjects("article.", None).await, "32");
     assert_eq!(subjects("article", Some(ada)).await, "4");
     assert_eq!(subjects("%", None).await, "", "it is not a pattern");
@@ -78,12 +83,15 @@ async fn filters_select_entries(db: TestDatabase) {
 
 async fn the_database_refuses_changes_to_entries(db: TestDatabase) {
     let store = db.open().await;
-    store.audit().append(Actor::Service, "start", "x", None, &Map::new(), NOW).await.unwrap();
+    append(&store, Actor::Service, Entry::new("start", "x", json!({})), NOW).await;
     let before = store.audit().list(None, 10).await.unwrap();
     let mut raw = db.raw().await;
-    for statement in
-        ["delete from audit_log", "update audit_log set action = 'x'", "update audit_log set at = 0"]
-    {
+    for statement in [
+        "delete from audit_log",
+        "update audit_log set action = 'x'",
+        "update audit_log set at = 0",
+        "update audit_log set peer = null",
+    ] {
         let refused = sqlx::raw_sql(statement).execute(&mut raw).await.unwrap_err();
         assert!(refused.to_string().contains("audit_log is append-only"), "{statement}: {refused}");
     }

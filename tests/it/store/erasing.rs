@@ -8,8 +8,8 @@ use std::{
 use atelier::{
     domain::{Customer, Features},
     store::{
-        Actor, Conflict, FeedbackEvent, FeedbackKind, Origin, PERSONAL_TABLES, PersonalData, Recorded, Store,
-        StoreError,
+        AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Origin, PERSONAL_TABLES, PersonalData,
+        Recorded, Store, StoreError,
     },
 };
 use serde_json::{Map, json};
@@ -39,7 +39,7 @@ async fn leaves_no_byte_of_the_id(db: TestDatabase) {
     let mut raw = db.raw().await;
     let everything = everything(&db, &mut raw).await;
     assert!(everything.contains("100%") && everything.contains("Müller"), "the search finds what is there");
-    assert_eq!(store.customers().erase(&customer_id(ERASED)).await, Ok(true));
+    assert_eq!(store.customers().erase(&customer_id(ERASED), NOW).await, Ok(true));
     let everything = self::everything(&db, &mut raw).await;
     for trace in ["100%", "Müller"] {
         assert!(!everything.contains(trace), "{trace} is still in {everything}");
@@ -89,7 +89,7 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
         assert!(stored > 0, "{table} has something to find");
         assert_eq!(i64::try_from(exported), Ok(stored), "{table}");
     }
-    assert_eq!(store.customers().erase(&customer_id(ERASED)).await, Ok(true));
+    assert_eq!(store.customers().erase(&customer_id(ERASED), NOW).await, Ok(true));
     assert_eq!(store.customers().personal_data(&customer_id(ERASED)).await, Ok(None));
     assert!(!everything(&db, &mut raw).await.contains("Müller"));
 }
@@ -107,7 +107,7 @@ async fn copies_in_the_file_are_overwritten(db: TestDatabase) {
     import.customers(&ids.iter().map(customer).collect::<Vec<_>>()).await.unwrap();
     import.commit().await.unwrap();
     for id in ids.iter().filter(|id| id.ends_with("gone")) {
-        assert_eq!(store.customers().erase(&customer_id(id)).await, Ok(true));
+        assert_eq!(store.customers().erase(&customer_id(id), NOW).await, Ok(true));
     }
     let found = count(folder, "-gone");
     assert!(found > 0, "without copies there is nothing to show: change the ids");
@@ -136,7 +136,7 @@ async fn an_erasure_waits_for_an_import_about_the_customer(db: TestDatabase) {
     import.outfits(&outfits.split_off(1)).await.unwrap();
     let erasing = tokio::spawn({
         let store = store.clone();
-        async move { store.customers().erase(&customer_id(ERASED)).await }
+        async move { store.customers().erase(&customer_id(ERASED), NOW).await }
     });
     import.outfits(&outfits).await.unwrap();
     import.commit().await.unwrap();
@@ -153,7 +153,7 @@ async fn an_import_after_an_erasure_stores_no_outfit(db: TestDatabase) {
     let store = fill(&db).await;
     let mut import = store.import(LATER).await.unwrap();
     assert_eq!(import.customer_ids().await.unwrap().len(), 2);
-    assert_eq!(store.customers().erase(&customer_id(ERASED)).await, Ok(true));
+    assert_eq!(store.customers().erase(&customer_id(ERASED), NOW).await, Ok(true));
     let refused = import.outfits(&[outfit(ERASED, ["a", "b", "c", "e"], None)]).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
     drop(import);
@@ -162,7 +162,7 @@ async fn an_import_after_an_erasure_stores_no_outfit(db: TestDatabase) {
 
 async fn keeps_entries_about_others(db: TestDatabase) {
     let store = fill(&db).await;
-    store.customers().erase(&customer_id(ERASED)).await.unwrap();
+    store.customers().erase(&customer_id(ERASED), NOW).await.unwrap();
     assert_eq!(store.customers().count().await, Ok(1));
     let outfits = store.outfits().for_customer(&customer_id(OTHER), 0, 10).await.unwrap();
     assert_eq!((outfits.len(), store.outfits().count().await), (1, Ok(1)));
@@ -173,7 +173,9 @@ async fn keeps_entries_about_others(db: TestDatabase) {
         "accepted and therefore shown, twice"
     );
     assert_eq!(store.feedback().counts().await.unwrap()[0].accepted, 2, "the events still count");
-    let entries = store.audit().list(None, 10).await.unwrap();
+    let log = store.audit().list(None, 10).await.unwrap();
+    assert_eq!((log[0].action.as_str(), log[0].subject.as_str()), ("customer.erase", "erased customer"));
+    let entries = &log[1..5];
     let subjects: Vec<_> = entries.iter().map(|entry| entry.subject.as_str()).collect();
     assert_eq!(subjects, ["Erna", "erased customer", OTHER, "erased customer"]);
     assert_eq!((&entries[1].details, &entries[1].customer), (&Map::new(), &None));
@@ -188,23 +190,24 @@ async fn keeps_entries_about_others(db: TestDatabase) {
 async fn keeps_entries_whose_subject_has_the_same_name(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["demo", "1", "%"]).await;
-    let details = Map::from_iter([("blanks".into(), json!(1)), ("from".into(), json!("demo"))]);
-    store.audit().append(Actor::Service, "release.method", "demo", None, &details, NOW).await.unwrap();
-    let before = store.audit().list(None, 10).await.unwrap();
+    let details = json!({"blanks": 1, "from": "demo"});
+    store.audit().append(&Entry::new("release.method", "demo", details), NOW).await.unwrap();
+    let before = store.audit().list(None, 1).await.unwrap();
     for id in ["demo", "1", "%"] {
-        assert_eq!(store.customers().erase(&customer_id(id)).await, Ok(true));
+        assert_eq!(store.customers().erase(&customer_id(id), NOW).await, Ok(true));
     }
-    assert_eq!(store.audit().list(None, 10).await, Ok(before));
+    let filter = AuditFilter { action: "release.method".into(), actor: None };
+    assert_eq!(store.audit().list_matching(&filter, None, 10).await, Ok(before));
 }
 
 async fn erasing_an_unknown_customer_returns_false(db: TestDatabase) {
     let store = db.open().await;
-    assert_eq!(store.customers().erase(&customer_id("nobody")).await, Ok(false));
+    assert_eq!(store.customers().erase(&customer_id("nobody"), NOW).await, Ok(false));
 }
 
 async fn feedback_may_be_sent_again(db: TestDatabase) {
     let store = fill(&db).await;
-    store.customers().erase(&customer_id(ERASED)).await.unwrap();
+    store.customers().erase(&customer_id(ERASED), NOW).await.unwrap();
     let again = FeedbackEvent { at: LATER, ..event(ERASED) };
     assert_eq!(store.feedback().record(&format!("{ERASED} 1"), &again).await, Ok(Recorded::Before));
 }
@@ -234,14 +237,14 @@ async fn fill(db: &TestDatabase) -> Store {
         store.feedback().record(&format!("{customer} 1"), &event(customer)).await.unwrap();
     }
     for (about, subject, details) in [
-        (Some(ERASED), ERASED, Map::new()),
-        (Some(OTHER), OTHER, Map::from_iter([("note".into(), json!("Erna"))])),
-        (Some(ERASED), "a profile", Map::from_iter([("of".into(), json!([{"id": ERASED}]))])),
-        (None, "Erna", Map::from_iter([("note".into(), json!("Erna"))])),
+        (Some(ERASED), ERASED, json!({})),
+        (Some(OTHER), OTHER, json!({"note": "Erna"})),
+        (Some(ERASED), "a profile", json!({"of": [{"id": ERASED}]})),
+        (None, "Erna", json!({"note": "Erna"})),
     ] {
         let about = about.map(customer_id);
-        let audit = store.audit();
-        audit.append(Actor::Service, "customer.put", subject, about.as_ref(), &details, NOW).await.unwrap();
+        let entry = Entry { customer: about.as_ref(), ..Entry::new("customer.put", subject, details) };
+        store.audit().append(&entry, NOW).await.unwrap();
     }
     store
 }

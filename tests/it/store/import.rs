@@ -156,7 +156,7 @@ async fn sees_existing_and_imported_rows(db: TestDatabase) {
     assert_eq!(import.article_ids().await, Ok(ODD_IDS.map(article_id).to_vec()));
     assert_eq!(import.customer_ids().await, Ok(["c", "Ä"].map(customer_id).to_vec()));
     drop(import);
-    store.customers().erase(&customer_id("c")).await.unwrap();
+    store.customers().erase(&customer_id("c"), NOW).await.unwrap();
     store.articles().put(&coat("a"), NOW).await.unwrap();
     assert_eq!(store.import(NOW).await.unwrap().is_empty().await, Ok(false), "an article is something");
 }

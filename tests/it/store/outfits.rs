@@ -117,7 +117,7 @@ async fn outfits_outlive_their_articles(db: TestDatabase) {
     with_customers(&store, &["c"]).await;
     store.articles().put(&coat("a"), NOW).await.unwrap();
     let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
-    store.articles().delete(&article_id("a")).await.unwrap();
+    store.articles().delete(&article_id("a"), NOW).await.unwrap();
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
     assert_eq!(kept.outfit.articles(), ABCD.map(article_id));
 }
@@ -126,8 +126,8 @@ async fn a_deleted_outfit_is_gone(db: TestDatabase) {
     let store = db.open().await;
     with_customers(&store, &["c"]).await;
     let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Accepted, None, NOW).await.unwrap();
-    assert_eq!(store.outfits().delete(seq).await, Ok(true));
-    assert_eq!(store.outfits().delete(seq).await, Ok(false));
+    assert_eq!(store.outfits().delete(seq, NOW).await, Ok(true));
+    assert_eq!(store.outfits().delete(seq, NOW).await, Ok(false));
     assert_eq!(store.outfits().get(seq).await, Ok(None));
     let (again, put) =
         store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();

@@ -46,11 +46,11 @@ async fn changes_are_read_back(db: TestDatabase) {
     let people = store.people();
     let id = people.create(&name("Ada"), Role::Stylist, NOW).await.unwrap().id;
     assert_eq!(people.password_hash(id).await, Ok(None));
-    people.set_role(id, Role::Analyst).await.unwrap();
-    people.set_disabled(id, Some(LATER)).await.unwrap();
+    people.set_role(id, Role::Analyst, NOW).await.unwrap();
+    people.set_disabled(id, true, LATER).await.unwrap();
     let ada = people.get(id).await.unwrap().unwrap();
     assert_eq!((ada.role, ada.disabled_at), (Role::Analyst, Some(LATER)));
-    people.set_disabled(id, None).await.unwrap();
+    people.set_disabled(id, false, NOW).await.unwrap();
     assert_eq!(people.get(id).await.unwrap().unwrap().disabled_at, None);
 }
 
@@ -59,8 +59,8 @@ async fn an_unknown_person_is_not_found(db: TestDatabase) {
     let (people, nobody) = (store.people(), PersonId(17));
     assert_eq!(people.get(nobody).await, Ok(None));
     assert_eq!(people.password_hash(nobody).await, Err(StoreError::NotFound("person")));
-    assert_eq!(people.set_role(nobody, Role::Admin).await, Err(StoreError::NotFound("person")));
-    assert_eq!(people.set_disabled(nobody, None).await, Err(StoreError::NotFound("person")));
+    assert_eq!(people.set_role(nobody, Role::Admin, NOW).await, Err(StoreError::NotFound("person")));
+    assert_eq!(people.set_disabled(nobody, false, NOW).await, Err(StoreError::NotFound("person")));
 }
 
 async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
@@ -70,18 +70,18 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let bo = people.create(&name("Bo"), Role::Admin, NOW).await.unwrap().id;
     let last = Err(StoreError::Conflict(Conflict::LastAdmin));
     // An admin who cannot sign in does not count.
-    people.set_disabled(bo, Some(NOW)).await.unwrap();
-    assert_eq!(people.set_disabled(ada, Some(NOW)).await, last);
-    assert_eq!(people.set_role(ada, Role::Analyst).await, last);
+    people.set_disabled(bo, true, NOW).await.unwrap();
+    assert_eq!(people.set_disabled(ada, true, NOW).await, last);
+    assert_eq!(people.set_role(ada, Role::Analyst, NOW).await, last);
     let unchanged = people.get(ada).await.unwrap().unwrap();
     assert_eq!((unchanged.role, unchanged.disabled_at), (Role::Admin, None));
-    people.set_role(ada, Role::Admin).await.unwrap();
-    people.set_role(bo, Role::Stylist).await.unwrap();
-    people.set_disabled(bo, None).await.unwrap();
-    assert_eq!(people.set_role(ada, Role::Stylist).await, last, "a stylist is not an admin");
-    people.set_role(bo, Role::Admin).await.unwrap();
-    people.set_role(ada, Role::Stylist).await.unwrap();
-    assert_eq!(people.set_disabled(bo, Some(NOW)).await, last);
+    people.set_role(ada, Role::Admin, NOW).await.unwrap();
+    people.set_role(bo, Role::Stylist, NOW).await.unwrap();
+    people.set_disabled(bo, false, NOW).await.unwrap();
+    assert_eq!(people.set_role(ada, Role::Stylist, NOW).await, last, "a stylist is not an admin");
+    people.set_role(bo, Role::Admin, NOW).await.unwrap();
+    people.set_role(ada, Role::Stylist, NOW).await.unwrap();
+    assert_eq!(people.set_disabled(bo, true, NOW).await, last);
 }
 
 async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
@@ -90,7 +90,7 @@ async fn two_admins_cannot_demote_each_other_at_once(db: TestDatabase) {
     for round in 0..10 {
         let ada = people.create(&name(&format!("Ada {round}")), Role::Admin, NOW).await.unwrap().id;
         let bo = people.create(&name(&format!("Bo {round}")), Role::Admin, NOW).await.unwrap().id;
-        let both = tokio::join!(people.set_role(ada, Role::Stylist), people.set_disabled(bo, Some(NOW)));
+        let both = tokio::join!(people.set_role(ada, Role::Stylist, NOW), people.set_disabled(bo, true, NOW));
         let last = Err(StoreError::Conflict(Conflict::LastAdmin));
         assert!(both == (Ok(()), last.clone()) || both == (last, Ok(())), "{both:?}");
         // The next round starts without an admin.

@@ -46,8 +46,8 @@ async fn signing_out_ends_a_session(db: TestDatabase) {
     for token in [&laptop, &phone] {
         begin(&store, token, ada.id, NOW + Duration::from_hours(1)).await;
     }
-    assert_eq!(store.sessions().delete(&laptop).await, Ok(true));
-    assert_eq!(store.sessions().delete(&laptop).await, Ok(false));
+    assert_eq!(store.sessions().delete(&laptop, NOW).await, Ok(true));
+    assert_eq!(store.sessions().delete(&laptop, NOW).await, Ok(false));
     assert_eq!(store.sessions().find_valid(&laptop, NOW, NOW).await, Ok(None));
     assert!(store.sessions().find_valid(&phone, NOW, NOW).await.unwrap().is_some());
 }
@@ -59,11 +59,11 @@ async fn a_disabled_person_has_no_session(db: TestDatabase) {
     begin(&store, &token, ada.id, NOW + Duration::from_hours(1)).await;
     let link = TokenHash::new("link");
     store.sign_in_links().create(&link, ada.id, NOW, LATER).await.unwrap();
-    store.people().set_disabled(ada.id, Some(NOW)).await.unwrap();
+    store.people().set_disabled(ada.id, true, NOW).await.unwrap();
     assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None));
     let session = NewSession { token: &link, person: ada.id, expires_at: LATER, new_password: None };
     assert_eq!(store.sessions().begin(session, Proof::Password(None), NOW).await, Ok(false));
-    store.people().set_disabled(ada.id, None).await.unwrap();
+    store.people().set_disabled(ada.id, false, NOW).await.unwrap();
     assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None), "it is gone for good");
     assert_eq!(store.sign_in_links().find_valid(&link, NOW).await, Ok(None), "and so is the link");
 }
@@ -126,7 +126,7 @@ async fn what_an_earlier_version_kept_of_disabled_people_does_not_come_back(db: 
     begin(&store, &token, ada.id, LATER).await;
     store.sign_in_links().create(&link, ada.id, NOW, LATER).await.unwrap();
     sqlx::raw_sql("update people set disabled_at = 1").execute(&mut db.raw().await).await.unwrap();
-    store.people().set_disabled(ada.id, None).await.unwrap();
+    store.people().set_disabled(ada.id, false, NOW).await.unwrap();
     assert_eq!(store.sessions().find_valid(&token, NOW, NOW).await, Ok(None));
     assert_eq!(store.sign_in_links().find_valid(&link, NOW).await, Ok(None));
 }

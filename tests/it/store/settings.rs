@@ -1,7 +1,8 @@
 use std::collections::HashSet;
 
-use atelier::domain::Timestamp;
+use atelier::{domain::Timestamp, store::Entry};
 use futures_util::future::join_all;
+use serde_json::json;
 
 use crate::harness::{TestDatabase, contracts};
 
@@ -14,8 +15,9 @@ async fn a_setting_is_read_back(db: TestDatabase) {
     let settings = store.settings();
     let before = settings.revision().await.unwrap();
     assert_eq!(settings.get("routing").await, Ok(None));
-    settings.set("routing", "{}", NOW).await.unwrap();
-    settings.set("routing", "{\"a\": \"ä'\"}", NOW).await.unwrap();
+    let entry = Entry::new("routing.set", "routing", json!({}));
+    settings.set("routing", "{}", &entry, NOW).await.unwrap();
+    settings.set("routing", "{\"a\": \"ä'\"}", &entry, NOW).await.unwrap();
     assert_eq!(settings.get("routing").await, Ok(Some("{\"a\": \"ä'\"}".into())));
     assert_eq!(settings.revision().await, Ok(before + 2), "holders of a copy see that it is old");
     assert_eq!(settings.get_or_set("routing", "other", NOW).await, Ok("{\"a\": \"ä'\"}".into()));

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use atelier::{
     domain::{Role, Timestamp},
     service::access::{Scope, Token},
-    store::{Actor, Name, PersonId},
+    store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED},
 };
 use serde_json::{Value, json};
 
@@ -36,8 +36,8 @@ fn between<'a>(html: &'a str, before: &str, after: &str) -> &'a str {
 }
 
 /// The last entries of the log: who, what, to what, and the details.
-async fn log(service: &Service, n: u32) -> Vec<(Actor, String, String, Value)> {
-    let entries = service.store.audit().list(None, n).await.unwrap();
+async fn log(service: &Service, n: usize) -> Vec<(Actor, String, String, Value)> {
+    let entries = service.log(n).await;
     entries.into_iter().map(|one| (one.actor, one.action, one.subject, one.details.into())).collect()
 }
 
@@ -244,40 +244,47 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
 async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
-    assert!(admin.page("/access/audit").await.contains("Nothing has been changed yet."));
     let me = Actor::Person(id_of(&service, "Some admin").await);
     let label = Name::new("Shop").unwrap();
     let (_, key) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now()).await.unwrap();
     let key_id = key.id.0;
     let note = async |actor, action: &str, subject: &str, details: Value| {
-        let Value::Object(details) = details else { panic!("details are an object") };
-        service.store.audit().append(actor, action, subject, None, &details, now()).await.unwrap();
+        let store = service.store.by(Author { actor, peer: Some([10, 1, 2, 3].into()) });
+        store.audit().append(&Entry::new(action, subject, details), now()).await.unwrap();
     };
     for number in 0..60 {
         note(Actor::Key(key.id), "article.put", &format!("article-{number:02}"), json!({"new": true})).await;
     }
     note(me, "person.role", "Bo", json!({"before": "stylist", "after": "admin"})).await;
     note(Actor::Service, "routing.set", "<b>", json!({"after": null, "scopes": ["a", "b"]})).await;
+    note(Actor::Visitor, SIGN_IN_FAILED, "unknown name", json!({"attempts": 7})).await;
 
     let first = admin.page("/access/audit").await;
     assert!(first.contains("<td>&#60;b&#62;</td>") && first.contains("<td>this machine</td>"), "{first}");
     assert!(first.contains("<span>stylist → admin</span>") && first.contains("none → none"), "{first}");
     assert!(first.contains("<span class=\"quiet\">scopes</span> a, b"), "{first}");
     assert!(first.contains(&format!("<td>Shop (key {key_id})</td>")), "{first}");
-    assert!(first.contains("article-12<") && !first.contains("article-11<"), "fifty entries");
+    let failed =
+        "<td>not signed in</td><td>10.1.2.3</td><th scope=\"row\">sign-in.failed</th><td>unknown name</td>";
+    assert!(first.contains(failed) && first.contains("<span class=\"quiet\">attempts</span> 7"), "{first}");
+    assert!(first.contains("article-13<") && !first.contains("article-12<"), "fifty entries");
     let older =
         between(&first, "<a class=\"button\" href=\"/access/audit?", "\">Older</a>").replace("&#38;", "&");
     let second = admin.page(&format!("/access/audit?{older}")).await;
-    assert!(second.contains("article-11<") && second.contains("article-00<"), "{second}");
-    assert!(!second.contains("article-12<") && !second.contains(">Older<"), "{second}");
+    assert!(second.contains("article-12<") && second.contains("article-00<"), "{second}");
+    assert!(!second.contains("article-13<") && !second.contains(">Older<"), "{second}");
 
     let only = async |query: &str| {
         let html = admin.page(&format!("/access/audit?{query}")).await;
         (html.matches("<th scope=\"row\">").count(), html)
     };
-    assert_eq!(only("action=person").await.0, 1);
+    // The admin's account and link, made by the service, and the change of a role.
+    assert_eq!(only("action=person").await.0, 3);
+    assert_eq!(only("action=person&actor=service").await.0, 2);
     assert_eq!(only(&format!("actor=key-{key_id}&action=article.put")).await.0, 50);
-    assert_eq!(only("actor=service").await.0, 1);
+    assert_eq!(only("actor=service&action=routing").await.0, 1);
+    assert_eq!(only("actor=visitor").await.0, 1);
+    assert_eq!(only("action=sign-in").await.0, 2);
     let (found, html) = only("actor=service&action=article").await;
     assert!(found == 0 && html.contains("No entries match."), "{html}");
     assert!(html.contains("<option value=\"service\" selected>"), "{html}");

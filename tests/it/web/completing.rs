@@ -445,7 +445,7 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDataba
         json!({"outfit": [gone.as_str(), "brand-new", null, outfit.articles()[2].as_str()], "k": 250});
     let before = service.ask("/complete", &request).await;
     assert_eq!(before.0, 422, "this process has not read it yet");
-    assert!(service.store.articles().delete(gone).await.unwrap());
+    assert!(service.store.articles().delete(gone, now).await.unwrap());
     service.releases.refresh().await.unwrap();
 
     let answer = service.ask_ok("/complete", &request).await;

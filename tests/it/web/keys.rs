@@ -190,7 +190,7 @@ async fn changes_are_audited_with_the_key(db: TestDatabase) {
     assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
     assert_eq!(service.post("/customers/bulk", "application/x-ndjson", lines).await.status(), 200);
 
-    let log = service.store.audit().list(None, 20).await.unwrap();
+    let log = service.log(20).await;
     let by_key = Actor::Key(kept.id);
     let mara = CustomerId::new("mara").unwrap();
     let kept_outfit = service.store.outfits().for_customer(&mara, 0, 1).await.unwrap()[0].seq.to_string();
@@ -215,7 +215,7 @@ async fn changes_are_audited_with_the_key(db: TestDatabase) {
     assert_eq!(log[2].customer, Some(mara));
 
     send(Method::DELETE, "/customers/mara", json!({})).await;
-    let log = service.store.audit().list(None, 5).await.unwrap();
+    let log = service.log(5).await;
     assert_eq!((log[0].action.as_str(), log[0].actor, &log[0].customer), ("customer.erase", by_key, &None));
     let left = format!("{log:?}");
     assert!(!left.contains("mara"), "{left}");

@@ -4,6 +4,7 @@ pub mod access;
 pub mod api_guide;
 pub mod articles;
 pub mod attempts;
+pub mod audit;
 pub mod comparing;
 pub mod completing;
 pub mod coverage;
@@ -57,7 +58,7 @@ use atelier::{
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::{Name, Store},
+    store::{AuditEntry, Name, Store},
     util::{clock::Clock, http_client::Origin, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
@@ -217,6 +218,13 @@ impl Service {
         import.customers(&rows::<Customer>()).await.unwrap();
         import.outfits(&rows::<Outfit>()).await.unwrap();
         import.commit().await.unwrap();
+    }
+
+    /// The last entries of the audit log, newest first, about what was done over HTTP. What a test prepares past it
+    /// has no peer.
+    pub async fn log(&self, n: usize) -> Vec<AuditEntry> {
+        let entries = self.store.audit().list(None, 10_000).await.unwrap();
+        entries.into_iter().filter(|entry| entry.peer.is_some()).take(n).collect()
     }
 
     pub async fn get(&self, path: &str) -> Response {

@@ -140,7 +140,7 @@ async fn erased_customers_are_not_shown(db: TestDatabase) {
     let html = ready(&stylist, "/personas?method=latent").await;
     let shown = html.split("for c-").nth(1).unwrap().split('<').next().unwrap();
     let customer = CustomerId::new(format!("c-{shown}")).unwrap();
-    assert!(service.store.customers().erase(&customer).await.unwrap());
+    assert!(service.store.customers().erase(&customer, std::time::SystemTime::now().into()).await.unwrap());
     let html = ready(&stylist, "/personas?method=latent").await;
     assert!(!html.contains(customer.as_str()), "{customer} disappears at once");
     // The typical articles are computed again from the customers who are left.

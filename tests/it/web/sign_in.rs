@@ -92,8 +92,9 @@ async fn a_password_signs_in_and_signing_out_ends_the_session(db: TestDatabase) 
     let ada = service.signed_in(Role::Stylist).await;
     let set = ada.post("/password", &[("password", PASSWORD)]).await;
     assert_eq!(set.status(), 303);
-    let audit = service.store.audit().list(None, 1).await.unwrap();
-    assert_eq!((audit[0].action.as_str(), audit[0].subject.as_str()), ("password.set", "Some stylist"));
+    let log = service.log(9).await;
+    let said: Vec<_> = log.iter().map(|entry| (entry.action.as_str(), entry.subject.as_str())).collect();
+    assert_eq!(said, [("sign-in", "Some stylist"), ("password.set", "Some stylist")]);
     // Setting the password started a new session.
     assert_eq!(ada.get("/studio").await.status(), 303);
 
@@ -258,7 +259,7 @@ async fn a_full_line_refuses_every_name_alike(db: TestDatabase) {
     service.signed_in(Role::Analyst).await;
     let people = service.store.people();
     let gone = people.create(&Name::new("Gone").unwrap(), Role::Stylist, now()).await.unwrap();
-    people.set_disabled(gone.id, Some(now())).await.unwrap();
+    people.set_disabled(gone.id, true, now()).await.unwrap();
     // With a password, without one, disabled, unknown: each takes a place in the line, so each computes a hash.
     let names = ["Some stylist", "Some analyst", "Gone", "nobody"];
     let line = occupy_line(&service);
@@ -321,9 +322,9 @@ async fn a_link_expires_and_a_newer_one_replaces_it(db: TestDatabase) {
     let new = access.link(ada.id, now()).await.unwrap();
     assert!(access.enter(&old, None, now()).await.is_err());
     assert!(access.enter(&new, None, now() + Duration::from_hours(25)).await.is_err());
-    service.store.people().set_disabled(ada.id, Some(now())).await.unwrap();
+    service.store.people().set_disabled(ada.id, true, now()).await.unwrap();
     assert!(access.enter(&new, None, now()).await.is_err());
-    service.store.people().set_disabled(ada.id, None).await.unwrap();
+    service.store.people().set_disabled(ada.id, false, now()).await.unwrap();
     assert!(access.enter(&new, None, now()).await.is_err(), "a link of before does not come back");
     let new = access.link(ada.id, now()).await.unwrap();
     let session = access.enter(&new, None, now()).await.unwrap();

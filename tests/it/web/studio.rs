@@ -145,7 +145,7 @@ async fn saves_an_outfit(db: TestDatabase) {
     let ids: Vec<&str> = kept.outfit.articles().iter().map(ArticleId::as_str).collect();
     assert_eq!(ids, ["a-00134", "a-00568", "a-00259", "a-01130"]);
     assert_eq!(kept.outfit.features.iter().count(), 1);
-    let audit = service.store.audit().list(None, 1).await.unwrap().remove(0);
+    let audit = service.log(1).await.remove(0);
     assert_eq!((audit.action.as_str(), audit.customer), ("outfit.save", Some(customer)));
     let outfits = browser.page(&format!("/studio?{CUSTOMER}")).await;
     assert!(outfits.contains("slot=a-00134&#38;slot=a-00568") && outfits.contains("own.occasion=office"));
@@ -166,7 +166,7 @@ async fn refuses_to_save_an_invalid_outfit(db: TestDatabase) {
         let four = html.contains("at least 4") || html.contains("4 to 8") || html.contains(said);
         assert!(four, "{view}: {html}");
     }
-    assert_eq!(service.store.audit().list(None, 9).await.unwrap().len(), 0);
+    assert_eq!(service.log(9).await, []);
     let elsewhere = browser.post("/studio/outfits", &[("view", "https://elsewhere/")]).await;
     assert_eq!(elsewhere.status(), 422);
 }

@@ -488,6 +488,6 @@ async fn any_method_name_can_be_counted(db: TestDatabase) {
         "without any release live"
     );
     let customer = CustomerId::new(CUSTOMER).unwrap();
-    service.store.customers().erase(&customer).await.unwrap();
+    service.store.customers().erase(&customer, std::time::SystemTime::now().into()).await.unwrap();
     assert_eq!(exported(&service).await, [[""; 0]; 0], "an erased customer has no outfits");
 }

@@ -1,4 +1,4 @@
-//! `/access/audit`: all changes and who made them, newest first.
+//! `/access/audit`: all changes and sign-ins, and who made them, newest first.
 
 use askama::Template;
 use axum::{extract::State, response::Html};
@@ -41,6 +41,8 @@ struct AuditPage {
 struct EntryView {
     at: String,
     actor: String,
+    /// The address that the request came from; empty if there was no request.
+    peer: String,
     action: String,
     subject: String,
     details: Vec<(String, String)>,
@@ -83,17 +85,18 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
-/// Parses `person-3`, `key-5` or `service`; an empty text means any actor.
+/// Parses `person-3`, `key-5`, `service` or `visitor`; an empty text means any actor.
 fn parse_actor(text: &str) -> Result<Option<Actor>, Problem> {
     let number = |text: &str| text.parse().ok();
     let actor = match text.split_once('-') {
         None if text.is_empty() => return Ok(None),
         None if text == "service" => Some(Actor::Service),
+        None if text == "visitor" => Some(Actor::Visitor),
         Some(("person", id)) => number(id).map(|id| Actor::Person(PersonId(id))),
         Some(("key", id)) => number(id).map(|id| Actor::Key(KeyId(id))),
         _ => None,
     };
-    let detail = || format!("expected an actor such as person-1, key-1 or service, found {text:?}");
+    let detail = || format!("expected an actor such as person-1, key-1, service or visitor, found {text:?}");
     actor.map(Some).ok_or_else(|| Problem::invalid(vec![Finding::parameter("actor", detail())]))
 }
 
@@ -110,6 +113,7 @@ impl Names {
             names.push((actor_text(Actor::Key(key.id)), format!("{} (key {})", key.label, key.id.0)));
         }
         names.push((actor_text(Actor::Service), "this machine".to_owned()));
+        names.push((actor_text(Actor::Visitor), "not signed in".to_owned()));
         Ok(Self(names))
     }
 
@@ -127,6 +131,7 @@ fn actor_text(actor: Actor) -> String {
         Actor::Person(id) => format!("person-{}", id.0),
         Actor::Key(id) => format!("key-{}", id.0),
         Actor::Service => "service".to_owned(),
+        Actor::Visitor => "visitor".to_owned(),
     }
 }
 
@@ -144,6 +149,7 @@ impl EntryView {
         Self {
             at: figures::moment(entry.at),
             actor: names.get(entry.actor),
+            peer: entry.peer.map(|peer| peer.to_string()).unwrap_or_default(),
             action: entry.action,
             subject: entry.subject,
             details: change.into_iter().chain(others).collect(),

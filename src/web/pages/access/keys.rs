@@ -9,7 +9,6 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
@@ -154,9 +153,8 @@ pub(super) async fn create(
     }
     let now = state.now();
     let lifetime = days.map(|days| Duration::from_hours(24 * days));
-    let (key, record) = state.access.issue_key(&name, &scopes, lifetime, now).await?;
-    let details = json!({"key": record.id.0, "scopes": record.scopes, "days": days});
-    state.note(visitor.actor(), "key.create", name.as_str(), details).await?;
+    let access = state.access.by(visitor.author());
+    let (key, record) = access.issue_key(&name, &scopes, lifetime, now).await?;
     let page = KeyPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::Keys,
@@ -191,12 +189,8 @@ pub(super) async fn revoke(
     Path(id): Path<KeyId>,
     Form(Confirmed {}): Form<Confirmed>,
 ) -> Result<Redirect, Problem> {
-    let key = find(&state, id).await?;
-    // Revoking twice keeps the first time.
-    if key.revoked_at.is_none() {
-        state.store.api_keys().revoke(id, state.now()).await?;
-        state.note(visitor.actor(), "key.revoke", key.label.as_str(), json!({"key": id.0})).await?;
-    }
+    find(&state, id).await?;
+    state.store.by(visitor.author()).api_keys().revoke(id, state.now()).await?;
     Ok(Redirect::to("/access/keys"))
 }
 

@@ -7,7 +7,6 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
@@ -98,7 +97,7 @@ pub(super) async fn create(
         Ok((status, page).into_response())
     };
     let person = match Name::new(name.trim()) {
-        Ok(name) => state.store.people().create(&name, role, state.now()).await,
+        Ok(name) => state.store.by(visitor.author()).people().create(&name, role, state.now()).await,
         Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).await,
     };
     let person = match person {
@@ -108,8 +107,6 @@ pub(super) async fn create(
         }
         Err(error) => return Err(error.into()),
     };
-    let details = json!({"role": role.as_str()});
-    state.note(visitor.actor(), "person.create", person.name.as_str(), details).await?;
     create_link(&state, &visitor, &person, &base_url(&headers, https)).await
 }
 
@@ -130,8 +127,7 @@ async fn create_link(
     person: &Person,
     base_url: &str,
 ) -> Result<Response, Problem> {
-    let token = state.access.link(person.id, state.now()).await?;
-    state.note(visitor.actor(), "person.link", person.name.as_str(), json!({})).await?;
+    let token = state.access.by(visitor.author()).link(person.id, state.now()).await?;
     let page = LinkPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::People,
@@ -209,24 +205,18 @@ pub(super) async fn change(
     Form(ChangeForm { change, role }): Form<ChangeForm>,
 ) -> Result<Response, Problem> {
     let person = find(&state, id).await?;
-    let (actor, name) = (visitor.actor(), person.name.as_str());
+    let store = state.store.by(visitor.author());
     match change {
         Change::Link if person.disabled_at.is_some() => {
-            let detail = format!("{name} is disabled, so a link would not work; enable them first");
+            let detail = format!("{} is disabled, so a link would not work; enable them first", person.name);
             return Err(Problem::new(Kind::Conflict, detail));
         }
         Change::Link => return create_link(&state, &visitor, &person, &base_url(&headers, https)).await,
-        Change::SignOut => {
-            state.store.sessions().end_all(id).await?;
-            state.note(actor, "person.sign_out", name, json!({})).await?;
-        }
-        Change::Enable => {
-            state.store.people().set_disabled(id, None).await?;
-            state.note(actor, "person.enable", name, json!({})).await?;
-        }
+        Change::SignOut => store.sessions().end_all(id, state.now()).await?,
+        Change::Enable => store.people().set_disabled(id, false, state.now()).await?,
         Change::Role => {
             let role = parse_role(role.as_deref().unwrap_or_default())?;
-            match state.store.people().set_role(id, role).await {
+            match store.people().set_role(id, role, state.now()).await {
                 Ok(()) => {}
                 Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
                     let page = PersonPage::new(&person, &visitor, Some(error.to_string()));
@@ -234,8 +224,6 @@ pub(super) async fn change(
                 }
                 Err(error) => return Err(error.into()),
             }
-            let details = json!({"before": person.role.as_str(), "after": role.as_str()});
-            state.note(actor, "person.role", name, details).await?;
         }
     }
     Ok(Redirect::to(&format!("/access/people/{}", id.0)).into_response())
@@ -270,7 +258,8 @@ pub(super) async fn disable(
     Form(Confirmed {}): Form<Confirmed>,
 ) -> Result<Response, Problem> {
     let person = find(&state, id).await?;
-    match state.store.people().set_disabled(id, Some(state.now())).await {
+    let store = state.store.by(visitor.author());
+    match store.people().set_disabled(id, true, state.now()).await {
         Ok(()) => {}
         Err(error @ StoreError::Conflict(Conflict::LastAdmin)) => {
             let page = disable_page(&person, &visitor, Some(error.to_string()));
@@ -278,7 +267,6 @@ pub(super) async fn disable(
         }
         Err(error) => return Err(error.into()),
     }
-    state.note(visitor.actor(), "person.disable", person.name.as_str(), json!({})).await?;
     Ok(Redirect::to("/access").into_response())
 }
 

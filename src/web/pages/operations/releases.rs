@@ -21,6 +21,7 @@ use crate::{
         http::{
             AppState, Kind, Problem,
             extract::{Path, ReleaseName},
+            uncancelled::uncancelled,
         },
         pages::{
             form::Form,
@@ -210,8 +211,13 @@ pub(super) async fn activate(
         let page = release_page(&state, &visitor, name, Some(refused)).await?;
         return Ok((StatusCode::CONFLICT, Html(page.render()?)).into_response());
     }
-    let (actor, now) = (visitor.actor(), state.now());
-    match administration::activate(&state.releases, &state.store, actor, &name, force, now).await {
+    let (author, now) = (visitor.author(), state.now());
+    let (its_state, its_name) = (state.clone(), name.clone());
+    let activated = uncancelled(async move {
+        administration::activate(&its_state.releases, &its_state.store, author, &its_name, force, now).await
+    })
+    .await;
+    match activated {
         Ok(_) => Ok(Redirect::to("/operations/releases").into_response()),
         Err(error @ (ActivateError::Load(_) | ActivateError::CoversNothing { .. })) => {
             let force = matches!(error, ActivateError::CoversNothing { .. });

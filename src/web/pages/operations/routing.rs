@@ -13,14 +13,14 @@ use super::Tab;
 use crate::{
     domain::Method,
     service::{
-        administration::{check_routing, set_routing},
+        administration::check_routing,
         feedback::{Share, share},
         live_release::LiveRelease,
         routing::{Arm, Experiment, Routing},
     },
     store::FeedbackCounts,
     web::{
-        http::{AppState, Problem},
+        http::{AppState, Problem, uncancelled::uncancelled},
         pages::{
             figures::{self, percent},
             form::{Form, PageQuery},
@@ -232,7 +232,8 @@ pub(super) async fn set(
         ];
         return refuse(&state, &visitor, proposal, wrong, StatusCode::CONFLICT).await;
     }
-    set_routing(&state.releases, &state.store, visitor.actor(), &routing, state.now()).await?;
+    let author = visitor.author();
+    uncancelled(async move { state.releases.route(&routing, author, state.now()).await }).await?;
     Ok(Redirect::to("/operations/routing").into_response())
 }
 

@@ -303,6 +303,6 @@ async fn save(
     let outfit = Outfit::new(customer.clone(), articles, None, own)
         .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
     let (seq, _) =
-        outfits::save(&state.store, visitor.actor(), &outfit, state.now()).await.map_err(fault::problem)?;
+        outfits::save(&state.store, visitor.author(), &outfit, state.now()).await.map_err(fault::problem)?;
     Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

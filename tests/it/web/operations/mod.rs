@@ -33,7 +33,7 @@ async fn start(db: &TestDatabase, folder: &TempDir) -> (Service, Browser, Actor)
 }
 
 async fn last(service: &Service) -> Option<(Actor, String, String, Value)> {
-    let entries = service.store.audit().list(None, 1).await.unwrap();
+    let entries = service.log(1).await;
     entries.into_iter().next().map(|one| (one.actor, one.action, one.subject, one.details.into()))
 }
 

@@ -137,7 +137,7 @@ async fn activation_shows_the_changes_first(db: TestDatabase) {
 
 async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     let folder = folder();
-    let (service, admin, _) = start(&db, &folder).await;
+    let (service, admin, me) = start(&db, &folder).await;
     let refused = admin.post("/operations/releases/cut", &[("before", "demo")]).await;
     assert_eq!(refused.status(), 409);
     let html = refused.text().await.unwrap();
@@ -145,5 +145,6 @@ async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     assert!(html.contains("cut/gsu.onnx: 1000 bytes, the manifest says "), "{html}");
     assert!(html.contains("Release demo stays live."), "{html}");
     assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["release"], "demo");
-    assert_eq!(last(&service).await, None, "nothing was changed");
+    let (actor, action, subject, _) = last(&service).await.unwrap();
+    assert_eq!((actor, action.as_str(), subject.as_str()), (me, "release.refused", "cut"));
 }

@@ -1,0 +1,123 @@
+//! Failed sign-ins, for the audit log.
+//!
+//! Anyone can fail to sign in, as often as they like, so the log gets one entry a minute for each account and address,
+//! with the number of attempts, and at most [`MOST`] entries a minute. Attempts that are refused before the password is
+//! computed are not counted.
+
+use std::{net::IpAddr, time::Duration};
+
+use serde_json::json;
+
+use super::background::Background;
+use crate::{
+    domain::Timestamp,
+    store::{Actor, Author, Entry, Name, SIGN_IN_FAILED, Store},
+};
+
+/// The most accounts and addresses a minute. The attempts on others are one entry.
+const MOST: usize = 60;
+const PAUSE: Duration = Duration::from_mins(1);
+
+/// What a visitor tried to sign in with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Tried {
+    Person(Name),
+    /// The name is not kept: it may be a password that was typed into the wrong field.
+    UnknownName,
+    Link,
+    Others,
+}
+
+impl Tried {
+    fn subject(&self) -> &str {
+        match self {
+            Self::Person(name) => name.as_str(),
+            Self::UnknownName => "unknown name",
+            Self::Link => "invalid link",
+            Self::Others => "other names and addresses",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Attempts {
+    count: u32,
+    last: Timestamp,
+}
+
+/// Clones share the waiting attempts.
+#[derive(Debug, Clone)]
+pub(super) struct Failures {
+    store: Store,
+    waiting: Background<(Tried, Option<IpAddr>), Attempts>,
+    pause: Duration,
+}
+
+impl Failures {
+    pub(super) fn new(store: Store) -> Self {
+        Self { store, waiting: Background::default(), pause: PAUSE }
+    }
+
+    /// Counts an attempt. The first one is stored at once, the later ones of a minute together.
+    pub(super) fn note(&self, tried: Tried, peer: Option<IpAddr>, now: Timestamp) {
+        let key = (tried, peer);
+        let key = if self.waiting.has_room(&key, MOST - 1) { key } else { (Tried::Others, None) };
+        if self.add(key, Attempts { count: 1, last: now }) {
+            tokio::spawn(self.clone().write());
+        }
+    }
+
+    fn add(&self, key: (Tried, Option<IpAddr>), more: Attempts) -> bool {
+        self.waiting.add(key, |before| {
+            let before = before.map_or(0, |before| before.count);
+            Attempts { count: before.saturating_add(more.count), ..more }
+        })
+    }
+
+    async fn write(self) {
+        while let Some(failures) = self.waiting.take() {
+            for ((tried, peer), attempts) in failures {
+                let store = self.store.by(Author { actor: Actor::Visitor, peer });
+                let details = json!({"attempts": attempts.count});
+                let entry = Entry::new(SIGN_IN_FAILED, tried.subject(), details);
+                if let Err(error) = store.audit().append(&entry, attempts.last).await {
+                    tracing::warn!(%error, "cannot store failed sign-ins; trying again in a minute");
+                    self.add((tried, peer), attempts);
+                }
+            }
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn many_attempts_are_few_entries_that_count_them_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite:{}/a.db", folder.path().display())).await.unwrap();
+        let failures = Failures { pause: Duration::from_millis(50), ..Failures::new(store.clone()) };
+        let ada = Tried::Person(Name::new("Ada").unwrap());
+        for number in 0..500_u32 {
+            let peer = Some(IpAddr::from((0x0a00_0000 + number).to_be_bytes()));
+            failures.note(Tried::UnknownName, peer, Timestamp::from_millis(number.into()));
+            failures.note(ada.clone(), None, Timestamp::from_millis(number.into()));
+        }
+        let counted = async || -> (usize, u64) {
+            let entries = store.audit().list(None, 1000).await.unwrap();
+            let attempts = entries.iter().map(|entry| entry.details["attempts"].as_u64().unwrap());
+            (entries.len(), attempts.sum())
+        };
+        while counted().await.1 < 1000 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let (entries, attempts) = counted().await;
+        // Two rounds: the notes before the task began, and those after.
+        assert!(entries <= 2 * MOST && attempts == 1000, "{entries} entries, {attempts} attempts");
+        let others = store.audit().list(None, 1000).await.unwrap();
+        assert!(others.iter().any(|entry| entry.subject == "other names and addresses"), "{others:?}");
+        assert!(others.iter().all(|entry| entry.actor == Actor::Visitor));
+    }
+}
