@@ -40,7 +40,7 @@ contracts!(
 pub(super) struct Served {
     child: Child,
     pub(super) url: String,
-    link: String,
+    pub(super) link: String,
 }
 
 impl Served {

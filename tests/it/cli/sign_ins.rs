@@ -1,4 +1,4 @@
-//! What sign-ins cost the built service.
+//! What sign-ins cost the built service, and what its log says of them.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use std::{
 use super::serve::Served;
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(callers_who_hang_up_take_no_memory);
+contracts!(callers_who_hang_up_take_no_memory, a_links_secret_is_in_no_log);
 
 const MEGABYTE: u64 = 1024;
 
@@ -57,4 +57,32 @@ async fn callers_who_hang_up_take_no_memory(db: TestDatabase) {
     .await
     .unwrap();
     served.stop().await;
+}
+
+/// As it is, and as people mistype or copy it.
+async fn a_links_secret_is_in_no_log(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&db, folder.path()).await;
+    let secret = served.link.rsplit_once('/').unwrap().1.to_owned();
+    for (before, after, status) in [
+        ("sign-in/", "", 200),
+        ("/sign-in/", "", 404),
+        ("sign-in/", "/", 404),
+        ("sign-in/", ".", 404),
+        ("Sign-in/", "", 404),
+        ("sign-in?next=/", "", 200),
+    ] {
+        let answer = reqwest::get(format!("{}{before}{secret}{after}", served.url)).await.unwrap();
+        assert_eq!(answer.status(), status, "{before}…{after}");
+    }
+    let form = sign_in_by_link(&served.url, &secret).await;
+    assert_eq!(form.status(), 303);
+    let log = served.stop().await;
+    assert!(log.contains("finished processing request") && !log.contains(&secret), "{log}");
+}
+
+async fn sign_in_by_link(url: &str, secret: &str) -> reqwest::Response {
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let form = browser.post(format!("{url}sign-in/link")).body(format!("link={secret}"));
+    form.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
 }
