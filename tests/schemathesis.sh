@@ -30,7 +30,7 @@ fi
 cargo build --quiet
 work="$(mktemp -d)"
 "$target/debug/atelier" --database "sqlite:$work/atelier.db" serve --address 127.0.0.1:0 --models models \
-  --release demo >"$work/link" 2>"$work/log" &
+  --release demo --set access.require_key=false >"$work/link" 2>"$work/log" &
 service=$!
 stop() {
   kill "$service" 2>/dev/null || true

@@ -13,20 +13,19 @@ use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
-use super::{ModelFlags, import::row_or_rows, load_models, progress::Progress};
+use super::{ModelFlags, Settings, import::row_or_rows, progress::Progress};
 use crate::{
-    config::{Config, Overrides},
+    config::Overrides,
     domain::{Article, Method},
     files::{self, Checker},
     models::{
         catalogue::Catalogue,
-        engine::{self, Engine, Models, Serving, Settings},
+        engine::{self, Engine, Models, Serving},
     },
     service::{
         completion::{Filters, MAX_K, MAX_VARIED},
         offline::{BATCH, Done, Job, Profiles, Share, Wanted, complete_part, find_parts},
     },
-    store::Store,
 };
 
 #[derive(Debug, Args)]
@@ -79,7 +78,7 @@ impl Complete {
         self.models.set(overrides);
     }
 
-    pub(super) async fn run(self, config: Config) -> Result<ExitCode> {
+    pub(super) async fn run(self, settings: Settings) -> Result<ExitCode> {
         self.check()?;
         let parts = find_parts(&self.input, self.share)?;
         fs::create_dir_all(&self.output).with_context(|| self.output.display().to_string())?;
@@ -97,7 +96,7 @@ impl Complete {
         if missing.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
-        let job = Arc::new(self.job(&config).await?);
+        let job = Arc::new(self.job(&settings).await?);
         let mut code = ExitCode::SUCCESS;
         for (input, output) in missing {
             if !complete(&job, &input, &output).await? {
@@ -126,8 +125,9 @@ impl Complete {
         Ok(())
     }
 
-    async fn job(&self, config: &Config) -> Result<Job> {
-        let models = load_models(config, |notice| eprintln!("{notice}"))?;
+    async fn job(&self, all: &Settings) -> Result<Job> {
+        let models = all.load_models(|notice| eprintln!("{notice}"))?;
+        let config = &all.config;
         let cores = engine::available_cores();
         let workers = if config.engine.workers == 0 { cores } else { config.engine.workers };
         let batch = match models {
@@ -135,7 +135,8 @@ impl Complete {
             // The model server may not accept larger batches.
             Models::Remote(_) => config.engine.batch,
         };
-        let settings = Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
+        let settings =
+            engine::Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);
         let serving = Engine::new(models, settings).load(&folder)?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
@@ -147,7 +148,7 @@ impl Complete {
                 has.join(", ")
             );
         }
-        let (articles, profiles) = self.sources(config, &serving).await?;
+        let (articles, profiles) = self.sources(all, &serving).await?;
         let release = serving.release();
         let catalogue = Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema());
         let filters = Filters {
@@ -164,10 +165,10 @@ impl Complete {
     }
 
     /// Reads the database, unless a flag names a file.
-    async fn sources(&self, config: &Config, serving: &Serving) -> Result<(Vec<Article>, Profiles)> {
+    async fn sources(&self, settings: &Settings, serving: &Serving) -> Result<(Vec<Article>, Profiles)> {
         let schema = serving.release().schema();
         if self.customers.is_none() && self.articles.is_none() {
-            let store = Store::open_existing(&config.database.url).await?;
+            let store = settings.open_existing_database().await?;
             return Ok((store.articles().all().try_collect().await?, Profiles::Stored(store)));
         }
         let articles = match &self.articles {

@@ -4,6 +4,7 @@ mod check_health;
 mod complete;
 mod export;
 mod import;
+mod key;
 mod open_files;
 mod progress;
 mod serve;
@@ -12,14 +13,14 @@ mod tls;
 
 use std::{env, path::PathBuf, process::ExitCode};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    config::{Config, Overrides},
+    config::{Config, Origins, Overrides},
     models::{
         engine::Models,
-        onnx_runtime::{LibraryError, OnnxRuntime},
+        onnx_runtime::{FetchError, LibraryError, OnnxRuntime},
     },
     store::Store,
 };
@@ -37,6 +38,9 @@ struct Cli {
     /// Override a setting of atelier.toml; repeatable.
     #[arg(long = "set", global = true, value_name = "SECTION.KEY=VALUE")]
     settings: Vec<String>,
+    /// `serve` is the default verb, so its flags work without it.
+    #[command(flatten, next_help_heading = "Options of serve")]
+    serve: serve::Serve,
     #[command(subcommand)]
     verb: Option<Verb>,
 }
@@ -53,6 +57,8 @@ enum Verb {
     Export(export::Export),
     /// Print a link that signs a person in once.
     SignInLink(sign_in_link::SignInLink),
+    /// Create API keys for programs.
+    Key(key::KeyCommand),
     /// Check whether the service at the configured address is ready.
     CheckHealth,
 }
@@ -107,32 +113,59 @@ fn run(cli: Cli) -> Result<ExitCode> {
         overrides.set("database", "url", "--database", url);
     }
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime's threads")?;
+    cli.serve.set(&mut overrides);
     let verb = cli.verb.unwrap_or_else(|| Verb::Serve(serve::Serve::default()));
     match &verb {
         Verb::Serve(serve) => serve.set(&mut overrides),
         Verb::Complete(complete) => complete.set(&mut overrides),
-        Verb::Import(_) | Verb::Export(_) | Verb::SignInLink(_) | Verb::CheckHealth => {}
+        Verb::Import(_) | Verb::Export(_) | Verb::SignInLink(_) | Verb::Key(_) | Verb::CheckHealth => {}
     }
-    let config = Config::read(cli.config.as_deref(), overrides)?;
-    match verb {
-        Verb::Serve(_) => runtime.block_on(serve::run(config)),
-        Verb::Complete(complete) => runtime.block_on(complete.run(config)),
-        Verb::Import(import) => {
-            runtime.block_on(async { import.run(&Store::open(&config.database.url).await?).await })
+    let (config, origins) = Config::read(cli.config.as_deref(), overrides)?;
+    let settings = Settings { config, origins };
+    runtime.block_on(async {
+        match verb {
+            Verb::Serve(_) => serve::run(settings).await,
+            Verb::Complete(complete) => complete.run(settings).await,
+            Verb::Import(import) => import.run(&settings.open_database().await?).await,
+            Verb::Export(export) => export.run(&settings.open_existing_database().await?).await,
+            Verb::SignInLink(link) => link.run(&settings).await,
+            Verb::Key(key) => key.run(&settings.open_existing_database().await?).await,
+            Verb::CheckHealth => tokio::task::block_in_place(|| check_health::run(&settings.config.server)),
         }
-        Verb::Export(export) => {
-            runtime.block_on(async { export.run(&Store::open_existing(&config.database.url).await?).await })
-        }
-        Verb::SignInLink(link) => runtime.block_on(link.run(&config)),
-        Verb::CheckHealth => check_health::run(&config.server),
-    }
+    })
 }
 
-/// Where the settings run models. ONNX Runtime is found, or downloaded, only if it is needed.
-fn load_models(config: &Config, notice: impl FnOnce(&str)) -> Result<Models, LibraryError> {
-    match config.engine.remote() {
-        Some(server) => Ok(server.into()),
-        None => OnnxRuntime::load(&config.cache.folder, notice).map(Models::from),
+/// The settings, with their origins for messages.
+struct Settings {
+    config: Config,
+    origins: Origins,
+}
+
+impl Settings {
+    async fn open_database(&self) -> Result<Store> {
+        Store::open(&self.config.database.url).await.with_context(|| self.origins.name("database.url"))
+    }
+
+    async fn open_existing_database(&self) -> Result<Store> {
+        Store::open_existing(&self.config.database.url)
+            .await
+            .with_context(|| self.origins.name("database.url"))
+    }
+
+    /// Where models run. ONNX Runtime is found, or downloaded, only if it is needed.
+    fn load_models(&self, notice: impl FnOnce(&str)) -> Result<Models> {
+        let Some(server) = self.config.engine.remote() else {
+            let loaded = OnnxRuntime::load(&self.config.cache.folder, notice);
+            return loaded.map(Models::from).map_err(|error| match error {
+                LibraryError::Fetch { source: FetchError::File { path, source }, .. } => anyhow!(
+                    "{}: cannot write {}: {source}; ONNX Runtime's library is stored there",
+                    self.origins.name("cache.folder"),
+                    path.display()
+                ),
+                error => error.into(),
+            });
+        };
+        Ok(server.into())
     }
 }
 

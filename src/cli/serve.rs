@@ -20,29 +20,33 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use super::{
-    ModelFlags,
+    ModelFlags, Settings,
     import::{End, Outcome, load_files_if_empty},
-    load_models,
     open_files::fit_open_files,
-    sign_in_link::{reachable, sign_in_link},
+    sign_in_link::{ADDRESS, reachable, sign_in_link},
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
 use crate::{
-    config::{Config, Models, Overrides},
+    config::{self, Models, Origins, Overrides},
     files::{Files, read_folder_schema},
-    models::{engine::Engine, release::MANIFEST},
+    models::{
+        engine::Engine,
+        release::{MANIFEST, Manifest},
+    },
     service::{
-        access::Access,
+        access::{Access, RequireKey},
         live_release::{ActivateError, Releases},
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::Store,
+    store::{DemoMark, Store},
     util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
     web::{self, AppState, Listener, Metrics, Parts, SAMPLED},
 };
 
 const DEFAULT_LOG: &str = "info,ort=warn";
+/// The fingerprint of the demo release's data. A release of the same name, made from other data, is not the demo.
+const DEMO_WORLD: &str = "e2847bb3db04b67086f166e1a63c029919fe63e7523d7890ebd3f182ea72e164";
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Serve {
@@ -62,20 +66,22 @@ impl Serve {
     }
 }
 
-pub(super) async fn run(config: Config) -> Result<ExitCode> {
+/// Whatever can be wrong with the settings is found before an empty database is filled.
+pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     start_log();
-    let tls = read_tls(&config.server)?;
-    let models = load_models(&config, |notice| tracing::info!("{notice}"))?;
-    let store = Store::open(&config.database.url).await?;
-    fill_if_empty(&store, &config.models).await?;
-    let tickets = Tickets::start(&store, config.tickets.terms(), draw_key, SystemTime::now().into()).await?;
+    let tls = read_tls(&settings.config.server)?;
+    let listener = listen(&settings).await?;
+    check_models_folder(&settings)?;
+    let models = settings.load_models(|notice| tracing::info!("{notice}"))?;
+    let store = settings.open_database().await?;
+    let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
     let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
-    serve_first_release(&releases, &config.models).await?;
-    let address = &config.server.address;
-    let listener = TcpListener::bind(address)
-        .await
-        .with_context(|| format!("cannot listen on {address}; choose another address with --address"))?;
+    serve_first_release(&releases, &config.models, &origins).await?;
+    fill_if_empty(&store, &config.models).await?;
+    // The release was loaded without the articles that the database has since.
+    releases.refresh().await?;
+    let tickets = Tickets::start(&store, config.tickets.terms(), draw_key, SystemTime::now().into()).await?;
     let live = releases.current();
     tracing::info!(
         database = store.kind(),
@@ -88,16 +94,10 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     // Before the link is printed: its reader may stop the service at once.
     let mut signals = Signals::listen()?;
     let reloading = reload_on_hangup(tls.clone())?;
-    let access = Access::new(store.clone()).with_lifetimes(config.access.lifetimes());
     let listening = listener.local_addr()?;
-    // Only programs on this machine can reach a loopback address.
-    let access = if config.access.require_key || !listening.ip().is_loopback() {
-        tracing::info!("programs need an API key, which an admin creates at /access/keys");
-        access.requiring_keys()
-    } else {
-        access
-    };
+    let access = guard(&store, &config.access, listening).await?;
     warn_without_tls(tls.as_deref(), listening);
+    remember_address(&store, listening).await?;
     announce(config.server.scheme(), listening, &access).await?;
     let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
@@ -144,6 +144,62 @@ pub(super) async fn run(config: Config) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// Requests that come before the service is ready wait.
+async fn listen(settings: &Settings) -> Result<TcpListener> {
+    let address = &settings.config.server.address;
+    TcpListener::bind(address).await.with_context(|| {
+        let name = settings.origins.name("server.address");
+        format!("{name}: cannot listen on {address}; choose another address with --address")
+    })
+}
+
+/// Without any settings the folder may be missing: the service can still show the catalogue.
+fn check_models_folder(settings: &Settings) -> Result<()> {
+    let Models { folder, .. } = &settings.config.models;
+    match folder.read_dir() {
+        Err(error)
+            if error.kind() == io::ErrorKind::NotFound && settings.config.models == Models::default() =>
+        {
+            Ok(())
+        }
+        read => read.map(drop).with_context(|| {
+            let name = settings.origins.name("models.folder");
+            format!("{name}: cannot read the folder of releases, {}", folder.display())
+        }),
+    }
+}
+
+/// Stores where the service listens, for `atelier sign-in-link`.
+async fn remember_address(store: &Store, listening: SocketAddr) -> Result<()> {
+    let (address, now) = (listening.to_string(), SystemTime::now().into());
+    let known = store.settings().get_or_set(ADDRESS, &address, now).await?;
+    if known != address {
+        store.settings().replace(ADDRESS, &known, &address, now).await?;
+    }
+    Ok(())
+}
+
+/// Decides who needs an API key, and says so in the log.
+async fn guard(store: &Store, settings: &config::Access, listening: SocketAddr) -> Result<Access> {
+    // Only programs on this machine can reach a loopback address.
+    let rule = if listening.ip().is_loopback() { settings.require_key } else { RequireKey::Always };
+    let access = Access::new(store.clone()).with_lifetimes(settings.lifetimes()).require_key(rule);
+    if rule == RequireKey::Never {
+        tracing::warn!(
+            "access.require_key is false: every program on this machine can read and change everything, and so can \
+             everyone who reaches it through a proxy that adds no header"
+        );
+    } else if access.admits_keyless().await? {
+        tracing::info!(
+            "programs on this machine need no API key while the database holds only the demo world; the first key or \
+             import ends that"
+        );
+    } else {
+        tracing::info!("programs need an API key: create one with `atelier key create` or at /access/keys");
+    }
+    Ok(access)
+}
+
 /// Fills an empty database with the data files of the release, so that there is something to see. The demo release has some
 /// customers and outfits; a shop's release need not have any.
 async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
@@ -156,9 +212,12 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
         return Ok(());
     }
     tracing::info!(folder = %folder.display(), "importing the data of the release into the empty database");
+    // Any other release's data are a shop's own.
+    let is_demo = Manifest::read(&folder).is_ok_and(|manifest| manifest.data.fingerprint == DEMO_WORLD);
+    let mark = if is_demo { DemoMark::Set } else { DemoMark::Clear };
     let tell = |line: &str| tracing::info!("{line}");
     let Some(Outcome { report, end }) =
-        load_files_if_empty(store, &files, &read_folder_schema(&folder)?, tell).await?
+        load_files_if_empty(store, &files, &read_folder_schema(&folder)?, mark, tell).await?
     else {
         return Ok(());
     };
@@ -182,7 +241,7 @@ fn draw_key() -> [u8; 32] {
 
 /// Serves the release that an admin activated last, or else the one in the settings. Without the default release the
 /// service can still show the catalogue; any other missing or invalid release is an error.
-async fn serve_first_release(releases: &Releases, models: &Models) -> Result<()> {
+async fn serve_first_release(releases: &Releases, models: &Models, origins: &Origins) -> Result<()> {
     if let Some(name) = releases.activated().await?.filter(|name| *name != models.release) {
         match releases.serve(&name).await {
             Ok(_) => return Ok(()),
@@ -202,7 +261,10 @@ async fn serve_first_release(releases: &Releases, models: &Models) -> Result<()>
             Ok(())
         }
         Err(error @ ActivateError::NoRelease { .. }) => {
-            bail!("{error}: {MANIFEST} is missing. See --models and --release")
+            bail!(
+                "{}: {error}: {MANIFEST} is missing. See --models and --release",
+                origins.name("models.release")
+            )
         }
         Err(error) => Err(error.into()),
     }

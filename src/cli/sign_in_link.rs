@@ -1,12 +1,16 @@
 //! `atelier sign-in-link`: signs in the first admin, or a person who lost their password.
 
-use std::{process::ExitCode, time::SystemTime};
+use std::{
+    process::ExitCode,
+    time::{Duration, SystemTime},
+};
 
 use anyhow::{Result, bail};
 use clap::Args;
+use tokio::{net::TcpStream, time::timeout};
 
+use super::Settings;
 use crate::{
-    config::Config,
     domain::Role,
     service::access::{Access, LINK},
     store::{Person, Store},
@@ -19,8 +23,8 @@ pub(super) struct SignInLink {
 }
 
 impl SignInLink {
-    pub(super) async fn run(&self, config: &Config) -> Result<ExitCode> {
-        let store = Store::open_existing(&config.database.url).await?;
+    pub(super) async fn run(&self, settings: &Settings) -> Result<ExitCode> {
+        let store = settings.open_existing_database().await?;
         let people: Vec<Person> =
             store.people().list().await?.into_iter().filter(|person| person.disabled_at.is_none()).collect();
         let wanted = |person: &&Person| match &self.name {
@@ -36,10 +40,26 @@ impl SignInLink {
             bail!("cannot sign in {wanted}; people who can are {}", names.join(", "))
         };
         let token = Access::new(store.clone()).link(person.id, SystemTime::now().into()).await?;
-        println!("{}", sign_in_link(config.server.scheme(), &config.server.address, person, token.as_str()));
+        let running = running_address(&store).await?;
+        let server = &settings.config.server;
+        let address = running.as_deref().unwrap_or(&server.address);
+        println!("{}", sign_in_link(server.scheme(), address, person, token.as_str()));
         store.close().await;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The setting that holds the address of the service that started last.
+pub(super) const ADDRESS: &str = "address";
+/// How long a running service may take to accept a connection.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The address of the service that started last, if it still listens there: its port may come from a flag, or be any free
+/// one.
+async fn running_address(store: &Store) -> Result<Option<String>> {
+    let Some(address) = store.settings().get(ADDRESS).await? else { return Ok(None) };
+    let connected = timeout(PATIENCE, TcpStream::connect(reachable(&address).0)).await;
+    Ok(matches!(connected, Ok(Ok(_))).then_some(address))
 }
 
 /// The line that shows a link.

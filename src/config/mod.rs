@@ -6,6 +6,7 @@
 
 mod engine;
 mod limits;
+mod origins;
 mod overrides;
 mod profiles;
 mod telemetry;
@@ -20,14 +21,21 @@ use std::{
 };
 
 use etcetera::{BaseStrategy, choose_base_strategy};
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{self, Unexpected, Visitor},
+};
 use toml::{Table, Value};
 
-use crate::{service::access::Lifetimes, util::telemetry::AVAILABLE};
+use crate::{
+    service::access::{Lifetimes, RequireKey},
+    util::telemetry::AVAILABLE,
+};
 
 pub use self::{
     engine::Engine,
     limits::{Limits, TRANSFER_BYTES},
+    origins::Origins,
     overrides::Overrides,
     profiles::Profiles,
     telemetry::Telemetry,
@@ -84,6 +92,14 @@ impl Server {
     }
 
     fn check(&self) -> Result<(), String> {
+        let parts = self.address.rsplit_once(':');
+        let is_host = |host: &str| !host.is_empty() && (host.starts_with('[') || !host.contains(':'));
+        if !parts.is_some_and(|(host, port)| is_host(host) && port.parse::<u16>().is_ok()) {
+            let address = &self.address;
+            return Err(format!(
+                "server.address: expected HOST:PORT, such as 127.0.0.1:8080, found {address:?}"
+            ));
+        }
         let lone = match (&self.certificate, &self.key) {
             (Some(_), None) => ["server.certificate", "server.key"],
             (None, Some(_)) => ["server.key", "server.certificate"],
@@ -119,8 +135,9 @@ pub struct Cache {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Access {
-    /// Whether programs need an API key on loopback addresses, as on all others.
-    pub require_key: bool,
+    /// When programs need an API key on loopback addresses. On others they always do.
+    #[serde(deserialize_with = "read_rule")]
+    pub require_key: RequireKey,
     /// Seconds without a request after which a person is signed out.
     pub session_idle_s: u32,
     /// Seconds after which a person is signed out in any case.
@@ -152,6 +169,32 @@ impl Access {
     }
 }
 
+/// `auto`, or a boolean, as it was before there was `auto`. Variables and flags give both as text.
+fn read_rule<'de, D: Deserializer<'de>>(source: D) -> Result<RequireKey, D::Error> {
+    struct Rule;
+    impl Visitor<'_> for Rule {
+        type Value = RequireKey;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("\"auto\", true or false")
+        }
+
+        fn visit_bool<E>(self, always: bool) -> Result<RequireKey, E> {
+            Ok(if always { RequireKey::Always } else { RequireKey::Never })
+        }
+
+        fn visit_str<E: de::Error>(self, text: &str) -> Result<RequireKey, E> {
+            match text {
+                "auto" => Ok(RequireKey::Auto),
+                "true" => Ok(RequireKey::Always),
+                "false" => Ok(RequireKey::Never),
+                other => Err(E::invalid_value(Unexpected::Str(other), &self)),
+            }
+        }
+    }
+    source.deserialize_any(Rule)
+}
+
 impl Default for Server {
     fn default() -> Self {
         Self { address: "127.0.0.1:8080".into(), certificate: None, key: None, drain_ms: 20_000 }
@@ -166,7 +209,7 @@ impl Default for Database {
 
 impl Default for Access {
     fn default() -> Self {
-        Self { require_key: false, session_idle_s: 12 * 3600, session_s: 7 * 24 * 3600 }
+        Self { require_key: RequireKey::Auto, session_idle_s: 12 * 3600, session_s: 7 * 24 * 3600 }
     }
 }
 
@@ -213,8 +256,8 @@ pub enum ConfigError {
     Toml { path: PathBuf, place: String, reason: String },
     #[error("the variable {0} names no setting; write {PREFIX}SECTION__KEY, as in {PREFIX}SERVER__ADDRESS")]
     Variable(String),
-    #[error("{origin}: {reason}")]
-    Setting { origin: String, reason: String },
+    #[error("{name} ({origin}): {reason}")]
+    Setting { name: String, origin: String, reason: String },
     /// Does not show the text, which may contain a password.
     #[error("--set takes SECTION.KEY=VALUE, as in --set limits.page=100")]
     Pair,
@@ -226,7 +269,7 @@ pub enum ConfigError {
 
 impl Config {
     /// Reads the file `named`, or else `atelier.toml` if it exists.
-    pub fn read(named: Option<&Path>, overrides: Overrides) -> Result<Self, ConfigError> {
+    pub fn read(named: Option<&Path>, overrides: Overrides) -> Result<(Self, Origins), ConfigError> {
         let path = named.unwrap_or(Path::new(DEFAULT_FILE));
         let mut table = match fs::read_to_string(path) {
             Ok(text) => parse(path, &text)?,
@@ -234,19 +277,28 @@ impl Config {
             Err(source) => return Err(ConfigError::File { path: path.to_owned(), source }),
         };
         // The file is checked first, so that its mistakes are not blamed on a variable.
-        let mut config = check(&table, &format!("the configuration file {}", path.display()))?;
+        let mut config = parse_table(&table).map_err(|(name, reason)| {
+            let origin = origins::file(path);
+            ConfigError::Setting { name, origin, reason }
+        })?;
+        let mut origins = Origins::of_file(path, &table);
         for ((section, key), (origin, text)) in overrides.into_settings() {
             (table, config) = set(&table, &section, &key, &origin, &text)?;
+            origins.insert(format!("{section}.{key}"), origin);
         }
-        config.server.check().map_err(ConfigError::Invalid)?;
-        config.engine.check().map_err(ConfigError::Invalid)?;
-        config.profiles.check().map_err(ConfigError::Invalid)?;
-        config.limits.check().map_err(ConfigError::Invalid)?;
-        config.tickets.check().map_err(ConfigError::Invalid)?;
-        config.access.check().map_err(ConfigError::Invalid)?;
-        config.telemetry.check(AVAILABLE).map_err(ConfigError::Invalid)?;
-        config.check_across_sections().map_err(ConfigError::Invalid)?;
-        Ok(config)
+        config.check().map_err(|reason| ConfigError::Invalid(origins.annotate(&reason)))?;
+        Ok((config, origins))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.server.check()?;
+        self.engine.check()?;
+        self.profiles.check()?;
+        self.limits.check()?;
+        self.tickets.check()?;
+        self.access.check()?;
+        self.telemetry.check(AVAILABLE)?;
+        self.check_across_sections()
     }
 
     fn check_across_sections(&self) -> Result<(), String> {
@@ -291,7 +343,12 @@ fn set(
         if let Value::Table(settings) = entry {
             settings.insert(key.to_owned(), value);
         }
-        check(&table, origin).map(|config| (table, config))
+        let failed = |(_, reason)| ConfigError::Setting {
+            name: format!("{section}.{key}"),
+            origin: origin.to_owned(),
+            reason,
+        };
+        parse_table(&table).map(|config| (table, config)).map_err(failed)
     };
     attempt(Value::String(text.to_owned())).or_else(|error| {
         let literal = toml::from_str::<Table>(&format!("value = {text}")).ok();
@@ -299,9 +356,9 @@ fn set(
     })
 }
 
-fn check(table: &Table, origin: &str) -> Result<Config, ConfigError> {
-    Config::deserialize(table.clone()).map_err(|error| ConfigError::Setting {
-        origin: origin.to_owned(),
-        reason: error.message().to_owned(),
-    })
+/// # Errors
+/// The section and the key that are wrong, and why.
+fn parse_table(table: &Table) -> Result<Config, (String, String)> {
+    serde_path_to_error::deserialize(table.clone())
+        .map_err(|error| (error.path().to_string(), error.inner().message().to_owned()))
 }

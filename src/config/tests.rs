@@ -1,5 +1,9 @@
 use super::*;
 
+fn read(named: Option<&Path>, overrides: Overrides) -> Result<Config, ConfigError> {
+    Config::read(named, overrides).map(|(config, _)| config)
+}
+
 fn variables(given: &[(&str, &str)]) -> Result<Overrides, ConfigError> {
     Overrides::from_variables(given.iter().map(|(name, value)| ((*name).into(), (*value).into())))
 }
@@ -13,7 +17,7 @@ fn file(text: &str) -> tempfile::NamedTempFile {
 #[test]
 fn flag_over_variable_over_file_over_default() {
     let named = file("[server]\naddress = \"127.0.0.1:1\"\n[models]\nrelease = \"spring\"\n");
-    let read = |overrides| Config::read(Some(named.path()), overrides).unwrap();
+    let read = |overrides| read(Some(named.path()), overrides).unwrap();
     let from_file = read(Overrides::default());
     assert_eq!(from_file.server.address, "127.0.0.1:1");
     assert_eq!(from_file.models.release, "spring");
@@ -29,11 +33,11 @@ fn flag_over_variable_over_file_over_default() {
 #[test]
 fn the_prefixed_variable_overrides_the_hosts() {
     let given = [("ATELIER__DATABASE__URL", "sqlite:a"), ("DATABASE_URL", "postgres://b")];
-    let config = Config::read(None, variables(&given).unwrap()).unwrap();
+    let config = read(None, variables(&given).unwrap()).unwrap();
     assert_eq!(config.database.url, "sqlite:a");
-    let config = Config::read(None, variables(&given[1..]).unwrap()).unwrap();
+    let config = read(None, variables(&given[1..]).unwrap()).unwrap();
     assert_eq!(config.database.url, "postgres://b");
-    let unset = Config::read(None, variables(&[("DATABASE_URL", "")]).unwrap()).unwrap();
+    let unset = read(None, variables(&[("DATABASE_URL", "")]).unwrap()).unwrap();
     assert_eq!(unset, Config::default(), "an empty variable is ignored");
     assert!(!format!("{config:?}").contains("postgres"), "a URL may contain a password");
 }
@@ -43,24 +47,25 @@ fn an_error_names_the_origin_of_the_setting() {
     let message = |named: &str, given: &[(&str, &str)]| {
         let named = file(named);
         let overrides = variables(given)?;
-        Config::read(Some(named.path()), overrides)
+        read(Some(named.path()), overrides)
     };
     let error = message("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
-    assert!(error.starts_with("the configuration file /") && error.contains("adress"), "{error}");
+    assert!(error.starts_with("server (the configuration file /"), "{error}");
+    assert!(error.contains("unknown field `adress`"), "{error}");
     let error = message("", &[("ATELIER__SERVER__ADRESS", "x")]).unwrap_err().to_string();
-    assert!(error.starts_with("ATELIER__SERVER__ADRESS: unknown field `adress`"), "{error}");
+    assert!(error.starts_with("server.adress (ATELIER__SERVER__ADRESS): unknown field `adress`"), "{error}");
     let error = message("[database]\nurl = \"postgres://u:secret@h/d", &[]).unwrap_err().to_string();
     assert!(error.contains(", line 2, is not TOML: "), "{error}");
     assert!(!error.contains("secret"), "{error}");
     let error = message("", &[("ATELIER__SERVER", "x")]).unwrap_err().to_string();
     assert!(error.starts_with("the variable ATELIER__SERVER names no setting"), "{error}");
-    let error = Config::read(Some(Path::new("/nowhere.toml")), Overrides::default()).unwrap_err();
+    let error = read(Some(Path::new("/nowhere.toml")), Overrides::default()).unwrap_err();
     assert!(error.to_string().starts_with("the configuration file /nowhere.toml: No such file"));
 }
 
 #[test]
 fn limits_that_contradict_each_other_are_refused() {
-    let message = |text: &str| Config::read(Some(file(text).path()), Overrides::default());
+    let message = |text: &str| read(Some(file(text).path()), Overrides::default());
     assert!(message("[limits]\nbody_bytes = 2048\nbulk_bytes = 2048").is_ok());
     for (text, reason) in [
         ("[limits]\nbody_bytes = 10\n", "limits.body_bytes must be at least 1024, found 10"),
@@ -127,13 +132,21 @@ fn limits_that_contradict_each_other_are_refused() {
         ),
     ] {
         let error = message(text).unwrap_err().to_string();
-        assert_eq!(error, format!("invalid settings: {reason}"));
+        assert!(error.starts_with(&format!("invalid settings: {reason} (")), "{error}");
+        assert!(error.contains(" is from the configuration file /"), "{error}");
     }
     // Settings from all origins are checked together.
     let overrides = variables(&[("ATELIER__SERVER__DRAIN_MS", "30000")]).unwrap();
     let named = file("[limits]\ndeadline_ms = 25000\n[engine]\nqueue = 256");
-    assert_eq!(Config::read(Some(named.path()), overrides).unwrap().server.drain(), Duration::from_secs(30));
+    assert_eq!(read(Some(named.path()), overrides).unwrap().server.drain(), Duration::from_secs(30));
+    let overrides = variables(&[("ATELIER__LIMITS__PAGE", "20")]).unwrap();
+    let error = read(Some(file("[limits]\nkey_rate = 5\npage_default = 40").path()), overrides).unwrap_err();
+    let error = error.to_string();
+    let expected = "limits.page_default (40) must be at most limits.page (20) (limits.page is from ATELIER__LIMITS__PAGE, \
+                    limits.page_default is from the configuration file /";
+    assert!(error.contains(expected) && !error.contains("key_rate"), "{error}");
     let error = message("[limits]\npage = -1").unwrap_err().to_string();
+    assert!(error.starts_with("limits.page (the configuration file /"), "{error}");
     assert!(error.contains("invalid value: integer `-1`"), "{error}");
 }
 
@@ -143,7 +156,7 @@ fn any_setting_can_be_set_by_a_flag() {
     overrides.set_pair("limits.page=80").unwrap();
     overrides.set_pair("database.url=postgres://h/d?application_name=a=b").unwrap();
     overrides.set("models", "release", "--release", "spring");
-    let config = Config::read(Some(file("").path()), overrides).unwrap();
+    let config = read(Some(file("").path()), overrides).unwrap();
     assert_eq!((config.limits.page, config.models.release.as_str()), (80, "spring"));
     assert_eq!(config.database.url, "postgres://h/d?application_name=a=b");
 
@@ -151,8 +164,53 @@ fn any_setting_can_be_set_by_a_flag() {
     let error = overrides.set_pair("limits.page").unwrap_err().to_string();
     assert_eq!(error, "--set takes SECTION.KEY=VALUE, as in --set limits.page=100");
     overrides.set_pair("limits.pages=80").unwrap();
-    let error = Config::read(Some(file("").path()), overrides).unwrap_err().to_string();
-    assert!(error.starts_with("--set limits.pages: unknown field `pages`"), "{error}");
+    let error = read(Some(file("").path()), overrides).unwrap_err().to_string();
+    assert!(error.starts_with("limits.pages (--set limits.pages): unknown field `pages`"), "{error}");
+}
+
+#[test]
+fn an_address_is_a_host_and_a_port() {
+    let check = |address: &str| {
+        let overrides = variables(&[("ATELIER__SERVER__ADDRESS", address)]).unwrap();
+        read(Some(file("").path()), overrides).map(|config| config.server.address)
+    };
+    for good in ["127.0.0.1:8080", "localhost:0", "[::1]:80", "0.0.0.0:65535"] {
+        assert_eq!(check(good).unwrap(), good);
+    }
+    for bad in
+        ["foo", "8080", ":8080", "127.0.0.1", "127.0.0.1:80x", "127.0.0.1:65536", "::1", "::1:80", "a:"]
+    {
+        let error = check(bad).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!(
+                "invalid settings: server.address: expected HOST:PORT, such as 127.0.0.1:8080, found {bad:?} \
+                 (server.address is from ATELIER__SERVER__ADDRESS)"
+            )
+        );
+    }
+}
+
+#[test]
+fn require_key_is_auto_or_a_boolean() {
+    let read = |text: &str, value: &str| {
+        let overrides = variables(&[("ATELIER__ACCESS__REQUIRE_KEY", value)]).unwrap();
+        read(Some(file(text).path()), overrides).map(|config| config.access.require_key)
+    };
+    assert_eq!(read("", "").unwrap(), RequireKey::Auto);
+    for (value, rule) in [
+        ("\"auto\"", RequireKey::Auto),
+        ("true", RequireKey::Always),
+        ("\"true\"", RequireKey::Always),
+        ("false", RequireKey::Never),
+    ] {
+        assert_eq!(read(&format!("[access]\nrequire_key = {value}"), "").unwrap(), rule, "in the file");
+        assert_eq!(read("", value.trim_matches('"')).unwrap(), rule, "as a variable");
+    }
+    for refused in ["maybe", "1", "True"] {
+        let error = read("", refused).unwrap_err().to_string();
+        assert!(error.ends_with("expected \"auto\", true or false"), "{error}");
+    }
 }
 
 #[test]

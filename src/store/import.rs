@@ -11,7 +11,7 @@ use sqlx::{Any, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
-    Author, Counts, Entry, Origin, Store, StoreError,
+    Author, Counts, DemoMark, Entry, Origin, Store, StoreError,
     articles::{ArticleRow, article_id},
     connect::Dialect,
     customers::{CustomerRow, customer_id},
@@ -137,8 +137,14 @@ impl Import {
         counts
     }
 
-    /// Makes all rows visible at once, with an entry in the audit log for each table that changed.
-    pub async fn commit(mut self) -> Result<(), StoreError> {
+    /// Makes all rows visible at once. They are a shop's own, so the demo's mark is cleared.
+    pub async fn commit(self) -> Result<(), StoreError> {
+        self.commit_with(DemoMark::Clear).await
+    }
+
+    /// Like [`Import::commit`], for rows that the demo's mark may survive. The audit log has an entry for each table that
+    /// changed.
+    pub async fn commit_with(mut self, mark: DemoMark) -> Result<(), StoreError> {
         let tables = std::mem::take(&mut self.tables);
         let changes = |counts: &Counts| counts.added + counts.changed > 0;
         for (table, TableCounts { stored, bad }) in tables.iter().filter(|(_, table)| changes(&table.stored))
@@ -151,6 +157,7 @@ impl Import {
         if tables.get(ARTICLES).is_some_and(|table| changes(&table.stored)) {
             revisions::increment(&mut self.transaction, revisions::ARTICLES).await?;
         }
+        mark.apply(&mut self.transaction, self.now.millis()).await?;
         Ok(self.transaction.commit().await?)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Entry, Name, Store, StoreError, TokenHash, json};
+use super::{DemoMark, Entry, Name, Store, StoreError, TokenHash, json};
 use crate::domain::Timestamp;
 
 /// The API keys of a [`Store`].
@@ -27,6 +27,7 @@ pub struct ApiKey {
 }
 
 impl ApiKeys<'_> {
+    /// Clears the demo's mark: a database with keys is no demo.
     pub async fn create(
         self,
         token: &TokenHash,
@@ -51,6 +52,7 @@ impl ApiKeys<'_> {
         let details = json!({"key": id, "scopes": scopes, "days": days});
         let entry = Entry::new("key.create", label.as_str(), details);
         entry.write(&mut transaction, self.store.author, now).await?;
+        DemoMark::Clear.apply(&mut transaction, now.millis()).await?;
         transaction.commit().await?;
         Ok(ApiKey {
             id: KeyId(id),

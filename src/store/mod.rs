@@ -16,6 +16,7 @@ mod articles;
 mod audit;
 mod connect;
 mod customers;
+mod demo;
 mod error;
 mod feedback;
 mod ids;
@@ -50,6 +51,7 @@ pub use self::{
     articles::Articles,
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
+    demo::DemoMark,
     error::{Conflict, StoreError},
     feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::Import,

@@ -1,6 +1,6 @@
-//! Settings that all replicas share: the active release, the routing, the keys that sign tickets.
+//! Settings that all replicas share: the active release, the routing, the keys that sign tickets, the demo's mark.
 
-use super::{Entry, Store, StoreError, revisions};
+use super::{Entry, Store, StoreError, demo, revisions};
 use crate::domain::Timestamp;
 
 /// The settings of a [`Store`].
@@ -83,6 +83,11 @@ impl Settings<'_> {
                 .bind(name)
                 .bind(old);
         Ok(self.store.execute(statement).await? > 0)
+    }
+
+    /// Whether the database has the demo's mark: it holds only the demo world and what was tried on it.
+    pub async fn is_demo(self) -> Result<bool, StoreError> {
+        Ok(self.get(demo::NAME).await?.is_some())
     }
 
     /// A number that grows with every change of a setting.

@@ -7,6 +7,7 @@
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod browser;
+mod ci;
 mod cli;
 mod harness;
 mod store;
@@ -23,9 +24,11 @@ fn main() -> ExitCode {
         browser::analyst::contracts(),
         browser::every_page::contracts(),
         browser::stylist::contracts(),
+        ci::contracts(),
         cli::complete::contracts(),
         cli::export::contracts(),
         cli::import::contracts(),
+        cli::key::contracts(),
         cli::onnx_runtime::contracts(),
         cli::privacy::contracts(),
         cli::serve::contracts(),
@@ -62,9 +65,11 @@ fn main() -> ExitCode {
         web::feedback::contracts(),
         web::foreign_release::contracts(),
         web::health::contracts(),
+        web::keyless::contracts(),
         web::keys::contracts(),
         web::limits::contracts(),
         web::metrics::contracts(),
+        web::odd_addresses::contracts(),
         web::operations::contracts(),
         web::operations::releases::contracts(),
         web::operations::routing::contracts(),

@@ -14,7 +14,7 @@ use crate::{
     domain::{Article, Customer, Outfit, Schema},
     files::{self, Checker, FileError, Files, Report, Rows, Table},
     service::import::{Importable, import_table, may_commit},
-    store::{self, Counts, Store},
+    store::{self, Counts, DemoMark, Store},
 };
 
 /// The result of an import.
@@ -48,7 +48,7 @@ pub(in crate::cli) async fn load_files(
 ) -> Result<Outcome> {
     let opened = Opened::new(files, schema)?;
     let import = store.import(SystemTime::now().into()).await?;
-    fill(import, opened, skip_bad, tell).await
+    fill(import, opened, skip_bad, DemoMark::Clear, tell).await
 }
 
 /// Like [`load_files`] without skipping, for an empty database; `None` if it is not empty. The check is inside the
@@ -57,6 +57,7 @@ pub(in crate::cli) async fn load_files_if_empty(
     store: &Store,
     files: &Files,
     schema: &Schema,
+    mark: DemoMark,
     tell: impl Fn(&str),
 ) -> Result<Option<Outcome>> {
     let opened = Opened::new(files, schema)?;
@@ -64,7 +65,7 @@ pub(in crate::cli) async fn load_files_if_empty(
     if !import.is_empty().await? {
         return Ok(None);
     }
-    fill(import, opened, false, tell).await.map(Some)
+    fill(import, opened, false, mark, tell).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
@@ -92,6 +93,7 @@ async fn fill(
     mut import: store::Import,
     opened: Opened,
     skip_bad: bool,
+    mark: DemoMark,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
     // Read inside the transaction, so that these rows cannot be deleted before it ends.
@@ -99,7 +101,7 @@ async fn fill(
     let read = load_tables(&mut import, &mut checker, opened, tell).await;
     let report = checker.report().clone();
     let end = match read {
-        Ok(counts) if may_commit(&report, skip_bad) => match import.commit().await {
+        Ok(counts) if may_commit(&report, skip_bad) => match import.commit_with(mark).await {
             Ok(()) => End::Imported(counts),
             Err(error) => End::Stopped(error.into()),
         },

@@ -91,9 +91,9 @@ pub(super) fn fetch(cache: &Path, notice: impl FnOnce(&str)) -> Result<PathBuf, 
         Some(Err(error)) => format!("; the file there is damaged: {error}"),
         None => String::new(),
     };
-    notice(&format!("fetching ONNX Runtime {VERSION} with pip into {} (24 MB, once){why}", folder.display()));
     fs::create_dir_all(&folder).map_err(file_error(&folder))?;
     let work = tempfile::tempdir_in(&folder).map_err(file_error(&folder))?;
+    notice(&format!("fetching ONNX Runtime {VERSION} with pip into {} (24 MB, once){why}", folder.display()));
     let downloaded = wheel.download(work.path())?;
     // pip may be configured not to check it.
     check(&downloaded, wheel.sha256)?;

@@ -63,6 +63,7 @@ impl Access {
         let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
         let expires = lifetime.map(|lifetime| now + lifetime);
         let record = self.store.api_keys().create(&key.hash(), label, &scopes, now, expires).await?;
+        self.forget_demo_mark();
         Ok((key, record))
     }
 

@@ -6,6 +6,7 @@ mod background;
 mod failures;
 mod guessable;
 mod key;
+mod keyless;
 mod password;
 mod rate;
 mod throttle;
@@ -27,6 +28,7 @@ use crate::{
 
 use self::{
     failures::{Failures, Tried},
+    keyless::Keyless,
     password::Hasher,
     rate::Rates,
     throttle::Throttle,
@@ -34,6 +36,7 @@ use self::{
 };
 pub use self::{
     key::{Key, Scope},
+    keyless::RequireKey,
     password::{LineFull, PasswordError},
     token::Token,
 };
@@ -56,7 +59,7 @@ pub struct Access {
     keys: Cache<TokenHash, ApiKey>,
     uses: Uses,
     failures: Failures,
-    requires_key: bool,
+    keyless: Keyless,
     /// Locked only to look a key up.
     rates: Arc<Mutex<Rates>>,
 }
@@ -109,7 +112,7 @@ impl SignInError {
 }
 
 impl Access {
-    /// Programs need no key.
+    /// Every program needs a key.
     pub fn new(store: Store) -> Self {
         let keys = Cache::new(KEYS);
         Self {
@@ -120,7 +123,7 @@ impl Access {
             lifetimes: Lifetimes::default(),
             throttle: Arc::default(),
             keys,
-            requires_key: false,
+            keyless: Keyless::new(RequireKey::Always),
             rates: Arc::default(),
         }
     }
@@ -136,15 +139,6 @@ impl Access {
     /// The same access, for changes by this author: an admin, or a visitor whose address the audit log keeps.
     pub fn by(&self, author: Author) -> Self {
         Self { store: self.store.by(author), ..self.clone() }
-    }
-
-    /// Requires a key from programs.
-    pub fn requiring_keys(self) -> Self {
-        Self { requires_key: true, ..self }
-    }
-
-    pub fn requires_key(&self) -> bool {
-        self.requires_key
     }
 
     /// Signs a person in by name and password.

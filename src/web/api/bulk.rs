@@ -17,7 +17,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::{
     files::{self, BadRow, Checker, CountedWarning, FileError, Report},
     service::import::{ImportError, Importable, import_table, may_commit},
-    store::{Author, Counts, Import},
+    store::{Author, Counts, DemoMark, Import},
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
@@ -28,6 +28,10 @@ use crate::{
 /// The media types in use for JSON Lines; none is registered.
 const MEDIA_TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
+/// A stream of at most this many lines is a trial, as the guide's examples are: it clears the demo's mark no more than as
+/// many single writes would. A longer one brings a shop's own data.
+const TRIAL: u64 = 20;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -70,10 +74,13 @@ pub(crate) async fn import<T: Importable>(
     if !may_commit(&report, query.skip_bad) {
         return Err(refusal(&report));
     }
+    let rows = counts.added + counts.changed + counts.unchanged;
+    let mark = if rows > TRIAL { DemoMark::Clear } else { DemoMark::Keep };
     let state = state.clone();
     uncancelled(async move {
-        let committed = import.commit().await;
+        let committed = import.commit_with(mark).await;
         state.profiles.forget_all();
+        state.access.forget_demo_mark();
         committed?;
         state.releases.refresh().await
     })

@@ -17,32 +17,31 @@ use utoipa_axum::routes;
 use crate::{
     config::Limits,
     web::http::{
-        KINDS, Kind, ProblemBody, keys,
+        KINDS, Kind, ProblemBody,
+        keys::{self, Keyless},
         routes::{Guards, Routes},
         schema::id_text,
     },
 };
 
-/// The document as text, serialized once.
+/// The document as text, serialized once: for callers that need a key, and for those that need none.
 #[derive(Clone)]
-pub(crate) struct Document(Arc<str>);
+pub(crate) struct Document {
+    with_key: Arc<str>,
+    keyless: Arc<str>,
+}
 
 impl Document {
-    pub(crate) fn new(document: &Value) -> Self {
-        Self(document.to_string().into())
+    pub(crate) fn new(with_key: &Value, keyless: &Value) -> Self {
+        Self { with_key: with_key.to_string().into(), keyless: keyless.to_string().into() }
     }
 }
 
 /// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
-pub(crate) fn finish(
-    document: openapi::OpenApi,
-    guards: &Guards,
-    limits: Limits,
-    requires_key: bool,
-) -> Value {
+pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limits, keyless: bool) -> Value {
     let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
     add_limits(&mut document, limits);
-    keys::describe(&mut document, guards, requires_key);
+    keys::describe(&mut document, guards, keyless);
     for operation in operations(&mut document) {
         add_problems(operation);
     }
@@ -56,8 +55,7 @@ pub(crate) fn finish(
         description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
                        9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
                        in an id is %2F. Every answer returns X-Request-ID and traceparent. HEAD works \
-                       wherever GET does.\n\nIf keys are required (on every address except this machine's \
-                       own), each operation names the scope that its key must have."
+                       wherever GET does.\n\nEach operation names the scope that its API key must have."
     ),
     components(schemas(ProblemBody)),
     tags(
@@ -86,7 +84,8 @@ pub(crate) fn router() -> Routes {
 #[utoipa::path(get, path = "/openapi.json", tag = "documents", responses(
     (status = 200, description = "An OpenAPI 3.1 document", body = Object),
 ))]
-async fn document(Extension(Document(json)): Extension<Document>) -> Response {
+async fn document(Keyless(keyless): Keyless, Extension(document): Extension<Document>) -> Response {
+    let json = if keyless { document.keyless } else { document.with_key };
     ([(header::CONTENT_TYPE, "application/json")], json.to_string()).into_response()
 }
 
@@ -174,7 +173,7 @@ mod tests {
     #[test]
     fn every_operation_lists_its_problems() {
         let (_, document, guards) = crate::web::routes().into_parts();
-        let mut document = finish(document, &guards, Limits::default(), true);
+        let mut document = finish(&document, &guards, Limits::default(), false);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];

@@ -4,7 +4,6 @@
 //! appears in no answer and in no log.
 
 use std::{
-    net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -18,15 +17,16 @@ use axum::{
 use serde_json::{Value, json};
 
 use super::{
-    Kind, Problem,
+    AppState, Kind, Problem,
     deadline::limit,
     peer::Peer,
     routes::{Deadline, Guard, Guards},
+    source::{Head, check_local},
     streams::Streams,
 };
 use crate::{
     config::Limits,
-    service::access::{Access, Key, Scope},
+    service::access::{Access, Key, RequireKey, Scope},
     store::{Actor, ApiKey, Author},
     util::clock::Clock,
 };
@@ -55,21 +55,10 @@ impl Gate {
         guard.copied().unwrap_or(Guard { scope: None, deadline: Deadline::Limited })
     }
 
-    /// The request's key, if it has one, or the answer that refuses the request.
-    async fn admit(
-        &self,
-        scope: Scope,
-        key: Option<String>,
-        source: Source,
-    ) -> Result<Option<ApiKey>, Response> {
-        let Some(key) = key else {
-            return match source {
-                Source::OwnMachine if !self.access.requires_key() => Ok(None),
-                source => Err(refuse_missing_key(scope, source)),
-            };
-        };
+    /// The request's key, or the answer that refuses the request.
+    async fn admit(&self, scope: Scope, key: &str) -> Result<ApiKey, Response> {
         let now = self.clock.now().into();
-        let found = match Key::parse(&key) {
+        let found = match Key::parse(key) {
             Some(key) => {
                 self.access.key(&key, now).await.map_err(|error| Problem::from(error).into_response())?
             }
@@ -80,7 +69,7 @@ impl Gate {
             return Err(refuse_scope(&key, scope));
         }
         match self.access.check_rate(key.id, self.limits.key_rate, Instant::now()) {
-            Ok(()) => Ok(Some(key)),
+            Ok(()) => Ok(key),
             Err(wait) => Err(refuse_rate(self.limits.key_rate, wait)),
         }
     }
@@ -88,11 +77,14 @@ impl Gate {
     async fn pass(&self, guard: Guard, mut request: Request, next: Next) -> Response {
         let key = match guard.scope {
             None => Ok(None),
-            Some(scope) => {
-                let key = find_key(request.headers()).map(ToOwned::to_owned);
-                let source = Source::from_request(&request);
-                self.admit(scope, key, source).await
-            }
+            Some(scope) => match find_key(request.headers()) {
+                Some(key) => self.admit(scope, key).await.map(Some),
+                None => match admit_keyless(&self.access, Head::from(&request)).await {
+                    Ok(()) => Ok(None),
+                    Err(Refusal::Needed(reason)) => Err(refuse_missing_key(scope, &reason)),
+                    Err(Refusal::Failed(problem)) => Err(problem.into_response()),
+                },
+            },
         };
         match key {
             Ok(key) => {
@@ -118,61 +110,41 @@ pub(crate) async fn check(State(gate): State<Arc<Gate>>, request: Request, next:
     }
 }
 
-/// Where a request without a key comes from. Only programs on this machine need no key, but browsers that follow
-/// another site's links and proxies that serve other machines reach the same port.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
-    OwnMachine,
-    /// It has a proxy's header.
-    Proxy,
-    /// Its host is a name that anyone's DNS could point at this machine.
-    OtherName,
-    /// A page of another site sent it, and its method makes changes.
-    OtherSite,
+/// Why a request without a key is refused.
+enum Refusal {
+    /// It needs one. The reason follows the detail of the problem.
+    Needed(String),
+    Failed(Problem),
 }
 
-impl Source {
-    fn from_request(request: &Request) -> Self {
-        let headers = request.headers();
-        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        if ["forwarded", "x-forwarded-for", "x-forwarded-host"].iter().any(|name| headers.contains_key(*name))
-        {
-            return Self::Proxy;
-        }
-        let host = text("host").or_else(|| request.uri().host()).unwrap_or("localhost");
-        if !is_own_name(host) {
-            return Self::OtherName;
-        }
-        let site = text("sec-fetch-site").unwrap_or("none");
-        let changes = !matches!(*request.method(), Method::GET | Method::HEAD);
-        if changes && site != "none" && site != "same-origin" { Self::OtherSite } else { Self::OwnMachine }
+/// Whether a request without a key may pass. Only programs on this machine ever need none.
+async fn admit_keyless(access: &Access, head: Head<'_>) -> Result<(), Refusal> {
+    let rule = access.rule();
+    if rule == RequireKey::Always {
+        return Err(Refusal::Needed(String::new()));
     }
-
-    /// Why the request needs a key, to follow the detail of the problem.
-    fn explanation(self) -> &'static str {
-        match self {
-            Self::OwnMachine => "",
-            Self::Proxy => {
-                " Only programs on this machine need no key, and this request came through a proxy."
-            }
-            Self::OtherName => {
-                " Only programs on this machine need no key, and this request's host is neither localhost nor an IP \
-                 address."
-            }
-            Self::OtherSite => {
-                " Only programs on this machine need no key, and a page of another site sent this request."
-            }
-        }
+    if let Err(found) = check_local(head, rule == RequireKey::Auto) {
+        let reason = format!(" Only programs on this machine may do without, and this request {found}.");
+        return Err(Refusal::Needed(reason));
     }
+    if access.admits_keyless().await.map_err(|error| Refusal::Failed(error.into()))? {
+        return Ok(());
+    }
+    let reason = " Programs on this machine may do without while the database holds only the demo world that the \
+                  service filled it with, or if the setting `access.require_key` is false.";
+    Err(Refusal::Needed(reason.to_owned()))
 }
 
-/// Whether a host such as `localhost:8080`, `127.0.0.1` or `[::1]:8080` cannot be redirected by DNS.
-fn is_own_name(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
+/// Whether this caller may call the API without a key, for documents that say so.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keyless(pub(crate) bool);
+
+impl FromRequestParts<AppState> for Keyless {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Self::Rejection> {
+        Ok(Self(admit_keyless(&state.access, Head::from(&*parts)).await.is_ok()))
+    }
 }
 
 /// The caller of an API operation, for the audit log.
@@ -187,8 +159,17 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
     }
 }
 
-/// Adds each operation's security requirements to the document. If keys are not required, no key is one of them.
-pub(crate) fn describe(document: &mut Value, guards: &Guards, required: bool) {
+/// Adds each operation's security requirements to the document, and says whether its reader needs a key. If not, no key
+/// is one of the alternatives.
+pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: bool) {
+    let needed = if keyless {
+        "You need no key now: this machine's programs call the service without one. That may end with the first key or \
+         import; see docs/security.md."
+    } else {
+        "You need a key: an admin creates one at /access/keys or with `atelier key create`."
+    };
+    let about = document["info"]["description"].as_str().unwrap_or_default();
+    document["info"]["description"] = format!("{about} {needed}").into();
     document["components"]["securitySchemes"] = json!({
         "bearer": {"type": "http", "scheme": "bearer", "description": "An API key, `Authorization: Bearer atl_…`"},
         "header": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same key by itself"},
@@ -198,7 +179,7 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards, required: bool) {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let guard = guards.get(&(path.clone(), method.clone()));
             let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
-            let no_key = (!required).then(|| json!({}));
+            let no_key = keyless.then(|| json!({}));
             let key = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
             operation["security"] = no_key.into_iter().chain(key).collect();
         }
@@ -215,11 +196,10 @@ fn find_key(headers: &HeaderMap) -> Option<&str> {
     bearer.or_else(|| headers.get("x-api-key").map(|value| value.to_str().unwrap_or_default()))
 }
 
-fn refuse_missing_key(scope: Scope, source: Source) -> Response {
+fn refuse_missing_key(scope: Scope, reason: &str) -> Response {
     let detail = format!(
         "an API key with the scope {scope} is required: send it as `Authorization: Bearer atl_…` or as `X-API-Key`; \
-         an admin creates keys at /access/keys.{}",
-        source.explanation()
+         an admin creates keys at /access/keys or with `atelier key create`.{reason}"
     );
     refuse(Kind::Key, detail, "Bearer realm=\"atelier\"".to_owned())
 }
@@ -245,19 +225,4 @@ fn refuse_rate(rate: u32, wait: Duration) -> Response {
 
 fn refuse(kind: Kind, detail: String, challenge: String) -> Response {
     ([(header::WWW_AUTHENTICATE, challenge)], Problem::new(kind, detail)).into_response()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_localhost_and_addresses_are_the_machines_own_names() {
-        for own in ["localhost", "LocalHost:8080", "127.0.0.1:8080", "[::1]:8080", "10.0.0.7", "[::1]"] {
-            assert!(is_own_name(own), "{own}");
-        }
-        for other in ["evil.example:8080", "localhost.evil.example", "127.0.0.1.evil.example", "", "[evil]"] {
-            assert!(!is_own_name(other), "{other}");
-        }
-    }
 }

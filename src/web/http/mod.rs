@@ -14,6 +14,7 @@ pub(crate) mod routes;
 pub(crate) mod schema;
 pub(crate) mod security;
 pub(crate) mod serve;
+mod source;
 pub(crate) mod state;
 pub(crate) mod streams;
 pub(crate) mod timing;

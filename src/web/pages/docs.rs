@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use utoipa_axum::routes;
 
 use super::shell::Shell;
-use crate::web::http::routes::Routes;
+use crate::web::http::{keys::Keyless, routes::Routes};
 
 pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(docs)).open(routes!(guide)).open(routes!(contract))
@@ -22,18 +22,21 @@ pub(crate) fn router() -> Routes {
 #[utoipa::path(get, path = "/docs", tag = "documents", responses(
     (status = 200, description = "The page", body = String, content_type = "text/html"),
 ))]
-async fn docs(Extension(DocsPage(page)): Extension<DocsPage>) -> Html<String> {
-    Html(page.to_string())
+async fn docs(Keyless(keyless): Keyless, Extension(page): Extension<DocsPage>) -> Html<String> {
+    Html(if keyless { page.keyless } else { page.with_key }.to_string())
 }
 
-/// The page's text, rendered once.
+/// The page's text, rendered once: for readers that need a key, and for those that need none.
 #[derive(Clone)]
-pub(crate) struct DocsPage(Arc<str>);
+pub(crate) struct DocsPage {
+    with_key: Arc<str>,
+    keyless: Arc<str>,
+}
 
 impl DocsPage {
-    /// `document` is the finished `OpenAPI` document.
-    pub(crate) fn new(document: &Value) -> Self {
-        Self(page(document).into())
+    /// From the finished `OpenAPI` documents.
+    pub(crate) fn new(with_key: &Value, keyless: &Value) -> Self {
+        Self { with_key: page(with_key).into(), keyless: page(keyless).into() }
     }
 }
 

@@ -212,8 +212,9 @@ fn signed_in(state: &AppState, token: &Token, https: bool, to: &str) -> Response
 fn destination(next: &str) -> &str {
     let is_ours = next.starts_with('/')
         && !next.starts_with("//")
-        && !next.contains(['\\', '\r', '\n', '\t'])
-        && next.is_ascii();
+        && !next.contains('\\')
+        // A header takes no other characters, and an address has them percent-encoded.
+        && next.bytes().all(|byte| byte.is_ascii_graphic());
     if is_ours { next } else { Page::Studio.path() }
 }
 
@@ -247,7 +248,19 @@ mod tests {
     #[test]
     fn a_sign_in_never_leads_to_another_site() {
         assert_eq!(destination("/evaluation?method=gsu"), "/evaluation?method=gsu");
-        for elsewhere in ["", "https://elsewhere", "//elsewhere", "/\\elsewhere", "/a\r\nb", "/\tx"] {
+        for elsewhere in [
+            "",
+            "https://elsewhere",
+            "//elsewhere",
+            "/\\elsewhere",
+            "/a\r\nb",
+            "/\tx",
+            "/\x01",
+            "/\0",
+            "/\x7f",
+            "/a b",
+            "/ä",
+        ] {
             assert_eq!(destination(elsewhere), "/studio", "{elsewhere}");
         }
     }

@@ -108,6 +108,6 @@ async fn a_mistyped_database_is_not_created(db: TestDatabase) {
     export.args(["--database", &format!("sqlite:{}", file.display())]);
     let output = run(export).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).starts_with("atelier: there is no database at "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("there is no database at "), "{}", stderr(&output));
     assert!(!file.exists() && !folder.path().join("articles.jsonl").exists());
 }

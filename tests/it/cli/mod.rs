@@ -3,6 +3,7 @@
 pub mod complete;
 pub mod export;
 pub mod import;
+pub mod key;
 pub mod onnx_runtime;
 pub mod privacy;
 pub mod serve;
@@ -20,10 +21,14 @@ use std::{
 
 use crate::harness::TestDatabase;
 
-/// The built `atelier`, on the test's database.
+pub const REQUIRE_KEY: &str = "ATELIER__ACCESS__REQUIRE_KEY";
+
+/// The built `atelier`, on the test's database. Its service needs no keys on a loopback address, unless the test removes
+/// the variable.
 pub fn atelier(db: &TestDatabase, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
     command.args(["--database", &db.url]).args(arguments).env_remove("DATABASE_URL");
+    command.env(REQUIRE_KEY, "false");
     command
 }
 

@@ -12,7 +12,7 @@ use std::{
 use atelier::domain::{Article, ArticleId, Timestamp};
 use serde_json::json;
 
-use super::{atelier, path, run, stderr, write_tables};
+use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};
 use crate::{
     harness::{Kind, TestDatabase, contracts, model_server::ModelServer, tls::Tls, tools},
     web::{ONNX_RUNTIME, models},
@@ -22,6 +22,10 @@ contracts!(
     prints_a_working_link_and_stops_on_sigterm,
     fills_an_empty_database_once,
     a_taken_port_is_reported,
+    the_flags_of_serve_need_no_verb,
+    what_cannot_be_served_leaves_the_database_empty,
+    a_bad_setting_is_named_with_its_origin,
+    a_folder_that_cannot_be_used_is_said_once,
     a_release_that_does_not_fit_is_refused,
     a_release_for_another_catalogue_is_reported_at_the_start,
     a_named_release_must_be_there,
@@ -29,6 +33,9 @@ contracts!(
     only_variables_of_atelier_must_be_utf8,
     api_keys_are_required_on_other_addresses,
     api_keys_can_be_required_by_a_setting,
+    the_demo_world_needs_no_keys,
+    another_release_called_demo_needs_keys,
+    an_import_beside_the_service_ends_the_demo,
     a_terminal_gets_text_logs needs tools::script,
     a_model_server_needs_no_local_library,
     a_model_server_behind_tls_gets_the_credentials needs tools::openssl,
@@ -85,6 +92,11 @@ impl Served {
         assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
     }
 
+    /// The status of the answer.
+    pub(super) async fn ask(&self, path: &str) -> u16 {
+        reqwest::get(format!("{}{path}", self.url)).await.unwrap().status().as_u16()
+    }
+
     /// Sends SIGTERM and returns the log.
     pub(super) async fn stop(mut self) -> String {
         tokio::task::spawn_blocking(move || {
@@ -132,9 +144,144 @@ async fn fills_an_empty_database_once(db: TestDatabase) {
 async fn a_taken_port_is_reported(db: TestDatabase) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let output = run(atelier(&db, &["serve", "--address", &address])).await;
+    let output = run(atelier(&db, &["serve", "--address", &address, "--models", path(&models())])).await;
     assert_eq!(output.status.code(), Some(1));
-    assert!(stderr(&output).contains(&format!("atelier: cannot listen on {address}")), "{}", stderr(&output));
+    let expected = format!("atelier: server.address (--address): cannot listen on {address}");
+    assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
+    assert!(db.folder().is_none_or(|folder| folder.read_dir().unwrap().next().is_none()), "not even a file");
+    assert_is_empty(&db).await;
+}
+
+/// A folder of releases with a copy of the demo release.
+fn copy_demo() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("demo");
+    fs::create_dir(&release).unwrap();
+    for entry in fs::read_dir(models().join("demo")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, release.join(path.file_name().unwrap())).unwrap();
+    }
+    folder
+}
+
+async fn assert_is_empty(db: &TestDatabase) {
+    let store = db.open().await;
+    assert_eq!((store.articles().count().await, store.customers().count().await), (Ok(0), Ok(0)));
+    store.close().await;
+}
+
+async fn the_flags_of_serve_need_no_verb(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::launch(atelier(&db, &["--address", "127.0.0.1:0"]), folder.path()).await;
+    assert!(!served.url.ends_with(":8080/") && served.get("livez").await.contains("alive"));
+    served.stop().await;
+    // Before the verb they count, too; behind it they count more.
+    let twice = ["--address", "nonsense", "--device", "cpu", "serve", "--address", "127.0.0.1:0"];
+    let served = Served::launch(atelier(&db, &twice), folder.path()).await;
+    assert!(served.get("livez").await.contains("alive"));
+    served.stop().await;
+}
+
+async fn what_cannot_be_served_leaves_the_database_empty(db: TestDatabase) {
+    // The demo's data with one damaged model.
+    let folder = copy_demo();
+    fs::write(folder.path().join("demo/gsu.onnx"), "damaged").unwrap();
+    let damaged = path(folder.path());
+    let demo = models();
+    for (arguments, said) in [
+        (&["--models", damaged][..], "demo/gsu.onnx"),
+        (&["--models", path(&demo), "--release", "sprng"], "models.release (--release): there is no release"),
+        (&["--models", path(&demo), "--address", "127.0.0.1"], "server.address: expected HOST:PORT"),
+        (
+            &["--models", path(&demo), "--address", "192.0.2.1:80"],
+            "server.address (--address): cannot listen on",
+        ),
+        (&["--models", path(&demo), "--set", "limits.page=2"], "limits.page_default (50) must be at most"),
+    ] {
+        let mut command = atelier(&db, &[&["serve"], arguments].concat());
+        command.env("ATELIER__SERVER__ADDRESS", "127.0.0.1:0");
+        let output = run(command).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+        assert_is_empty(&db).await;
+    }
+}
+
+async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("atelier.toml"), "[limits]\nkey_rate = \"many\"\n").unwrap();
+    let output = run(atelier(&db, &["--config", path(&folder.path().join("atelier.toml"))])).await;
+    assert_eq!(output.status.code(), Some(1));
+    let expected = format!(
+        "atelier: limits.key_rate (the configuration file {}/atelier.toml): invalid type: string \"many\", expected \
+         u32\n",
+        folder.path().display()
+    );
+    assert_eq!(stderr(&output), expected);
+    for (variable, value, said) in [
+        (
+            "ATELIER__SERVER__ADDRESS",
+            "foo",
+            "found \"foo\" (server.address is from ATELIER__SERVER__ADDRESS)",
+        ),
+        (
+            "ATELIER__SERVER__ADDRESS",
+            "256.0.0.1:80",
+            "server.address (ATELIER__SERVER__ADDRESS): cannot listen on",
+        ),
+        ("ATELIER__ENGINE__DEVICE", "gpu", "engine.device (ATELIER__ENGINE__DEVICE): unknown variant `gpu`"),
+        (
+            "ATELIER__ACCESS__REQUIRE_KEY",
+            "maybe",
+            "access.require_key (ATELIER__ACCESS__REQUIRE_KEY): invalid value",
+        ),
+        ("ATELIER__CACHE__FOLDERS", "/x", "cache.folders (ATELIER__CACHE__FOLDERS): unknown field `folders`"),
+        (
+            "ATELIER__MODELS__FOLDER",
+            "/nowhere",
+            "models.folder (ATELIER__MODELS__FOLDER): cannot read the folder",
+        ),
+        ("DATABASE_URL", "foo", "database.url (DATABASE_URL): \"foo\" is not a database URL"),
+    ] {
+        let mut command = atelier(&db, &[]);
+        if variable == "DATABASE_URL" {
+            command = Command::new(env!("CARGO_BIN_EXE_atelier"));
+        }
+        command.current_dir(folder.path().parent().unwrap()).env(variable, value);
+        if variable != "ATELIER__SERVER__ADDRESS" {
+            command.env("ATELIER__SERVER__ADDRESS", "127.0.0.1:0");
+        }
+        let output = run(command).await;
+        assert_eq!(output.status.code(), Some(1), "{variable}={value}");
+        assert!(stderr(&output).contains(said), "{variable}={value}: {}", stderr(&output));
+    }
+}
+
+async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
+    // Nothing can be made below a file, whoever runs the test.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let below = format!("{}/below", file.path().display());
+    let serve = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_atelier"));
+        command.args(["serve", "--address", "127.0.0.1:0"]).args(arguments).env_remove("DATABASE_URL");
+        command
+    };
+    let database = format!("sqlite:{below}/atelier.db");
+    let cache = format!("cache.folder={below}");
+    let mut fetching = serve(&["--database", &db.url, "--set", &cache]);
+    fetching.env_remove("ORT_DYLIB_PATH");
+    for (command, setting) in [
+        (serve(&["--database", &database]), "database.url (--database)"),
+        (serve(&["--database", &db.url, "--models", &below]), "models.folder (--models)"),
+        (fetching, "cache.folder (--set cache.folder)"),
+    ] {
+        let output = run(command).await;
+        assert_eq!(output.status.code(), Some(1), "{setting}");
+        let said = stderr(&output);
+        assert!(said.contains(&format!("atelier: {setting}: ")), "{said}");
+        assert_eq!(said.matches(&below).count(), 1, "{setting}: {said}");
+        assert_eq!(said.matches("os error").count(), 1, "{setting}: {said}");
+    }
 }
 
 async fn a_release_that_does_not_fit_is_refused(db: TestDatabase) {
@@ -227,12 +374,73 @@ async fn api_keys_are_required_on_other_addresses(db: TestDatabase) {
 async fn api_keys_can_be_required_by_a_setting(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
-    command.env("ATELIER__ACCESS__REQUIRE_KEY", "true");
+    command.env(REQUIRE_KEY, "true");
     let served = Served::launch(command, folder.path()).await;
-    assert_eq!(reqwest::get(format!("{}articles", served.url)).await.unwrap().status(), 401);
+    assert_eq!(served.ask("articles").await, 401);
     served.stop().await;
-    let served = Served::start(&db, folder.path()).await;
-    assert!(served.get("articles").await.contains("\"items\":[]"));
+    // The file of an earlier version has a boolean.
+    fs::write(folder.path().join("atelier.toml"), "[access]\nrequire_key = false\n").unwrap();
+    for _ in 0..2 {
+        let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+        command.env_remove(REQUIRE_KEY);
+        let served = Served::launch(command, folder.path()).await;
+        assert!(served.get("articles").await.contains("\"items\":[]"));
+        let log = served.stop().await;
+        assert!(
+            log.contains("\"WARN\"") && log.contains("access.require_key is false: every program"),
+            "{log}"
+        );
+    }
+}
+
+/// `serve` with the shipped settings, on the release `demo` of a folder.
+async fn serve_shipped(db: &TestDatabase, models: &Path) -> Served {
+    let mut command = atelier(db, &["serve", "--address", "127.0.0.1:0", "--models", path(models)]);
+    command.env_remove(REQUIRE_KEY);
+    Served::launch(command, Path::new("/")).await
+}
+
+async fn the_demo_world_needs_no_keys(db: TestDatabase) {
+    let served = serve_shipped(&db, &models()).await;
+    assert_eq!(served.ask("articles").await, 200);
+    let proxied =
+        reqwest::Client::new().get(format!("{}articles", served.url)).header("x-real-ip", "10.1.2.3");
+    assert_eq!(proxied.send().await.unwrap().status(), 401);
+    let log = served.stop().await;
+    assert!(log.contains("programs on this machine need no API key while the database holds only"), "{log}");
+    let served = serve_shipped(&db, &models()).await;
+    assert_eq!(served.ask("articles").await, 200, "the mark outlasts a start");
+    served.stop().await;
+}
+
+/// A shop's own articles fill the empty database, under the demo's name.
+async fn another_release_called_demo_needs_keys(db: TestDatabase) {
+    let folder = copy_demo();
+    let manifest = folder.path().join("demo/release.json");
+    let text = fs::read_to_string(&manifest).unwrap();
+    let other = text.replace("\"fingerprint\": \"e", "\"fingerprint\": \"0");
+    assert_ne!(text, other);
+    fs::write(&manifest, other).unwrap();
+    let served = serve_shipped(&db, folder.path()).await;
+    assert_eq!(served.ask("articles").await, 401);
+    let log = served.stop().await;
+    assert!(log.contains("programs need an API key: create one with `atelier key create`"), "{log}");
+}
+
+async fn an_import_beside_the_service_ends_the_demo(db: TestDatabase) {
+    let served = serve_shipped(&db, &models()).await;
+    assert_eq!(served.ask("articles").await, 200);
+    let tables = tempfile::tempdir().unwrap();
+    write_tables(tables.path(), 3);
+    fs::write(tables.path().join("bad.jsonl"), "{\"id\": 1}\n").unwrap();
+    let bad = path(&tables.path().join("bad.jsonl")).to_owned();
+    assert_eq!(run(atelier(&db, &["import", "--articles", &bad])).await.status.code(), Some(1));
+    assert_eq!(served.ask("articles").await, 200, "nothing was imported");
+    assert_eq!(run(atelier(&db, &["import", path(tables.path())])).await.status.code(), Some(0));
+    while served.ask("articles").await == 200 {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(served.ask("articles").await, 401);
     served.stop().await;
 }
 
@@ -248,13 +456,13 @@ async fn a_terminal_gets_text_logs(db: TestDatabase) {
     command
         .args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"])
         .current_dir(folder.path());
-    command.env_remove("DATABASE_URL").env_remove("NO_COLOR").stdin(Stdio::null());
+    command.env_remove("DATABASE_URL").env_remove("NO_COLOR").env("RUST_LOG", "=").stdin(Stdio::null());
     let output = run(command).await;
     assert_eq!(output.status.code(), Some(1));
     let told = String::from_utf8(output.stdout).unwrap();
-    assert!(told.contains("WARN") && told.contains("in models, so no outfit can be completed"), "{told}");
+    assert!(told.contains("WARN") && told.contains("RUST_LOG== is invalid"), "{told}");
     assert!(!told.contains("\"message\""), "text on a terminal: {told}");
-    assert!(told.contains(&format!("atelier: cannot listen on {address}")), "{told}");
+    assert!(told.contains(&format!("cannot listen on {address}")), "{told}");
 }
 
 async fn a_model_server_needs_no_local_library(db: TestDatabase) {

@@ -6,13 +6,15 @@ use atelier::{
     store::Name,
 };
 
-use super::{atelier, run, stderr};
+use super::{atelier, run, serve::Served, stderr};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
     the_link_signs_in_the_named_person,
     without_a_name_the_link_is_for_the_first_admin,
-    an_unknown_person_is_reported
+    an_unknown_person_is_reported,
+    the_link_is_of_the_running_service,
+    a_service_that_is_gone_leaves_the_settings_address,
 );
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
@@ -61,4 +63,28 @@ async fn an_unknown_person_is_reported(db: TestDatabase) {
     store.close().await;
     let output = run(atelier(&db, &["sign-in-link", "Ada"])).await;
     assert_eq!(stderr(&output), "atelier: cannot sign in Ada; people who can are Bo\n");
+}
+
+async fn the_link_is_of_the_running_service(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    for address in ["127.0.0.1:0", "0.0.0.0:0"] {
+        let served = Served::launch(atelier(&db, &["serve", "--address", address]), folder.path()).await;
+        let output = run(atelier(&db, &["sign-in-link"])).await;
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let link = printed.strip_prefix("Atelier is at ").and_then(|rest| rest.split(' ').next()).unwrap();
+        assert!(link.starts_with(&format!("{}sign-in/", served.url)), "{link} and {}", served.url);
+        let welcome = reqwest::get(link).await.unwrap().text().await.unwrap();
+        assert!(welcome.contains("Welcome, admin"), "{welcome}");
+        served.stop().await;
+    }
+}
+
+async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
+    add(&db, "Root", Role::Admin).await;
+    let store = db.open().await;
+    // Nothing listens on this port.
+    let now = SystemTime::now().into();
+    store.settings().get_or_set("address", "127.0.0.1:9", now).await.unwrap();
+    store.close().await;
+    assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }

@@ -9,6 +9,7 @@ use crate::harness::{TestDatabase, contracts, tools};
 
 contracts!(
     shell_examples_give_the_shown_answers needs tools::curl,
+    the_readmes_examples_work_on_the_demo needs tools::curl,
     python_examples_give_the_shown_answers needs tools::python,
     every_endpoint_has_its_examples,
 );
@@ -99,7 +100,7 @@ fn program(code: impl Iterator<Item = String>, service: &Service) -> String {
 }
 
 async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+    let service = Service::untouched_demo(&db).await;
     let examples = examples();
     let code = examples.iter().map(|example| format!("{}\necho '{NEXT}'", example.sh));
     let mut command = Command::new("sh");
@@ -107,8 +108,21 @@ async fn shell_examples_give_the_shown_answers(db: TestDatabase) {
     check_all(&run(command).await, &examples);
 }
 
+async fn the_readmes_examples_work_on_the_demo(db: TestDatabase) {
+    let service = Service::untouched_demo(&db).await;
+    let readme = include_str!("../../../README.md");
+    let blocks = readme.split("```sh\n").skip(1).map(|rest| rest.split("```").next().unwrap().to_owned());
+    assert_eq!(blocks.clone().count(), 4);
+    let mut command = Command::new("sh");
+    command.args(["-euc", &program(blocks, &service)]);
+    let output = run(command).await;
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}\nafter {text}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("\"c-new\"") && text.contains("not-found"), "{text}");
+}
+
 async fn python_examples_give_the_shown_answers(db: TestDatabase) {
-    let service = Service::demo(&db).await;
+    let service = Service::untouched_demo(&db).await;
     let examples = examples();
     let code = examples.iter().map(|example| format!("{}\nprint('{NEXT}')", example.python));
     let mut command = Command::new("python3");

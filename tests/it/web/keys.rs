@@ -22,7 +22,6 @@ contracts!(
     changes_are_audited_with_the_key,
     use_is_recorded_once_a_minute,
     a_key_over_its_rate_limit_is_refused,
-    only_loopback_callers_need_no_key,
 );
 
 fn now() -> Timestamp {
@@ -271,33 +270,4 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     assert_eq!(service.get("/livez").await.status(), 200);
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
-}
-
-async fn only_loopback_callers_need_no_key(db: TestDatabase) {
-    let service = Service::start(&db).await;
-    let ask = async |method: Method, headers: &[(&str, &str)]| {
-        let mut request = service.http.request(method, format!("{}/articles/a-1", service.url));
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        request.json(&json!({"type": "coat"})).send().await.unwrap()
-    };
-    assert_eq!(ask(Method::PUT, &[]).await.status(), 201);
-    assert_eq!(ask(Method::GET, &[("host", "localhost:1")]).await.status(), 200);
-    assert_eq!(ask(Method::PUT, &[("sec-fetch-site", "same-origin")]).await.status(), 200);
-    for (method, header, value, words) in [
-        (Method::GET, "x-forwarded-for", "10.1.2.3", "came through a proxy"),
-        (Method::GET, "forwarded", "for=10.1.2.3", "came through a proxy"),
-        (Method::GET, "host", "shop.example", "neither localhost nor an IP address"),
-        (Method::DELETE, "sec-fetch-site", "cross-site", "a page of another site"),
-        (Method::PUT, "sec-fetch-site", "same-site", "a page of another site"),
-    ] {
-        let refused = ask(method, &[(header, value)]).await;
-        assert_eq!(refused.status(), 401, "{header}: {value}");
-        let problem = problem(refused).await;
-        assert!(problem["detail"].as_str().unwrap().contains(words), "{problem}");
-    }
-    let (key, _) = issue(&service, &[Scope::Catalogue]).await;
-    let open = ask(Method::GET, &[("x-forwarded-for", "10.1.2.3"), ("x-api-key", &key)]).await;
-    assert_eq!(open.status(), 200, "a key works from any address");
 }

@@ -14,10 +14,12 @@ pub mod evaluation;
 pub mod feedback;
 pub mod foreign_release;
 pub mod health;
+pub mod keyless;
 pub mod keys;
 pub mod limits;
 pub mod metrics;
 pub mod monitoring;
+pub mod odd_addresses;
 pub mod operations;
 pub mod outfits;
 pub mod personas;
@@ -53,12 +55,12 @@ use atelier::{
         onnx_runtime::OnnxRuntime,
     },
     service::{
-        access::{Access, Token},
+        access::{Access, RequireKey, Token},
         live_release::Releases,
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::{AuditEntry, Name, Store},
+    store::{AuditEntry, DemoMark, Name, Store},
     util::{clock::Clock, http_client::Origin, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
@@ -134,25 +136,34 @@ impl Service {
     pub async fn demo_with(db: &TestDatabase, limits: Limits) -> Self {
         let service = Self::start_with(db, limits).await;
         service.bring_in_demo().await;
-        let serving = tokio::task::spawn_blocking(|| Arc::clone(&DEMO)).await.unwrap();
-        service.releases.serve_loaded(serving).await.unwrap();
+        service.serve_demo().await;
         service
+    }
+
+    async fn serve_demo(&self) {
+        let serving = tokio::task::spawn_blocking(|| Arc::clone(&DEMO)).await.unwrap();
+        self.releases.serve_loaded(serving).await.unwrap();
     }
 
     /// With a folder of releases; none is live yet.
     pub async fn start_in(db: &TestDatabase, limits: Limits, models: PathBuf) -> Self {
-        Self::start_as(db, limits, models, |access| access, engine).await
+        Self::start_as(db, limits, models, RequireKey::Never, engine).await
     }
 
     /// A service where every program needs a key.
     pub async fn guarded(db: &TestDatabase) -> Self {
-        Self::start_as(db, Limits::default(), models(), Access::requiring_keys, engine).await
+        Self::start_under(db, RequireKey::Always).await
+    }
+
+    /// A service with another rule about keys than the tests' usual one, that programs on this machine need none.
+    pub async fn start_under(db: &TestDatabase, rule: RequireKey) -> Self {
+        Self::start_as(db, Limits::default(), models(), rule, engine).await
     }
 
     /// With the catalogue, customers and outfits of the demo, and a model server.
     pub async fn asking(db: &TestDatabase, limits: Limits, server: Origin) -> Self {
         let engine = || Engine::new(server, SETTINGS);
-        let service = Self::start_as(db, limits, models(), |access| access, engine).await;
+        let service = Self::start_as(db, limits, models(), RequireKey::Never, engine).await;
         service.bring_in_demo().await;
         service.releases.serve("demo").await.unwrap();
         service
@@ -162,7 +173,7 @@ impl Service {
         db: &TestDatabase,
         limits: Limits,
         models: PathBuf,
-        guard: fn(Access) -> Access,
+        rule: RequireKey,
         engine: impl FnOnce() -> Engine + Send + 'static,
     ) -> Self {
         let store = db.open().await;
@@ -174,7 +185,7 @@ impl Service {
         let terms = config::Tickets::default().terms();
         let tickets = Tickets::start(&store, terms, draw_key, now).await.unwrap();
         let metrics = Metrics::new(&offers);
-        let access = guard(Access::new(store.clone()));
+        let access = Access::new(store.clone()).require_key(rule);
         let profiles = Profiles::new(store.clone(), config::Profiles::default().keep());
         let offers_too = Arc::clone(&offers);
         let parts = Parts {
@@ -213,11 +224,15 @@ impl Service {
     }
 
     pub async fn bring_in_demo(&self) {
+        self.bring_in_demo_as(DemoMark::Clear).await;
+    }
+
+    async fn bring_in_demo_as(&self, mark: DemoMark) {
         let mut import = self.store.import(Timestamp::from_millis(1)).await.unwrap();
         import.articles(&rows::<Article>()).await.unwrap();
         import.customers(&rows::<Customer>()).await.unwrap();
         import.outfits(&rows::<Outfit>()).await.unwrap();
-        import.commit().await.unwrap();
+        import.commit_with(mark).await.unwrap();
     }
 
     /// The last entries of the audit log, newest first, about what was done over HTTP. What a test prepares past it

@@ -335,7 +335,7 @@ async fn the_docs_page_shows_every_operation(db: TestDatabase) {
         let (_, rest) = html.split_once(&shown).unwrap();
         let (section, _) = rest.split_once("</section>").unwrap();
         let scope = operation.about["security"][1]["bearer"][0].as_str();
-        let named = scope.map(|scope| format!("Requires a key with the scope <code>{scope}</code>."));
+        let named = scope.map(|scope| format!("Scope of its key: <code>{scope}</code>."));
         assert!(named.is_none_or(|named| section.contains(&named)), "{shown}");
     }
     for name in document["components"]["schemas"].as_object().unwrap().keys() {

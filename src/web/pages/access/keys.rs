@@ -13,7 +13,7 @@ use serde::Deserialize;
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
     domain::Timestamp,
-    service::access::Scope,
+    service::access::{RequireKey, Scope},
     store::{ApiKey, KeyId, Name},
     web::{
         http::{AppState, Finding, Kind, Problem, extract::Path},
@@ -37,8 +37,8 @@ struct KeysPage {
     keys: Vec<KeyView>,
     scopes: [Scope; 5],
     lifetimes: [u64; 4],
-    /// Whether programs may call the API without a key.
-    open: bool,
+    /// The rule if programs on this machine may call the API without a key now.
+    keyless: Option<RequireKey>,
     label: String,
     refused: Option<String>,
 }
@@ -103,7 +103,7 @@ async fn keys_page(
         keys: keys.iter().map(|key| KeyView::new(key, now)).collect(),
         scopes: Scope::ALL,
         lifetimes: LIFETIMES,
-        open: !state.access.requires_key(),
+        keyless: state.access.admits_keyless().await?.then_some(state.access.rule()),
         label,
         refused,
     };

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     domain::Timestamp,
+    service::access::RequireKey,
     service::live_release::LiveRelease,
     util::{calendar, histogram::Distribution},
     web::{
@@ -120,7 +121,11 @@ fn runs(state: &AppState, live: Option<&LiveRelease>, now: Timestamp) -> Vec<(&'
         let note = live.serving.device_note();
         runs.push(("Device", note.map_or_else(|| device.to_string(), |note| format!("{device} ({note})"))));
     }
-    let keys = if state.access.requires_key() { "required" } else { "not required on a loopback address" };
+    let keys = match state.access.rule() {
+        RequireKey::Always => "required",
+        RequireKey::Auto => "not required from programs on this machine while the database is a demo",
+        RequireKey::Never => "not required from programs on this machine",
+    };
     runs.push(("API keys", keys.to_owned()));
     let usage = Usage::now();
     if let Some(times) = &usage.times {

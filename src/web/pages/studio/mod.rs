@@ -73,10 +73,11 @@ struct StudioPage {
 async fn page(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
-    view: View,
+    mut view: View,
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
     let schema = state.schema();
+    view.saved = confirm_saved(&state, &view, &schema).await?;
     let customer = chosen_customer(&state, &view, &schema).await?;
     let stored = customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default();
     let found = if customer.is_none() { find_customers(&state, &view, &schema).await? } else { Vec::new() };
@@ -116,6 +117,19 @@ async fn page(
         silent,
     };
     Ok(Html(page.render()?))
+}
+
+/// The outfit that the address says was just saved, if it is stored and is the one on the page.
+async fn confirm_saved(state: &AppState, view: &View, schema: &Schema) -> Result<Option<i64>, Problem> {
+    let Some(seq) = view.saved else { return Ok(None) };
+    let stored = state.store.outfits().get(seq).await?;
+    let is_shown = |record: &OutfitRecord| {
+        let outfit = &record.outfit;
+        Some(&outfit.customer) == view.customer.as_ref()
+            && outfit.articles().iter().map(Some).eq(view.slots.iter().map(Option::as_ref))
+            && outfit.features == view::features(&view.own, schema)
+    };
+    Ok(stored.filter(is_shown).map(|_| seq))
 }
 
 /// The question that the address asks: its features override those of the profile. A feature that the address marks as not

@@ -1,0 +1,92 @@
+use std::time::{Duration, SystemTime};
+
+use atelier::{domain::Role, store::Actor};
+use serde_json::{Value, json};
+
+use super::{atelier, run, stderr};
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::Service,
+};
+
+contracts!(
+    a_key_is_made_without_a_browser,
+    a_key_may_expire,
+    a_key_needs_a_label_and_known_scopes,
+    a_key_needs_a_database_that_is_there
+);
+
+async fn make(db: &TestDatabase, arguments: &[&str]) -> String {
+    let output = run(atelier(db, &[&["key", "create"], arguments].concat())).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn a_key_is_made_without_a_browser(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let key = make(&db, &["--label", "Shop", "--scope", "metrics,complete", "--scope", "complete"]).await;
+    let key = key.strip_suffix('\n').expect("one line, for scripts").to_owned();
+    assert!(key.starts_with("atl_") && !key.contains('\n'), "{key}");
+    let ask = async |path: &str| {
+        let request = service.http.get(format!("{}{path}", service.url)).header("x-api-key", &key);
+        request.send().await.unwrap().status().as_u16()
+    };
+    assert_eq!((ask("/metrics").await, ask("/articles").await), (200, 403));
+    let record = service.store.api_keys().list().await.unwrap().remove(0);
+    assert_eq!((record.label.as_str(), record.expires_at), ("Shop", None));
+    assert_eq!(record.scopes, ["complete", "metrics"]);
+    let entry = service.store.audit().list(None, 1).await.unwrap().remove(0);
+    assert_eq!(
+        (entry.action.as_str(), entry.subject.as_str(), entry.actor),
+        ("key.create", "Shop", Actor::Service)
+    );
+    let details = Value::from(entry.details);
+    assert_eq!(details["scopes"], json!(["complete", "metrics"]));
+    assert_eq!(details["by"], "atelier key create");
+    assert!(!details.to_string().contains(&key));
+    // An admin sees it, and can revoke it.
+    let page = service.signed_in(Role::Admin).await.page("/access/keys").await;
+    assert!(page.contains("Shop") && !page.contains(&key), "{page}");
+}
+
+async fn a_key_may_expire(db: TestDatabase) {
+    db.open().await.close().await;
+    make(&db, &["--label", "Shop", "--scope", "metrics", "--days", "30"]).await;
+    let record = db.open().await.api_keys().list().await.unwrap().remove(0);
+    assert_eq!(record.expires_at, Some(record.created_at + Duration::from_hours(24 * 30)));
+    assert!(record.created_at <= SystemTime::now().into());
+}
+
+async fn a_key_needs_a_label_and_known_scopes(db: TestDatabase) {
+    db.open().await.close().await;
+    for (arguments, code, said) in [
+        (&["--label", "Shop"][..], 2, "--scope <SCOPE>"),
+        (&["--scope", "metrics"], 2, "--label <NAME>"),
+        (
+            &["--label", "Shop", "--scope", "all"],
+            2,
+            "complete, catalogue, feedback, admin or metrics, not \"all\"",
+        ),
+        (&["--label", "Shop", "--scope", ""], 2, "complete, catalogue"),
+        (&["--label", " ", "--scope", "metrics"], 1, "atelier: --label: "),
+        (&["--label", "Shop", "--scope", "metrics", "--days", "0"], 2, "1..=3650"),
+    ] {
+        let output = run(atelier(&db, &[&["key", "create"], arguments].concat())).await;
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(said), "{arguments:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+    }
+    assert_eq!(db.open().await.api_keys().list().await.unwrap().len(), 0);
+}
+
+/// A mistyped path must not make an empty database and print a key that opens nothing.
+async fn a_key_needs_a_database_that_is_there(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mistyped.db");
+    let mut elsewhere = db.clone();
+    elsewhere.url = format!("sqlite:{}", file.display());
+    let output = run(atelier(&elsewhere, &["key", "create", "--label", "Shop", "--scope", "metrics"])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).starts_with("atelier: database.url (--database): there is no database at"));
+    assert!(output.stdout.is_empty() && !file.exists());
+}
