@@ -156,6 +156,11 @@ pub struct Checked<'c, T> {
 
 impl<T> Checked<'_, T> {
     /// As [`Rows::progress`].
+    /// As in [`Rows::bytes`].
+    pub fn bytes(&self) -> u64 {
+        self.rows.bytes()
+    }
+
     pub fn progress(&self) -> (u64, u64) {
         self.rows.progress()
     }

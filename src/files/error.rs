@@ -2,7 +2,10 @@
 
 use std::{fmt, io, path::PathBuf};
 
-use crate::domain::SchemaError;
+use crate::{domain::SchemaError, util::text::abbreviate};
+
+/// The most characters of a reason.
+const REASON_LENGTH: usize = 1000;
 
 /// A row that cannot be used, and why, in words for the person who made the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +27,10 @@ pub enum Unit {
 
 impl RowError {
     pub(super) fn new(unit: Unit, line: u64, reason: impl Into<String>) -> Self {
-        Self { line, reason: reason.into(), unit, fatal: false }
+        let mut reason = reason.into();
+        // It may quote a cell.
+        abbreviate(&mut reason, REASON_LENGTH);
+        Self { line, reason, unit, fatal: false }
     }
 
     /// An error after which the file cannot be read.

@@ -65,6 +65,18 @@ impl<'a> Value<'a> {
             if values.iter().all(|value| matches!(value, Self::Text(_) | Self::Number(_))))
     }
 
+    /// About its bytes in JSON, and at least one.
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Null | Self::Bool(_) | Self::Number(_) => 8,
+            Self::Text(text) => text.len() + 8,
+            Self::List(values) => 8 + values.iter().map(Self::size).sum::<usize>(),
+            Self::Object(fields) => {
+                8 + fields.iter().map(|(name, value)| name.len() + value.size()).sum::<usize>()
+            }
+        }
+    }
+
     /// Whether a text or name in it, at any depth, contains the character NUL.
     pub(super) fn contains_nul(&self) -> bool {
         match self {

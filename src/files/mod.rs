@@ -6,7 +6,7 @@
 //! appears only once it is complete.
 //!
 //! Every row of every format becomes the fields of a JSON object (`json::Fields`), and only `table` turns those into
-//! domain values and back. So all formats accept the same data.
+//! domain values and back. So all formats accept the same data. A row has at most 1 MiB: callers hold several, parsed.
 //!
 //! # JSON Lines, and the canonical form
 //!

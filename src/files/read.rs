@@ -73,6 +73,15 @@ impl<T> Rows<T> {
         }
     }
 
+    /// About the bytes of the rows read so far.
+    pub fn bytes(&self) -> u64 {
+        match &self.source {
+            Source::JsonLines(reader) => reader.progress().0,
+            Source::Csv(reader) => reader.progress().0,
+            Source::Parquet(reader) => reader.bytes(),
+        }
+    }
+
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -114,8 +123,8 @@ impl<T: Table> Iterator for Rows<T> {
     }
 }
 
-/// The longest row of a text file: far above any sensible one, and far below the size of memory.
-pub(super) const LONGEST: usize = 16 << 20;
+/// The longest row, in bytes: far above any sensible one. Callers hold several rows in memory, parsed.
+pub(super) const LONGEST: usize = 1 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 

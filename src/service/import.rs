@@ -4,12 +4,13 @@
 
 use crate::{
     domain::{Article, Customer, Outfit},
-    files::{Checker, FileError, Report, Rows, Table},
+    files::{Checked, Checker, FileError, Report, Rows, Table},
     store::{self, Counts, StoreError},
 };
 
-/// Rows that are stored at once: enough to keep the database busy, few enough to need little memory.
+/// Rows that are stored at once, and their bytes: enough to keep the database busy, few enough to need little memory.
 const SLICE: usize = 2000;
+const SLICE_BYTES: u64 = 4 << 20;
 
 /// Why a table could not be imported.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +35,7 @@ pub async fn import_table<T: Importable>(
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
     loop {
-        let slice = tokio::task::block_in_place(|| read.by_ref().take(SLICE).collect::<Result<Vec<T>, _>>())?;
+        let slice = tokio::task::block_in_place(|| next_slice(&mut read))?;
         if slice.is_empty() {
             break;
         }
@@ -44,6 +45,16 @@ pub async fn import_table<T: Importable>(
     drop(read);
     import.leave_out(T::NAME, checker.report().bad - bad_before);
     Ok(counts)
+}
+
+/// The next rows; none at the end.
+fn next_slice<T: Table>(rows: &mut Checked<'_, T>) -> Result<Vec<T>, FileError> {
+    let (begin, mut slice) = (rows.bytes(), Vec::new());
+    while slice.len() < SLICE && rows.bytes() - begin < SLICE_BYTES {
+        let Some(row) = rows.next() else { break };
+        slice.push(row?);
+    }
+    Ok(slice)
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.

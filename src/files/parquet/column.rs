@@ -1,5 +1,7 @@
 //! Reading the values of a Parquet column.
 
+use std::{iter::Peekable, vec};
+
 use ::parquet::{
     column::reader::{ColumnReader, ColumnReaderImpl},
     data_type::DataType,
@@ -12,98 +14,172 @@ use super::{
     plan::{Holds, Leaf},
 };
 use crate::{
-    files::json::{JsonError, Value, parse},
+    files::{
+        json::{JsonError, Value, parse},
+        read::LONGEST,
+    },
     util::calendar::{date, moment},
 };
 
 /// The value of a row, or why it cannot be used.
 pub(super) type Cell = Result<Value<'static>, String>;
 
+/// The next rows of a column. They become cells one row at a time: a file of some kilobytes may repeat a long value
+/// in every row.
+pub(super) struct Batch {
+    pub(super) rows: usize,
+    /// Values and missing values.
+    pub(super) values: usize,
+    cells: Box<dyn NextCell>,
+}
+
+impl Batch {
+    /// The cell of the next row. `left` is how many more bytes the row may have.
+    pub(super) fn next_cell(&mut self, leaf: &Leaf, left: &mut usize) -> Result<Cell, ParquetError> {
+        let cell = self.cells.next_cell(leaf, left)?;
+        Ok(cell.map_err(|reason| format!("column {:?} {reason}", leaf.name)))
+    }
+}
+
 /// Reads up to `rows` rows, fewer at the end of the column.
-pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Result<Vec<Cell>, ParquetError> {
+pub(super) fn read(reader: &mut ColumnReader, leaf: &Leaf, rows: usize) -> Result<Batch, ParquetError> {
     let holds = leaf.holds;
     match reader {
-        ColumnReader::BoolColumnReader(reader) => cells(reader, leaf, rows, |truth| Ok(Value::Bool(truth))),
-        ColumnReader::Int32ColumnReader(reader) => cells(reader, leaf, rows, |number: i32| match holds {
-            Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
-            Holds::Date => Ok(Value::text(date(number.into()))),
-            Holds::Decimal { scale } => decimal(number.into(), scale),
-            _ => Ok(Value::Number(number.into())),
-        }),
-        ColumnReader::Int64ColumnReader(reader) => cells(reader, leaf, rows, |number: i64| match holds {
-            Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
-            Holds::Decimal { scale } => decimal(number.into(), scale),
-            Holds::Moment { parts, utc } => Ok(Value::text(moment(number, parts, utc))),
-            _ => Ok(Value::Number(number.into())),
-        }),
+        ColumnReader::BoolColumnReader(reader) => batch(reader, leaf, rows, |truth| Ok(Value::Bool(truth))),
+        ColumnReader::Int32ColumnReader(reader) => {
+            batch(reader, leaf, rows, move |number: i32| match holds {
+                Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
+                Holds::Date => Ok(Value::text(date(number.into()))),
+                Holds::Decimal { scale } => decimal(number.into(), scale),
+                _ => Ok(Value::Number(number.into())),
+            })
+        }
+        ColumnReader::Int64ColumnReader(reader) => {
+            batch(reader, leaf, rows, move |number: i64| match holds {
+                Holds::Unsigned => Ok(Value::Number(number.cast_unsigned().into())),
+                Holds::Decimal { scale } => decimal(number.into(), scale),
+                Holds::Moment { parts, utc } => Ok(Value::text(moment(number, parts, utc))),
+                _ => Ok(Value::Number(number.into())),
+            })
+        }
         ColumnReader::Int96ColumnReader(reader) => {
-            cells(reader, leaf, rows, |number| Ok(Value::text(moment(number.to_micros(), 1_000_000, true))))
+            batch(reader, leaf, rows, |number| Ok(Value::text(moment(number.to_micros(), 1_000_000, true))))
         }
         // By way of its shortest text, 79.9, which the writer meant, rather than 79.9000015258789.
-        ColumnReader::FloatColumnReader(reader) => cells(reader, leaf, rows, |number: f32| {
+        ColumnReader::FloatColumnReader(reader) => batch(reader, leaf, rows, |number: f32| {
             float(number.to_string().parse().expect("the text of a number is a number; this is a bug"))
         }),
-        ColumnReader::DoubleColumnReader(reader) => cells(reader, leaf, rows, float),
+        ColumnReader::DoubleColumnReader(reader) => batch(reader, leaf, rows, float),
         ColumnReader::ByteArrayColumnReader(reader) => {
-            cells(reader, leaf, rows, |bytes| from_bytes(bytes.data(), holds))
+            batch(reader, leaf, rows, move |bytes| from_bytes(bytes.data(), holds))
         }
         ColumnReader::FixedLenByteArrayColumnReader(reader) => {
-            cells(reader, leaf, rows, |bytes| from_bytes(bytes.data(), holds))
+            batch(reader, leaf, rows, move |bytes| from_bytes(bytes.data(), holds))
         }
     }
 }
 
-fn cells<D: DataType>(
+trait NextCell: Send {
+    fn next_cell(&mut self, leaf: &Leaf, left: &mut usize) -> Result<Cell, ParquetError>;
+}
+
+/// What the crate has read of a column.
+struct Levels<V, C> {
+    definitions: vec::IntoIter<i16>,
+    repetitions: Peekable<vec::IntoIter<i16>>,
+    values: vec::IntoIter<V>,
+    convert: C,
+}
+
+fn batch<D: DataType>(
     reader: &mut ColumnReaderImpl<D>,
     leaf: &Leaf,
     rows: usize,
-    convert: impl Fn(D::T) -> Cell,
-) -> Result<Vec<Cell>, ParquetError> {
+    convert: impl Fn(D::T) -> Cell + Send + 'static,
+) -> Result<Batch, ParquetError>
+where
+    D::T: Send + 'static,
+{
     let (mut definitions, mut repetitions, mut values) = (Vec::new(), Vec::new(), Vec::new());
-    let (records, _, levels) = catch_panic(|| {
+    let (rows, _, levels) = catch_panic(|| {
         reader.read_records(rows, Some(&mut definitions), Some(&mut repetitions), &mut values)
     })?;
     // A column without optional parts stores no levels.
     if definitions.is_empty() {
         definitions.resize(levels, leaf.present);
     }
-    let mut values = values.into_iter();
-    let mut next = |definition| {
+    let cells = Levels {
+        definitions: definitions.into_iter(),
+        repetitions: repetitions.into_iter().peekable(),
+        values: values.into_iter(),
+        convert,
+    };
+    Ok(Batch { rows, values: levels, cells: Box::new(cells) })
+}
+
+impl<V: Send, C: Fn(V) -> Cell + Send> NextCell for Levels<V, C> {
+    fn next_cell(&mut self, leaf: &Leaf, left: &mut usize) -> Result<Cell, ParquetError> {
+        match leaf.element {
+            None => {
+                let definition = self.next_definition()?;
+                self.next_value(leaf, definition, left)
+            }
+            Some(element) => self.next_list(leaf, element, left),
+        }
+    }
+}
+
+impl<V, C: Fn(V) -> Cell> Levels<V, C> {
+    fn next_definition(&mut self) -> Result<i16, ParquetError> {
+        self.definitions.next().ok_or_else(incomplete)
+    }
+
+    fn next_value(&mut self, leaf: &Leaf, definition: i16, left: &mut usize) -> Result<Cell, ParquetError> {
         if definition < leaf.present {
             return Ok(Ok(Value::Null));
         }
-        let missing = || ParquetError::General("a column has fewer values than it declares".into());
-        values.next().map(&convert).ok_or_else(missing)
-    };
-    let mut cells: Vec<Cell> = Vec::with_capacity(records);
-    let Some(element) = leaf.element else {
-        for definition in definitions {
-            cells.push(next(definition)?.map_err(|reason| describe(leaf, &reason)));
+        let value = self.values.next().ok_or_else(incomplete)?;
+        // Once a row is too long, its other values are only skipped.
+        if *left == 0 {
+            return Ok(Err(too_long()));
         }
-        return Ok(cells);
-    };
-    for (definition, repetition) in definitions.into_iter().zip(repetitions) {
-        if repetition == 0 {
-            // A list is empty one level below its elements, and null further below.
-            let list = if definition >= element - 1 { Value::List(Vec::new()) } else { Value::Null };
-            cells.push(Ok(list));
+        let value = (self.convert)(value);
+        *left = left.saturating_sub(value.as_ref().map_or(1, Value::size));
+        Ok(if *left == 0 { Err(too_long()) } else { value })
+    }
+
+    fn next_list(&mut self, leaf: &Leaf, element: i16, left: &mut usize) -> Result<Cell, ParquetError> {
+        if self.repetitions.next() != Some(0) {
+            return Err(ParquetError::General("a list has no beginning".into()));
         }
-        if definition >= element {
-            let value = next(definition)?;
-            match (cells.last_mut(), value) {
-                (Some(Ok(Value::List(list))), Ok(value)) => list.push(value),
-                (Some(cell @ Ok(_)), Err(reason)) => *cell = Err(describe(leaf, &reason)),
-                // An earlier element cannot be used.
-                (Some(_), _) => {}
-                (None, _) => return Err(ParquetError::General("a list has no beginning".into())),
+        let mut definition = self.next_definition()?;
+        // A list is empty one level below its elements, and null further below.
+        let mut list: Cell =
+            Ok(if definition >= element - 1 { Value::List(Vec::new()) } else { Value::Null });
+        loop {
+            if definition >= element {
+                let value = self.next_value(leaf, definition, left)?;
+                match (&mut list, value) {
+                    (Ok(Value::List(values)), Ok(value)) => values.push(value),
+                    (Ok(_), Err(reason)) => list = Err(reason),
+                    // An earlier element cannot be used.
+                    _ => {}
+                }
             }
+            if self.repetitions.next_if(|repetition| *repetition > 0).is_none() {
+                return Ok(list);
+            }
+            definition = self.next_definition()?;
         }
     }
-    Ok(cells)
 }
 
-fn describe(leaf: &Leaf, reason: &str) -> String {
-    format!("column {:?} {reason}", leaf.name)
+fn incomplete() -> ParquetError {
+    ParquetError::General("a column has fewer values than it declares".into())
+}
+
+fn too_long() -> String {
+    format!("makes the row longer than {} MiB", LONGEST >> 20)
 }
 
 fn float(number: f64) -> Cell {
@@ -130,6 +206,9 @@ fn from_bytes(bytes: &[u8], holds: Holds) -> Cell {
         let mut wide = [sign; 16];
         wide[16 - bytes.len()..].copy_from_slice(bytes);
         return decimal(i128::from_be_bytes(wide), scale);
+    }
+    if bytes.len() > LONGEST {
+        return Err(too_long());
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "contains bytes that are not UTF-8 text".to_owned())?;
     if holds != Holds::Json {

@@ -1,5 +1,6 @@
 //! Parquet files, through the column API of the `parquet` crate: its arrow support would add over a minute to the build.
 
+mod bound;
 mod column;
 mod plan;
 mod read;

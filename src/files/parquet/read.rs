@@ -3,11 +3,19 @@
 //! It uses the column readers of the `parquet` crate, because its row reader panics on unknown types and stops at one
 //! bad text.
 
-use std::{fmt, fs::File, path::Path};
+use std::{
+    fmt,
+    fs::File,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use ::parquet::{
     basic::Compression,
-    column::reader::ColumnReader,
+    column::reader::{ColumnReader, get_column_reader},
     errors::ParquetError,
     file::{
         metadata::{ColumnChunkMetaData, ParquetMetaData, RowGroupMetaData},
@@ -16,33 +24,35 @@ use ::parquet::{
 };
 
 use super::{
+    bound::{BoundedFile, BoundedPages, Held, MAX_VALUES, too_many_values},
     catch_panic,
-    column::{self, Cell},
+    column::{self, Batch},
     plan::{Leaf, find_columns},
 };
 use crate::files::{
-    FileError, Row, RowError, Table,
-    columns::RowFields,
-    error::Unit,
-    json::{Fields, Value},
+    FileError, Row, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST,
 };
 
 /// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.
 const BATCH: usize = 1024;
 
 pub(in crate::files) struct Reader {
-    file: SerializedFileReader<File>,
+    file: SerializedFileReader<BoundedFile>,
     leaves: Vec<Leaf>,
     /// The next row group; the columns of the current one, and its remaining rows.
     group: usize,
     columns: Vec<ColumnReader>,
+    /// The values of the pages that the column being read has loaded for the batch.
+    loaded: Arc<AtomicUsize>,
     left: u64,
     /// The current batch, column by column, and the place in it.
-    batch: Vec<Vec<Cell>>,
+    batch: Vec<Batch>,
     rows: usize,
     at: usize,
     read: u64,
     total: u64,
+    /// About the bytes of the rows read so far, as JSON.
+    bytes: u64,
 }
 
 impl fmt::Debug for Reader {
@@ -60,8 +70,7 @@ impl Reader {
     /// If it is not a readable Parquet file, or its columns do not fit the table.
     pub(in crate::files) fn new<T: Table>(file: File, path: &Path) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Parquet { path: path.to_owned(), reason };
-        let file =
-            catch_panic(|| SerializedFileReader::new(file)).map_err(|error| refuse(describe(error)))?;
+        let file = catch_panic(|| BoundedFile::open(file)).map_err(|error| refuse(describe(error)))?;
         let metadata = file.metadata();
         let leaves = check_compression(metadata)
             .and_then(|()| find_columns::<T>(metadata.file_metadata().schema()))
@@ -73,16 +82,22 @@ impl Reader {
             file,
             group: 0,
             columns: Vec::new(),
+            loaded: Arc::default(),
             left: 0,
             batch: Vec::new(),
             rows: 0,
             at: 0,
             read: 0,
+            bytes: 0,
         })
     }
 
     pub(in crate::files) fn progress(&self) -> (u64, u64) {
         (self.read, self.total)
+    }
+
+    pub(in crate::files) fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     pub(in crate::files) fn next<T: Table>(
@@ -93,25 +108,29 @@ impl Reader {
             match self.fill() {
                 Ok(true) => {}
                 Ok(false) => return None,
-                Err(error) => {
-                    let reason = format!("the file is damaged here: {}", describe(error));
-                    return Some(Err(RowError::fatal(Unit::Row, self.read + 1, reason)));
-                }
+                Err(error) => return Some(Err(damaged(self.read + 1, error))),
             }
         }
         self.read += 1;
         self.at += 1;
-        Some(finish(self.read, self.fields::<T>()))
+        let row = self.read;
+        Some(match self.fields::<T>() {
+            Ok(fields) => finish(row, fields),
+            Err(error) => Err(damaged(row, error)),
+        })
     }
 
-    /// The row before `at` in the batch.
-    fn fields<T: Table>(&mut self) -> Result<Fields<'_>, String> {
-        let mut fields = RowFields::default();
-        for (leaf, cells) in self.leaves.iter().zip(&mut self.batch) {
-            let value = std::mem::replace(&mut cells[self.at - 1], Ok(Value::Null))?;
-            fields.insert(&leaf.place, &leaf.inside, value);
+    /// The next row of the batch.
+    fn fields<T: Table>(&mut self) -> Result<Result<Fields<'_>, String>, ParquetError> {
+        let (mut fields, mut wrong, mut left) = (RowFields::default(), None, LONGEST);
+        for (leaf, batch) in self.leaves.iter().zip(&mut self.batch) {
+            match batch.next_cell(leaf, &mut left)? {
+                Ok(value) => fields.insert(&leaf.place, &leaf.inside, value),
+                Err(reason) => wrong = wrong.or(Some(reason)),
+            }
         }
-        fields.into_fields::<T>()
+        self.bytes += (LONGEST - left) as u64;
+        Ok(wrong.map_or_else(|| fields.into_fields::<T>(), Err))
     }
 
     /// Reads the next batch. False at the end of the file.
@@ -124,25 +143,42 @@ impl Reader {
             self.group += 1;
             self.left = u64::try_from(group.metadata().num_rows())
                 .map_err(|_| ParquetError::General("a row group has a negative number of rows".into()))?;
-            let columns = self.leaves.iter().map(|leaf| catch_panic(|| group.get_column_reader(leaf.column)));
-            self.columns = columns.collect::<Result<_, _>>()?;
+            let held = Held::default();
+            let description = self.file.metadata().file_metadata().schema_descr();
+            let column = |leaf: &Leaf| {
+                let pages = catch_panic(|| group.get_column_page_reader(leaf.column))?;
+                let loaded = leaf.element.map(|_| Arc::clone(&self.loaded));
+                let pages = BoundedPages::new(pages, held.clone(), loaded);
+                catch_panic(|| Ok(get_column_reader(description.column(leaf.column), Box::new(pages))))
+            };
+            self.columns = self.leaves.iter().map(column).collect::<Result<_, _>>()?;
         }
         let rows = usize::try_from(self.left).map_or(BATCH, |left| left.min(BATCH));
         self.batch.clear();
+        let mut values = 0;
         for (leaf, reader) in self.leaves.iter().zip(&mut self.columns) {
-            let cells = column::read(reader, leaf, rows)?;
-            if cells.len() != rows {
-                let (name, found) = (&leaf.name, cells.len());
+            self.loaded.store(0, Ordering::Relaxed);
+            let batch = column::read(reader, leaf, rows)?;
+            if batch.rows != rows {
+                let (name, found) = (&leaf.name, batch.rows);
                 return Err(ParquetError::General(format!(
                     "column {name:?} has {found} rows left, expected {rows}"
                 )));
             }
-            self.batch.push(cells);
+            values += if leaf.element.is_some() { batch.values } else { 0 };
+            if values > MAX_VALUES {
+                return Err(too_many_values());
+            }
+            self.batch.push(batch);
         }
         self.left -= rows as u64;
         (self.rows, self.at) = (rows, 0);
         Ok(true)
     }
+}
+
+fn damaged(row: u64, error: ParquetError) -> RowError {
+    RowError::fatal(Unit::Row, row, format!("the file is damaged here: {}", describe(error)))
 }
 
 /// Refuses unsupported compression when the file is opened rather than midway.

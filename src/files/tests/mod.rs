@@ -1,5 +1,6 @@
 //! Files of all three formats, written and read through the public functions.
 
+mod bombs;
 mod checks;
 mod csv;
 mod damage;

@@ -181,15 +181,15 @@ fn rows_of_unreasonable_size_are_refused() {
         format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":\"{long}\"}}\n{{\"id\":\"b\",\"type\":\"coat\"}}\n"),
     );
     let rows: Vec<_> = open::<Article>(&path).collect();
-    assert_eq!(rows[0].as_ref().unwrap_err().to_string(), "line 1: the line is longer than 16 MiB");
+    assert_eq!(rows[0].as_ref().unwrap_err().to_string(), "line 1: the line is longer than 1 MiB");
     assert_eq!(rows[1].as_ref().unwrap().value.id.as_str(), "b", "what follows is read");
     let path = folder.file("a.csv", format!("id,type\na,coat\nb,\"{long}\nc,coat\n"));
     let rows: Vec<_> = open::<Article>(&path).collect();
     let error = rows[1].as_ref().unwrap_err();
-    assert_eq!(error.to_string(), "line 3: this row is longer than 16 MiB; is a closing quote missing?");
+    assert_eq!(error.to_string(), "line 3: this row is longer than 1 MiB; is a closing quote missing?");
     assert!(error.is_fatal());
     assert_eq!(rows.len(), 2);
-    let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 20));
+    let deep = format!("{{\"id\":\"a\",\"type\":\"coat\",\"x\":{}", "[".repeat(1 << 19));
     let path = folder.file("deep.jsonl", deep);
     assert!(messages::<Article>(&path)[0].starts_with("line 1: lists and objects are nested too deeply"));
 }

@@ -23,6 +23,8 @@ use crate::{
 
 /// Outfits that are answered together: enough that outfits of the same shape fill a run.
 const CHUNK: usize = 2048;
+/// The bytes of a chunk's rows, at most one more row.
+const CHUNK_BYTES: u64 = 4 << 20;
 /// Chunks in preparation besides those that the model's threads compute.
 const AHEAD: usize = 2;
 /// A model that takes longer will not answer.
@@ -106,8 +108,9 @@ struct Chunk {
 /// Returns a fatal error, if there is one.
 fn read_chunks(mut rows: Rows<OpenOutfit>, chunks: &mpsc::Sender<Chunk>) -> Option<RowError> {
     loop {
-        let mut chunk = Vec::with_capacity(CHUNK);
-        for row in rows.by_ref().take(CHUNK) {
+        let (begin, mut chunk) = (rows.bytes(), Vec::with_capacity(CHUNK));
+        while chunk.len() < CHUNK && rows.bytes() - begin < CHUNK_BYTES {
+            let Some(row) = rows.next() else { break };
             match row {
                 Err(error) if error.is_fatal() => return Some(error),
                 row => chunk.push(row),

@@ -18,6 +18,7 @@ use crate::{
     files::{self, BadRow, Checker, CountedWarning, FileError, Report},
     service::import::{ImportError, Importable, import_table, may_commit},
     store::{Author, Counts, DemoMark, Import},
+    util::text::abbreviate,
     web::http::{
         AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
@@ -32,6 +33,9 @@ const MEDIA_TYPES: [&str; 4] =
 /// A stream of at most this many lines is a trial, as the guide's examples are: it clears the demo's mark no more than as
 /// many single writes would. A longer one brings a shop's own data.
 const TRIAL: u64 = 20;
+
+/// The most characters of a warning.
+const WARNING_LENGTH: usize = 1000;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -148,7 +152,10 @@ impl ImportBody {
         let warning = |noted: &CountedWarning| {
             let others =
                 if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
-            Finding::line(noted.line, format!("{}{others}", noted.warning))
+            let mut warning = noted.warning.to_string();
+            // It may quote a cell.
+            abbreviate(&mut warning, WARNING_LENGTH);
+            Finding::line(noted.line, warning + &others)
         };
         Self {
             added: counts.added,
