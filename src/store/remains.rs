@@ -27,6 +27,7 @@ impl Store {
         let mut failing: Option<Instant> = None;
         loop {
             sleep(PAUSE).await;
+            let began = Instant::now();
             let error = match self.remove_once(&mut rewritten).await {
                 Ok(took) => {
                     failing = None;
@@ -43,6 +44,8 @@ impl Store {
                 );
                 failing = Some(Instant::now() + 60 * PATIENCE);
             }
+            // A rewrite that fails, on a full disk say, holds writes up, too.
+            sleep(began.elapsed() * SHARE).await;
         }
     }
 
