@@ -14,10 +14,12 @@ use std::{
 
 use anyhow::{Context, Result};
 use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, Method, Outfit, Schema},
+    config::{Config, Overrides},
+    domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema},
     files::{self, Table},
     models::release::{Manifest, Release},
     service::{access::Key, tickets},
+    util::http_client::Origin,
 };
 use tempfile::TempDir;
 
@@ -82,7 +84,7 @@ fn targets() -> Result<Vec<Target>> {
     };
     let requests = Requests::new(&demo)?;
     let corpus = requests.corpus.clone();
-    target("requests", 1500, 200_000, corpus, Box::new(move |bytes, _| requests.send(bytes)));
+    target("requests", 1500, 200_000, corpus, Box::new(move |bytes, _| _ = requests.send(bytes)));
     let tables = [
         ("articles", reader::<Article> as Reader),
         ("customers", reader::<Customer>),
@@ -99,6 +101,14 @@ fn targets() -> Result<Vec<Target>> {
         target(name("csv"), 1000, 500_000, vec![CSV.as_bytes().to_vec()], of("csv"));
         target(name("parquet"), 500, 150_000, fixtures(table)?, of("parquet"));
     }
+    let part =
+        b"{\"customer\":\"c-1\",\"articles\":[\"a-1\",null,\"a-2\"],\"age\":28,\"occasion\":\"office\"}\n"
+            .to_vec();
+    let open_schema = schema.clone();
+    let read_part =
+        move |bytes: &[u8], folder: &Path| reader::<OpenOutfit>(bytes, folder, "jsonl", &open_schema);
+    target("outfits_to_complete", 1000, 300_000, vec![part], Box::new(read_part));
+    target("settings", 1000, 300_000, settings(), Box::new(read_settings));
     let schema = fs::read(demo.join("schema.toml"))?;
     let read_schema = |bytes: &[u8], _: &Path| {
         let _ = Schema::parse(&String::from_utf8_lossy(bytes));
@@ -165,6 +175,20 @@ fn read_ids(bytes: &[u8], _: &Path) {
     let _ = tickets::read_recorded(&text);
     let _ = (CustomerId::new(&*text), ArticleId::new(&*text), Key::parse(&text));
     let _ = text.parse::<Method>();
+}
+
+fn settings() -> Vec<Vec<u8>> {
+    let file = "[server]\naddress = \"127.0.0.1:8080\"\ndrain_ms = 20_000\n[database]\nurl = \"sqlite:a.db\"\n\
+                [limits]\npage = 100\nkey_rate = 50\n[engine]\nworkers = 2\nremote = \"https://me:x@triton:8443\"\n";
+    [file, "https://me:hunter2@[::1]:8443/", "http://triton:8000"].map(Into::into).into()
+}
+
+/// A configuration file, and the address of a model server.
+fn read_settings(bytes: &[u8], folder: &Path) {
+    let path = folder.join("atelier.toml");
+    fs::write(&path, bytes).expect("a case can be written");
+    let _ = Config::read(Some(&path), Overrides::default());
+    let _ = Origin::parse(&String::from_utf8_lossy(bytes));
 }
 
 /// The folder of inputs that caused a panic.

@@ -1,23 +1,24 @@
-//! Damaged requests to the real router, in this process: method and path, then the body.
+//! Damaged requests to the real router, in this process: a line with method and path, lines of headers, an empty line,
+//! and the body.
 
-use std::{path::Path, sync::Arc};
+use std::{path::Path, sync::Arc, time::SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use atelier::{
     config::{Limits, Profiles as ProfileSettings, Tickets as TicketSettings},
-    domain::{Article, Customer, Timestamp},
+    domain::{Article, Customer, Role, Timestamp},
     files::{self, Table},
     models::{
         engine::{DeviceChoice, Engine, Settings},
         onnx_runtime::OnnxRuntime,
     },
     service::{
-        access::{Access, RequireKey},
+        access::{Access, RequireKey, Token},
         live_release::Releases,
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::Store,
+    store::{Name, Store},
     util::{clock::Clock, telemetry::Traces},
     web::{self, AppState, Metrics, Parts},
 };
@@ -36,43 +37,142 @@ pub struct Requests {
 impl Requests {
     pub fn new(demo: &Path) -> Result<Self> {
         let (runtime, folder) = (Runtime::new()?, TempDir::new()?);
-        let router = runtime.block_on(router(demo, folder.path()))?;
-        let corpus = [
-            "POST /complete {\"customer\":\"c-1\",\"features\":{\"gender\":\"female\",\"age\":34},\"outfit\":[\"a-00134\",null],\
-             \"method\":\"gsu\",\"k\":3,\"filters\":{\"types\":{\"1\":[\"coat\"]},\"exclude\":[\"a-00001\"],\
-             \"price\":{\"min\":1,\"max\":300.5},\"in_stock\":true,\"no_gos\":false},\"diversity\":0.5,\"lift\":true,\
-             \"explain\":true,\"sets\":2}",
-            "POST /complete/batch {\"items\":[{\"outfit\":[null],\"k\":2},{\"outfit\":[\"a-00134\",null]}]}",
-            "POST /compare {\"features\":{\"age\":3},\"outfit\":[\"a-00134\",null],\"methods\":[\"none\",\"gsu\"],\
-             \"k\":2,\"true_article\":\"a-01243\"}",
-            "POST /score {\"features\":{\"age\":3},\"outfit\":[\"a-00134\",\"a-00259\"],\"method\":\"np\"}",
-            "POST /feedback {\"id\":\"e\",\"completion_id\":\"x\",\"kind\":\"shown\",\"slot\":1,\"article\":\"a\",\"rank\":2}",
-            "PUT /customers/c-fuzz {\"id\":\"c-fuzz\",\"features\":{\"age\":28,\"preferred_colours\":[\"grey\",null]}}",
-            "PUT /articles/a-fuzz {\"id\":\"a-fuzz\",\"type\":\"coat\",\"price\":1.5,\"in_stock\":true}",
-            "PUT /routing {\"default_method\":null,\"experiment\":{\"name\":\"x\",\"arms\":[{\"method\":\"gsu\",\"share\":1},\
-             {\"method\":\"none\",\"share\":2}]}}",
-            "GET /customers?n=2&cursor=abc&search=%C3%A4 ",
-        ];
-        let corpus = corpus.map(|text| text.as_bytes().to_vec()).into();
-        Ok(Self { corpus, router, runtime, _folder: folder })
+        let (router, session) = runtime.block_on(router(demo, folder.path()))?;
+        let corpus = api_requests().chain(page_requests(&session)).map(String::into_bytes).collect();
+        let requests = Self { corpus, router, runtime, _folder: folder };
+        for request in &requests.corpus {
+            let status = requests.send(request);
+            let text = String::from_utf8_lossy(request);
+            ensure!(status.is_some_and(|status| ![401, 403, 405].contains(&status)), "{status:?}: {text}");
+        }
+        Ok(requests)
     }
 
+    /// The answer's status, unless this is no HTTP.
+    ///
     /// # Panics
     /// If the answer is a 500, which is what a panic becomes.
-    pub fn send(&self, bytes: &[u8]) {
-        let mut parts = bytes.splitn(3, |byte| *byte == b' ');
-        let mut part = || parts.next().unwrap_or_default();
-        let request =
-            Request::builder().method(part()).uri(part()).header("content-type", "application/json");
+    pub fn send(&self, bytes: &[u8]) -> Option<u16> {
+        let end = bytes.windows(2).position(|pair| pair == b"\n\n").unwrap_or(bytes.len());
+        let (head, body) = (&bytes[..end], bytes.get(end + 2..).unwrap_or_default());
+        let mut lines = head.split(|byte| *byte == b'\n');
+        let mut first = lines.next().unwrap_or_default().splitn(2, |byte| *byte == b' ');
+        let mut part = || first.next().unwrap_or_default();
+        let mut request = Request::builder().method(part()).uri(part());
+        for line in lines {
+            let mut pair = line.splitn(2, |byte| *byte == b':');
+            let mut part = || pair.next().unwrap_or_default();
+            request = request.header(part(), part());
+        }
         // Invalid HTTP never reaches the router.
-        let Ok(request) = request.body(Body::from(part().to_vec())) else { return };
+        let Ok(request) = request.body(Body::from(body.to_vec())) else { return None };
         let answer = self.runtime.block_on(self.router.clone().call(request));
         let status = answer.unwrap_or_else(|never| match never {}).status();
         assert_ne!(status, 500, "{}", String::from_utf8_lossy(bytes));
+        Some(status.as_u16())
     }
 }
 
-async fn router(demo: &Path, folder: &Path) -> Result<Router> {
+/// Every body of the API, and its queries.
+fn api_requests() -> impl Iterator<Item = String> {
+    let outfit = r#"{"customer":"c-000010","articles":["a-00134","a-00259","a-00568","a-01243"],"features":{"occasion":"office"}}"#;
+    let json = [
+        (
+            "POST /complete",
+            r#"{"customer":"c-1","features":{"gender":"female","age":34},"outfit":["a-00134",null],"method":"gsu","k":3,
+             "filters":{"types":{"1":["coat"]},"exclude":["a-00001"],"price":{"min":1,"max":300.5},"in_stock":true,
+             "no_gos":false},"diversity":0.5,"lift":true,"explain":true,"sets":2}"#,
+        ),
+        ("POST /complete/batch", r#"{"items":[{"outfit":[null],"k":2},{"outfit":["a-00134",null]}]}"#),
+        (
+            "POST /compare",
+            r#"{"features":{"age":3},"outfit":["a-00134",null],"methods":["none","gsu"],"k":2,"true_article":"a-01243"}"#,
+        ),
+        ("POST /score", r#"{"features":{"age":3},"outfit":["a-00134","a-00259"],"method":"np"}"#),
+        (
+            "POST /feedback",
+            r#"{"id":"e","completion_id":"x","kind":"shown","slot":1,"article":"a","rank":2}"#,
+        ),
+        (
+            "POST /feedback",
+            r#"{"items":[{"id":"e","completion_id":"x","kind":"bought","slot":0,"article":"a","customer":"c-1"}]}"#,
+        ),
+        (
+            "PUT /customers/c-fuzz",
+            r#"{"id":"c-fuzz","features":{"age":28,"preferred_colours":["grey",null]}}"#,
+        ),
+        (
+            "PUT /articles/a-fuzz",
+            r#"{"id":"a-fuzz","type":"coat","price":"1.299,00","in_stock":"ja","material":["wool"]}"#,
+        ),
+        ("POST /outfits", outfit),
+        ("POST /releases/spring/activate", r#"{"force":true}"#),
+        (
+            "PUT /routing",
+            r#"{"default_method":null,"experiment":{"name":"x","arms":[{"method":"gsu","share":1},{"method":"none","share":2}]}}"#,
+        ),
+    ];
+    let lines = [
+        ("POST /articles/bulk?skip_bad=true", r#"{"id":"a-fuzz","type":"coat","price":-1.5,"in_stock":0}"#),
+        (
+            "POST /customers/bulk?skip_bad=true",
+            r#"{"id":"c-fuzz","features":{"age":1e308,"shoe_size":"38"}}"#,
+        ),
+        ("POST /outfits/bulk?skip_bad=true", outfit),
+    ];
+    let queries = [
+        "GET /customers?n=2&cursor=abc&search=%C3%A4",
+        "GET /articles?n=2&search=coat&type=coat",
+        "GET /customers/c-000010/export",
+        "GET /customers/c-000010/outfits?n=1&cursor=3",
+        "DELETE /outfits/3",
+        "GET /feedback/outfits.jsonl",
+    ];
+    let of = |kind: &'static str| {
+        move |(head, body): (&str, &str)| format!("{head}\nhost:localhost\ncontent-type:{kind}\n\n{body}")
+    };
+    let headers = "host:localhost:8080\norigin:http://localhost:8080\nx-request-id:r\n\
+                   traceparent:00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\naccept:text/html;q=0.5,*/*";
+    let json = json.into_iter().map(of("application/json"));
+    json.chain(lines.into_iter().map(of("application/x-ndjson")))
+        .chain(queries.map(|query| format!("{query}\n{headers}\n\n")))
+}
+
+/// Pages with their queries, and forms; of a signed-in admin, and of a stranger.
+fn page_requests(session: &Token) -> impl Iterator<Item = String> {
+    let cookie = format!("cookie:other=1; atelier_session={}", session.as_str());
+    let view =
+        "customer=c-014871&slot=a-00134&slot=&slot=a-00568&k=20&type=coat&no_gos=on&method=none&method=gsu";
+    let pages = [
+        format!("/studio?{view}&f.age=30&max=300&mark=a-00001&saved=1"),
+        format!("/side-by-side?{view}&truth=a-00259"),
+        format!("/side-by-side.csv?{view}"),
+        "/evaluation/cases?method=gsu&customer=c-000010&sort=rank&page=2&all=true".into(),
+        "/evaluation/cases.csv?method=gsu&other=none".into(),
+        "/personas?method=latent&customer=c-000010".into(),
+        "/access/audit?action=customer.&actor=service&before=9".into(),
+        "/pictures/coat-red.svg".into(),
+        "/sign-in?next=%2Fstudio%3Fk%3D2".into(),
+    ];
+    let forms = [
+        ("/sign-in", "name=admin&password=wrong+horse+battery&next=%2Fstudio".to_owned()),
+        ("/sign-in/link", format!("link={}&password=correct+horse+battery", "a".repeat(64))),
+        ("/studio/outfits", format!("customer=c-000010&articles=a-00134&{view}")),
+        ("/studio/feedback", format!("completion=x&slot=1&article=a-00134&kind=accepted&{view}")),
+        ("/access", "name=Ada&role=stylist".to_owned()),
+        ("/access/keys", "label=shop&scope=complete&scope=catalogue&days=30".to_owned()),
+        ("/operations/routing/change", "default=gsu&name=x&share.gsu=1&share.none=2".to_owned()),
+    ];
+    let csrf = session.form_token();
+    let posts = forms.map(|(path, fields)| {
+        let kind = "content-type:application/x-www-form-urlencoded\nsec-fetch-site:same-origin";
+        format!("POST {path}\n{cookie}\n{kind}\n\ncsrf={csrf}&{fields}")
+    });
+    pages.map(|path| format!("GET {path}\n{cookie}\naccept:text/html\n\n")).into_iter().chain(posts)
+}
+
+/// The router, and the session of an admin.
+async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
     let store = Store::open(&format!("sqlite:{}", folder.join("a.db").display())).await?;
     let mut import = store.import(Timestamp::from_millis(1)).await?;
     import.articles(&rows::<Article>(demo)?).await?;
@@ -85,18 +185,22 @@ async fn router(demo: &Path, folder: &Path) -> Result<Router> {
     let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
     let offers = Arc::new(Releases::new(engine, store.clone(), models));
     offers.serve("demo").await?;
+    let (access, now) = (Access::new(store.clone()).require_key(RequireKey::Never), SystemTime::now().into());
+    let admin = store.people().create(&Name::new("Ada")?, Role::Admin, now).await?;
+    let session = access.enter(&access.link(admin.id, now).await?, None, now).await?;
     let terms = TicketSettings::default().terms();
-    Ok(web::app(AppState::new(Parts {
+    let state = AppState::new(Parts {
         profiles: Profiles::new(store.clone(), ProfileSettings::default().keep()),
         limits: Limits::default(),
         tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await?,
         metrics: Metrics::new(&offers),
-        access: Access::new(store.clone()).require_key(RequireKey::Never),
+        access,
         releases: offers,
         store,
         traces: Traces::default(),
         clock: Clock::default(),
-    })))
+    });
+    Ok((web::app(state), session))
 }
 
 fn rows<T: Table>(demo: &Path) -> Result<Vec<T>> {

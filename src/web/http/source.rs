@@ -8,9 +8,12 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use axum::{
     extract::Request,
     http::{
-        HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header, request::Parts, uri::Authority,
+        Extensions, HeaderMap, HeaderName, HeaderValue, Method, Uri, Version, header, request::Parts,
+        uri::Authority,
     },
 };
+
+use super::https::OverTls;
 
 /// The head of a request.
 #[derive(Debug, Clone, Copy)]
@@ -19,19 +22,27 @@ pub(super) struct Head<'r> {
     pub(super) uri: &'r Uri,
     pub(super) version: Version,
     pub(super) headers: &'r HeaderMap,
+    /// Of our own addresses on this connection.
+    scheme: &'static str,
 }
 
 impl<'r> From<&'r Request> for Head<'r> {
     fn from(request: &'r Request) -> Self {
         let (method, uri) = (request.method(), request.uri());
-        Self { method, uri, version: request.version(), headers: request.headers() }
+        let scheme = scheme(request.extensions());
+        Self { method, uri, version: request.version(), headers: request.headers(), scheme }
     }
 }
 
 impl<'r> From<&'r Parts> for Head<'r> {
     fn from(parts: &'r Parts) -> Self {
-        Self { method: &parts.method, uri: &parts.uri, version: parts.version, headers: &parts.headers }
+        let Parts { method, uri, version, headers, extensions, .. } = parts;
+        Self { method, uri, version: *version, headers, scheme: scheme(extensions) }
     }
+}
+
+fn scheme(extensions: &Extensions) -> &'static str {
+    if extensions.get::<OverTls>().is_some() { "https://" } else { "http://" }
 }
 
 /// Starts of the names of headers that proxies, balancers and content networks add.
@@ -146,7 +157,7 @@ fn find_host(head: Head<'_>, required: bool) -> Result<Option<&str>, String> {
 /// cannot change what it is told, only leave Referer out, and then Origin is `null`.
 fn check_site(head: Head<'_>, host: Option<&str>) -> Result<(), String> {
     let foreign = |name: HeaderName| {
-        let ours = |value: &&HeaderValue| host.is_some_and(|host| is_page_of(value, host));
+        let ours = |value: &&HeaderValue| host.is_some_and(|host| is_page_of(value, head.scheme, host));
         head.headers.get_all(name).iter().find(|value| !ours(value))
     };
     if let Some(origin) = foreign(header::ORIGIN) {
@@ -167,8 +178,8 @@ fn check_site(head: Head<'_>, host: Option<&str>) -> Result<(), String> {
 }
 
 /// Whether an origin or an address belongs to the host that a request was sent to.
-fn is_page_of(value: &HeaderValue, host: &str) -> bool {
-    let place = value.to_str().ok().and_then(|text| text.strip_prefix("http://"));
+fn is_page_of(value: &HeaderValue, scheme: &str, host: &str) -> bool {
+    let place = value.to_str().ok().and_then(|text| text.strip_prefix(scheme));
     place.and_then(|place| place.split('/').next()).is_some_and(|place| place.eq_ignore_ascii_case(host))
 }
 
@@ -216,7 +227,8 @@ mod tests {
 
     #[test]
     fn a_page_belongs_to_its_scheme_host_and_port() {
-        let is_ours = |page: &'static str| is_page_of(&HeaderValue::from_static(page), "localhost:8080");
+        let is_ours =
+            |page: &'static str| is_page_of(&HeaderValue::from_static(page), "http://", "localhost:8080");
         for ours in ["http://localhost:8080", "http://localhost:8080/docs", "http://LOCALHOST:8080/"] {
             assert!(is_ours(ours), "{ours}");
         }
