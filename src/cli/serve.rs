@@ -97,7 +97,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let listening = listener.local_addr()?;
     let access = guard(&store, &config.access, listening).await?;
     warn_without_tls(tls.as_deref(), listening);
-    remember_address(&store, listening).await?;
+    remember_address(&store, config.server.scheme(), listening).await?;
     announce(config.server.scheme(), listening, &access).await?;
     let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
@@ -170,8 +170,8 @@ fn check_models_folder(settings: &Settings) -> Result<()> {
 }
 
 /// Stores where the service listens, for `atelier sign-in-link`.
-async fn remember_address(store: &Store, listening: SocketAddr) -> Result<()> {
-    let (address, now) = (listening.to_string(), SystemTime::now().into());
+async fn remember_address(store: &Store, scheme: &str, listening: SocketAddr) -> Result<()> {
+    let (address, now) = (format!("{scheme}://{listening}"), SystemTime::now().into());
     let known = store.settings().get_or_set(ADDRESS, &address, now).await?;
     if known != address {
         store.settings().replace(ADDRESS, &known, &address, now).await?;

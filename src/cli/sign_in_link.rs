@@ -42,24 +42,28 @@ impl SignInLink {
         let token = Access::new(store.clone()).link(person.id, SystemTime::now().into()).await?;
         let running = running_address(&store).await?;
         let server = &settings.config.server;
-        let address = running.as_deref().unwrap_or(&server.address);
-        println!("{}", sign_in_link(server.scheme(), address, person, token.as_str()));
+        let (scheme, address) = match running.as_deref().and_then(|url| url.split_once("://")) {
+            Some(running) => running,
+            None => (server.scheme(), server.address.as_str()),
+        };
+        println!("{}", sign_in_link(scheme, address, person, token.as_str()));
         store.close().await;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-/// The setting that holds the address of the service that started last.
+/// The setting that holds the URL of the service that started last.
 pub(super) const ADDRESS: &str = "address";
 /// How long a running service may take to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The address of the service that started last, if it still listens there: its port may come from a flag, or be any free
+/// The URL of the service that started last, if it still listens there: its port may come from a flag, or be any free
 /// one.
 async fn running_address(store: &Store) -> Result<Option<String>> {
-    let Some(address) = store.settings().get(ADDRESS).await? else { return Ok(None) };
-    let connected = timeout(PATIENCE, TcpStream::connect(reachable(&address).0)).await;
-    Ok(matches!(connected, Ok(Ok(_))).then_some(address))
+    let Some(url) = store.settings().get(ADDRESS).await? else { return Ok(None) };
+    let address = url.split_once("://").map_or(url.as_str(), |(_, address)| address);
+    let connected = timeout(PATIENCE, TcpStream::connect(reachable(address).0)).await;
+    Ok(matches!(connected, Ok(Ok(_))).then_some(url))
 }
 
 /// The line that shows a link.

@@ -50,7 +50,7 @@ fn an_error_names_the_origin_of_the_setting() {
         read(Some(named.path()), overrides)
     };
     let error = message("[server]\nadress = \"x\"", &[]).unwrap_err().to_string();
-    assert!(error.starts_with("server (the configuration file /"), "{error}");
+    assert!(error.starts_with("server.adress (the configuration file /"), "{error}");
     assert!(error.contains("unknown field `adress`"), "{error}");
     let error = message("", &[("ATELIER__SERVER__ADRESS", "x")]).unwrap_err().to_string();
     assert!(error.starts_with("server.adress (ATELIER__SERVER__ADRESS): unknown field `adress`"), "{error}");

@@ -155,12 +155,12 @@ pub struct Checked<'c, T> {
 }
 
 impl<T> Checked<'_, T> {
-    /// As [`Rows::progress`].
     /// As in [`Rows::bytes`].
     pub fn bytes(&self) -> u64 {
         self.rows.bytes()
     }
 
+    /// As in [`Rows::progress`].
     pub fn progress(&self) -> (u64, u64) {
         self.rows.progress()
     }

@@ -12,7 +12,7 @@ pub(super) const NAME: &str = "demo";
 /// What an import does to the mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DemoMark {
-    /// The rows are the demo world.
+    /// The rows are the demo world. There is no mark if there was ever an API key.
     Set,
     /// The rows are a few that somebody tries.
     Keep,
@@ -24,8 +24,11 @@ impl DemoMark {
     pub(super) async fn apply(self, connection: &mut AnyConnection, millis: i64) -> Result<(), StoreError> {
         let change = match self {
             Self::Keep => return Ok(()),
+            // A database with API keys has been used by a shop.
             Self::Set => sqlx::query(
-                "insert into settings (name, value, changed) values ($1, 'true', $2)
+                "insert into settings (name, value, changed)
+                 select cast($1 as text), 'true', cast($2 as bigint)
+                 where not exists (select 1 from api_keys)
                  on conflict (name) do nothing",
             )
             .bind(NAME)

@@ -84,7 +84,7 @@ async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     let store = db.open().await;
     // Nothing listens on this port.
     let now = SystemTime::now().into();
-    store.settings().get_or_set("address", "127.0.0.1:9", now).await.unwrap();
+    store.settings().get_or_set("address", "http://127.0.0.1:9", now).await.unwrap();
     store.close().await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
 }
