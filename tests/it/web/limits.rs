@@ -182,15 +182,16 @@ async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { streams: 1, ..patient() }).await;
     let line = "{\"id\":\"c-1\",\"features\":{}}\n";
     let mut first = connect(&service).await;
-    let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: {}\r\n", line.len());
+    let headers =
+        format!("Content-Type: {NDJSON}\r\nContent-Length: {}\r\nExpect: 100-continue\r\n", line.len());
     send(&mut first, "POST", "/customers/bulk", &headers).await;
-    // Until the first has begun, another may take its place.
-    let refused = loop {
-        let answer = service.post("/customers/bulk", NDJSON, line).await;
-        if answer.status() != 200 {
-            break answer;
-        }
-    };
+    // The service asks for the body when the stream has its place.
+    let mut interim = Vec::new();
+    while !interim.ends_with(b"\r\n\r\n") {
+        interim.push(first.read_u8().await.unwrap());
+    }
+    assert!(interim.starts_with(b"HTTP/1.1 100 "), "{}", String::from_utf8_lossy(&interim));
+    let refused = service.post("/customers/bulk", NDJSON, line).await;
     assert_eq!((refused.status().as_u16(), header(&refused, "retry-after")), (429, "5"));
     assert_eq!(refused.json::<Value>().await.unwrap()["code"], "too-many-streams");
     assert_eq!(service.get("/feedback/outfits.jsonl").await.status(), 429, "an export is a stream, too");
