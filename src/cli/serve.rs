@@ -97,7 +97,9 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let listening = listener.local_addr()?;
     let access = guard(&store, &config.access, listening).await?;
     warn_without_tls(tls.as_deref(), listening);
-    remember_address(&store, config.server.scheme(), listening).await?;
+    if let Err(error) = remember_address(&store, config.server.scheme(), listening).await {
+        tracing::warn!(%error, "cannot store this address; `atelier sign-in-link` may print another one");
+    }
     announce(config.server.scheme(), listening, &access).await?;
     let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
     let metrics = Metrics::new(&releases);
@@ -324,11 +326,18 @@ fn start_log() {
 /// one in.
 async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<()> {
     let now = SystemTime::now().into();
-    let line = match access.without_password(now).await? {
-        Some(admin) => {
-            sign_in_link(scheme, &address.to_string(), &admin, access.link(admin.id, now).await?.as_str())
-        }
-        None => format!("Atelier is at {scheme}://{}/", reachable(&address.to_string()).0),
+    let address = address.to_string();
+    let linked = match access.without_password(now).await? {
+        Some(admin) => access.link(admin.id, now).await.map(|token| Some((admin, token))),
+        None => Ok(None),
+    };
+    let linked = linked.unwrap_or_else(|error| {
+        tracing::warn!(%error, "cannot make a sign-in link; make one with `atelier sign-in-link`");
+        None
+    });
+    let line = match linked {
+        Some((admin, token)) => sign_in_link(scheme, &address, &admin, token.as_str()),
+        None => format!("Atelier is at {scheme}://{}/", reachable(&address).0),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
