@@ -14,7 +14,7 @@ pub(super) const NAME: &str = "demo";
 pub enum DemoMark {
     /// The rows are the demo world. There is no mark if there was ever an API key.
     Set,
-    /// The rows are a few that somebody tries.
+    /// The rows are a few, sent as a trial.
     Keep,
     Clear,
 }

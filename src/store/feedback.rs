@@ -196,7 +196,7 @@ async fn insert_counted(
     Ok(said == 0 && insert(connection, key_hash, event, Some(&fact(event))).await?)
 }
 
-/// What an event says, whoever says it: events with the same digest count once.
+/// The digest of what an event says, without the caller's id. Events with the same digest count once.
 fn fact(event: &FeedbackEvent) -> [u8; 32] {
     let FeedbackEvent { kind, completion_id, slot, article, .. } = event;
     // No part contains a line break.

@@ -62,8 +62,8 @@ impl People<'_> {
         row.map(parse).transpose()
     }
 
-    /// The person with that name and the hash of their password, in one statement: finding somebody takes no longer than
-    /// finding nobody.
+    /// The person with that name and the hash of their password, in one statement: a name that exists
+    /// takes no longer than one that does not.
     pub async fn find_with_password(
         self,
         name: &Name,
@@ -141,8 +141,8 @@ impl People<'_> {
     }
 }
 
-/// Whether the account is enabled, and still has the password that was proved. Until the transaction ends nobody can change
-/// that: on Postgres the update locks the row, and `SQLite` has only one writer.
+/// Whether the account is enabled, and still has the password that was proved. It stays so until the transaction ends:
+/// on Postgres the update locks the row, and `SQLite` has only one writer.
 pub(super) async fn hold_enabled(
     connection: &mut AnyConnection,
     id: PersonId,

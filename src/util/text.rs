@@ -1,6 +1,6 @@
 //! Texts for people.
 
-/// Cuts the text after so many characters.
+/// Cuts the text after `most` characters.
 pub(crate) fn abbreviate(text: &mut String, most: usize) {
     if let Some((end, _)) = text.char_indices().nth(most) {
         text.truncate(end);

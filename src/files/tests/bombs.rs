@@ -1,11 +1,14 @@
 //! Small files that expand to much more than they are.
 
-use std::{fs::File, sync::Arc};
+use std::{fs::File, path::Path, sync::Arc};
 
 use ::parquet::{
     basic::{Compression, ZstdLevel},
     data_type::{ByteArray, ByteArrayType},
-    file::{properties::WriterProperties, writer::SerializedFileWriter},
+    file::{
+        properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder},
+        writer::SerializedFileWriter,
+    },
     schema::parser::parse_message_type,
 };
 
@@ -19,21 +22,25 @@ struct Texts {
     levels: Option<(Vec<i16>, Vec<i16>)>,
 }
 
+/// Begins a Parquet file of articles with these columns besides id and type.
+fn begin(path: &Path, columns: &str, properties: WriterPropertiesBuilder) -> SerializedFileWriter<File> {
+    let schema = format!("message m {{ required binary id (UTF8); required binary type (UTF8); {columns} }}");
+    let properties = properties
+        .set_compression(Compression::ZSTD(ZstdLevel::default()))
+        .set_statistics_enabled(EnabledStatistics::None)
+        .build();
+    let schema = Arc::new(parse_message_type(&schema).unwrap());
+    SerializedFileWriter::new(File::create(path).unwrap(), schema, Arc::new(properties)).unwrap()
+}
+
 /// A Parquet file of articles, each value stored once if `dictionary`.
 fn articles(folder: &Folder, rows: usize, dictionary: bool, x: &Texts) -> PathBuf {
     let path = folder.path("articles.parquet");
-    let schema =
-        format!("message m {{ required binary id (UTF8); required binary type (UTF8); {} }}", x.kind);
     let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
         .set_dictionary_enabled(dictionary)
         .set_dictionary_page_size_limit(usize::MAX)
-        .set_data_page_size_limit(usize::MAX)
-        .set_statistics_enabled(::parquet::file::properties::EnabledStatistics::None)
-        .build();
-    let schema = Arc::new(parse_message_type(&schema).unwrap());
-    let mut writer =
-        SerializedFileWriter::new(File::create(&path).unwrap(), schema, Arc::new(properties)).unwrap();
+        .set_data_page_size_limit(usize::MAX);
+    let mut writer = begin(&path, x.kind, properties);
     let mut group = writer.next_row_group().unwrap();
     let ids: Vec<ByteArray> = (0..rows).map(|row| ByteArray::from(format!("a-{row}").as_str())).collect();
     let (definitions, repetitions) = x.levels.as_ref().map(|(d, r)| (&d[..], &r[..])).unzip();
@@ -116,16 +123,8 @@ fn pages_of_all_columns_are_bounded_together() {
     let folder = Folder::new();
     let path = folder.path("articles.parquet");
     let names: Vec<String> = (0..5).map(|number| format!("required binary x{number} (UTF8);")).collect();
-    let schema =
-        format!("message m {{ required binary id (UTF8); required binary type (UTF8); {} }}", names.concat());
-    let properties = WriterProperties::builder()
-        .set_compression(Compression::ZSTD(ZstdLevel::default()))
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(::parquet::file::properties::EnabledStatistics::None)
-        .build();
-    let schema = Arc::new(parse_message_type(&schema).unwrap());
-    let mut writer =
-        SerializedFileWriter::new(File::create(&path).unwrap(), schema, Arc::new(properties)).unwrap();
+    let properties = WriterProperties::builder().set_dictionary_enabled(false);
+    let mut writer = begin(&path, &names.concat(), properties);
     let mut group = writer.next_row_group().unwrap();
     for column in 0..7 {
         let mut writer = group.next_column().unwrap().unwrap();

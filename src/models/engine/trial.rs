@@ -124,7 +124,7 @@ impl Trial<'_> {
         [full, empty]
     }
 
-    /// The question with padding in front of its slots, as many as there is room for.
+    /// The question with as much padding in front of its slots as fits.
     fn with_padding(&self, question: &Question) -> Question {
         let mut room = MAX_SLOTS - question.slots.len();
         let (mut slots, mut blank) = (Vec::new(), 0);

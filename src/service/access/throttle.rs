@@ -59,7 +59,7 @@ impl Throttle {
     }
 
     /// Drops the attempts that no longer count, or else the name that is delayed least. Made-up names push out each
-    /// other, not a name that somebody guesses at: each attempt costs a computed hash, so that giving ten thousand names
+    /// other, not a name under attack: each attempt costs a computed hash, so that giving ten thousand names
     /// more attempts than that name takes longer than its wait.
     fn make_room(&mut self, now: Timestamp) {
         self.0.retain(|_, attempts| attempts.are_current(now));

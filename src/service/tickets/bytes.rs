@@ -18,7 +18,7 @@ pub(super) fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend(text.as_bytes());
 }
 
-/// An empty text stands for none.
+/// None is written as an empty text.
 pub(super) fn optional(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }

@@ -42,7 +42,7 @@ impl Key {
         self.mac.clone().chain_update(body).verify_truncated_left(signature).is_ok()
     }
 
-    /// An article's id in a ticket: the same in every ticket of this key, and nobody else can tell which article it is.
+    /// An article's id in a ticket. It is the same in every ticket of this key, and only the key tells which article it is.
     pub fn mark(&self, article: &str) -> Mark {
         self.truncated([&ARTICLE, article.as_bytes()])
     }

@@ -10,18 +10,21 @@ use crate::{
     service::{
         access::Scope,
         administration::check_routing,
+        fault::ServiceError,
         routing::{Arm, Experiment, Routing},
     },
-    web::http::{
-        AppState, Problem,
-        extract::{Json, read_integer, read_objects, read_optional_object},
-        keys::Caller,
-        routes::Routes,
-        schema::method_name,
-        uncancelled::uncancelled,
+    web::{
+        api::fault,
+        http::{
+            AppState, Problem,
+            extract::{Json, read_integer, read_objects, read_optional_object},
+            keys::Caller,
+            routes::Routes,
+            schema::method_name,
+            uncancelled::uncancelled,
+        },
     },
 };
-use crate::{service::fault::ServiceError, web::api::fault};
 
 pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(routing)).scoped(Scope::Admin, routes!(route))

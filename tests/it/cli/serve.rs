@@ -258,7 +258,7 @@ async fn a_bad_setting_is_named_with_its_origin(db: TestDatabase) {
 }
 
 async fn a_folder_that_cannot_be_used_is_said_once(db: TestDatabase) {
-    // Nothing can be made below a file, whoever runs the test.
+    // Not even root can make a folder below a file.
     let file = tempfile::NamedTempFile::new().unwrap();
     let below = format!("{}/below", file.path().display());
     let serve = |arguments: &[&str]| {

@@ -32,7 +32,7 @@ fn sign_in(address: &str, name: &str) -> TcpStream {
     caller
 }
 
-/// Each hash takes 19 MiB. Two run at a time, even if nobody waits for them any more.
+/// Each hash takes 19 MiB. Two run at a time, even if their callers have left.
 async fn callers_who_hang_up_take_no_memory(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     let served = Served::start(&db, folder.path()).await;

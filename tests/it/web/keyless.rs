@@ -1,4 +1,4 @@
-//! Who needs no API key: programs on this machine, while the database holds only the demo world, and nobody in disguise.
+//! Who needs no API key: programs on this machine, while the database holds only the demo world, and no other caller in disguise.
 
 use std::time::SystemTime;
 

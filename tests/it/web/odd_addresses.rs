@@ -1,4 +1,4 @@
-//! Addresses of pages that somebody made up.
+//! Addresses of pages with made-up queries.
 
 use atelier::domain::Role;
 
