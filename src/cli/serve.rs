@@ -39,7 +39,7 @@ use crate::{
         profiles::Profiles,
         tickets::Tickets,
     },
-    store::{DemoMark, Store},
+    store::{DemoMark, Store, StoreError},
     util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
     web::{self, AppState, Listener, Metrics, Parts, SAMPLED},
 };
@@ -97,8 +97,11 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let listening = listener.local_addr()?;
     let access = guard(&store, &config.access, listening).await?;
     warn_without_tls(tls.as_deref(), listening);
-    if let Err(error) = remember_address(&store, config.server.scheme(), listening).await {
-        tracing::warn!(%error, "cannot store this address; `atelier sign-in-link` may print another one");
+    match remember_address(&store, config.server.scheme(), listening).await {
+        Err(error @ StoreError::Full) => {
+            tracing::warn!(%error, "cannot store this address; `atelier sign-in-link` may print another one");
+        }
+        stored => stored?,
     }
     announce(config.server.scheme(), listening, &access).await?;
     let following = tokio::spawn(follow_replicas(Arc::clone(&releases)));
@@ -172,12 +175,15 @@ fn check_models_folder(settings: &Settings) -> Result<()> {
 }
 
 /// Stores where the service listens, for `atelier sign-in-link`.
-async fn remember_address(store: &Store, scheme: &str, listening: SocketAddr) -> Result<()> {
+async fn remember_address(
+    store: &Store,
+    scheme: &str,
+    listening: SocketAddr,
+) -> std::result::Result<(), StoreError> {
     let (address, now) = (format!("{scheme}://{listening}"), SystemTime::now().into());
     let known = store.settings().get_or_set(ADDRESS, &address, now).await?;
-    if known != address {
-        store.settings().replace(ADDRESS, &known, &address, now).await?;
-    }
+    // Also if it is the same: a database that cannot be written is found now, not at the first request that writes.
+    store.settings().replace(ADDRESS, &known, &address, now).await?;
     Ok(())
 }
 
@@ -331,13 +337,13 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<
         Some(admin) => access.link(admin.id, now).await.map(|token| Some((admin, token))),
         None => Ok(None),
     };
-    let linked = linked.unwrap_or_else(|error| {
+    if let Err(error @ StoreError::Full) = &linked {
         tracing::warn!(%error, "cannot make a sign-in link; make one with `atelier sign-in-link`");
-        None
-    });
+    }
     let line = match linked {
-        Some((admin, token)) => sign_in_link(scheme, &address, &admin, token.as_str()),
-        None => format!("Atelier is at {scheme}://{}/", reachable(&address).0),
+        Ok(Some((admin, token))) => sign_in_link(scheme, &address, &admin, token.as_str()),
+        Ok(None) | Err(StoreError::Full) => format!("Atelier is at {scheme}://{}/", reachable(&address).0),
+        Err(error) => return Err(error.into()),
     };
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
