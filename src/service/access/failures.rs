@@ -1,6 +1,6 @@
-//! Failed sign-ins, for the audit log.
+//! Failed sign-ins and wrong old passwords, for the audit log.
 //!
-//! Anyone can fail to sign in, as often as they like, so the log gets one entry a minute for each account and address,
+//! Anyone can fail, as often as they like, so the log gets one entry a minute for each account and address,
 //! with the number of attempts, and at most [`MOST`] entries a minute. Attempts that are refused before the password is
 //! computed are not counted.
 
@@ -11,17 +11,19 @@ use serde_json::json;
 use super::background::Background;
 use crate::{
     domain::Timestamp,
-    store::{Actor, Author, Entry, Name, SIGN_IN_FAILED, Store},
+    store::{Actor, Author, Entry, Name, PersonId, SIGN_IN_FAILED, Store},
 };
 
 /// The most accounts and addresses a minute. The attempts on others are one entry.
 const MOST: usize = 60;
 const PAUSE: Duration = Duration::from_mins(1);
 
-/// What a visitor tried to sign in with.
+/// What was tried with a wrong password or link.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Tried {
     Person(Name),
+    /// By this signed-in person, who wants a new one.
+    OldPassword(PersonId, Name),
     /// The name is not kept: it may be a password that was typed into the wrong field.
     UnknownName,
     Link,
@@ -31,10 +33,17 @@ pub(super) enum Tried {
 impl Tried {
     fn subject(&self) -> &str {
         match self {
-            Self::Person(name) => name.as_str(),
+            Self::Person(name) | Self::OldPassword(_, name) => name.as_str(),
             Self::UnknownName => "unknown name",
             Self::Link => "invalid link",
             Self::Others => "other names and addresses",
+        }
+    }
+
+    fn action(&self) -> (&'static str, Actor) {
+        match self {
+            Self::OldPassword(person, _) => ("password.failed", Actor::Person(*person)),
+            _ => (SIGN_IN_FAILED, Actor::Visitor),
         }
     }
 }
@@ -77,9 +86,10 @@ impl Failures {
     async fn write(self) {
         while let Some(failures) = self.waiting.take() {
             for ((tried, peer), attempts) in failures {
-                let store = self.store.by(Author { actor: Actor::Visitor, peer });
+                let (action, actor) = tried.action();
+                let store = self.store.by(Author { actor, peer });
                 let details = json!({"attempts": attempts.count});
-                let entry = Entry::new(SIGN_IN_FAILED, tried.subject(), details);
+                let entry = Entry::new(action, tried.subject(), details);
                 if let Err(error) = store.audit().append(&entry, attempts.last).await {
                     tracing::warn!(%error, "cannot store failed sign-ins; trying again in a minute");
                     self.add((tried, peer), attempts);

@@ -147,17 +147,20 @@ impl Access {
             self.fail(Tried::UnknownName, now);
             return Err(SignInError::Wrong);
         };
-        let (person, hash) = self.check_password(&name, password, now).await?;
+        let tried =
+            |person: Option<Person>| person.map_or(Tried::UnknownName, |person| Tried::Person(person.name));
+        let (person, hash) = self.check_password(&name, password, tried, now).await?;
         let token = self.begin(person.id, Proof::Password(Some(&hash)), None, now).await?;
         token.ok_or(SignInError::Wrong)
     }
 
     /// The person with this name and password, and the password's hash. What is refused before the look-up is refused for
-    /// every name; after it, every name costs one statement and one hash.
+    /// every name; after it, every name costs one statement and one hash. A wrong password is noted as `tried`.
     async fn check_password(
         &self,
         name: &Name,
         password: &str,
+        tried: impl FnOnce(Option<Person>) -> Tried,
         now: Timestamp,
     ) -> Result<(Person, String), SignInError> {
         if !password::is_possible(password) {
@@ -179,7 +182,7 @@ impl Access {
                 Ok((person, hash))
             }
             (person, _) => {
-                self.fail(person.map_or(Tried::UnknownName, |person| Tried::Person(person.name)), now);
+                self.fail(tried(person), now);
                 Err(SignInError::Wrong)
             }
         }
@@ -237,7 +240,8 @@ impl Access {
     ) -> Result<Token, SignInError> {
         let before = match self.store.people().password_hash(person.id).await? {
             Some(_) => {
-                let checked = self.check_password(&person.name, old, now).await;
+                let tried = |_| Tried::OldPassword(person.id, person.name.clone());
+                let checked = self.check_password(&person.name, old, tried, now).await;
                 Some(checked.map_err(SignInError::about_old_password)?.1)
             }
             None => None,

@@ -18,6 +18,7 @@ contracts!(
     hanging_up_does_not_stop_an_activation,
     a_change_whose_entry_fails_is_taken_back,
     signing_in_and_out_are_entries_with_the_peer,
+    a_wrong_old_password_is_an_entry_of_the_person,
     failed_sign_ins_reveal_no_typed_name,
     a_failed_activation_is_an_entry,
 );
@@ -274,6 +275,25 @@ async fn signing_in_and_out_are_entries_with_the_peer(db: TestDatabase) {
     );
     let used = send(&service, "/sign-in/link", &[("link", link.as_str())]).await;
     assert_eq!(used.status(), 404);
+}
+
+async fn a_wrong_old_password_is_an_entry_of_the_person(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let ada = service.store.people().create(&Name::new("Ada").unwrap(), Role::Admin, now()).await.unwrap();
+    let link = service.state.access.link(ada.id, now()).await.unwrap();
+    let session = service.state.access.enter(&link, Some(PASSWORD), now()).await.unwrap();
+    let browser = Browser { session, ..service.signed_in(Role::Stylist).await };
+    let fields = [("old", "a horse in Basle"), ("password", "an alpaca at the lake")];
+    assert_eq!(browser.post("/password", &fields).await.status(), 422);
+    let failed = async || service.log(100).await.into_iter().find(|entry| entry.action == "password.failed");
+    until!(failed().await.is_some());
+    let entry = failed().await.unwrap();
+    assert_eq!((entry.actor, entry.subject.as_str()), (Actor::Person(ada.id), "Ada"));
+    assert_eq!((entry.peer, entry.details["attempts"].as_u64()), (Some([127, 0, 0, 1].into()), Some(1)));
+    let visitors = browser.page("/access/audit?actor=visitor").await;
+    assert!(visitors.contains("No entries match"), "{visitors}");
+    let own = browser.page(&format!("/access/audit?actor=person-{}", ada.id.0)).await;
+    assert!(own.contains("password.failed</th><td>Ada</td>"), "{own}");
 }
 
 async fn failed_sign_ins_reveal_no_typed_name(db: TestDatabase) {
