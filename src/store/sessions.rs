@@ -146,9 +146,11 @@ impl Sessions<'_> {
         Ok(transaction.commit().await?)
     }
 
-    /// Deletes expired sessions, and counts them.
-    pub async fn delete_expired(self, now: Timestamp) -> Result<u64, StoreError> {
-        let delete = sqlx::query("delete from sessions where expires_at <= $1").bind(now.millis());
+    /// Deletes sessions that are expired or were last used before `idle_since`, and counts them.
+    pub async fn delete_ended(self, now: Timestamp, idle_since: Timestamp) -> Result<u64, StoreError> {
+        let delete = sqlx::query("delete from sessions where expires_at <= $1 or last_seen_at < $2")
+            .bind(now.millis())
+            .bind(idle_since.millis());
         self.store.execute(delete).await
     }
 

@@ -116,7 +116,7 @@ impl Access {
     pub fn new(store: Store) -> Self {
         let keys = Cache::new(KEYS);
         Self {
-            uses: Uses::new(store.clone()),
+            uses: Uses::new(store.clone(), Lifetimes::default().idle),
             failures: Failures::new(store.clone()),
             store,
             hasher: Hasher::default(),
@@ -129,7 +129,7 @@ impl Access {
     }
 
     pub fn with_lifetimes(self, lifetimes: Lifetimes) -> Self {
-        Self { lifetimes, ..self }
+        Self { lifetimes, uses: self.uses.with_idle(lifetimes.idle), ..self }
     }
 
     pub fn lifetimes(&self) -> Lifetimes {
@@ -259,8 +259,7 @@ impl Access {
 
     /// The session of this token, with its person.
     pub async fn session(&self, token: &Token, now: Timestamp) -> Result<Option<Session>, StoreError> {
-        let idle = i64::try_from(self.lifetimes.idle.as_millis()).unwrap_or(i64::MAX);
-        let idle_since = Timestamp::from_millis(now.millis().saturating_sub(idle));
+        let idle_since = now - self.lifetimes.idle;
         let session = self.store.sessions().find_valid(&token.hash(), now, idle_since).await?;
         if session.as_ref().is_some_and(|session| session.last_seen_at + USE_INTERVAL <= now) {
             self.uses.note(Used::Session(token.hash()), now);

@@ -25,12 +25,18 @@ pub(super) enum Used {
 #[derive(Debug, Clone)]
 pub(super) struct Uses {
     store: Store,
+    /// How long a session lasts without a use.
+    idle: Duration,
     waiting: Background<Used, Timestamp>,
 }
 
 impl Uses {
-    pub(super) fn new(store: Store) -> Self {
-        Self { store, waiting: Background::default() }
+    pub(super) fn new(store: Store, idle: Duration) -> Self {
+        Self { store, idle, waiting: Background::default() }
+    }
+
+    pub(super) fn with_idle(self, idle: Duration) -> Self {
+        Self { idle, ..self }
     }
 
     /// Notes a use, which is stored soon. Uses that wait when the process ends are lost.
@@ -58,7 +64,8 @@ impl Uses {
             }
         }
         if let Some(now) = latest {
-            self.store.sessions().delete_expired(now).await?;
+            // Another replica may store a use later than it happened.
+            self.store.sessions().delete_ended(now, now - (self.idle + PAUSE)).await?;
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ contracts!(
     signing_out_ends_a_session,
     a_disabled_person_has_no_session,
     a_new_password_ends_all_sessions,
-    expired_sessions_are_deleted,
+    ended_sessions_are_deleted,
     an_unknown_person_gets_no_session,
     an_unused_session_ends,
     what_an_earlier_version_kept_of_disabled_people_does_not_come_back,
@@ -88,16 +88,22 @@ async fn a_new_password_ends_all_sessions(db: TestDatabase) {
     assert!(store.sessions().find_valid(&of_bo, NOW, NOW).await.unwrap().is_some());
 }
 
-async fn expired_sessions_are_deleted(db: TestDatabase) {
+async fn ended_sessions_are_deleted(db: TestDatabase) {
     let store = db.open().await;
     let ada = store.people().create(&name("Ada"), Role::Admin, NOW).await.unwrap();
     for (token, hours) in [("1", 1), ("2", 2), ("3", 3)] {
         let expires_at = NOW + Duration::from_hours(hours);
         begin(&store, &TokenHash::new(token), ada.id, expires_at).await;
     }
-    assert_eq!(store.sessions().delete_expired(NOW + Duration::from_hours(2)).await, Ok(2));
+    assert_eq!(store.sessions().delete_ended(NOW + Duration::from_hours(2), NOW).await, Ok(2));
     assert!(store.sessions().find_valid(&TokenHash::new("3"), NOW, NOW).await.unwrap().is_some());
     assert_eq!(store.sessions().find_valid(&TokenHash::new("2"), NOW, NOW).await, Ok(None));
+
+    begin(&store, &TokenHash::new("4"), ada.id, LATER + Duration::from_hours(1)).await;
+    store.sessions().touch(&TokenHash::new("4"), LATER).await.unwrap();
+    assert_eq!(store.sessions().delete_ended(NOW, LATER).await, Ok(1), "3 was not used since");
+    assert_eq!(store.sessions().find_valid(&TokenHash::new("3"), NOW, NOW).await, Ok(None));
+    assert!(store.sessions().find_valid(&TokenHash::new("4"), NOW, NOW).await.unwrap().is_some());
 }
 
 async fn an_unknown_person_gets_no_session(db: TestDatabase) {

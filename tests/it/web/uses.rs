@@ -13,7 +13,11 @@ use sqlx::AnyConnection;
 use super::{Browser, Service, until};
 use crate::harness::{Kind, TestDatabase, contracts};
 
-contracts!(a_locked_database_delays_no_request, a_sweep_that_fails_fails_no_sign_in);
+contracts!(
+    a_locked_database_delays_no_request,
+    a_sweep_that_fails_fails_no_sign_in,
+    an_idle_session_is_swept_before_it_expires,
+);
 
 fn now() -> Timestamp {
     SystemTime::now().into()
@@ -98,6 +102,22 @@ async fn a_sweep_that_fails_fails_no_sign_in(db: TestDatabase) {
             .unwrap();
         left == 0
     });
+}
+
+async fn an_idle_session_is_swept_before_it_expires(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let (_, browser) = long_unused(&db, &service).await;
+    service.signed_in(Role::Stylist).await;
+    let mut raw = db.raw().await;
+    let earlier = "update sessions set last_seen_at = last_seen_at - 13 * 3600000
+        where last_seen_at = (select max(last_seen_at) from sessions)";
+    sqlx::raw_sql(earlier).execute(&mut raw).await.unwrap();
+    browser.page("/studio").await;
+    until!({
+        let count = sqlx::query_scalar::<_, i64>("select count(*) from sessions");
+        count.fetch_one(&mut raw).await.unwrap() == 1
+    });
+    browser.page("/studio").await;
 }
 
 fn refuse_deleting_sessions(kind: Kind) -> &'static [&'static str] {
