@@ -22,7 +22,7 @@ pub enum IdError {
     Padded,
 }
 
-/// The text in NFC, without characters that are seen nowhere: soft hyphen, zero-width space, word joiner and byte order
+/// The text in NFC, without invisible characters: soft hyphen, zero-width space, word joiner and byte order
 /// mark. So an id is one however a program writes it.
 fn normalise(text: &str) -> Cow<'_, str> {
     if text.is_ascii() {

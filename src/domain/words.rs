@@ -7,7 +7,7 @@ const SEPARATORS: [char; 7] = ['/', ',', ';', '|', '+', '\n', '•'];
 /// The words between the parts of an article's list. A no-go keeps them: brands have them in their names.
 const CONJUNCTIONS: [&str; 4] = [" & ", " and ", " und ", " et "];
 
-/// Drops the characters that are seen nowhere: soft hyphen, zero-width space and joiners, byte order mark.
+/// Drops invisible characters: soft hyphen, zero-width space and joiners, byte order mark.
 fn is_visible(c: char) -> bool {
     !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }

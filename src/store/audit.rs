@@ -157,7 +157,7 @@ impl Audit<'_> {
         n: u32,
     ) -> Result<Vec<AuditEntry>, StoreError> {
         let (actor, id) = match filter.actor {
-            None => ("anybody", 0),
+            None => ("anyone", 0),
             Some(Actor::Person(id)) => ("person", id.0),
             Some(Actor::Key(id)) => ("key", id.0),
             Some(Actor::Service) => ("service", 0),

@@ -149,7 +149,7 @@ pub struct FeatureError {
     pub found: String,
 }
 
-/// A part of a profile that the schema does not list, or a number out of any sense. The former is encoded as not given,
+/// A part of a profile that the schema does not list, or a number that cannot be true. The former is encoded as not given,
 /// and stays in the stored profile: a later schema may list it. The latter is in the lowest or highest bucket.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FeatureWarning {

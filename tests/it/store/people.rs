@@ -56,11 +56,11 @@ async fn changes_are_read_back(db: TestDatabase) {
 
 async fn an_unknown_person_is_not_found(db: TestDatabase) {
     let store = db.open().await;
-    let (people, nobody) = (store.people(), PersonId(17));
-    assert_eq!(people.get(nobody).await, Ok(None));
-    assert_eq!(people.password_hash(nobody).await, Err(StoreError::NotFound("person")));
-    assert_eq!(people.set_role(nobody, Role::Admin, NOW).await, Err(StoreError::NotFound("person")));
-    assert_eq!(people.set_disabled(nobody, false, NOW).await, Err(StoreError::NotFound("person")));
+    let (people, unknown) = (store.people(), PersonId(17));
+    assert_eq!(people.get(unknown).await, Ok(None));
+    assert_eq!(people.password_hash(unknown).await, Err(StoreError::NotFound("person")));
+    assert_eq!(people.set_role(unknown, Role::Admin, NOW).await, Err(StoreError::NotFound("person")));
+    assert_eq!(people.set_disabled(unknown, false, NOW).await, Err(StoreError::NotFound("person")));
 }
 
 async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {

@@ -16,7 +16,7 @@ contracts!(
     a_new_person_signs_in_by_a_link_shown_once,
     adding_a_person_explains_errors,
     a_role_is_changed_and_an_account_disabled,
-    an_admin_ends_anybodys_sessions,
+    an_admin_ends_the_sessions_of_anyone,
     a_disabled_account_comes_back_without_its_sessions,
     the_last_admin_cannot_be_demoted_or_disabled,
     a_key_is_shown_once_and_revoked_after_confirmation,
@@ -128,13 +128,13 @@ async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
             (me, "person.role".into(), json!({"before": "stylist", "after": "analyst"})),
         ]
     );
-    for nobody in ["/access/people/4242", "/access/people/4242/disable"] {
-        assert_eq!(admin.get(nobody).await.status(), 404);
+    for unknown in ["/access/people/4242", "/access/people/4242/disable"] {
+        assert_eq!(admin.get(unknown).await.status(), 404);
     }
     assert_eq!(admin.get("/access/people/x").await.status(), 422);
 }
 
-async fn an_admin_ends_anybodys_sessions(db: TestDatabase) {
+async fn an_admin_ends_the_sessions_of_anyone(db: TestDatabase) {
     let service = Service::start(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let (laptop, phone) = (service.signed_in(Role::Stylist).await, service.signed_in(Role::Stylist).await);
@@ -305,8 +305,8 @@ async fn only_admins_change_anything(db: TestDatabase) {
     for path in forms(admin) {
         let answer = analyst.post(&path, &[("change", "role"), ("role", "admin")]).await;
         assert_eq!(answer.status(), 403, "{path}");
-        let nobody = super::browser().post(format!("{}{path}", service.url)).send().await.unwrap();
-        assert_eq!(nobody.status(), 401, "{path}");
+        let answer = super::browser().post(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(answer.status(), 401, "{path}");
     }
     assert_eq!(log(&service, 5).await, []);
 }

@@ -75,15 +75,16 @@ const ROLES: [Role; 3] = [Role::Stylist, Role::Analyst, Role::Admin];
 
 async fn each_page_requires_its_role(db: TestDatabase) {
     let service = Service::demo(&db).await;
-    let nobody = browser();
+    let stranger = browser();
     for (path, role) in PAGES {
-        let answer = nobody.get(format!("{}{path}", service.url)).header("accept", "text/html").send().await;
+        let answer =
+            stranger.get(format!("{}{path}", service.url)).header("accept", "text/html").send().await;
         let answer = answer.unwrap();
         if role.is_none() {
-            assert_eq!(answer.status(), 200, "{path} for nobody");
+            assert_eq!(answer.status(), 200, "{path} for a stranger");
             continue;
         }
-        assert_eq!(answer.status(), 303, "{path} for nobody");
+        assert_eq!(answer.status(), 303, "{path} for a stranger");
         assert!(header(&answer, "location").starts_with("/sign-in"), "{path}");
     }
     for own in ROLES {
@@ -110,7 +111,7 @@ async fn each_form_requires_its_role_and_session(db: TestDatabase) {
         let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
         let bare = browser().post(format!("{}{path}", service.url)).body(form);
         let bare = bare.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
-        assert!([401, 403].contains(&bare.status().as_u16()), "{path} for nobody: {}", bare.status());
+        assert!([401, 403].contains(&bare.status().as_u16()), "{path} for a stranger: {}", bare.status());
         for own in ROLES {
             let browser = service.signed_in(own).await;
             // With no token, a made-up one, or that of another session.

@@ -216,7 +216,7 @@ async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
     }
 }
 
-/// A Mac writes ü as u and two dots; a byte order mark and a zero-width space are seen nowhere.
+/// A Mac writes ü as u and two dots; a byte order mark and a zero-width space are invisible.
 async fn an_id_is_one_in_every_form_of_its_letters(db: TestDatabase) {
     let service = Service::start(&db).await;
     let forms = ["z%C3%BC", "zu%CC%88", "%EF%BB%BFz%C3%BC", "z%E2%80%8Bu%CC%88"];

@@ -9,7 +9,10 @@ use crate::{
     store::erasing::everything,
 };
 
-contracts!(an_export_has_everything_and_an_erasure_leaves_nothing, feedback_after_an_erasure_names_nobody);
+contracts!(
+    an_export_has_everything_and_an_erasure_leaves_nothing,
+    feedback_after_an_erasure_names_no_customer
+);
 
 const WHO: &str = "erika-4711";
 
@@ -60,7 +63,7 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase
 }
 
 /// A shop's till may report a purchase after the customer asked to be erased.
-async fn feedback_after_an_erasure_names_nobody(db: TestDatabase) {
+async fn feedback_after_an_erasure_names_no_customer(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let path = format!("/customers/{WHO}");
     service.put(&path, &json!({"features": {}})).await;

@@ -149,7 +149,7 @@ async fn counts_requests_and_inference(db: TestDatabase) {
     }
     service.ask_ok("/score", &json!({"outfit": outfit(), "method": "none"})).await;
     assert_eq!(service.ask("/complete", &json!({"outfit": 1})).await.0, 422);
-    assert_eq!(service.get("/customers/somebody-in-particular").await.status(), 404);
+    assert_eq!(service.get("/customers/a-particular-customer").await.status(), 404);
     assert_eq!(service.get("/a/page/of/mine").await.status(), 404);
     let made_up = reqwest::Method::from_bytes(b"BREW").unwrap();
     assert_eq!(
@@ -196,7 +196,7 @@ async fn counts_requests_and_inference(db: TestDatabase) {
         (r#"atelier_requests_rejected_total{method="gsu",reason="queue-full"}"#, 0),
         (r#"atelier_model_info{release="demo",method="gsu",device="cpu"}"#, 1),
     ]);
-    for sent in ["somebody-in-particular", "a/page/of/mine", "BREW"] {
+    for sent in ["a-particular-customer", "a/page/of/mine", "BREW"] {
         assert!(!scrape.text.contains(sent), "{sent} came from a caller");
     }
     let inferred =

@@ -130,8 +130,8 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
     let one = ready(&stylist, &format!("/personas?method=gsx-latent&outfit={number}")).await;
     assert!(one.contains("An outfit of c-") && one.matches("largest: ").count() == 1, "{one}");
     assert!(!ready(&stylist, "/personas?method=gsx-latent&customer=+").await.contains("largest: "));
-    let nobody = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
-    assert!(nobody.contains("This customer has no outfits"));
+    let unknown = ready(&stylist, "/personas?method=gsx-latent&customer=c-nobody").await;
+    assert!(unknown.contains("This customer has no outfits"));
 }
 
 async fn erased_customers_are_not_shown(db: TestDatabase) {

@@ -79,8 +79,8 @@ async fn describes_the_profile_in_words(db: TestDatabase) {
     }
     let found = browser.page("/studio?find=sweden+0148").await;
     assert!(found.contains("<strong>c-014871</strong>") && !found.contains("c-000010"), "{found}");
-    let nobody = browser.page("/studio?find=nobody+such").await;
-    assert!(nobody.contains("No customers match"), "{nobody}");
+    let unknown = browser.page("/studio?find=nobody+such").await;
+    assert!(unknown.contains("No customers match"), "{unknown}");
 }
 
 async fn records_accepted_and_rejected_suggestions(db: TestDatabase) {

@@ -351,7 +351,7 @@ async fn a_batch_has_a_ticket_for_each_item(db: TestDatabase) {
     assert_eq!(report(&service, &about(two, "e", "bought", second)).await.0, 200);
     let compared = json!({"customer": CUSTOMER, "outfit": ["a-00134", null], "methods": ["none", "gsu"]});
     let compared = service.ask_ok("/compare", &compared).await;
-    assert!(!compared.to_string().contains("completion_id"), "a comparison is shown to nobody");
+    assert!(!compared.to_string().contains("completion_id"), "a comparison is not shown to customers");
 }
 
 async fn two_completions_never_have_the_same_id(db: TestDatabase) {

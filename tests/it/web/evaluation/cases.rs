@@ -150,8 +150,8 @@ async fn cases_can_be_filtered_and_reversed(db: TestDatabase) {
     // A form as browsers send it, with its empty fields.
     let open = "by=log_probability&lead=first&type=&seen=&known=yes&customer=&page=";
     assert_eq!(shown(open).await, shown("").await);
-    let nobody = analyst.page(&format!("{base}&customer=c-nobody")).await;
-    assert!(nobody.contains("No cases match"));
+    let unknown = analyst.page(&format!("{base}&customer=c-nobody")).await;
+    assert!(unknown.contains("No cases match"));
 }
 
 async fn customers_are_sorted_by_the_mean_of_their_cases(db: TestDatabase) {
