@@ -1,8 +1,10 @@
 //! Accepts connections, enforces their limits, and shuts down without losing a request.
 //!
 //! At most `limits.connections` are open. When the last place is taken, the connection that has kept the service waiting
-//! longest is cut, first among those that never sent a request. A request in progress is never cut: while all
-//! connections have one, new ones wait in the kernel's queue.
+//! longest is cut: first among those that never sent a request, then among those between requests, then among those that
+//! send a body or take an answer slowly, which is a second behind a pace of 16 kB/s. New ones have a second, too, while they
+//! take no more than half of the places. A request in progress is never cut: while all connections have one, new ones wait
+//! in the kernel's queue.
 //!
 //! Shutdown has three steps. First the service keeps accepting for a moment, and every answer says
 //! `Connection: close`, so that callers leave by themselves. Then it takes the connections that the kernel has already
@@ -10,7 +12,7 @@
 //! requests that have arrived completely, and cuts all other connections.
 
 mod body;
-mod line;
+mod traffic;
 
 use std::{
     collections::HashMap, convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc,
@@ -31,13 +33,13 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::{Id, JoinError, JoinSet},
-    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout},
+    time::{Instant, Interval, MissedTickBehavior, interval, sleep_until, timeout},
 };
 use tower_service::Service;
 
 use self::{
     body::{Bodies, Progress, track_answer, track_request},
-    line::Watched,
+    traffic::Watched,
 };
 use super::{https::OverTls, peer::Peer};
 use crate::{config::Limits, util::tls::Tls};
@@ -52,6 +54,10 @@ const FLUSH: Duration = Duration::from_secs(1);
 const NO_SOCKETS: Duration = Duration::from_millis(100);
 /// How often slow callers are looked for.
 const SWEEP: Duration = Duration::from_millis(250);
+/// The most that `limits.transfer_ms` can be while the service stops.
+const LAST_TRANSFER_MS: u32 = 5000;
+/// The longest head of a request, which is buffered until it is complete.
+const HEAD_BYTES: usize = 64 << 10;
 
 /// Where to accept connections, and whether they begin with TLS.
 #[derive(Debug)]
@@ -74,21 +80,18 @@ pub(crate) async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
-    let mut open = Open {
-        connection: Connection { http: http1::Builder::new(), router, tls, stages },
-        limits,
-        tasks: JoinSet::new(),
-        bodies: HashMap::new(),
-    };
-    let mut shutdown = pin!(shutdown);
+    let mut http = http1::Builder::new();
+    http.max_buf_size(HEAD_BYTES);
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let connection = Connection { http, router, tls, stages };
+    let mut open = Open { connection, limits, tasks: JoinSet::new(), bodies: HashMap::new(), sweep };
+    let mut shutdown = pin!(shutdown);
     loop {
         tokio::select! {
             accepted = listener.accept(), if open.has_room() => open.accept(accepted).await,
             () = &mut shutdown => break,
-            Some(ended) = open.tasks.join_next_with_id() => open.forget(ended),
-            _ = sweep.tick() => open.sweep(),
+            () = open.tend() => {}
         }
     }
     ending.send_replace(Stage::Farewell);
@@ -97,7 +100,7 @@ pub(crate) async fn serve(
         tokio::select! {
             accepted = listener.accept(), if open.has_room() => open.accept(accepted).await,
             () = sleep_until(farewell) => break,
-            Some(ended) = open.tasks.join_next_with_id() => open.forget(ended),
+            () = open.tend() => {}
         }
     }
     // Connections that the kernel has already accepted must not be lost.
@@ -109,11 +112,14 @@ pub(crate) async fn serve(
     while !open.tasks.is_empty() {
         tokio::select! {
             () = sleep_until(last_call) => break,
-            Some(_) = open.tasks.join_next() => {}
+            () = open.tend() => {}
         }
     }
     ending.send_replace(Stage::End);
-    while open.tasks.join_next().await.is_some() {}
+    open.limits.transfer_ms = open.limits.transfer_ms.min(LAST_TRANSFER_MS);
+    while !open.tasks.is_empty() {
+        open.tend().await;
+    }
     Ok(())
 }
 
@@ -124,6 +130,7 @@ struct Open {
     tasks: JoinSet<()>,
     /// By their tasks.
     bodies: HashMap<Id, Arc<Bodies>>,
+    sweep: Interval,
 }
 
 impl Open {
@@ -153,6 +160,14 @@ impl Open {
         }
     }
 
+    /// Waits until a connection has ended, or until it is time to look for slow callers.
+    async fn tend(&mut self) {
+        tokio::select! {
+            Some(ended) = self.tasks.join_next_with_id() => self.forget(ended),
+            _ = self.sweep.tick() => self.cut_slow(),
+        }
+    }
+
     fn forget(&mut self, ended: Result<(Id, ()), JoinError>) {
         let id = ended.map_or_else(|error| error.id(), |(id, ())| id);
         self.bodies.remove(&id);
@@ -164,18 +179,21 @@ impl Open {
             return;
         }
         let now = Instant::now();
-        let ranked = self.bodies.values().filter_map(|bodies| Some((bodies.line.rank(now)?, bodies)));
+        let silent = self.bodies.values().filter(|bodies| bodies.traffic.is_silent()).count();
+        let crowded = silent > self.limits.connections.div_ceil(2) as usize;
+        let ranked =
+            self.bodies.values().filter_map(|bodies| Some((bodies.traffic.rank(now, crowded)?, bodies)));
         if let Some((_, bodies)) = ranked.max_by(|(a, _), (b, _)| a.cmp(b)) {
-            bodies.line.cut();
+            bodies.traffic.cut();
         }
     }
 
     /// Cuts the connections of callers that are too slow.
-    fn sweep(&self) {
+    fn cut_slow(&self) {
         let now = Instant::now();
         for bodies in self.bodies.values() {
-            if bodies.line.is_overdue(now, self.limits) {
-                bodies.line.cut();
+            if bodies.traffic.is_overdue(now, self.limits) {
+                bodies.traffic.cut();
             }
         }
         self.make_room();
@@ -209,7 +227,7 @@ impl Connection {
         let accepted = tokio::select! {
             accepted = tls.acceptor().accept(stream) => accepted,
             // A handshake counts towards the time for the head of the first request.
-            () = bodies.line.told_to_leave() => return,
+            () = bodies.traffic.told_to_leave() => return,
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => return,
         };
         // A failed handshake is the caller's concern: it may not trust the certificate.
@@ -236,22 +254,28 @@ impl Connection {
                 answer(router.clone(), stages.clone(), bodies.begin(), request)
             }
         });
-        let stream = TokioIo::new(Watched { stream, line: &bodies.line });
+        let stream = TokioIo::new(Watched { stream, traffic: &bodies.traffic });
         let mut connection = pin!(self.http.serve_connection(stream, service));
         tokio::select! {
             biased;
             // A broken connection is the caller's concern.
             _ = &mut connection => return,
             () = bodies.discard_rests() => {}
-            () = bodies.line.told_to_leave() => return,
+            () = bodies.traffic.told_to_leave() => return,
             // The stage's sender lives as long as the server does.
             _ = self.stages.wait_for(|stage| *stage == Stage::End) => {}
         }
         connection.as_mut().graceful_shutdown();
-        while timeout(FLUSH, connection.as_mut()).await.is_err() {
-            if !bodies.line.is_busy() {
-                return;
+        let flushed = async {
+            while timeout(FLUSH, connection.as_mut()).await.is_err() {
+                if !bodies.traffic.is_busy() {
+                    return;
+                }
             }
+        };
+        tokio::select! {
+            () = flushed => {}
+            () = bodies.traffic.told_to_leave() => {}
         }
     }
 }

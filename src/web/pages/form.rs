@@ -1,22 +1,25 @@
 //! Extractors for the pages' queries and forms. A name may occur several times; an empty field counts as missing.
 
 use axum::{
-    body::{Bytes, to_bytes},
-    extract::{FromRequest, FromRequestParts, Request},
+    extract::{FromRef, FromRequest, FromRequestParts, Request},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
 use serde::de::DeserializeOwned;
 
 use super::visitor;
 use crate::{
+    config::Limits,
     domain::TooManySlots,
-    web::http::{Finding, Kind, Problem},
+    web::http::{
+        Finding, Kind, Problem,
+        extract::{Incoming, check_media_type},
+    },
 };
 
 /// The longest body of a form.
-const MAX_BYTES: usize = 1 << 18;
+const MAX_BYTES: u64 = 1 << 18;
 /// The longest body of a form before sign-in: enough for the longest name and password, and for a page to return to.
-const MAX_OPEN_BYTES: usize = 1 << 14;
+const MAX_OPEN_BYTES: u64 = 1 << 14;
 
 /// The query of a page's address. Browsers send a form's empty fields too; these are dropped.
 #[derive(Debug)]
@@ -37,13 +40,18 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
 #[derive(Debug)]
 pub(crate) struct Form<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
+impl<S, T> FromRequest<S> for Form<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+    Limits: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         let expected =
             visitor::token(request.headers(), request.extensions()).map(|token| token.form_token());
-        let body = read(request, MAX_BYTES).await?;
+        let body = read(request, MAX_BYTES, Limits::from_ref(state)).await?;
         let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
         if expected.is_none() || expected.as_deref() != found.as_deref() {
             let detail = "the form belongs to another sign-in, so nothing was changed; reload the page and send it \
@@ -58,17 +66,22 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Form<T> {
 #[derive(Debug)]
 pub(crate) struct OpenForm<T>(pub(crate) T);
 
-impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for OpenForm<T> {
+impl<S, T> FromRequest<S> for OpenForm<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+    Limits: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         if !is_from_here(request.headers()) {
             return Err(Problem::new(
                 Kind::Forbidden,
                 "the form came from another site, so nothing was done",
             ));
         }
-        parse(&read(request, MAX_OPEN_BYTES).await?).map(Self)
+        parse(&read(request, MAX_OPEN_BYTES, Limits::from_ref(state)).await?).map(Self)
     }
 }
 
@@ -84,16 +97,10 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     host.is_some() && host == text(header::HOST)
 }
 
-async fn read(request: Request, max_bytes: usize) -> Result<Bytes, Problem> {
+async fn read(request: Request, max_bytes: u64, limits: Limits) -> Result<Vec<u8>, Problem> {
     const FORM: &str = "application/x-www-form-urlencoded";
-    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    if media_type.is_none_or(|found| !found.starts_with(FORM)) {
-        let detail = format!("expected a form as {FORM}, found {}", media_type.unwrap_or("no content type"));
-        return Err(Problem::new(Kind::UnsupportedMediaType, detail));
-    }
-    to_bytes(request.into_body(), max_bytes)
-        .await
-        .map_err(|_| Problem::new(Kind::TooLarge, format!("this form has at most {max_bytes} bytes")))
+    check_media_type(request.headers(), FORM, |found| found == FORM)?;
+    Incoming::new(request, max_bytes, limits).read_all(limits.body()).await
 }
 
 fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {

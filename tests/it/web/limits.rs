@@ -1,15 +1,20 @@
 //! What one caller, or many, may take of the service: connections, time, streams, answers.
 
-use std::{process::Command, time::Duration};
+use std::{process::Command, sync::LazyLock, time::Duration};
 
 use atelier::config::Limits;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpSocket, TcpStream},
+    net::{
+        TcpSocket, TcpStream,
+        tcp::{OwnedReadHalf, OwnedWriteHalf},
+    },
+    task::JoinSet,
+    time::{interval, sleep, timeout},
 };
 
-use super::{Service, header, outfits};
+use super::{Service, header, outfits, until};
 use crate::{
     cli::run,
     harness::{TestDatabase, contracts, tools},
@@ -18,13 +23,17 @@ use crate::{
 contracts!(
     silent_connections_make_room_for_others,
     half_sent_requests_make_room_for_others,
+    dripping_callers_make_room_for_others,
     heads_must_arrive_in_time,
+    heads_are_limited,
     callers_that_take_nothing_are_cut,
+    callers_that_take_nothing_do_not_delay_a_stop,
     uploads_are_refused_without_breaking_the_pipe,
     curl_reads_why_its_upload_is_refused needs tools::curl,
     a_caller_that_asks_first_sends_nothing,
     streams_at_the_same_time_are_limited,
     slow_streams_are_refused,
+    slow_forms_and_questions_are_refused,
     long_streams_are_refused,
     warnings_and_reasons_do_not_multiply_a_body,
     answers_are_limited,
@@ -33,7 +42,14 @@ contracts!(
 
 /// Longer than a test may run.
 const FOREVER: u32 = 600_000;
+/// For what should happen soon.
+const PATIENCE: Duration = Duration::from_secs(30);
 const NDJSON: &str = "application/x-ndjson";
+const FORM: &str = "application/x-www-form-urlencoded";
+
+/// Requests whose answers are more than the kernel buffers.
+static MANY: LazyLock<String> =
+    LazyLock::new(|| "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100));
 
 fn patient() -> Limits {
     Limits { head_ms: FOREVER, idle_ms: FOREVER, transfer_ms: FOREVER, ..Limits::default() }
@@ -68,7 +84,8 @@ async fn is_alive(stream: &mut TcpStream) -> bool {
 
 /// Waits until the service closes the connection.
 async fn wait_for_end(stream: &mut TcpStream) {
-    let _ = stream.read_to_end(&mut Vec::new()).await;
+    let ended = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await;
+    assert!(ended.is_ok(), "the connection is still open after {PATIENCE:?}");
 }
 
 async fn silent_connections_make_room_for_others(db: TestDatabase) {
@@ -99,38 +116,129 @@ async fn half_sent_requests_make_room_for_others(db: TestDatabase) {
     wait_for_end(&mut half[0]).await;
 }
 
+/// The head of a request whose body never comes.
+fn unsent(path: &str, content_type: &str) -> String {
+    format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content_type}\r\nContent-Length: 9000\r\n\r\n"
+    )
+}
+
+/// Sends a byte now and then, and begins again as often as it is cut.
+async fn drip_on(address: String, begin: String) {
+    loop {
+        let Ok(mut stream) = TcpStream::connect(&address).await else { return };
+        let mut sent = stream.write_all(begin.as_bytes()).await;
+        while sent.is_ok() {
+            sleep(Duration::from_millis(20)).await;
+            sent = stream.write_all(b"x").await;
+        }
+        if begin.ends_with("X: ") {
+            return;
+        }
+    }
+}
+
+async fn dripping_callers_make_room_for_others(db: TestDatabase) {
+    let limits = Limits { connections: 64, streams: 64, body_ms: FOREVER, request_ms: FOREVER, ..patient() };
+    let service = Service::start_with(&db, limits).await;
+    let address = service.url.trim_start_matches("http://").to_owned();
+    let head = "GET /livez HTTP/1.1\r\nX: ".to_owned();
+    let bodies = [
+        unsent("/sign-in", FORM),
+        unsent("/complete", "application/json"),
+        unsent("/customers/bulk", NDJSON),
+    ];
+    for begins in [vec![head], bodies.into()] {
+        let mut callers = JoinSet::new();
+        for number in 0..64 {
+            callers.spawn(drip_on(address.clone(), begins[number % begins.len()].clone()));
+        }
+        // 50 kB a second, for three seconds.
+        let mut upload = connect(&service).await;
+        let headers = format!("Content-Type: {NDJSON}\r\nContent-Length: 150000\r\n");
+        send(&mut upload, "POST", "/customers/bulk", &headers).await;
+        let uploading = tokio::spawn(async move {
+            let mut parts = interval(Duration::from_millis(100));
+            for _ in 0..30 {
+                parts.tick().await;
+                upload.write_all(&[b'\n'; 5_000]).await.expect("a slow upload is not cut");
+            }
+            read(&mut upload).await
+        });
+        for _ in 0..4 {
+            let is_served = async {
+                let mut new = connect(&service).await;
+                // A distant caller.
+                sleep(Duration::from_millis(200)).await;
+                is_alive(&mut new).await
+            };
+            assert!(timeout(Duration::from_secs(3), is_served).await.expect("an answer soon"));
+        }
+        assert_eq!(uploading.await.unwrap().0, 200);
+    }
+}
+
+async fn heads_are_limited(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let head = |bytes: usize| {
+        let start = "GET /livez HTTP/1.1\r\nHost: localhost\r\nX: ";
+        format!("{start}{}\r\n\r\n", "x".repeat(bytes - start.len() - 4))
+    };
+    let mut stream = connect(&service).await;
+    // The second of two heads that come together does not fit behind the first.
+    for heads in [head(60_000), head(65_000), head(40_000).repeat(3)] {
+        stream.write_all(heads.as_bytes()).await.unwrap();
+        for _ in heads.matches("GET") {
+            assert_eq!(timeout(PATIENCE, read(&mut stream)).await.unwrap().0, 200);
+        }
+    }
+    let path = format!("/livez?x={}", "x".repeat(60_000));
+    send(&mut stream, "GET", &path, "").await;
+    assert_eq!(timeout(PATIENCE, read(&mut stream)).await.unwrap().0, 200);
+    // No more than the service reads, so that closing the connection does not lose the answer.
+    stream.write_all(&head(100_000).as_bytes()[..64 << 10]).await.unwrap();
+    assert_eq!(timeout(PATIENCE, read(&mut stream)).await.expect("it does not wait for more").0, 431);
+    wait_for_end(&mut stream).await;
+}
+
 async fn heads_must_arrive_in_time(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { head_ms: 300, ..patient() }).await;
     wait_for_end(&mut connect(&service).await).await;
     // A byte now and then does not help.
     let mut dripping = connect(&service).await;
     dripping.write_all(b"GET /livez HTTP/1.1\r\nX: ").await.unwrap();
-    while dripping.write_all(b"x").await.is_ok() {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until!(dripping.write_all(b"x").await.is_err());
     // An open connection may be idle for longer.
     let mut kept = connect(&service).await;
     assert!(is_alive(&mut kept).await);
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    sleep(Duration::from_secs(1)).await;
     assert!(is_alive(&mut kept).await);
+}
+
+/// A connection that buffers little.
+async fn greedy(service: &Service) -> (OwnedReadHalf, OwnedWriteHalf) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let address = service.url.trim_start_matches("http://").parse().unwrap();
+    socket.connect(address).await.unwrap().into_split()
 }
 
 async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
-    let socket = TcpSocket::new_v4().unwrap();
-    socket.set_recv_buffer_size(4096).unwrap();
-    let address = service.url.trim_start_matches("http://").parse().unwrap();
-    let (mut answers, mut requests) = socket.connect(address).await.unwrap().into_split();
-    // More answers than the kernel buffers, and more requests than the service reads ahead.
-    tokio::spawn(async move {
-        let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
-        while requests.write_all(request.as_bytes()).await.is_ok() {}
-    });
+    let (mut answers, mut requests) = greedy(&service).await;
+    tokio::spawn(async move { while requests.write_all(MANY.as_bytes()).await.is_ok() {} });
     let mut taken = [0; 256];
     // About 10 kB a second, of which the service expects 200.
-    while answers.read(&mut taken).await.is_ok_and(|read| read > 0) {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    until!(!answers.read(&mut taken).await.is_ok_and(|read| read > 0));
+}
+
+async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
+    let service = Service::start_with(&db, patient()).await;
+    let (answers, mut requests) = greedy(&service).await;
+    // More than the kernel buffers: the service waits for this caller.
+    while timeout(Duration::from_secs(1), requests.write_all(MANY.as_bytes())).await.is_ok() {}
+    timeout(PATIENCE, service.stop()).await.expect("the service stops");
+    drop(answers);
 }
 
 async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
@@ -140,7 +248,7 @@ async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
         ("POST", "/customers/bulk", NDJSON, 401),
         ("POST", "/nowhere", "text/plain", 404),
         ("POST", "/openapi.json", "application/json", 405),
-        ("POST", "/sign-in", "application/x-www-form-urlencoded", 413),
+        ("POST", "/sign-in", FORM, 413),
     ] {
         let mut stream = connect(&service).await;
         let headers = format!("Content-Type: {content_type}\r\nContent-Length: {}\r\n", body.len());
@@ -198,25 +306,24 @@ async fn streams_at_the_same_time_are_limited(db: TestDatabase) {
     assert_eq!(service.get("/customers").await.status(), 200);
     first.write_all(line.as_bytes()).await.unwrap();
     assert_eq!(read(&mut first).await.0, 200);
-    while service.post("/customers/bulk", NDJSON, line).await.status() != 200 {}
-    while service.get("/feedback/outfits.jsonl").await.status() != 200 {}
+    until!(service.post("/customers/bulk", NDJSON, line).await.status() == 200);
+    until!(service.get("/feedback/outfits.jsonl").await.status() == 200);
 }
 
-/// Sends a byte of a stream now and then until it is answered.
-async fn drip(service: &Service) -> (u16, String) {
+/// Sends a byte of a body now and then until it is answered.
+async fn drip(service: &Service, path: &str, content_type: &str) -> (u16, String) {
     let stream = connect(service).await;
     let (mut answers, mut requests) = stream.into_split();
+    let head = unsent(path, content_type);
     let dripping = tokio::spawn(async move {
-        let headers = format!("Host: localhost\r\nContent-Type: {NDJSON}\r\nContent-Length: 900000\r\n\r\n");
-        let head = format!("POST /customers/bulk HTTP/1.1\r\n{headers}");
         requests.write_all(head.as_bytes()).await.unwrap();
         while requests.write_all(b"\n").await.is_ok() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
+            sleep(Duration::from_millis(20)).await;
         }
     });
     let mut answer = Vec::new();
     while !answer.ends_with(b"}") {
-        answer.push(answers.read_u8().await.unwrap());
+        answer.push(timeout(PATIENCE, answers.read_u8()).await.expect("an answer").unwrap());
     }
     dripping.abort();
     let answer = String::from_utf8(answer).unwrap();
@@ -225,14 +332,23 @@ async fn drip(service: &Service) -> (u16, String) {
 
 async fn slow_streams_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
-    let (status, answer) = drip(&service).await;
+    let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
     assert_eq!(status, 400, "{answer}");
     assert!(answer.contains("less than 64 KiB of it arrived within 300 ms"), "{answer}");
 }
 
+async fn slow_forms_and_questions_are_refused(db: TestDatabase) {
+    let service = Service::start_with(&db, Limits { body_ms: 300, ..patient() }).await;
+    for (path, content_type) in [("/complete", "application/json"), ("/sign-in", FORM)] {
+        let (status, answer) = drip(&service, path, content_type).await;
+        assert_eq!(status, 400, "{path}: {answer}");
+        assert!(answer.contains("the body did not arrive within 300 ms"), "{path}: {answer}");
+    }
+}
+
 async fn long_streams_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { stream_ms: 300, ..patient() }).await;
-    let (status, answer) = drip(&service).await;
+    let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
     assert_eq!(status, 504, "{answer}");
     assert!(answer.contains("did not finish within 300 ms; split it"), "{answer}");
     assert_eq!(service.post("/customers/bulk", NDJSON, "").await.status(), 200, "its place is free again");

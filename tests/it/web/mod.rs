@@ -70,11 +70,13 @@ use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
 use crate::harness::TestDatabase;
 
-/// Waits until something that happens in the background has happened; the harness bounds the wait. A macro, because the
+/// Waits until something that happens in the background has happened, for half a minute at most. A macro, because the
 /// future of a closure that borrows is not `Send` for every lifetime.
 macro_rules! until {
     ($happened:expr) => {
+        let began = std::time::Instant::now();
         while !$happened {
+            assert!(began.elapsed().as_secs() < 30, "not within 30 s: {}", stringify!($happened));
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };

@@ -48,7 +48,7 @@ impl Incoming {
     }
 
     /// Reads the complete body into memory.
-    pub(super) async fn read_all(mut self, deadline: Duration) -> Result<Vec<u8>, Problem> {
+    pub(crate) async fn read_all(mut self, deadline: Duration) -> Result<Vec<u8>, Problem> {
         let read = async {
             let mut body = Vec::new();
             while let Some(bytes) = self.next().await? {

@@ -21,7 +21,7 @@ use futures_util::StreamExt;
 use hyper::body::{Frame, SizeHint};
 use tokio::{sync::Notify, time::timeout};
 
-use super::line::Line;
+use super::traffic::Traffic;
 
 /// How much of a body that no handler read to its end is read and discarded, and for how long: a caller that writes
 /// everything before it reads gets its answer then, and not a broken connection.
@@ -31,7 +31,7 @@ const MAX_DISCARDING: Duration = Duration::from_secs(10);
 /// What the bodies of a connection's requests and answers report to.
 #[derive(Debug)]
 pub(super) struct Bodies {
-    pub(super) line: Line,
+    pub(super) traffic: Traffic,
     /// The rest of a body that its handler dropped.
     rest: Mutex<Option<Body>>,
     dropped: Notify,
@@ -39,12 +39,12 @@ pub(super) struct Bodies {
 
 impl Bodies {
     pub(super) fn new() -> Self {
-        Self { line: Line::new(), rest: Mutex::new(None), dropped: Notify::new() }
+        Self { traffic: Traffic::new(), rest: Mutex::new(None), dropped: Notify::new() }
     }
 
     /// Follows a request and its answer.
     pub(super) fn begin(self: &Arc<Self>) -> Arc<Progress> {
-        self.line.begin();
+        self.traffic.begin();
         Arc::new(Progress { bodies: Arc::clone(self), arrived: AtomicBool::new(false) })
     }
 
@@ -55,7 +55,7 @@ impl Bodies {
             let rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(rest) = rest else { continue };
             let _ = timeout(MAX_DISCARDING, discard(rest)).await;
-            self.line.clear();
+            self.traffic.clear();
         }
     }
 
@@ -84,14 +84,14 @@ pub(super) struct Progress {
 impl Progress {
     fn arrive(&self) {
         if !self.arrived.swap(true, Ordering::Relaxed) {
-            self.bodies.line.arrive();
+            self.bodies.traffic.arrive();
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bodies.line.end(*self.arrived.get_mut());
+        self.bodies.traffic.end(*self.arrived.get_mut());
     }
 }
 

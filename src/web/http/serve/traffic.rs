@@ -1,6 +1,7 @@
 //! What the service waits for from the caller of a connection, so that silent and slow callers do not shut others out.
 
 use std::{
+    cmp::Reverse,
     io::{self, IoSlice},
     pin::Pin,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -16,12 +17,15 @@ use tokio::{
 
 use crate::config::{Limits, TRANSFER_BYTES};
 
-/// How long a body or an answer must pause before its connection may be cut in favour of another.
+/// How long a transfer may be behind its pace before its connection may be cut in favour of another, and how long a new
+/// connection may take to send a request while there are few like it.
 const PAUSE: Duration = Duration::from_secs(1);
+/// The pace of a transfer, in bytes a millisecond.
+const PACE: usize = 16;
 
 /// The state of one connection, which its task writes and the accepting task reads.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct Traffic {
     state: Mutex<State>,
     leave: Notify,
 }
@@ -37,10 +41,38 @@ struct State {
     since: Instant,
     /// When the first bytes of the next request arrived.
     head: Option<Instant>,
-    /// When the last bytes arrived.
-    read: Instant,
-    /// When writing first had to wait for the caller, and how many bytes it has taken since then.
-    blocked: Option<(Instant, usize)>,
+    /// For the rest of a request.
+    body: Wait,
+    /// For the caller to take its answer.
+    answer: Wait,
+}
+
+/// How long a transfer has waited for the caller since the last [`TRANSFER_BYTES`]. Time that the service takes does not
+/// count.
+#[derive(Debug, Default)]
+struct Wait {
+    before: Duration,
+    /// If it waits now.
+    since: Option<Instant>,
+    passed: usize,
+}
+
+impl Wait {
+    fn begin(&mut self) {
+        self.since.get_or_insert_with(Instant::now);
+    }
+
+    fn pass(&mut self, bytes: usize) {
+        self.before += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
+        self.passed += bytes;
+        if self.passed >= TRANSFER_BYTES {
+            *self = Self::default();
+        }
+    }
+
+    fn so_far(&self, now: Instant) -> Option<Duration> {
+        Some(self.before + (now - self.since?))
+    }
 }
 
 /// What the service waits for, in the order in which connections are cut to make room.
@@ -48,15 +80,23 @@ struct State {
 enum Awaited {
     FirstRequest,
     NextRequest,
-    /// The rest of a request, or that the caller takes its answer.
-    Transfer,
+    /// The rest of a request.
+    Body,
+    /// That the caller takes its answer.
+    Taking,
 }
 
-impl Line {
+impl Traffic {
     pub(super) fn new() -> Self {
-        let now = Instant::now();
-        let state =
-            State { used: false, requests: 0, arrived: 0, since: now, head: None, read: now, blocked: None };
+        let state = State {
+            used: false,
+            requests: 0,
+            arrived: 0,
+            since: Instant::now(),
+            head: None,
+            body: Wait::default(),
+            answer: Wait::default(),
+        };
         Self { state: Mutex::new(state), leave: Notify::new() }
     }
 
@@ -69,6 +109,7 @@ impl Line {
         let mut state = self.state();
         state.used = true;
         state.head = None;
+        state.body = Wait::default();
         state.requests += 1;
     }
 
@@ -97,26 +138,40 @@ impl Line {
         self.state().arrived > 0
     }
 
-    /// The greatest is the first to be cut. `None` if the service is what the caller waits for.
-    pub(super) fn rank(&self, now: Instant) -> Option<impl Ord + use<>> {
-        let (awaited, since) = self.state().awaited()?;
-        let waited = now - since;
-        (awaited != Awaited::Transfer || waited > PAUSE).then_some((std::cmp::Reverse(awaited), waited))
+    /// Whether no request has come yet.
+    pub(super) fn is_silent(&self) -> bool {
+        !self.state().used
+    }
+
+    /// The greatest is the first to be cut. `None` if the service is what the caller waits for, or the caller has a moment
+    /// left; with `crowded`, silent callers have none.
+    pub(super) fn rank(&self, now: Instant, crowded: bool) -> Option<impl Ord + use<>> {
+        let state = self.state();
+        let (awaited, waited) = state.awaited(now)?;
+        let (at_once, passed) = match awaited {
+            Awaited::FirstRequest => (crowded, 0),
+            Awaited::NextRequest => (true, 0),
+            Awaited::Body => (false, state.body.passed),
+            Awaited::Taking => (false, state.answer.passed),
+        };
+        let late = waited.saturating_sub(Duration::from_millis((passed / PACE) as u64));
+        // Both kinds of transfers are equal.
+        let order = awaited.min(Awaited::Body);
+        (at_once || late > PAUSE).then_some((Reverse(order), late))
     }
 
     /// Whether the caller has exceeded a limit.
     pub(super) fn is_overdue(&self, now: Instant, limits: Limits) -> bool {
         let state = self.state();
-        let patience = match state.awaited() {
-            Some((Awaited::FirstRequest, since)) => Some((since, limits.head())),
-            Some((Awaited::NextRequest, since)) => {
-                Some(state.head.map_or((since, limits.idle()), |head| (head, limits.head())))
+        match state.awaited(now) {
+            Some((Awaited::FirstRequest, waited)) => waited > limits.head(),
+            Some((Awaited::NextRequest, waited)) => {
+                state.head.map_or(waited > limits.idle(), |head| now - head > limits.head())
             }
-            // The reader of a body has its own limits.
-            Some((Awaited::Transfer, _)) => state.blocked.map(|(since, _)| (since, limits.transfer())),
-            None => None,
-        };
-        patience.is_some_and(|(since, most)| now - since > most)
+            Some((Awaited::Taking, waited)) => waited > limits.transfer(),
+            // The reader of a body has its own limits, and answers.
+            Some((Awaited::Body, _)) | None => false,
+        }
     }
 
     /// Tells the connection's task to cut it.
@@ -128,7 +183,7 @@ impl Line {
     pub(super) async fn told_to_leave(&self) {
         loop {
             self.leave.notified().await;
-            if self.state().awaited().is_some() {
+            if self.state().awaited(Instant::now()).is_some() {
                 return;
             }
         }
@@ -136,36 +191,41 @@ impl Line {
 }
 
 impl State {
-    fn awaited(&self) -> Option<(Awaited, Instant)> {
-        if let Some((since, _)) = self.blocked {
-            return Some((Awaited::Transfer, since));
+    /// What the service waits for, and for how long.
+    fn awaited(&self, now: Instant) -> Option<(Awaited, Duration)> {
+        if let Some(waited) = self.answer.so_far(now) {
+            return Some((Awaited::Taking, waited));
         }
         match (self.requests, self.used) {
-            (0, false) => Some((Awaited::FirstRequest, self.since)),
-            (0, true) => Some((Awaited::NextRequest, self.since)),
-            _ => (self.arrived < self.requests).then_some((Awaited::Transfer, self.read)),
+            (0, false) => Some((Awaited::FirstRequest, now - self.since)),
+            (0, true) => Some((Awaited::NextRequest, now - self.since)),
+            _ if self.arrived < self.requests => Some((Awaited::Body, self.body.so_far(now)?)),
+            _ => None,
+        }
+    }
+
+    fn received(&mut self, bytes: usize) {
+        if self.requests > 0 {
+            self.body.pass(bytes);
+        } else {
+            self.head.get_or_insert_with(Instant::now);
         }
     }
 
     fn wrote(&mut self, result: &Poll<io::Result<usize>>) {
-        match (result, &mut self.blocked) {
-            (Poll::Pending, blocked @ None) => *blocked = Some((Instant::now(), 0)),
-            (Poll::Ready(Ok(bytes)), Some((_, taken))) => {
-                *taken += bytes;
-                if *taken >= TRANSFER_BYTES {
-                    self.blocked = None;
-                }
-            }
-            _ => {}
+        match result {
+            Poll::Pending => self.answer.begin(),
+            Poll::Ready(Ok(bytes)) => self.answer.pass(*bytes),
+            Poll::Ready(Err(_)) => {}
         }
     }
 }
 
-/// A connection's stream, which reports to its line.
+/// A connection's stream, which reports to its traffic.
 #[derive(Debug)]
-pub(super) struct Watched<'l, S> {
+pub(super) struct Watched<'t, S> {
     pub(super) stream: S,
-    pub(super) line: &'l Line,
+    pub(super) traffic: &'t Traffic,
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Watched<'_, S> {
@@ -176,14 +236,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<'_, S> {
     ) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
-        if buffer.filled().len() > before {
-            let now = Instant::now();
-            let mut state = self.line.state();
-            state.read = now;
-            if state.requests == 0 {
-                state.head.get_or_insert(now);
-            }
+        let bytes = buffer.filled().len() - before;
+        let mut state = self.traffic.state();
+        if result.is_pending() {
+            state.body.begin();
+        } else if bytes > 0 {
+            state.received(bytes);
         }
+        drop(state);
         result
     }
 }
@@ -195,7 +255,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.line.state().wrote(&result);
+        self.traffic.state().wrote(&result);
         result
     }
 
@@ -205,7 +265,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.line.state().wrote(&result);
+        self.traffic.state().wrote(&result);
         result
     }
 
@@ -216,12 +276,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
     /// Called when everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
-        let mut state = self.line.state();
+        let mut state = self.traffic.state();
         match result {
-            Poll::Ready(_) => state.blocked = None,
-            Poll::Pending => {
-                state.blocked.get_or_insert((Instant::now(), 0));
-            }
+            Poll::Pending => state.answer.begin(),
+            Poll::Ready(_) => state.answer = Wait::default(),
         }
         drop(state);
         result
