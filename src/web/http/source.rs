@@ -46,7 +46,7 @@ fn scheme(extensions: &Extensions) -> &'static str {
 }
 
 /// Starts of the names of headers that proxies, balancers and content networks add.
-const FORWARDING: [&str; 56] = [
+const FORWARDING: [&str; 59] = [
     "akamai-",
     "apigw-",
     "cdn-",
@@ -76,9 +76,12 @@ const FORWARDING: [&str; 56] = [
     "x-auth-request-",
     "x-azure-",
     "x-bluecoat-",
+    "x-cdn",
     "x-client-",
+    "x-cloud-trace-",
     "x-cluster-",
     "x-coming-from",
+    "x-edge-",
     "x-envoy-",
     "x-forward",
     "x-from-ip",
