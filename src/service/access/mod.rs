@@ -37,7 +37,7 @@ use self::{
 pub use self::{
     key::{Key, Scope},
     keyless::RequireKey,
-    password::{LineFull, PasswordError},
+    password::{PasswordError, QueueFull},
     token::Token,
 };
 
@@ -91,7 +91,7 @@ pub enum SignInError {
     #[error("too many attempts for this name; try again in {} seconds", .0.as_secs().max(1))]
     TooMany(Duration),
     #[error(transparent)]
-    LineFull(#[from] LineFull),
+    QueueFull(#[from] QueueFull),
     #[error(
         "this link was already used, has expired or was replaced by a newer one; ask an admin for another, or run \
          `atelier sign-in-link`"

@@ -1,7 +1,7 @@
 //! Passwords: argon2id with its crate's defaults, which are OWASP's, off the threads that answer requests.
 //!
 //! A stranger's request costs 19 MiB and tens of milliseconds of a core, so two hashes run at a time, a few callers wait
-//! in a line, and more are refused. A hash that has begun keeps its turn until it ends, even if its caller hangs up.
+//! in a queue, and more are refused. A hash that has begun keeps its turn until it ends, even if its caller hangs up.
 
 use std::sync::Arc;
 
@@ -38,10 +38,10 @@ pub enum PasswordError {
     Guessable(&'static str),
 }
 
-/// The line is full.
+/// The queue is full.
 #[derive(Debug, thiserror::Error)]
 #[error("too many people are signing in at this moment; try again in a second")]
-pub struct LineFull;
+pub struct QueueFull;
 
 /// Whether anyone can have this password. It tells nothing about a person.
 pub(super) fn is_possible(password: &str) -> bool {
@@ -62,7 +62,7 @@ fn check_guessable(password: &str, name: &str) -> Result<(), PasswordError> {
 
 #[derive(Debug, Clone)]
 pub(super) struct Hasher {
-    line: Arc<Semaphore>,
+    queue: Arc<Semaphore>,
     turns: Arc<Semaphore>,
 }
 
@@ -75,15 +75,15 @@ pub(super) struct Turn {
 
 impl Default for Hasher {
     fn default() -> Self {
-        let line = Arc::new(Semaphore::new(WAITING + CONCURRENT));
-        Self { line, turns: Arc::new(Semaphore::new(CONCURRENT)) }
+        let queue = Arc::new(Semaphore::new(WAITING + CONCURRENT));
+        Self { queue, turns: Arc::new(Semaphore::new(CONCURRENT)) }
     }
 }
 
 impl Hasher {
-    /// Waits in the line. Dropping the future leaves it.
-    pub(super) async fn turn(&self) -> Result<Turn, LineFull> {
-        let place = Arc::clone(&self.line).try_acquire_owned().map_err(|_| LineFull)?;
+    /// Waits in the queue. Dropping the future leaves it.
+    pub(super) async fn turn(&self) -> Result<Turn, QueueFull> {
+        let place = Arc::clone(&self.queue).try_acquire_owned().map_err(|_| QueueFull)?;
         let turn = Arc::clone(&self.turns).acquire_owned().await;
         Ok(Turn { _place: place, _turn: turn.expect("the semaphore is never closed; this is a bug") })
     }
@@ -197,18 +197,18 @@ mod tests {
             caller.abort();
             assert!(caller.await.unwrap_err().is_cancelled());
         }
-        let mut line: Vec<_> = (0..WAITING).map(|_| Box::pin(hasher.turn())).collect();
-        for waiting in &mut line {
+        let mut queue: Vec<_> = (0..WAITING).map(|_| Box::pin(hasher.turn())).collect();
+        for waiting in &mut queue {
             assert!(waiting.as_mut().now_or_never().is_none(), "both hashes still run");
         }
-        assert!(hasher.turn().await.is_err(), "the line is full");
-        drop(line.pop());
-        line.push(Box::pin(hasher.turn()));
-        assert!(line[WAITING - 1].as_mut().now_or_never().is_none(), "hanging up leaves the line");
+        assert!(hasher.turn().await.is_err(), "the queue is full");
+        drop(queue.pop());
+        queue.push(Box::pin(hasher.turn()));
+        assert!(queue[WAITING - 1].as_mut().now_or_never().is_none(), "hanging up leaves the queue");
         for _ in 0..CONCURRENT {
             end.send(()).unwrap();
         }
-        for waiting in line {
+        for waiting in queue {
             waiting.await.unwrap();
         }
     }

@@ -229,7 +229,7 @@ impl From<SignInError> for Problem {
             SignInError::TooMany(wait) => {
                 Self::new(Kind::TooManyAttempts, error.to_string()).retry_after(wait)
             }
-            SignInError::LineFull(error) => {
+            SignInError::QueueFull(error) => {
                 Self::new(Kind::SignInsFull, error.to_string()).retry_after(Duration::from_secs(1))
             }
             SignInError::Link => Self::new(Kind::NotFound, error.to_string()),

@@ -82,7 +82,7 @@ kinds! {
         "The password for this name was wrong too often. Try again after the time in Retry-After; each further \
          attempt waits longer.";
     SignInsFull = 429 "sign-ins-full", "Too many sign-ins at once":
-        "Passwords are checked two at a time, and a short line is full. Try again after the time in Retry-After.";
+        "Passwords are checked two at a time, and the queue is full. Try again after the time in Retry-After.";
     Internal = 500 "internal", "Internal error":
         "A bug in the service or a damaged record. The log has the cause under the request's id; please report it \
          with that id.";
