@@ -1,7 +1,7 @@
 //! Every page is accessible: axe-core finds no fault in light and dark mode, nothing overflows on a phone, and no page
 //! is large. `ATELIER_PICTURES=FOLDER` saves a picture of each.
 
-use std::{env, fs, path::PathBuf, time::Duration};
+use std::{env, fs, path::PathBuf};
 
 use atelier::{
     domain::{Method, Role},
@@ -16,7 +16,7 @@ use crate::{
         browser::{Eyes, Window, chromium_with_axe},
         contracts, tools,
     },
-    web::Service,
+    web::{Service, until},
 };
 
 contracts!(
@@ -144,10 +144,10 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
 /// Waits until they are computed: a page that reloads itself cannot be checked.
 async fn personas(service: &Service) {
     let live = service.releases.current().unwrap();
-    while !matches!(live.personas.portrait(Method::Latent, &service.store).await.unwrap(), Progress::Ready(_))
-    {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until!(matches!(
+        live.personas.portrait(Method::Latent, &service.store).await.unwrap(),
+        Progress::Ready(_)
+    ));
 }
 
 /// The folder for pictures, if one was named.

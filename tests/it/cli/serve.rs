@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};
 use crate::{
     harness::{Kind, TestDatabase, contracts, model_server::ModelServer, tls::Tls, tools},
-    web::{ONNX_RUNTIME, models},
+    web::{ONNX_RUNTIME, models, until},
 };
 
 contracts!(
@@ -437,10 +437,7 @@ async fn an_import_beside_the_service_ends_the_demo(db: TestDatabase) {
     assert_eq!(run(atelier(&db, &["import", "--articles", &bad])).await.status.code(), Some(1));
     assert_eq!(served.ask("articles").await, 200, "nothing was imported");
     assert_eq!(run(atelier(&db, &["import", path(tables.path())])).await.status.code(), Some(0));
-    while served.ask("articles").await == 200 {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(served.ask("articles").await, 401);
+    until!(served.ask("articles").await == 401);
     served.stop().await;
 }
 

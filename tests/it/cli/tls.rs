@@ -8,11 +8,16 @@ use std::{
     process::Command,
 };
 
-use super::{atelier, run, serve::Served, stderr};
-use crate::harness::{TestDatabase, contracts, tls::issue_certificate, tools};
+use super::{REQUIRE_KEY, atelier, run, serve::Served, stderr};
+use crate::{
+    harness::{TestDatabase, contracts, tls::issue_certificate, tools},
+    web::{models, until},
+};
 
 contracts!(
     callers_that_trust_the_authority_are_served needs clients,
+    the_demo_over_tls_knows_its_own_pages needs clients,
+    a_person_signs_in_over_tls needs clients,
     a_silent_handshake_is_cut needs tools::openssl,
     a_replaced_certificate_is_used_after_a_hangup needs clients,
     files_that_cannot_be_used_are_named needs tools::openssl,
@@ -37,8 +42,18 @@ fn set(command: &mut Command, folder: &Path) {
 
 /// Headers and body of an answer, if curl trusts the certificate.
 async fn ask(served: &Served, authority: Option<&Path>, target: &str) -> Result<String, String> {
+    ask_with(served, authority, target, &[]).await
+}
+
+/// With more of curl's arguments.
+async fn ask_with(
+    served: &Served,
+    authority: Option<&Path>,
+    target: &str,
+    arguments: &[&str],
+) -> Result<String, String> {
     let mut curl = Command::new("curl");
-    curl.args(["--silent", "--show-error", "--include"]);
+    curl.args(["--silent", "--show-error", "--include"]).args(arguments);
     if let Some(authority) = authority {
         curl.arg("--cacert").arg(authority);
     }
@@ -78,6 +93,80 @@ async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
     served.stop().await;
 }
 
+async fn the_demo_over_tls_knows_its_own_pages(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    issue_certificate(folder.path());
+    let mut command = serve(&db, folder.path());
+    command.env_remove(REQUIRE_KEY).arg("--models").arg(models());
+    let served = Served::launch(command, folder.path()).await;
+    let authority = folder.path().join("ca.pem");
+    let ours = served.url.trim_end_matches('/').to_owned();
+    let plain = ours.replace("https:", "http:");
+    for (headers, status) in [
+        (vec![], 404),
+        (vec![format!("Origin: {ours}")], 404),
+        (vec![format!("Origin: {ours}"), "Sec-Fetch-Site: same-origin".to_owned()], 404),
+        (vec![format!("Referer: {ours}/docs")], 404),
+        (vec!["Origin: https://evil.example".to_owned()], 401),
+        (vec!["Origin: https://127.0.0.1:1".to_owned()], 401),
+        (vec![format!("Origin: {plain}")], 401),
+        (vec![format!("Referer: {plain}/docs")], 401),
+    ] {
+        let headers: Vec<&str> = headers.iter().flat_map(|header| ["--header", header]).collect();
+        let arguments = [&["--request", "POST"], &headers[..]].concat();
+        let answer =
+            ask_with(&served, Some(&authority), "releases/nowhere/activate", &arguments).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{headers:?}: {answer}");
+        assert_eq!(answer.contains("a page of another site"), status == 401, "{headers:?}: {answer}");
+    }
+    served.stop().await;
+}
+
+async fn a_person_signs_in_over_tls(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    issue_certificate(folder.path());
+    let served = Served::launch(serve(&db, folder.path()), folder.path()).await;
+    let authority = folder.path().join("ca.pem");
+    let print = async || {
+        let mut printing = atelier(&db, &["sign-in-link"]);
+        set(&mut printing, folder.path());
+        String::from_utf8(run(printing).await.stdout).unwrap()
+    };
+    let printed = print().await;
+    let link = printed.strip_prefix(&format!("Atelier is at {}sign-in/", served.url)).expect(&printed);
+    let secret = link.split(' ').next().unwrap();
+
+    let jar = folder.path().join("cookies");
+    let jar = jar.to_str().unwrap();
+    let send = async |target: &str, form: &str| {
+        let arguments = ["--cookie", jar, "--cookie-jar", jar, "--data", form];
+        // curl sends a form as a POST, and none as a GET.
+        let arguments = if form.is_empty() { &arguments[..4] } else { &arguments[..] };
+        ask_with(&served, Some(&authority), target, arguments).await.unwrap()
+    };
+    let password = "violet+tram+kneads+gravel";
+    let entered = send("sign-in/link", &format!("link={secret}&password={password}")).await;
+    let begun = |answer: &str| {
+        assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+        let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect(answer);
+        assert!(cookie.starts_with("__Host-atelier_session="), "{cookie}");
+        assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800; Secure"), "{cookie}");
+        assert!(answer.contains("strict-transport-security: max-age=31536000"), "{answer}");
+    };
+    begun(&entered);
+    let page = send("access", "").await;
+    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("strict-transport-security: "), "{page}");
+    let csrf = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    let out = send("sign-out", &format!("csrf={csrf}")).await;
+    assert!(out.contains("set-cookie: __Host-atelier_session=; Path=/;"), "{out}");
+    assert!(send("access", "").await.starts_with("HTTP/1.1 303 "));
+    begun(&send("sign-in", &format!("name=admin&password={password}")).await);
+    assert!(send("access", "").await.starts_with("HTTP/1.1 200 "));
+    served.stop().await;
+    let printed = print().await;
+    assert!(printed.starts_with("Atelier is at https://127.0.0.1:8080/sign-in/"), "{printed}");
+}
+
 async fn a_silent_handshake_is_cut(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
     issue_certificate(folder.path());
@@ -108,10 +197,10 @@ async fn a_replaced_certificate_is_used_after_a_hangup(db: TestDatabase) {
     ask(&served, Some(&old), "livez").await.unwrap();
     issue_certificate(folder.path());
     let new = folder.path().join("ca.pem");
-    while ask(&served, Some(&new), "livez").await.is_err() {
+    until!({
         served.signal("HUP");
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+        ask(&served, Some(&new), "livez").await.is_ok()
+    });
     ask(&served, Some(&old), "livez").await.unwrap_err();
     let log = served.stop().await;
     assert!(log.contains("new connections use the certificate that was just read"), "{log}");

@@ -13,7 +13,7 @@ use atelier::{
 
 use serde_json::Value;
 
-use super::{Browser, Service, evaluation::lack::demo_but, header, rows};
+use super::{Browser, Service, evaluation::lack::demo_but, header, rows, until};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -27,7 +27,9 @@ contracts!(
 
 /// The page, once its figures are computed: until then it reloads itself.
 async fn ready(browser: &Browser, path: &str) -> String {
+    let began = Instant::now();
     loop {
+        assert!(began.elapsed().as_secs() < 30, "the figures of {path} were not computed within 30 s");
         let answer = browser.get(path).await;
         let refresh = header(&answer, "refresh").to_owned();
         let (status, html) = (answer.status(), answer.text().await.unwrap());
@@ -146,9 +148,7 @@ async fn erased_customers_are_not_shown(db: TestDatabase) {
     // The typical articles are computed again from the customers who are left.
     let left = service.store.outfits().count().await.unwrap();
     let expected = format!("the first {left} stored outfits");
-    while !ready(&stylist, "/personas?method=latent").await.contains(&expected) {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
+    until!(ready(&stylist, "/personas?method=latent").await.contains(&expected));
 }
 
 async fn invalid_queries_are_refused(db: TestDatabase) {
