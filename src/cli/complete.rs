@@ -13,13 +13,13 @@ use clap::Args;
 use futures_util::TryStreamExt;
 use indicatif::HumanCount;
 
-use super::{ModelFlags, Settings, import::row_or_rows, progress::Progress};
+use super::{ModelFlags, Settings, import::row_or_rows, name_setting, progress::Progress};
 use crate::{
     config::Overrides,
     domain::{Article, Method},
     files::{self, Checker},
     models::{
-        catalogue::Catalogue,
+        catalogue::{Catalogue, Coverage},
         engine::{self, Engine, Models, Serving},
     },
     service::{
@@ -138,7 +138,9 @@ impl Complete {
         let settings =
             engine::Settings { workers, batch, queue: Job::queue(workers), ..config.engine.settings() };
         let folder = config.models.folder.join(&config.models.release);
-        let serving = Engine::new(models, settings).load(&folder)?;
+        let loaded = Engine::new(models, settings).load(&folder);
+        let serving =
+            loaded.map_err(|error| name_setting(error, config.engine.remote().is_some(), &all.origins))?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
             let has: Vec<&str> = serving.methods().map(Method::as_str).collect();
@@ -151,6 +153,14 @@ impl Complete {
         let (articles, profiles) = self.sources(all, &serving).await?;
         let release = serving.release();
         let catalogue = Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema());
+        let Coverage { both, only_catalogue, .. } = catalogue.coverage();
+        if only_catalogue > both {
+            eprintln!(
+                "note: release {} has {both} of the catalogue's {} articles; the others are never suggested",
+                release.manifest().name,
+                both + only_catalogue
+            );
+        }
         let filters = Filters {
             least_price: self.min_price,
             most_price: self.max_price,

@@ -14,12 +14,12 @@ mod tls;
 use std::{env, path::PathBuf, process::ExitCode};
 
 use anyhow::{Context, Result, anyhow};
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand, error::ErrorKind};
 
 use crate::{
     config::{Config, Origins, Overrides},
     models::{
-        engine::Models,
+        engine::{Device, LoadError, ModelError, Models},
         onnx_runtime::{FetchError, LibraryError, OnnxRuntime},
     },
     store::Store,
@@ -79,16 +79,21 @@ struct ModelFlags {
 
 impl ModelFlags {
     fn set(&self, overrides: &mut Overrides) {
+        for (section, key, flag, value) in self.given() {
+            overrides.set(section, key, flag, value);
+        }
+    }
+
+    /// Each flag that was given: its setting, its name and its value.
+    fn given(&self) -> impl Iterator<Item = (&str, &str, &'static str, &str)> {
         let flags = [
             ("models", "folder", "--models", &self.models),
             ("models", "release", "--release", &self.release),
             ("engine", "device", "--device", &self.device),
         ];
-        for (section, key, flag, value) in flags {
-            if let Some(value) = value {
-                overrides.set(section, key, flag, value);
-            }
-        }
+        flags.into_iter().filter_map(|(section, key, flag, value)| {
+            value.as_deref().map(|value| (section, key, flag, value))
+        })
     }
 }
 
@@ -115,6 +120,9 @@ fn run(cli: Cli) -> Result<ExitCode> {
     let runtime = tokio::runtime::Runtime::new().context("cannot start the runtime's threads")?;
     cli.serve.set(&mut overrides);
     let verb = cli.verb.unwrap_or_else(|| Verb::Serve(serve::Serve::default()));
+    if let Some(ignored) = cli.serve.ignored_by(&verb) {
+        Cli::command().error(ErrorKind::ArgumentConflict, ignored).exit();
+    }
     match &verb {
         Verb::Serve(serve) => serve.set(&mut overrides),
         Verb::Complete(complete) => complete.set(&mut overrides),
@@ -167,6 +175,16 @@ impl Settings {
         };
         Ok(server.into())
     }
+}
+
+/// Names the setting that chose where models run, if they failed there.
+fn name_setting(error: LoadError, remote: bool, origins: &Origins) -> anyhow::Error {
+    let setting = match &error {
+        LoadError::Model(_) if remote => "engine.remote",
+        LoadError::Model(ModelError::Runtime { device: Device::Cuda, .. }) => "engine.device",
+        _ => return error.into(),
+    };
+    anyhow::Error::new(error).context(origins.name(setting))
 }
 
 /// The error and its causes. Some errors repeat their causes, which are then left out.

@@ -20,14 +20,15 @@ use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
 
 use super::{
-    ModelFlags, Settings,
+    ModelFlags, Settings, Verb,
     import::{End, Outcome, load_files_if_empty},
+    name_setting,
     open_files::fit_open_files,
     sign_in_link::{ADDRESS, reachable, sign_in_link},
     tls::{read_tls, reload_on_hangup, warn_without_tls},
 };
 use crate::{
-    config::{self, Models, Origins, Overrides},
+    config::{self, Config, Models, Origins, Overrides},
     files::{Files, read_folder_schema},
     models::{
         engine::Engine,
@@ -64,6 +65,17 @@ impl Serve {
         }
         self.models.set(overrides);
     }
+
+    /// What is wrong with these flags before another verb, which would ignore them.
+    pub(super) fn ignored_by(&self, verb: &Verb) -> Option<String> {
+        let reads_address = matches!(verb, Verb::Serve(_) | Verb::CheckHealth | Verb::SignInLink(_));
+        let reads_models = matches!(verb, Verb::Serve(_) | Verb::Complete(_));
+        if self.address.is_some() && !reads_address {
+            return Some("only `serve`, `check-health` and `sign-in-link` read --address".to_owned());
+        }
+        let (_, _, flag, _) = self.models.given().next().filter(|_| !reads_models)?;
+        Some(format!("only `serve` and `complete` read {flag}"))
+    }
 }
 
 /// Whatever can be wrong with the settings is found before an empty database is filled.
@@ -77,7 +89,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
     let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
-    serve_first_release(&releases, &config.models, &origins).await?;
+    serve_first_release(&releases, &config, &origins).await?;
     fill_if_empty(&store, &config.models).await?;
     // The release was loaded without the articles that the database has since.
     releases.refresh().await?;
@@ -249,7 +261,8 @@ fn draw_key() -> [u8; 32] {
 
 /// Serves the release that an admin activated last, or else the one in the settings. Without the default release the
 /// service can still show the catalogue; any other missing or invalid release is an error.
-async fn serve_first_release(releases: &Releases, models: &Models, origins: &Origins) -> Result<()> {
+async fn serve_first_release(releases: &Releases, config: &Config, origins: &Origins) -> Result<()> {
+    let models = &config.models;
     if let Some(name) = releases.activated().await?.filter(|name| *name != models.release) {
         match releases.serve(&name).await {
             Ok(_) => return Ok(()),
@@ -273,6 +286,9 @@ async fn serve_first_release(releases: &Releases, models: &Models, origins: &Ori
                 "{}: {error}: {MANIFEST} is missing. See --models and --release",
                 origins.name("models.release")
             )
+        }
+        Err(ActivateError::Load(error)) => {
+            Err(name_setting(error, config.engine.remote().is_some(), origins))
         }
         Err(error) => Err(error.into()),
     }

@@ -2,18 +2,20 @@
 
 use std::{
     process::ExitCode,
-    time::{Duration, SystemTime},
+    time::{Duration, Instant, SystemTime},
 };
 
 use anyhow::{Result, bail};
 use clap::Args;
-use tokio::{net::TcpStream, time::timeout};
+use serde_json::{Value, json};
+use tokio::task;
 
 use super::Settings;
 use crate::{
     domain::Role,
     service::access::{Access, LINK},
     store::{Person, Store},
+    util::http_client::{Client, Origin},
 };
 
 #[derive(Debug, Args)]
@@ -54,16 +56,23 @@ impl SignInLink {
 
 /// The setting that holds the URL of the service that started last.
 pub(super) const ADDRESS: &str = "address";
-/// How long a running service may take to accept a connection.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a running service may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The most bytes of its answer.
+const MOST_BYTES: u64 = 1 << 10;
 
-/// The URL of the service that started last, if it still listens there: its port may come from a flag, or be any free
+/// The URL of the service that started last, if it still answers there: its port may come from a flag, or be any free
 /// one.
 async fn running_address(store: &Store) -> Result<Option<String>> {
     let Some(url) = store.settings().get(ADDRESS).await? else { return Ok(None) };
-    let address = url.split_once("://").map_or(url.as_str(), |(_, address)| address);
-    let connected = timeout(PATIENCE, TcpStream::connect(reachable(address).0)).await;
-    Ok(matches!(connected, Ok(Ok(_))).then_some(url))
+    let (scheme, address) = url.split_once("://").unwrap_or(("http", &url));
+    let Ok(origin) = Origin::parse(&format!("{scheme}://{}", reachable(address).0)) else { return Ok(None) };
+    let asked = task::spawn_blocking(move || {
+        Client::without_verification(origin).get("/livez", MOST_BYTES, Instant::now() + PATIENCE)
+    });
+    // Another program may have the port by now.
+    let answer = asked.await?.ok().and_then(|answer| serde_json::from_slice::<Value>(answer.body()).ok());
+    Ok((answer == Some(json!({"status": "alive"}))).then_some(url))
 }
 
 /// The line that shows a link.

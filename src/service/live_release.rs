@@ -13,7 +13,10 @@ use std::{
 
 use futures_util::TryStreamExt;
 use serde_json::json;
-use tokio::{sync::Mutex, task};
+use tokio::{
+    sync::{Mutex, OnceCell},
+    task,
+};
 
 use crate::{
     domain::{CustomerId, Method, Schema, Timestamp, Vocabulary},
@@ -93,20 +96,29 @@ pub struct Releases {
     /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
     /// on another replica and failed to load here, with the time of the next attempt.
     changing: Mutex<Option<(String, Instant)>>,
-    /// The vocabulary read last for feedback on an older release.
-    lent: Mutex<Option<Lent>>,
+    /// The vocabularies read last for feedback on older releases, the oldest first. Locked only to find or add one.
+    lent: std::sync::Mutex<Vec<Arc<Lent>>>,
 }
 
-/// The vocabulary of a release that is not live, or None if it cannot be read.
+/// The vocabulary of a release that is not live, or None if it cannot be read. Those that need it at the same time wait
+/// for one reading.
 #[derive(Debug)]
 struct Lent {
     name: String,
-    read: Instant,
-    found: Option<(VocabularyMark, Vocabulary)>,
+    since: Instant,
+    found: OnceCell<Option<(VocabularyMark, Vocabulary)>>,
+}
+
+impl Lent {
+    fn is_kept(&self) -> bool {
+        self.since.elapsed() < LENT
+    }
 }
 
 /// How long such a vocabulary is kept: a list of events needs it many times, and its memory is needed for others.
 const LENT: Duration = Duration::from_mins(1);
+/// The most of them.
+const MOST_LENT: usize = 3;
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
@@ -124,7 +136,7 @@ impl Releases {
             folder: Arc::new(ReleaseFolder::new(models)),
             current: RwLock::new(None),
             changing: Mutex::new(None),
-            lent: Mutex::new(None),
+            lent: std::sync::Mutex::default(),
         }
     }
 
@@ -151,18 +163,35 @@ impl Releases {
         {
             return Some(read(live.serving.release().vocabulary()));
         }
-        let mut lent = self.lent.lock().await;
-        if lent.as_ref().is_none_or(|lent| lent.name != name || lent.read.elapsed() >= LENT) {
-            let folder = self.folder.find(name)?;
+        let lent = self.lend(name)?;
+        let found = lent.found.get_or_init(|| async {
+            let folder = self.folder.path().join(name);
             let found = task::spawn_blocking(move || Release::read_vocabulary(&folder)).await;
             let found = found.expect("reading does not panic; this is a bug");
             if let Err(error) = &found {
                 tracing::warn!(release = name, %error, "cannot read the vocabulary of a release that is not live");
             }
-            *lent = Some(Lent { name: name.to_owned(), read: Instant::now(), found: found.ok() });
-        }
-        let (found, vocabulary) = lent.as_ref()?.found.as_ref()?;
+            found.ok()
+        });
+        let (found, vocabulary) = found.await.as_ref()?;
         is_meant(*found).then(|| read(vocabulary))
+    }
+
+    /// The place for the vocabulary of a release in the folder.
+    fn lend(&self, name: &str) -> Option<Arc<Lent>> {
+        let mut all = self.lent.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|lent| lent.is_kept());
+        if let Some(lent) = all.iter().find(|lent| lent.name == name) {
+            return Some(Arc::clone(lent));
+        }
+        self.folder.find(name)?;
+        let lent = Lent { name: name.to_owned(), since: Instant::now(), found: OnceCell::new() };
+        let lent = Arc::new(lent);
+        if all.len() == MOST_LENT {
+            all.remove(0);
+        }
+        all.push(Arc::clone(&lent));
+        Some(lent)
     }
 
     pub fn engine(&self) -> &Engine {
@@ -227,10 +256,11 @@ impl Releases {
     /// Rereads what changed in the database since the live release was built. Called after each change in this process,
     /// and periodically for changes by other replicas.
     pub async fn refresh(&self) -> Result<(), StoreError> {
-        self.lent.lock().await.take_if(|lent| lent.read.elapsed() >= LENT);
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner).retain(|lent| lent.is_kept());
         let mut failed = self.changing.lock().await;
         if let Some(name) = self.activated_elsewhere().await?
             && failed.as_ref().is_none_or(|(other, retry)| *other != name || Instant::now() >= *retry)
+            && !self.refuses(&name).await
         {
             match self.load(&name).await {
                 Ok(serving) => {
@@ -264,6 +294,13 @@ impl Releases {
     async fn activated_elsewhere(&self) -> Result<Option<String>, StoreError> {
         let activated = self.activated().await?;
         Ok(activated.filter(|name| self.current().is_none_or(|live| live.name() != name)))
+    }
+
+    /// Whether loading the release would fail as it did before.
+    async fn refuses(&self, name: &str) -> bool {
+        let (folder, name) = (Arc::clone(&self.folder), name.to_owned());
+        let refuses = task::spawn_blocking(move || folder.refuses(&name));
+        refuses.await.expect("reading a manifest does not panic; this is a bug")
     }
 
     async fn load(&self, name: &str) -> Result<Arc<Serving>, ActivateError> {

@@ -20,8 +20,17 @@ use crate::models::{
 #[derive(Debug)]
 pub(super) struct ReleaseFolder {
     path: PathBuf,
-    /// How loading ended, by the release's name: the reason if it was refused.
-    loaded: Mutex<HashMap<String, (FolderState, Option<String>)>>,
+    /// How loading ended, by the release's name.
+    loaded: Mutex<HashMap<String, Loaded>>,
+}
+
+#[derive(Debug)]
+struct Loaded {
+    state: FolderState,
+    /// The reason if it was refused.
+    refused: Option<String>,
+    /// Whether it is refused again for as long as the files stay as they are.
+    for_good: bool,
 }
 
 /// A release in the folder.
@@ -61,19 +70,30 @@ impl ReleaseFolder {
         (plain && release.join(MANIFEST).is_file()).then_some(release)
     }
 
+    /// Whether loading would fail again, as its files are the same as when it failed.
+    pub(super) fn refuses(&self, name: &str) -> bool {
+        glance(&self.path.join(name)).is_ok_and(|(_, state)| {
+            let all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            all.get(name).is_some_and(|loaded| loaded.for_good && loaded.state == state)
+        })
+    }
+
     /// Loads a release, and remembers how that ended.
     pub(super) fn load(&self, engine: &Engine, name: &str, release: &Path) -> Result<Serving, LoadError> {
         let before = glance(release);
         let loaded = engine.load(release);
         if let Ok((_, state)) = before {
-            let reason = loaded.as_ref().err().map(ToString::to_string);
+            let error = loaded.as_ref().err();
+            let (refused, for_good) =
+                (error.map(ToString::to_string), error.is_some_and(|error| engine.fails_again(error)));
             let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-            all.insert(name.to_owned(), (state, reason));
+            all.insert(name.to_owned(), Loaded { state, refused, for_good });
         }
         loaded
     }
 
-    /// The releases, by name.
+    /// The releases, by name. A folder without a manifest is one that cannot be served, unless its name says that it is
+    /// for something else.
     pub(super) fn list(&self) -> io::Result<Vec<Listed>> {
         let mut names = Vec::new();
         let entries = match self.path.read_dir() {
@@ -83,8 +103,10 @@ impl ReleaseFolder {
         };
         for entry in entries {
             let path = entry?.path();
-            if path.join(MANIFEST).is_file()
-                && let Some(name) = path.file_name().and_then(|name| name.to_str())
+            if let Some(name) = path.file_name().and_then(|name| name.to_str())
+                && path.is_dir()
+                && !name.starts_with('.')
+                && name != "lost+found"
             {
                 names.push(name.to_owned());
             }
@@ -99,8 +121,8 @@ impl ReleaseFolder {
             Err(error) => (Err(error), None),
         };
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = loaded.get(&name).filter(|(then, _)| Some(then) == state.as_ref());
-        let tried = same.map(|(_, reason)| reason.clone().map_or(Ok(()), Err));
+        let same = loaded.get(&name).filter(|loaded| Some(&loaded.state) == state.as_ref());
+        let tried = same.map(|loaded| loaded.refused.clone().map_or(Ok(()), Err));
         Listed { name, manifest, tried }
     }
 }

@@ -43,7 +43,10 @@ pub use serving::{LoadError, Serving};
 use self::cores::Cores;
 use crate::{
     domain::Mask,
-    models::{onnx_runtime::OnnxRuntime, release::Release},
+    models::{
+        onnx_runtime::OnnxRuntime,
+        release::{Release, ReleaseError},
+    },
     util::http_client::Origin,
 };
 
@@ -183,5 +186,20 @@ impl Engine {
     /// Reads a release, starts all its methods and warms them up. Blocks until that is done.
     pub fn load(&self, folder: &Path) -> Result<Serving, LoadError> {
         Serving::start(self, Release::open(folder)?)
+    }
+
+    /// Whether loading the same files would fail with this error again. Otherwise a disk, a GPU, a model server or too
+    /// little memory may be the cause.
+    pub fn fails_again(&self, error: &LoadError) -> bool {
+        let local = matches!(self.models, Models::Local(_));
+        match error {
+            LoadError::Release(error) => !matches!(error, ReleaseError::File { .. } | ReleaseError::Rows(_)),
+            LoadError::Model(error) => match error {
+                ModelError::Runtime { device, .. } => *device == Device::Cpu,
+                ModelError::Contract { .. } | ModelError::Output { .. } | ModelError::Weights { .. } => local,
+                ModelError::Remote { .. } | ModelError::Timeout { .. } | ModelError::File { .. } => false,
+            },
+            LoadError::Thread(_) => false,
+        }
     }
 }

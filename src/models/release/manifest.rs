@@ -1,6 +1,6 @@
 //! `release.json`, the manifest of a release.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -72,7 +72,12 @@ impl Manifest {
     /// Reads a folder's manifest and checks it against itself and the folder's name. Reads no other file.
     pub fn read(folder: &Path) -> Result<Self, ReleaseError> {
         let path = folder.join(MANIFEST);
-        let text = fs::read_to_string(&path).map_err(file_error(&path))?;
+        let text = match fs::read_to_string(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(ReleaseError::NoManifest { path });
+            }
+            read => read.map_err(file_error(&path))?,
+        };
         let manifest = Self::parse(&path, &text)?;
         if folder.file_name().is_none_or(|name| name != manifest.name.as_str()) {
             return Err(ReleaseError::Name { folder: folder.to_owned(), found: manifest.name });

@@ -36,6 +36,8 @@ pub struct Release {
 pub enum ReleaseError {
     #[error("{path}: {source}", path = .path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error("{path} is missing; a release is made with `atelier-training release`", path = .path.display())]
+    NoManifest { path: PathBuf },
     #[error("{path} is not a release manifest: {source}", path = .path.display())]
     Json { path: PathBuf, source: serde_json::Error },
     #[error("{path}: format {found}, expected {expected}", path = .path.display(), expected = manifest::FORMAT)]

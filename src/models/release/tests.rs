@@ -140,5 +140,5 @@ fn invalid_contents_are_rejected_even_if_their_digests_match() {
 fn a_folder_without_a_manifest_is_rejected() {
     let home = tempfile::tempdir().unwrap();
     let error = Release::open(home.path()).unwrap_err().to_string();
-    assert!(error.contains("release.json: No such file"), "{error}");
+    assert!(error.contains("release.json is missing"), "{error}");
 }

@@ -19,18 +19,22 @@ pub struct Warning {
 
 /// The most warnings of an answer: a request must not be able to produce megabytes of them.
 const MOST_WARNINGS: usize = 20;
+/// The warnings about the answer itself, before those about what the request has and models do not see.
+const FIRST: [&str; 3] = ["nothing-admissible", "no-go-without-articles", "profile-not-understood"];
 /// The most characters of a warning, which may quote a long text.
 const WARNING_LENGTH: usize = 500;
 
-/// Cuts what is too much, and says so.
+/// Puts the warnings that matter first, cuts what is too much, and says so.
 fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
     let left_out = left_out + warnings.len().saturating_sub(MOST_WARNINGS);
+    warnings
+        .sort_by_key(|warning| FIRST.iter().position(|code| *code == warning.code).unwrap_or(FIRST.len()));
     warnings.truncate(MOST_WARNINGS);
     for warning in &mut *warnings {
         abbreviate(&mut warning.detail, WARNING_LENGTH);
     }
     if left_out > 0 {
-        let detail = format!("there are {left_out} more warnings; the first {MOST_WARNINGS} are listed");
+        let detail = format!("{left_out} more warnings are left out");
         warnings.push(Warning { code: "more-warnings", detail });
     }
 }

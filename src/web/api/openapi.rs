@@ -16,6 +16,7 @@ use utoipa_axum::routes;
 
 use crate::{
     config::Limits,
+    service::access::RequireKey,
     web::http::{
         KINDS, Kind, ProblemBody,
         keys::{self, Keyless},
@@ -38,7 +39,12 @@ impl Document {
 }
 
 /// Completes the document: adds limits, keys and common problems to the handlers' descriptions.
-pub(crate) fn finish(document: &openapi::OpenApi, guards: &Guards, limits: Limits, keyless: bool) -> Value {
+pub(crate) fn finish(
+    document: &openapi::OpenApi,
+    guards: &Guards,
+    limits: Limits,
+    keyless: Option<RequireKey>,
+) -> Value {
     let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
     add_limits(&mut document, limits);
     keys::describe(&mut document, guards, keyless);
@@ -173,7 +179,7 @@ mod tests {
     #[test]
     fn every_operation_lists_its_problems() {
         let (_, document, guards) = crate::web::routes().into_parts();
-        let mut document = finish(&document, &guards, Limits::default(), false);
+        let mut document = finish(&document, &guards, Limits::default(), None);
         assert_eq!(document["openapi"], "3.1.0");
         assert_eq!(document["x-limits"]["body_bytes"], 1 << 20);
         let items = &document["components"]["schemas"]["BatchBody"]["properties"]["items"];

@@ -128,7 +128,8 @@ struct ReleaseBody {
 
 /// Releases
 ///
-/// All releases in the models folder. This reads their manifests and the sizes of their files, and remembers how loading
+/// All folders in the models folder, except hidden ones; `refused` says why one of them is no release, or cannot be
+/// served. This reads their manifests and the sizes of their files, and remembers how loading
 /// them ended; activating a release checks the contents of its files and tries its models.
 #[utoipa::path(get, path = "/releases", tag = "releases", responses(
     (status = 200, description = "The releases", body = ReleasesBody),

@@ -160,13 +160,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 }
 
 /// Adds each operation's security requirements to the document, and says whether its reader needs a key. If not, no key
-/// is one of the alternatives.
-pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: bool) {
-    let needed = if keyless {
-        "You need no key now: this machine's programs call the service without one. That may end with the first key or \
-         import; see docs/security.md."
-    } else {
-        "You need a key: an admin creates one at /access/keys or with `atelier key create`."
+/// is one of the alternatives, by the rule that admits readers without one.
+pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: Option<RequireKey>) {
+    let needed = match keyless {
+        None => "You need a key: an admin creates one at /access/keys or with `atelier key create`.",
+        Some(RequireKey::Never) => {
+            "You need no key: `require_key` under `[access]` is `false`, so this machine's programs call the service \
+             without one; see docs/security.md."
+        }
+        Some(_) => {
+            "You need no key now: this machine's programs call the service without one. The first key or import ends \
+             that; see docs/security.md."
+        }
     };
     let about = document["info"]["description"].as_str().unwrap_or_default();
     document["info"]["description"] = format!("{about} {needed}").into();
@@ -179,7 +184,7 @@ pub(crate) fn describe(document: &mut Value, guards: &Guards, keyless: bool) {
         for (method, operation) in item.as_object_mut().into_iter().flatten() {
             let guard = guards.get(&(path.clone(), method.clone()));
             let Some(scope) = guard.and_then(|guard| guard.scope) else { continue };
-            let no_key = keyless.then(|| json!({}));
+            let no_key = keyless.map(|_| json!({}));
             let key = [json!({"bearer": [scope.as_str()]}), json!({"header": [scope.as_str()]})];
             operation["security"] = no_key.into_iter().chain(key).collect();
         }

@@ -27,6 +27,7 @@ contracts!(
     bad_rows_are_reported_and_can_be_skipped,
     a_killed_run_resumes,
     files_replace_the_database,
+    a_release_with_little_of_the_catalogue_is_noted,
     mistakes_are_reported_before_any_work,
 );
 
@@ -294,6 +295,22 @@ async fn files_replace_the_database(db: TestDatabase) {
     );
     few.done(&db, &[&nowhere[..], &["--articles", path(&articles), "--allow-no-gos"]].concat()).await;
     assert_eq!(few.read("part-0.jsonl").len(), 2);
+}
+
+async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
+    let parts = Parts::new();
+    let row = json!({"customer": "c", "articles": [null], "features": {"age": 30}});
+    let folder = tempfile::tempdir().unwrap();
+    let articles = folder.path().join("articles.jsonl");
+    let note = "note: release demo has 1 of the catalogue's 3 articles; the others are never suggested";
+    for (round, (unknown, noted)) in [(2, true), (1, false)].into_iter().enumerate() {
+        let ids = std::iter::once("a-00134".to_owned()).chain((0..unknown).map(|n| format!("new-{n}")));
+        let lines: Vec<_> = ids.map(|id| format!("{{\"id\":\"{id}\",\"type\":\"coat\"}}\n")).collect();
+        fs::write(&articles, lines.concat()).unwrap();
+        parts.put(&format!("part-{round}.jsonl"), std::slice::from_ref(&row));
+        let said = parts.done(&db, &["--articles", path(&articles)]).await;
+        assert_eq!(said.contains(note), noted, "{said}");
+    }
 }
 
 async fn mistakes_are_reported_before_any_work(db: TestDatabase) {

@@ -15,7 +15,7 @@ use serde_json::json;
 use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};
 use crate::{
     harness::{Kind, TestDatabase, contracts, model_server::ModelServer, tls::Tls, tools},
-    web::{ONNX_RUNTIME, models, until},
+    web::{ONNX_RUNTIME, models, tickets, until},
 };
 
 contracts!(
@@ -29,6 +29,9 @@ contracts!(
     a_release_that_does_not_fit_is_refused,
     a_release_for_another_catalogue_is_reported_at_the_start,
     a_named_release_must_be_there,
+    a_refused_release_is_loaded_again_when_its_files_change,
+    a_device_that_is_missing_is_named_by_its_setting needs no_gpu,
+    flags_of_serve_before_a_verb_that_ignores_them_are_refused,
     an_unfinished_request_does_not_prevent_a_stop,
     only_variables_of_atelier_must_be_utf8,
     api_keys_are_required_on_other_addresses,
@@ -319,6 +322,63 @@ async fn a_named_release_must_be_there(db: TestDatabase) {
     );
 }
 
+async fn a_refused_release_is_loaded_again_when_its_files_change(db: TestDatabase) {
+    let models = tickets::folder();
+    let model = models.path().join("next/gsu.onnx");
+    let sound = fs::read(&model).unwrap();
+    let mut unsound = sound.clone();
+    *unsound.last_mut().unwrap() ^= 1;
+    fs::write(&model, unsound).unwrap();
+    let store = db.open().await;
+    let now = std::time::SystemTime::now().into();
+    store.settings().get_or_set("release", "next", now).await.unwrap();
+    store.close().await;
+    let command = atelier(&db, &["serve", "--address", "127.0.0.1:0", "--models", path(models.path())]);
+    let served = Served::launch(command, models.path()).await;
+    let live = async || served.get("readyz").await.contains("\"release\":\"next\"");
+    assert!(!live().await);
+    fs::write(&model, sound).unwrap();
+    until!(live().await);
+    let log = served.stop().await;
+    assert_eq!(log.matches("gsu.onnx: SHA-256").count(), 1, "once for files that stay the same: {log}");
+}
+
+fn no_gpu() -> Result<(), String> {
+    if Path::new("/dev/nvidiactl").exists() { Err("this machine has a GPU".into()) } else { Ok(()) }
+}
+
+async fn a_device_that_is_missing_is_named_by_its_setting(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("one.jsonl"), "{\"customer\":\"c\",\"articles\":[null]}\n").unwrap();
+    let (parts, models) = (path(folder.path()), models());
+    let out = folder.path().join("out");
+    for verb in [
+        &["serve", "--address", "127.0.0.1:0"][..],
+        &["complete", "--input", parts, "--output", path(&out), "--customers", "/nowhere"],
+    ] {
+        let flags = ["--models", path(&models), "--device", "cuda"];
+        let output = run(atelier(&db, &[verb, &flags].concat())).await;
+        assert_eq!(output.status.code(), Some(1));
+        let said = stderr(&output);
+        assert!(said.contains("atelier: engine.device (--device): "), "{said}");
+        assert_eq!(said.matches("ONNX Runtime rejects it on cuda").count(), 1, "{said}");
+    }
+}
+
+async fn flags_of_serve_before_a_verb_that_ignores_them_are_refused(db: TestDatabase) {
+    for (flags, said) in [
+        (["--address", "127.0.0.1:0"], "only `serve`, `check-health` and `sign-in-link` read --address"),
+        (["--models", "/nowhere"], "only `serve` and `complete` read --models"),
+        (["--device", "cpu"], "only `serve` and `complete` read --device"),
+    ] {
+        let output = run(atelier(&db, &[&flags[..], &["import", "/nowhere"]].concat())).await;
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).starts_with(&format!("error: {said}\n")), "{}", stderr(&output));
+    }
+    let output = run(atelier(&db, &["--address", "127.0.0.1:9", "check-health"])).await;
+    assert!(stderr(&output).contains("127.0.0.1:9 cannot be reached"), "{}", stderr(&output));
+}
+
 /// Half a request delays a graceful stop; a second signal ends it.
 async fn an_unfinished_request_does_not_prevent_a_stop(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
@@ -472,7 +532,9 @@ async fn a_model_server_needs_no_local_library(db: TestDatabase) {
     assert_eq!(output.status.code(), Some(1));
     let stderr = stderr(&output);
     assert!(
-        stderr.contains("demo-none: http://127.0.0.1:9 cannot be reached") && !stderr.contains("nowhere"),
+        stderr.contains("atelier: engine.remote (--set engine.remote): ")
+            && stderr.contains("demo-none: http://127.0.0.1:9 cannot be reached")
+            && !stderr.contains("nowhere"),
         "{stderr}"
     );
 }

@@ -6,6 +6,9 @@ use atelier::{
     store::Name,
 };
 
+use axum::Router;
+use tokio::net::TcpListener;
+
 use super::{atelier, run, serve::Served, stderr};
 use crate::harness::{TestDatabase, contracts};
 
@@ -15,6 +18,7 @@ contracts!(
     an_unknown_person_is_reported,
     the_link_is_of_the_running_service,
     a_service_that_is_gone_leaves_the_settings_address,
+    another_program_at_the_address_is_not_taken_for_the_service,
 );
 
 async fn add(db: &TestDatabase, name: &str, role: Role) {
@@ -87,4 +91,17 @@ async fn a_service_that_is_gone_leaves_the_settings_address(db: TestDatabase) {
     store.settings().get_or_set("address", "http://127.0.0.1:9", now).await.unwrap();
     store.close().await;
     assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
+}
+
+async fn another_program_at_the_address_is_not_taken_for_the_service(db: TestDatabase) {
+    add(&db, "Root", Role::Admin).await;
+    let answers = || async { "{}" };
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let other = tokio::spawn(async move { axum::serve(listener, Router::new().fallback(answers)).await });
+    let store = db.open().await;
+    store.settings().get_or_set("address", &address, SystemTime::now().into()).await.unwrap();
+    store.close().await;
+    assert_eq!(holder(&db, &["sign-in-link"]).await, "Root");
+    other.abort();
 }

@@ -362,8 +362,15 @@ async fn warnings_and_reasons_do_not_multiply_a_body(db: TestDatabase) {
         let warnings = column["warnings"].as_array().unwrap();
         assert_eq!(warnings.len(), 21);
         assert_eq!(warnings[20]["code"], "more-warnings");
-        assert!(warnings[20]["detail"].as_str().unwrap().contains("more warnings"), "{}", warnings[20]);
+        assert_eq!(warnings[20]["detail"], "881 more warnings are left out");
     }
+    let mut features = unknown(900);
+    features["nogo_materials"] = json!(["lether"]);
+    let request = json!({"features": features, "outfit": [null], "filters": {"price": {"max": 0.001}}});
+    let warnings = service.ask_ok("/complete", &request).await["warnings"].take();
+    assert_eq!(warnings[0]["code"], "nothing-admissible");
+    let matters = warnings.as_array().unwrap().iter().filter(|warning| warning["code"] != "unknown-feature");
+    assert!(matters.clone().any(|warning| warning["code"] == "no-go-without-articles"), "{warnings}");
     for (features, pointer) in
         [(unknown(1001), "/features"), (json!({"no_gos": vec!["leather"; 1001]}), "/features/no_gos")]
     {

@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use atelier::{config::Limits, domain::Method};
+use atelier::{
+    config::Limits,
+    domain::{Method, Role},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -20,7 +23,8 @@ contracts!(
     lists_the_methods_of_the_release,
     a_release_is_swapped_under_load,
     a_replica_follows_an_activation,
-    routing_chooses_the_method_by_default
+    routing_chooses_the_method_by_default,
+    folders_that_are_no_releases_are_listed_with_the_reason,
 );
 
 async fn lists_the_methods_of_the_release(db: TestDatabase) {
@@ -139,6 +143,27 @@ async fn routing_chooses_the_method_by_default(db: TestDatabase) {
         let problem: Value = answer.json().await.unwrap();
         assert_eq!(problem["errors"][0]["pointer"], pointer, "{problem}");
     }
+}
+
+async fn folders_that_are_no_releases_are_listed_with_the_reason(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["spring", ".trash", "lost+found"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    fs::write(folder.path().join("notes.txt"), "").unwrap();
+    let service = Service::start_in(&db, Limits::default(), folder.path().to_owned()).await;
+    let reason = format!(
+        "{}/spring/release.json is missing; a release is made with `atelier-training release`",
+        folder.path().display()
+    );
+    let expected = json!([{"name": "spring", "methods": [], "tried": false, "refused": reason}]);
+    assert_eq!(service.json("/releases").await["releases"], expected);
+    let admin = service.signed_in(Role::Admin).await;
+    for path in ["/operations/releases", "/operations/releases/spring"] {
+        let page = admin.page(path).await;
+        assert!(page.contains("spring/release.json is missing"), "{page}");
+    }
+    assert_eq!(service.ask("/releases/spring/activate", &json!({})).await.0, 404);
 }
 
 async fn a_replica_follows_an_activation(db: TestDatabase) {

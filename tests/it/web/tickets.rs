@@ -27,6 +27,7 @@ contracts!(
     tickets_of_the_version_before_are_accepted,
     a_ticket_that_the_version_before_made_opens,
     an_old_ticket_needs_its_release,
+    several_older_releases_are_remembered,
     suggestions_past_the_remembered_need_their_rank,
     an_article_of_a_set_was_suggested,
     a_batch_has_a_ticket_for_each_item,
@@ -42,7 +43,7 @@ const DAY: Duration = Duration::from_hours(24);
 const CUSTOMER: &str = "c-014871";
 
 /// The demo release, and one of other models with the same articles in another order.
-fn folder() -> TempDir {
+pub fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&models().join("demo"), &folder.path().join("demo"));
     let next = folder.path().join("next");
@@ -280,6 +281,32 @@ async fn an_old_ticket_needs_its_release(db: TestDatabase) {
     let foreign = old_ticket("../demo", None, now, &[1, 0, 5, 6], &[9, 7]);
     assert_eq!(report(&service, &about_old(&foreign, "e", "a-00008")).await.0, 409, "not outside the folder");
     drop(folder);
+}
+
+/// Events about the completions of three releases do not read each release again.
+async fn several_older_releases_are_remembered(db: TestDatabase) {
+    let (service, folder) = two_releases(&db).await;
+    service.ask_ok("/releases/next/activate", &json!({})).await;
+    let now = service.state.clock.now().into();
+    for name in ["older", "oldest"] {
+        copy(&models().join("demo"), &folder.path().join(name));
+        let path = folder.path().join(name).join("release.json");
+        let mut manifest: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+        manifest["name"] = name.into();
+        fs::write(path, manifest.to_string()).unwrap();
+    }
+    for round in 0..2 {
+        for name in ["demo", "older", "oldest"] {
+            let ticket = old_ticket(name, None, now, &[1, 0, 5, 6], &[9, 7]);
+            let (status, taken) =
+                report(&service, &about_old(&ticket, &format!("{name}-{round}"), "a-00008")).await;
+            assert_eq!(status, 200, "{name}, {round}: {taken}");
+        }
+        // What was read is remembered for a minute.
+        for name in ["demo", "older", "oldest"].into_iter().filter(|_| round == 0) {
+            fs::remove_dir_all(folder.path().join(name)).unwrap();
+        }
+    }
 }
 
 async fn suggestions_past_the_remembered_need_their_rank(db: TestDatabase) {
