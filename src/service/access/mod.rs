@@ -93,8 +93,7 @@ pub enum SignInError {
     #[error(transparent)]
     QueueFull(#[from] QueueFull),
     #[error(
-        "this link was already used, has expired or was replaced by a newer one; ask an admin for another, or run \
-         `atelier sign-in-link`"
+        "this link was already used, has expired or was replaced by a newer one; ask an admin for another"
     )]
     Link,
     #[error("the old password is wrong")]

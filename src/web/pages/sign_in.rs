@@ -73,12 +73,19 @@ async fn sign_in(
 ) -> Result<Response, Problem> {
     match state.access.by(author).sign_in(&name, &password, state.now()).await {
         Ok(token) => Ok(signed_in(&state, &token, https, destination(&next))),
-        Err(error @ SignInError::Wrong) => {
-            let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
-            Ok((StatusCode::UNAUTHORIZED, Html(page.render()?)).into_response())
-        }
-        Err(error) => Err(error.into()),
+        Err(error) => refuse(error, name, next),
     }
+}
+
+/// The page again if another name, password or link may do.
+fn refuse(error: SignInError, name: String, next: String) -> Result<Response, Problem> {
+    let status = match error {
+        SignInError::Wrong => StatusCode::UNAUTHORIZED,
+        SignInError::Link => StatusCode::NOT_FOUND,
+        _ => return Err(error.into()),
+    };
+    let page = SignInPage { shell: Shell::outside(), next, name, refused: Some(error.to_string()) };
+    Ok((status, Html(page.render()?)).into_response())
 }
 
 #[derive(Template)]
@@ -92,9 +99,15 @@ struct LinkPage {
 }
 
 /// Opening a link, as mail programs do, does not use it up.
-async fn link(State(state): State<AppState>, Path(link): Path<String>) -> Result<Html<String>, Problem> {
-    let person = state.access.holder(&parse_link(&link)?, state.now()).await?;
-    Ok(link_page(&person, link, None)?)
+async fn link(State(state): State<AppState>, Path(link): Path<String>) -> Result<Response, Problem> {
+    match find_holder(&state, &link).await {
+        Ok(person) => Ok(link_page(&person, link, None)?.into_response()),
+        Err(error) => refuse(error, String::new(), String::new()),
+    }
+}
+
+async fn find_holder(state: &AppState, link: &str) -> Result<Person, SignInError> {
+    state.access.holder(&parse_link(link)?, state.now()).await
 }
 
 fn link_page(person: &Person, link: String, refused: Option<String>) -> Result<Html<String>, askama::Error> {
@@ -124,16 +137,19 @@ async fn enter(
     OpenForm(Entry { link, password }): OpenForm<Entry>,
 ) -> Result<Response, Problem> {
     let password = (!password.is_empty()).then_some(password);
-    let used = parse_link(&link)?;
     let access = state.access.by(author);
-    match access.enter(&used, password.as_deref(), state.now()).await {
+    let entered = match parse_link(&link) {
+        Ok(link) => access.enter(&link, password.as_deref(), state.now()).await,
+        Err(error) => Err(error),
+    };
+    match entered {
         Ok(token) => Ok(signed_in(&state, &token, https, destination(""))),
         Err(error @ SignInError::Password(_)) => {
-            let person = access.holder(&used, state.now()).await?;
+            let person = find_holder(&state, &link).await?;
             let page = link_page(&person, link, Some(error.to_string()))?;
             Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response())
         }
-        Err(error) => Err(error.into()),
+        Err(error) => refuse(error, String::new(), String::new()),
     }
 }
 
@@ -218,8 +234,8 @@ fn destination(next: &str) -> &str {
     if is_ours { next } else { Page::Studio.path() }
 }
 
-fn parse_link(link: &str) -> Result<Token, Problem> {
-    Token::parse(link).ok_or_else(|| SignInError::Link.into())
+fn parse_link(link: &str) -> Result<Token, SignInError> {
+    Token::parse(link).ok_or(SignInError::Link)
 }
 
 impl From<SignInError> for Problem {

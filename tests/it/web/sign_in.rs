@@ -82,7 +82,13 @@ async fn a_link_signs_in_once_and_sets_a_password(db: TestDatabase) {
 
     let again = send(&service, "/sign-in/link", &[("link", token), ("password", "")]).await;
     assert_eq!(again.status(), 404);
-    assert!(again.text().await.unwrap().contains("this link was already used"));
+    let html = again.text().await.unwrap();
+    assert!(html.contains("role=\"alert\">this link was already used") && html.contains("<h1>Sign in</h1>"));
+    for link in [link.as_str(), "/sign-in/made-up"] {
+        let page = service.page(link).await;
+        assert_eq!(page.status(), 404);
+        assert!(page.text().await.unwrap().contains("<h1>Sign in</h1>"), "the person can sign in otherwise");
+    }
     assert!(service.state.access.without_password(now()).await.unwrap().is_none());
     assert!(service.state.access.sign_in("Admin", PASSWORD, now()).await.is_ok());
 }
@@ -177,6 +183,11 @@ async fn a_session_does_not_help_to_guess_the_password(db: TestDatabase) {
     // Guesses at the sign-in form count together with these.
     let fields = [("name", "SOME stylist"), ("password", PASSWORD)];
     assert_eq!(send(&service, "/sign-in", &fields).await.status(), 429);
+    // A stranger can cause this, too. A link does not wait.
+    let name = Name::new("Some stylist").unwrap();
+    let id = service.store.people().find_by_name(&name).await.unwrap().unwrap().id;
+    let link = service.state.access.link(id, now()).await.unwrap();
+    assert_eq!(send(&service, "/sign-in/link", &[("link", link.as_str())]).await.status(), 303);
 }
 
 async fn one_of_two_new_passwords_wins(db: TestDatabase) {
