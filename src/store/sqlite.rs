@@ -227,6 +227,15 @@ mod tests {
         assert_eq!(mode(&path), 0o640);
     }
 
+    #[tokio::test]
+    async fn writes_wait_for_the_disk() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&url(&folder.path().join("a.db"))).await.unwrap();
+        let mut writer = store.writer.acquire().await.unwrap();
+        let level: i64 = sqlx::query_scalar("pragma synchronous").fetch_one(&mut *writer).await.unwrap();
+        assert_eq!(level, 2, "full");
+    }
+
     /// As on a full disk, `SQLite` has rolled back the transaction before sqlx does.
     #[tokio::test]
     async fn a_write_succeeds_after_sqlite_rolled_one_back() {

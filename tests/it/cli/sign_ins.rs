@@ -2,16 +2,21 @@
 
 use std::{
     fs,
-    io::{Read, Write},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    process::Stdio,
     thread,
     time::Duration,
 };
 
-use super::serve::Served;
+use super::{atelier, serve::Served};
 use crate::harness::{TestDatabase, contracts};
 
-contracts!(callers_who_hang_up_take_no_memory, a_links_secret_is_in_no_log);
+contracts!(
+    callers_who_hang_up_take_no_memory,
+    secrets_are_in_no_log,
+    every_start_prints_a_link_until_an_admin_has_a_password,
+);
 
 const MEGABYTE: u64 = 1024;
 
@@ -59,10 +64,14 @@ async fn callers_who_hang_up_take_no_memory(db: TestDatabase) {
     served.stop().await;
 }
 
-/// As it is, and as people mistype or copy it.
-async fn a_links_secret_is_in_no_log(db: TestDatabase) {
+const KEY: &str = "atl_5ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3e75ec3";
+
+/// Those of a link, as it is, and as people mistype or copy it; passwords, keys and sessions.
+async fn secrets_are_in_no_log(db: TestDatabase) {
     let folder = tempfile::tempdir().unwrap();
-    let served = Served::start(&db, folder.path()).await;
+    let mut command = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+    command.env("RUST_LOG", "debug,ort=warn,hyper=info");
+    let served = Served::launch(command, folder.path()).await;
     let secret = served.link.rsplit_once('/').unwrap().1.to_owned();
     for (before, after, status) in [
         ("sign-in/", "", 200),
@@ -75,14 +84,47 @@ async fn a_links_secret_is_in_no_log(db: TestDatabase) {
         let answer = reqwest::get(format!("{}{before}{secret}{after}", served.url)).await.unwrap();
         assert_eq!(answer.status(), status, "{before}…{after}");
     }
-    let form = sign_in_by_link(&served.url, &secret).await;
+    let form = sign_in_by_link(&served.url, &secret, "zebra+in+the+attic").await;
     assert_eq!(form.status(), 303);
+    let cookie = form.headers()["set-cookie"].to_str().unwrap();
+    let session = cookie.split(['=', ';']).nth(1).unwrap().to_owned();
+    for (name, value) in [("x-api-key", KEY), ("cookie", cookie)] {
+        let articles = format!("{}articles", served.url);
+        reqwest::Client::new().get(articles).header(name, value).send().await.unwrap();
+    }
     let log = served.stop().await;
-    assert!(log.contains("finished processing request") && !log.contains(&secret), "{log}");
+    assert!(log.contains("finished processing request"), "{log}");
+    for secret in [&*secret, "zebra", KEY, &session] {
+        assert!(!log.contains(secret), "{secret} in {log}");
+    }
 }
 
-async fn sign_in_by_link(url: &str, secret: &str) -> reqwest::Response {
+async fn every_start_prints_a_link_until_an_admin_has_a_password(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    Served::start(&db, folder.path()).await.stop().await;
+    let second = Served::start(&db, folder.path()).await;
+    let secret = second.link.rsplit_once('/').unwrap().1;
+    assert_eq!(sign_in_by_link(&second.url, secret, "zebra+in+the+attic").await.status(), 303);
+    second.stop().await;
+    let mut third = atelier(&db, &["serve", "--address", "127.0.0.1:0"]);
+    third.current_dir(folder.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let printed = tokio::task::spawn_blocking(move || {
+        let mut child = third.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        line
+    });
+    let printed = printed.await.unwrap();
+    assert!(
+        printed.starts_with("Atelier is at http://127.0.0.1:") && !printed.contains("sign-in"),
+        "{printed}"
+    );
+}
+
+async fn sign_in_by_link(url: &str, secret: &str, password: &str) -> reqwest::Response {
     let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
-    let form = browser.post(format!("{url}sign-in/link")).body(format!("link={secret}"));
+    let form = browser.post(format!("{url}sign-in/link")).body(format!("link={secret}&password={password}"));
     form.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
 }

@@ -20,6 +20,7 @@ use crate::harness::{Kind, TestDatabase, contracts};
 
 contracts!(
     every_table_about_customers_is_exported_and_erased,
+    the_documented_vacuum_has_these_tables,
     leaves_no_byte_of_the_id,
     copies_in_the_file_are_overwritten,
     an_erasure_waits_for_an_import_about_the_customer,
@@ -54,6 +55,19 @@ async fn leaves_no_byte_of_the_id(db: TestDatabase) {
 }
 
 /// Walks the schema, so that a table of a later migration cannot be forgotten.
+async fn the_documented_vacuum_has_these_tables(db: TestDatabase) {
+    let docs = include_str!("../../../docs/security.md");
+    let begin = docs.find("vacuum (full").expect("a statement for Postgres");
+    let statement = docs[begin..].split('`').next().unwrap();
+    for table in PERSONAL_TABLES {
+        assert!(statement.contains(table), "{table}");
+    }
+    let _store = db.open().await;
+    if matches!(db.kind, Kind::Postgres) {
+        sqlx::raw_sql(statement).execute(&mut db.raw().await).await.unwrap();
+    }
+}
+
 async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
     let store = fill(&db).await;
     let mut raw = db.raw().await;

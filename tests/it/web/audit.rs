@@ -232,6 +232,8 @@ const PASSWORD: &str = "a horse in Zurich";
 async fn send(service: &Service, path: &str, fields: &[(&str, &str)]) -> reqwest::Response {
     let form: String = form_urlencoded::Serializer::new(String::new()).extend_pairs(fields).finish();
     let request = browser().post(format!("{}{path}", service.url)).body(form);
+    // What a header claims is not kept.
+    let request = request.header("x-forwarded-for", "203.0.113.9").header("forwarded", "for=203.0.113.9");
     request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap()
 }
 

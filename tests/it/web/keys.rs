@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use atelier::{
     config::Limits,
-    domain::{CustomerId, Timestamp},
+    domain::{CustomerId, Role, Timestamp},
     service::access::Scope,
     store::{Actor, ApiKey, Name},
 };
@@ -22,6 +22,8 @@ contracts!(
     changes_are_audited_with_the_key,
     use_is_recorded_once_a_minute,
     a_key_over_its_rate_limit_is_refused,
+    a_key_used_before_works_without_the_database,
+    a_session_opens_no_api_and_a_key_no_page,
 );
 
 fn now() -> Timestamp {
@@ -270,4 +272,28 @@ async fn a_key_over_its_rate_limit_is_refused(db: TestDatabase) {
     assert_eq!(service.get("/livez").await.status(), 200);
     tokio::time::sleep(Duration::from_secs(wait)).await;
     assert_eq!(send(&service, Method::GET, "/customers", &key).await.status(), 200);
+}
+
+async fn a_key_used_before_works_without_the_database(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let (used, _) = issue(&service, &[Scope::Metrics]).await;
+    let (unused, _) = issue(&service, &[Scope::Metrics]).await;
+    assert_eq!(send(&service, Method::GET, "/metrics", &used).await.status(), 200);
+    service.store.close().await;
+    assert_eq!(send(&service, Method::GET, "/metrics", &used).await.status(), 200);
+    assert_eq!(send(&service, Method::GET, "/metrics", &unused).await.status(), 503);
+}
+
+async fn a_session_opens_no_api_and_a_key_no_page(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    assert_eq!(admin.get("/access").await.status(), 200);
+    assert_eq!(admin.get("/articles").await.status(), 401);
+    let (key, _) = issue(&service, &Scope::ALL).await;
+    assert_eq!(send(&service, Method::GET, "/articles", &key).await.status(), 200);
+    for header in ["x-api-key", "cookie"] {
+        let value = if header == "cookie" { format!("atelier_session={key}") } else { key.clone() };
+        let page = super::browser().get(format!("{}/access", service.url)).header(header, value);
+        assert_eq!(page.send().await.unwrap().status(), 303, "{header}");
+    }
 }
