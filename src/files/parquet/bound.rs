@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     mem,
     sync::{
         Arc,
@@ -22,6 +22,8 @@ use bytes::Bytes;
 
 /// The most bytes of a page. Most writers make pages of one megabyte.
 const MAX_PAGE: i64 = 64 << 20;
+/// The most bytes of a page's header. It may have statistics with two values of the column.
+const MAX_HEADER: u64 = 8 << 20;
 /// The most bytes of the pages in memory, over all columns.
 const MAX_PAGES: usize = 256 << 20;
 /// The most values of the rows in memory, and of a column's pages that they are in: far above usual lists.
@@ -75,41 +77,96 @@ pub(super) struct Start {
 impl Read for Start {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if mem::take(&mut self.unchecked) {
-            check_page_header(self.bytes.fill_buf()?).map_err(io::Error::other)?;
+            let start = self.bytes.stream_position()?;
+            check_page_header(&mut self.bytes.by_ref().take(MAX_HEADER)).map_err(io::Error::other)?;
+            self.bytes.seek(SeekFrom::Start(start))?;
         }
         self.bytes.read(buffer)
     }
 }
 
-/// The header begins with its type and its size, both as Thrift's compact protocol writes integers.
-fn check_page_header(mut bytes: &[u8]) -> Result<(), String> {
-    let kind = read_integer(&mut bytes);
-    let size = read_integer(&mut bytes);
-    match (kind, size) {
-        (Some(_), Some(size)) if size <= MAX_PAGE => Ok(()),
-        (Some(_), Some(size)) => {
+/// The types of a struct's fields, by their ids from 1, and of the fields in it.
+#[derive(Debug, Clone, Copy)]
+enum Type {
+    Bool,
+    Integer,
+    Binary,
+    Struct(&'static [Type]),
+}
+
+/// A page's header, as the format describes it.
+const HEADER: &[Type] = {
+    use Type::{Binary, Bool, Integer, Struct};
+    const STATISTICS: Type = Struct(&[Binary, Binary, Integer, Integer, Binary, Binary, Bool, Bool, Integer]);
+    const DATA: Type = Struct(&[Integer, Integer, Integer, Integer, STATISTICS]);
+    const DICTIONARY: Type = Struct(&[Integer, Integer, Bool]);
+    const DATA_2: Type = Struct(&[Integer, Integer, Integer, Integer, Integer, Integer, Bool, STATISTICS]);
+    &[Integer, Integer, Integer, Integer, DATA, Struct(&[]), DICTIONARY, DATA_2]
+};
+/// The id of the field with the bytes of the page when it is decompressed.
+const SIZE: usize = 2;
+
+/// Checks the size in the header, and that the header can be read in one way only: the crate takes the last of two fields with
+/// the same id, and reads a known field as its type, whatever type the file gives it.
+fn check_page_header(bytes: &mut impl BufRead) -> Result<(), String> {
+    match check_struct(bytes, HEADER) {
+        Some(0..=MAX_PAGE) => Ok(()),
+        Some(size) if size > 0 => {
             Err(format!("a page has {size} bytes, expected at most {} MiB", MAX_PAGE >> 20))
         }
         _ => Err("a page has an invalid header".into()),
     }
 }
 
-/// Reads a field that follows the one before it.
-fn read_integer(bytes: &mut &[u8]) -> Option<i64> {
-    /// One field further, of the type i32.
-    const NEXT_I32: u8 = 0x15;
-    let (field, mut rest) = bytes.split_first()?;
-    if *field != NEXT_I32 {
-        return None;
+/// Reads a struct in Thrift's compact protocol, and gives the integer in the field [`SIZE`], or -1. None if the struct is
+/// invalid or its fields are not in the order of their ids.
+fn check_struct(bytes: &mut impl BufRead, fields: &[Type]) -> Option<i64> {
+    let (mut id, mut size) = (0, -1);
+    loop {
+        let byte = read_byte(bytes)?;
+        let (step, found) = (usize::from(byte >> 4), byte & 0x0F);
+        if found == 0 {
+            return Some(size);
+        }
+        if step == 0 {
+            // The id follows, and may be any.
+            return None;
+        }
+        id += step;
+        match (found, fields.get(id - 1)) {
+            (1 | 2, None | Some(Type::Bool)) => {}
+            (4..=6, None | Some(Type::Integer)) => {
+                let number = read_number(bytes)?;
+                if id == SIZE {
+                    size = (number >> 1).cast_signed() ^ -(number & 1).cast_signed();
+                }
+            }
+            (8, None | Some(Type::Binary)) => {
+                let length = read_number(bytes)?;
+                let skipped = io::copy(&mut bytes.by_ref().take(length), &mut io::sink()).ok()?;
+                (skipped == length).then_some(())?;
+            }
+            (12, Some(Type::Struct(fields))) => {
+                check_struct(bytes, fields)?;
+            }
+            _ => return None,
+        }
     }
-    let mut number = 0_u64;
-    for shift in (0..35).step_by(7) {
-        let (byte, after) = rest.split_first()?;
-        rest = after;
+}
+
+fn read_byte(bytes: &mut impl BufRead) -> Option<u8> {
+    let mut byte = [0];
+    bytes.read_exact(&mut byte).ok()?;
+    Some(byte[0])
+}
+
+fn read_number(bytes: &mut impl BufRead) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = read_byte(bytes)?;
         number |= u64::from(byte & 0x7F) << shift;
         if byte & 0x80 == 0 {
-            *bytes = rest;
-            return Some((number >> 1).cast_signed() ^ -(number & 1).cast_signed());
+            return Some(number);
         }
     }
     None
@@ -194,14 +251,27 @@ mod tests {
 
     #[test]
     fn a_page_header_says_the_size() {
-        let check = check_page_header;
-        // A dictionary page of 300 bytes.
-        assert_eq!(check(&[0x15, 0x04, 0x15, 0xD8, 0x04, 0x15]), Ok(()));
-        let large = check(&[0x15, 0x04, 0x15, 0x80, 0x80, 0x80, 0x80, 0x08]).unwrap_err();
+        let check = |mut bytes: &[u8]| check_page_header(&mut bytes);
+        // A dictionary page of 300 bytes, and a data page with statistics.
+        assert_eq!(check(&[0x15, 4, 0x15, 0xD8, 4, 0x15, 8, 0x4C, 0x15, 2, 0x15, 0, 0x11, 0, 0]), Ok(()));
+        let data = [0x15, 0, 0x15, 8, 0x15, 8, 0x2C, 0x15, 2, 0x15, 0, 0x15, 6, 0x15, 6];
+        let statistics = [0x1C, 0x36, 0, 0x28, 1, b'b', 0x18, 1, b'a', 0x11, 0x11, 0, 0, 0];
+        assert_eq!(check(&[&data[..], &statistics].concat()), Ok(()));
+        let large = check(&[0x15, 4, 0x15, 0x80, 0x80, 0x80, 0x80, 8, 0x15, 8, 0]).unwrap_err();
         assert!(large.contains("a page has 1073741824 bytes, expected at most 64 MiB"), "{large}");
-        for damaged in
-            [&[][..], &[0x15], &[0x15, 0x04, 0x16, 0x02], &[0x15, 4, 0x15, 255, 255, 255, 255, 255]]
-        {
+        for damaged in [
+            &[][..],
+            &[0x15],
+            &[0x15, 4, 0x15, 2],
+            // No size, and one that the crate reads as 2^30.
+            &[0x15, 4, 0x25, 2, 0],
+            &[0x15, 4, 0x15, 0xFF, 0xFF, 0xFF, 0xFF, 0x17, 0x15, 2, 0],
+            // A second size, in its place and after a struct.
+            &[0x15, 4, 0x15, 2, 0x05, 4, 0x80, 0x80, 0x80, 0x80, 8, 0x15, 2, 0],
+            &[0x15, 4, 0x15, 2, 0x15, 2, 0x2C, 0x15, 2, 0, 0x05, 4, 0x80, 0x80, 0x80, 0x80, 8, 0],
+            // A checksum that is called a text, which hides the second size.
+            &[0x15, 4, 0x15, 2, 0x15, 2, 0x18, 8, 0x05, 4, 0x80, 0x80, 0x80, 0x80, 8, 0, 0],
+        ] {
             assert!(check(damaged).unwrap_err().contains("invalid header"), "{damaged:?}");
         }
     }
