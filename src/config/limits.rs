@@ -15,6 +15,8 @@ pub struct Limits {
     pub body_bytes: u64,
     /// Bytes of a stream of JSON Lines.
     pub bulk_bytes: u64,
+    /// Lines of a stream of JSON Lines.
+    pub bulk_rows: u32,
     /// Items of a page.
     pub page: u32,
     /// Items of a page if the request does not say.
@@ -54,6 +56,7 @@ impl Default for Limits {
         Self {
             body_bytes: 1 << 20,
             bulk_bytes: 1 << 30,
+            bulk_rows: 5_000_000,
             page: 500,
             page_default: 50,
             feedback_events: 1000,

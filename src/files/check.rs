@@ -3,7 +3,6 @@
 use std::{
     collections::{HashMap, hash_map::Entry},
     fmt,
-    hash::Hash,
     path::{Path, PathBuf},
 };
 
@@ -16,12 +15,15 @@ use crate::domain::{
 
 /// How many bad rows, and how many different warnings, a report lists. It counts the others.
 const LISTED: usize = 20;
+/// The most rows that a check remembers unless the caller sets another limit: about a gigabyte of digests.
+const MOST_ROWS: u32 = 20_000_000;
 
 /// Checks up to three tables in the order articles, customers, outfits. It does not know where the rows go; the
 /// caller gives it the ids that exist there.
 #[derive(Debug)]
 pub struct Checker {
     seen: Seen,
+    most_rows: u32,
     report: Report,
 }
 
@@ -59,7 +61,7 @@ pub enum Warning {
     /// The outfit repeats the one in an earlier row.
     Repetition {
         unit: Unit,
-        first: u64,
+        first: u32,
         /// The earlier row is in another split, so a model would be tested on an outfit that it has learned.
         other_split: bool,
     },
@@ -119,11 +121,17 @@ impl Checker {
         customers: impl IntoIterator<Item = CustomerId>,
     ) -> Self {
         let seen = Seen {
-            articles: articles.into_iter().map(|id| (id, 0)).collect(),
-            customers: customers.into_iter().map(|id| (id, 0)).collect(),
+            articles: articles.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
+            customers: customers.into_iter().map(|id| (digest(id.as_str()), 0)).collect(),
             outfits: HashMap::new(),
+            rows: 0,
         };
-        Self { seen, report: Report::default() }
+        Self { seen, most_rows: MOST_ROWS, report: Report::default() }
+    }
+
+    /// Stops at a row after this many different ones, over all tables: the memory of a check grows with them.
+    pub fn at_most(self, most_rows: u32) -> Self {
+        Self { most_rows, ..self }
     }
 
     /// Checks a file as it is read. Check each table once, and outfits after the other tables.
@@ -181,6 +189,14 @@ impl<T: Table> Iterator for Checked<'_, T> {
                 }
             });
             let path = self.rows.path();
+            let most = self.checker.most_rows;
+            if let Ok((row, _)) = &checked
+                && self.checker.seen.rows > most
+            {
+                let reason = format!("an import takes at most {most} rows; split it");
+                let error = RowError::fatal(unit, row.line, reason);
+                return Some(Err(FileError::TooManyRows { path: path.to_owned(), error }));
+            }
             match checked {
                 Ok((row, repeat)) => {
                     for (place, warning) in row.warnings.iter().enumerate() {
@@ -211,17 +227,24 @@ impl<T: Table> Iterator for Checked<'_, T> {
     }
 }
 
-/// The ids so far, each with its line, or 0 if it existed before; and a digest of each outfit, because half a million
-/// whole outfits would take much memory.
+/// The rows so far, each with its line, or 0 if it existed before. Of an id or an outfit it keeps a digest, because
+/// millions of them as they are would take gigabytes.
 #[derive(Debug)]
 pub struct Seen {
-    articles: HashMap<ArticleId, u64>,
-    customers: HashMap<CustomerId, u64>,
-    outfits: HashMap<OutfitDigest, (u64, Option<Split>)>,
+    articles: HashMap<RowDigest, u32>,
+    customers: HashMap<RowDigest, u32>,
+    outfits: HashMap<RowDigest, (u32, Option<Split>)>,
+    /// The number of rows that are remembered, without those that existed before.
+    rows: u32,
 }
 
-/// Half of a SHA-256: no two outfits share one.
-type OutfitDigest = [u8; 16];
+/// Half of a SHA-256: no two rows share one.
+type RowDigest = [u8; 16];
+
+fn digest(bytes: impl AsRef<[u8]>) -> RowDigest {
+    let digest: [u8; 32] = Sha256::digest(bytes).into();
+    *digest.first_chunk().expect("16 is less than 32; this is a bug")
+}
 
 /// The place of a row, and its schema.
 #[derive(Debug, Clone, Copy)]
@@ -231,10 +254,17 @@ pub struct Context<'a> {
     schema: &'a Schema,
 }
 
+impl Context<'_> {
+    /// The line as it is remembered.
+    fn short_line(self) -> u32 {
+        u32::try_from(self.line).unwrap_or(u32::MAX)
+    }
+}
+
 /// A row repeats the one at `first`.
 #[derive(Debug, Clone, Copy)]
 pub struct Repeat {
-    first: u64,
+    first: u32,
     other_split: bool,
 }
 
@@ -247,47 +277,52 @@ pub trait Check {
 
 impl Check for Article {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        self.normalise().map_err(|error| error.to_string())?;
-        enter("article", &mut seen.articles, &self.id, context)
+        self.normalise().map_err(|error| format!("{error} (article {:?})", self.id))?;
+        enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
     }
 }
 
 impl Check for Customer {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        enter("customer", &mut seen.customers, &self.id, context)
+        enter("customer", self.id.as_str(), &mut seen.customers, &mut seen.rows, context)
     }
 }
 
 /// A file may contain an id once; one that existed before is replaced.
-fn enter<Id: Clone + Eq + Hash + fmt::Debug>(
+fn enter(
     what: &str,
-    seen: &mut HashMap<Id, u64>,
-    id: &Id,
+    id: &str,
+    seen: &mut HashMap<RowDigest, u32>,
+    rows: &mut u32,
     context: Context<'_>,
 ) -> Result<Option<Repeat>, String> {
-    match seen.get(id) {
-        Some(0) | None => {
-            seen.insert(id.clone(), context.line);
+    match seen.entry(digest(id)) {
+        Entry::Occupied(entry) if *entry.get() > 0 => {
+            Err(format!("{what} {id:?} is already in {} {}", context.unit, entry.get()))
+        }
+        entry => {
+            entry.insert_entry(context.short_line());
+            *rows += 1;
             Ok(None)
         }
-        Some(first) => Err(format!("{what} {id:?} is already in {} {first}", context.unit)),
     }
 }
 
 impl Check for Outfit {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
-        let unknown = self.articles().iter().filter(|id| !seen.articles.contains_key(*id));
+        let unknown = self.articles().iter().filter(|id| !seen.articles.contains_key(&digest(id.as_str())));
         let mut reasons: Vec<String> =
             unknown.map(|id| format!("article {id:?} is not in the catalogue")).collect();
-        if !seen.customers.contains_key(&self.customer) {
+        if !seen.customers.contains_key(&digest(self.customer.as_str())) {
             reasons.insert(0, format!("customer {:?} is unknown", self.customer));
         }
         if !reasons.is_empty() {
             return Err(reasons.join("; "));
         }
-        match seen.outfits.entry(digest(self, context.schema)) {
+        match seen.outfits.entry(outfit_digest(self, context.schema)) {
             Entry::Vacant(entry) => {
-                entry.insert((context.line, self.split));
+                entry.insert((context.short_line(), self.split));
+                seen.rows += 1;
                 Ok(None)
             }
             Entry::Occupied(entry) => {
@@ -300,7 +335,7 @@ impl Check for Outfit {
 
 /// Outfits are the same if their customer, set of articles and features are, as in the database. The split is not part
 /// of an outfit: it says how the outfit is used.
-fn digest(outfit: &Outfit, schema: &Schema) -> OutfitDigest {
+fn outfit_digest(outfit: &Outfit, schema: &Schema) -> RowDigest {
     let mut fields = outfit.to_fields(schema);
     fields.retain(|(name, _)| name != "split");
     for (name, value) in &mut fields {
@@ -308,9 +343,7 @@ fn digest(outfit: &Outfit, schema: &Schema) -> OutfitDigest {
             ids.sort_unstable_by(|a, b| a.as_text().cmp(&b.as_text()));
         }
     }
-    let text = serde_json::to_vec(&Value::Object(fields)).expect("texts are JSON; this is a bug");
-    let digest: [u8; 32] = Sha256::digest(text).into();
-    *digest.first_chunk().expect("16 is less than 32; this is a bug")
+    digest(serde_json::to_vec(&Value::Object(fields)).expect("texts are JSON; this is a bug"))
 }
 
 impl Check for OpenOutfit {

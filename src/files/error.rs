@@ -82,6 +82,9 @@ pub enum FileError {
     /// See [`RowError::is_fatal`].
     #[error("{}: reading stopped at {error}", path.display())]
     Interrupted { path: PathBuf, error: RowError },
+    /// See [`super::Checker::at_most`].
+    #[error("{}: reading stopped at {error}", path.display())]
+    TooManyRows { path: PathBuf, error: RowError },
     #[error("{}: {source}", path.display())]
     Schema { path: PathBuf, source: Box<SchemaError> },
     #[error("{} contains {table} more than once: {}; keep one file", folder.display(), names.join(", "))]

@@ -35,9 +35,9 @@ pub struct Import {
     dialect: Dialect,
     author: Author,
     now: Timestamp,
-    /// How often each outfit, by digest, appeared so far. A file may contain an outfit several times, and an export must
-    /// write it as often.
-    repeated: HashMap<[u8; 32], u32>,
+    /// How often each outfit, by half of its digest, appeared so far. A file may contain an outfit several times, and an
+    /// export must write it as often.
+    repeated: HashMap<[u8; 16], u32>,
     /// What happened to each table's rows, for the audit log.
     tables: BTreeMap<&'static str, TableCounts>,
 }
@@ -119,7 +119,8 @@ impl Import {
         let (repeated, millis) = (&mut self.repeated, self.now.millis());
         let rows = outfits.iter().map(|outfit| {
             let row = OutfitRow::new(outfit, Origin::Imported, None, millis)?;
-            let times = repeated.entry(row.digest()).or_insert(0);
+            let half = *row.digest().first_chunk().expect("16 is less than 32; this is a bug");
+            let times = repeated.entry(half).or_insert(0);
             *times += 1;
             Ok(if *times == 1 { row } else { row.repeated(*times - 1) })
         });

@@ -117,7 +117,8 @@ async fn read<T: Importable>(
         Checker::new(import.article_ids().await?, import.customer_ids().await?)
     } else {
         Checker::new([], [])
-    };
+    }
+    .at_most(state.limits.bulk_rows);
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
     let rows = files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
     let counts = import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
@@ -128,7 +129,13 @@ async fn read<T: Importable>(
 }
 
 fn unreadable(error: FileError) -> Problem {
-    Problem::inside(Kind::Internal, error)
+    match error {
+        FileError::TooManyRows { error, .. } => {
+            Problem::new(Kind::Invalid, format!("nothing was stored: {}", error.reason))
+                .with_findings(vec![Finding::line(error.line, error.reason)])
+        }
+        error => Problem::inside(Kind::Internal, error),
+    }
 }
 
 fn refusal(report: &Report) -> Problem {

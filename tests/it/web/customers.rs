@@ -12,6 +12,7 @@ contracts!(
     a_stream_is_imported,
     a_bad_line_refuses_the_stream,
     a_stream_has_its_own_limit,
+    a_stream_has_a_limit_of_rows,
     an_item_called_bulk_is_like_any_other,
     an_id_is_one_in_every_form_of_its_letters,
     numbers_out_of_any_sense_are_warned_of,
@@ -176,6 +177,30 @@ async fn a_stream_has_its_own_limit(db: TestDatabase) {
     assert_eq!(problem["detail"], "the body is longer than this path's limit of 4096 bytes");
     let long = json!({"features": {"country": "x".repeat(10 << 20)}});
     assert_eq!(service.put("/customers/c", &long).await.status(), StatusCode::PAYLOAD_TOO_LARGE);
+}
+
+/// Each different row is remembered, and takes memory.
+async fn a_stream_has_a_limit_of_rows(db: TestDatabase) {
+    let limits = atelier::config::Limits { bulk_rows: 3, ..Default::default() };
+    let service = Service::start_with(&db, limits).await;
+    let customer = |id: &str| format!("{{\"id\":\"{id}\",\"features\":{{}}}}\n");
+    let lines = |ids: &[&str]| ids.iter().map(|id| customer(id)).collect::<String>();
+    let answer = service.post("/customers/bulk", NDJSON, lines(&["a", "b", "c"])).await;
+    assert_eq!(answer.status(), StatusCode::OK);
+    let answer = service.post("/customers/bulk", NDJSON, lines(&["d", "e", "d", "f"])).await;
+    let problem: Value = answer.json().await.unwrap();
+    assert_eq!(problem["errors"], json!([{"line": 3, "detail": "customer \"d\" is already in line 1"}]));
+    for path in ["/customers/bulk", "/customers/bulk?skip_bad=true"] {
+        let answer = service.post(path, NDJSON, lines(&["d", "e", "d", "f", "g"])).await;
+        assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["detail"], "nothing was stored: an import takes at most 3 rows; split it");
+        assert_eq!(
+            problem["errors"],
+            json!([{"line": 5, "detail": "an import takes at most 3 rows; split it"}])
+        );
+    }
+    assert_eq!(service.store.customers().count().await, Ok(3));
 }
 
 async fn an_item_called_bulk_is_like_any_other(db: TestDatabase) {
