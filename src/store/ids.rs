@@ -2,17 +2,15 @@
 //!
 //! Migration 9 leaves a mark. The first program that opens the database takes it away and rewrites every id in the same
 //! transaction. Two rows whose ids become one are merged: of two articles the one that has the id already stays, and so do
-//! that customer's features, with those that only the other one has. Outfits and feedback of both are kept.
+//! that customer's features, with those that only the other one has. Outfits and feedback of both are kept. An outfit keeps one
+//! of two articles that are one now, and is deleted if too few are left.
+
+use std::collections::HashSet;
 
 use sqlx::{AnyConnection, query, query_as, query_scalar};
 
-use super::{
-    Store, StoreError, articles, customers, json,
-    outfits::{self, OutfitRow},
-    pages::PAGE,
-    revisions,
-};
-use crate::domain::{ArticleId, CustomerId};
+use super::{Store, StoreError, articles, customers, json, outfits, pages::PAGE, revisions};
+use crate::domain::{ArticleId, CustomerId, MIN_ARTICLES};
 
 const MARK: &str = "ids_to_normalise";
 
@@ -47,7 +45,7 @@ async fn rewrite_articles(connection: &mut AnyConnection) -> Result<u64, StoreEr
     let mut rewritten = 0;
     let odd = odd_ids(connection, "select id from articles where octet_length(id) > length(id)").await?;
     for id in odd {
-        let normal = ArticleId::new(&id).map_or_else(|_| replacement(&id), |id| id.to_string());
+        let normal = normal_article(&id);
         if normal == id {
             continue;
         }
@@ -84,9 +82,8 @@ async fn rewrite_articles(connection: &mut AnyConnection) -> Result<u64, StoreEr
 
 async fn rewrite_customers(connection: &mut AnyConnection) -> Result<u64, StoreError> {
     let odd = odd_ids(connection, "select id from customers where octet_length(id) > length(id)").await?;
-    let normal = |id: &String| CustomerId::new(id).map_or_else(|_| replacement(id), |id| id.to_string());
     let moved: Vec<(String, String)> =
-        odd.into_iter().map(|id| (normal(&id), id)).filter(|(normal, id)| normal != id).collect();
+        odd.into_iter().map(|id| (normal_customer(&id), id)).filter(|(normal, id)| normal != id).collect();
     for (normal, id) in &moved {
         add_customer(connection, id, normal).await?;
     }
@@ -136,8 +133,8 @@ async fn add_customer(connection: &mut AnyConnection, id: &str, normal: &str) ->
 async fn rewrite_outfits(connection: &mut AnyConnection) -> Result<(), StoreError> {
     let mut after = 0;
     loop {
-        let rows: Vec<outfits::Columns> = query_as(
-            "select seq, customer_id, articles, split, features, origin, person_id, created_at from outfits
+        let rows: Vec<(i64, String, String, String)> = query_as(
+            "select seq, customer_id, articles, features from outfits
              where seq > $1 and (octet_length(articles) > length(articles)
                  or octet_length(customer_id) > length(customer_id))
              order by seq limit $2",
@@ -154,28 +151,38 @@ async fn rewrite_outfits(connection: &mut AnyConnection) -> Result<(), StoreErro
     }
 }
 
-async fn rewrite_outfit(connection: &mut AnyConnection, row: outfits::Columns) -> Result<(), StoreError> {
-    let (seq, customer, articles) = (row.0, row.1.clone(), row.2.clone());
-    let Ok(outfits::OutfitRecord { outfit, origin, .. }) = outfits::record(row) else {
-        // Two of its articles are one now, so it is no outfit, or its customer got another name: see `replacement`.
+/// What cannot be read stays as it is.
+async fn rewrite_outfit(
+    connection: &mut AnyConnection,
+    (seq, customer, articles, features): (i64, String, String, String),
+) -> Result<(), StoreError> {
+    let normal_customer = normal_customer(&customer);
+    let mut ids: Vec<String> = json::parse(&articles).unwrap_or_default();
+    for id in &mut ids {
+        *id = normal_article(id);
+    }
+    let stored = ids.len();
+    let mut seen = HashSet::new();
+    ids.retain(|id| seen.insert(id.clone()));
+    if ids.len() < MIN_ARTICLES && ids.len() < stored {
+        // Without the articles that it has twice it is no outfit.
         query("delete from outfits where seq = $1").bind(seq).execute(connection).await?;
         return Ok(());
-    };
-    let ids: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-    let ids = json::text(&ids);
-    if ids == articles && outfit.customer.as_str() == customer {
+    }
+    let normal_articles = if stored > 0 { json::text(&ids) } else { articles.clone() };
+    if normal_articles == articles && normal_customer == customer {
         return Ok(());
     }
+    let first = outfits::digest(&normal_customer, ids.iter().map(String::as_str), &features);
     for times in 0.. {
-        let row = OutfitRow::new(&outfit, origin, None, 0)?;
-        let digest = if times == 0 { row.digest() } else { row.repeated(times).digest() };
+        let digest = if times == 0 { first } else { outfits::repeated_digest(first, times) };
         let done = query(
             "update outfits set customer_id = $2, articles = $3, digest = $4
              where seq = $1 and not exists (select 1 from outfits where digest = $4 and seq <> $1)",
         )
         .bind(seq)
-        .bind(outfit.customer.as_str())
-        .bind(&ids)
+        .bind(&normal_customer)
+        .bind(&normal_articles)
         .bind(&digest[..])
         .execute(&mut *connection)
         .await?;
@@ -184,6 +191,14 @@ async fn rewrite_outfit(connection: &mut AnyConnection, row: outfits::Columns) -
         }
     }
     Ok(())
+}
+
+fn normal_article(id: &str) -> String {
+    ArticleId::new(id).map_or_else(|_| replacement(id), |id| id.to_string())
+}
+
+fn normal_customer(id: &str) -> String {
+    CustomerId::new(id).map_or_else(|_| replacement(id), |id| id.to_string())
 }
 
 /// An id in place of one that is none any more: one of invisible characters alone, say.

@@ -170,7 +170,8 @@ impl<'a> OutfitRow<'a> {
         millis: i64,
     ) -> Result<Self, StoreError> {
         let features = json::features_text(&outfit.features)?;
-        let digest = digest(outfit, &features);
+        let articles = outfit.articles().iter().map(ArticleId::as_str);
+        let digest = digest(outfit.customer.as_str(), articles, &features);
         Ok(Self { outfit, features, digest, origin, person, millis })
     }
 
@@ -181,10 +182,12 @@ impl<'a> OutfitRow<'a> {
     /// A repetition of the outfit as an outfit of its own, because an import keeps repetitions. `times` counts the earlier
     /// ones, so that importing the same file again finds the same rows.
     pub(super) fn repeated(self, times: u32) -> Self {
-        let mut hash = Sha256::new_with_prefix(self.digest);
-        hash.update(times.to_be_bytes());
-        Self { digest: hash.finalize().into(), ..self }
+        Self { digest: repeated_digest(self.digest, times), ..self }
     }
+}
+
+pub(super) fn repeated_digest(digest: [u8; 32], times: u32) -> [u8; 32] {
+    Sha256::new_with_prefix(digest).chain_update(times.to_be_bytes()).finalize().into()
 }
 
 impl upsert::Row for OutfitRow<'_> {
@@ -221,20 +224,24 @@ impl upsert::Row for OutfitRow<'_> {
 }
 
 /// Identifies an outfit. No field contains an unescaped control character, so NUL separates them.
-fn digest(outfit: &Outfit, features: &str) -> [u8; 32] {
-    let mut articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
+pub(super) fn digest<'a>(
+    customer: &'a str,
+    articles: impl Iterator<Item = &'a str>,
+    features: &'a str,
+) -> [u8; 32] {
+    let mut articles: Vec<&str> = articles.collect();
     articles.sort_unstable();
     let mut hash = Sha256::new();
-    for field in std::iter::once(outfit.customer.as_str()).chain(articles).chain([features]) {
+    for field in std::iter::once(customer).chain(articles).chain([features]) {
         hash.update(field);
         hash.update([0]);
     }
     hash.finalize().into()
 }
 
-pub(super) type Columns = (i64, String, String, Option<String>, String, String, Option<i64>, i64);
+type Columns = (i64, String, String, Option<String>, String, String, Option<i64>, i64);
 
-pub(super) fn record(row: Columns) -> Result<OutfitRecord, StoreError> {
+fn record(row: Columns) -> Result<OutfitRecord, StoreError> {
     let seq = row.0;
     parse(row).map_err(|reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason })
 }

@@ -173,7 +173,7 @@ async fn ids_of_older_rows_get_one_form(db: TestDatabase) {
         assert_eq!(found, [("a", "mark"), ("renamed-200b", "?"), ("z\u{fc}", "nfc"), ("\u{e5}", "ring")]);
         let customers: Vec<_> = store.customers().all().try_collect().await.unwrap();
         let ids: Vec<&str> = customers.iter().map(|customer| customer.id.as_str()).collect();
-        assert_eq!(ids, ["Bj\u{f6}rn", "c1", "plain"]);
+        assert_eq!(ids, ["Bj\u{f6}rn", "c1", "c2", "plain", "renamed-200b"]);
         assert_eq!(customers[0].features.get("age"), Some(&FeatureValue::Number(31.0)), "it had the id");
         assert_eq!(
             customers[0].features.get("fit"),
@@ -184,13 +184,25 @@ async fn ids_of_older_rows_get_one_form(db: TestDatabase) {
             async |id: &str| store.outfits().for_customer(&CustomerId::new(id).unwrap(), 0, 9).await.unwrap();
         let of_bjorn = outfits("Bjo\u{308}rn").await;
         assert_eq!(of_bjorn.len(), 2);
+        let of_renamed = outfits("renamed-200b").await;
+        assert_eq!(of_renamed.len(), 1, "a customer with another name keeps the outfits");
+        let five: Vec<&str> = of_renamed[0].outfit.articles().iter().map(ArticleId::as_str).collect();
+        assert_eq!(five, ["z\u{fc}", "b", "c", "d"], "only the repeated article goes");
+        let damaged: Vec<(String, String)> =
+            sqlx::query_as("select articles, features from outfits where customer_id = 'c2'")
+                .fetch_all(&mut raw)
+                .await
+                .unwrap();
+        let rewritten = ("[\"z\u{fc}\",\"b\",\"c\",\"d\"]".to_owned(), "{\"size\":null}".to_owned());
+        assert_eq!(damaged, [rewritten], "damaged features stay");
         assert!(of_bjorn.iter().all(|record| record.outfit.articles()[0] == ArticleId::new("zü").unwrap()));
         assert_eq!(outfits("c1").await.len(), 1);
-        assert_eq!(outfits("plain").await.len(), 0, "one article twice is no outfit");
+        assert_eq!(outfits("plain").await.len(), 0, "three articles are no outfit");
         let again = &of_bjorn[0];
         let (seq, _) = store.outfits().save(&again.outfit, again.origin, None, NOW).await.unwrap();
         assert!(of_bjorn.iter().any(|record| record.seq == seq), "the digest is that of the new ids");
-        let events = store.feedback().for_customer(&CustomerId::new("Björn").unwrap()).await.unwrap();
+        let events = store.feedback().for_customer(&CustomerId::new("Björn").unwrap());
+        let events: Vec<_> = events.try_collect().await.unwrap();
         assert_eq!(events.len(), 1);
         assert_eq!(events[0].article.as_str(), "z\u{fc}");
         store.close().await;
@@ -222,6 +234,8 @@ async fn write_older_rows(raw: &mut sqlx::AnyConnection) {
         ("Bj\u{f6}rn", r#"{"age":31}"#),
         ("c\u{200b}1", r#"{"age":40}"#),
         ("plain", "{}"),
+        ("\u{200b}", "{}"),
+        ("c\u{200b}2", "{}"),
     ] {
         sqlx::query(
             "insert into customers (id, features, name_key, created_at, updated_at) values ($1, $2, '', 1, 1)",
@@ -232,19 +246,22 @@ async fn write_older_rows(raw: &mut sqlx::AnyConnection) {
         .await
         .unwrap();
     }
-    for (digest, customer, articles) in [
-        (1_u8, "Bjo\u{308}rn", "[\"zu\u{308}\",\"b\",\"c\",\"d\"]"),
-        (2, "Bj\u{f6}rn", "[\"z\u{fc}\",\"b\",\"c\",\"d\"]"),
-        (3, "c\u{200b}1", "[\"a\",\"b\",\"c\",\"d\"]"),
-        (4, "plain", "[\"zu\u{308}\",\"z\u{fc}\",\"c\",\"d\"]"),
+    for (digest, customer, articles, features) in [
+        (1_u8, "Bjo\u{308}rn", "[\"zu\u{308}\",\"b\",\"c\",\"d\"]", "{}"),
+        (2, "Bj\u{f6}rn", "[\"z\u{fc}\",\"b\",\"c\",\"d\"]", "{}"),
+        (3, "c\u{200b}1", "[\"a\",\"b\",\"c\",\"d\"]", "{}"),
+        (4, "plain", "[\"zu\u{308}\",\"z\u{fc}\",\"c\",\"d\"]", "{}"),
+        (5, "\u{200b}", "[\"zu\u{308}\",\"b\",\"z\u{fc}\",\"c\",\"d\"]", "{}"),
+        (6, "c\u{200b}2", "[\"zu\u{308}\",\"b\",\"c\",\"d\"]", "{\"size\":null}"),
     ] {
         sqlx::query(
             "insert into outfits (digest, customer_id, articles, features, origin, created_at)
-             values ($1, $2, $3, '{}', 'saved', 1)",
+             values ($1, $2, $3, $4, 'saved', 1)",
         )
         .bind(&[digest; 32][..])
         .bind(customer)
         .bind(articles)
+        .bind(features)
         .execute(&mut *raw)
         .await
         .unwrap();
