@@ -158,7 +158,8 @@ impl Import {
         if tables.get(ARTICLES).is_some_and(|table| changes(&table.stored)) {
             revisions::increment(&mut self.transaction, revisions::ARTICLES).await?;
         }
-        mark.apply(&mut self.transaction, self.now.millis()).await?;
+        let rows = tables.values().map(|table| table.stored.added + table.stored.changed).sum();
+        mark.apply(&mut self.transaction, rows, self.now.millis()).await?;
         Ok(self.transaction.commit().await?)
     }
 }

@@ -52,7 +52,7 @@ impl ApiKeys<'_> {
         let details = json!({"key": id, "scopes": scopes, "days": days});
         let entry = Entry::new("key.create", label.as_str(), details);
         entry.write(&mut transaction, self.store.author, now).await?;
-        DemoMark::Clear.apply(&mut transaction, now.millis()).await?;
+        DemoMark::Clear.apply(&mut transaction, 0, now.millis()).await?;
         transaction.commit().await?;
         Ok(ApiKey {
             id: KeyId(id),

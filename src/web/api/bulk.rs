@@ -30,10 +30,6 @@ use crate::{
 const MEDIA_TYPES: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
-/// A stream of at most this many lines is a trial, as the guide's examples are: it clears the demo's mark no more than as
-/// many single writes would. A longer one brings a shop's own data.
-const TRIAL: u64 = 20;
-
 /// The most characters of a warning.
 const WARNING_LENGTH: usize = 1000;
 
@@ -78,11 +74,9 @@ pub(crate) async fn import<T: Importable>(
     if !may_commit(&report, query.skip_bad) {
         return Err(refusal(&report));
     }
-    let rows = counts.added + counts.changed + counts.unchanged;
-    let mark = if rows > TRIAL { DemoMark::Clear } else { DemoMark::Keep };
     let state = state.clone();
     uncancelled(async move {
-        let committed = import.commit_with(mark).await;
+        let committed = import.commit_with(DemoMark::Count).await;
         state.profiles.forget_all();
         state.access.forget_demo_mark();
         committed?;

@@ -20,6 +20,8 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     the_demo_needs_no_key_and_says_so,
     a_long_stream_of_rows_ends_the_demo,
+    many_short_streams_end_the_demo,
+    a_database_with_a_key_gets_no_mark,
     the_first_key_ends_the_demo,
     another_process_ends_the_demo,
     what_was_no_demo_needs_keys,
@@ -72,7 +74,10 @@ async fn the_demo_needs_no_key_and_says_so(db: TestDatabase) {
     assert_eq!(service.delete("/articles/new").await.status(), 204);
     let bad = format!("{}{{\"id\": 5}}\n", lines(30));
     assert_eq!(service.post("/articles/bulk", BULK, bad).await.status(), 422);
-    assert_eq!(service.post("/articles/bulk", BULK, lines(20)).await.status(), 200);
+    for _ in 0..2 {
+        let answer = service.post("/articles/bulk", BULK, lines(20)).await;
+        assert_eq!(answer.status(), 200, "the same rows again bring nothing new");
+    }
     assert_eq!(status(&service, "/articles").await, 200);
     assert!(says_keyless(&service).await);
     // The document is for its reader, who came through a proxy.
@@ -88,6 +93,30 @@ async fn a_long_stream_of_rows_ends_the_demo(db: TestDatabase) {
     assert!(!says_keyless(&service).await);
     let (_, detail) = send(&service, "GET /articles HTTP/1.1\nHost: localhost\nConnection: close\n\n").await;
     assert!(detail.contains("while the database holds only the demo world"), "{detail}");
+}
+
+/// On two replicas.
+async fn many_short_streams_end_the_demo(db: TestDatabase) {
+    let service = Service::playground(&db).await;
+    let other = Service::start_under(&db, RequireKey::Auto).await;
+    for number in 0..21 {
+        let service = if number % 2 == 0 { &service } else { &other };
+        let line = format!("{{\"id\": \"new-{number}\", \"type\": \"coat\"}}\n");
+        assert_eq!(service.post("/articles/bulk", BULK, line).await.status(), 200, "{number}");
+    }
+    assert_eq!(status(&service, "/articles").await, 401, "at once");
+    assert!(!service.store.settings().is_demo().await.unwrap());
+}
+
+async fn a_database_with_a_key_gets_no_mark(db: TestDatabase) {
+    let service = Service::start_under(&db, RequireKey::Auto).await;
+    let (label, now) = (Name::new("Shop").unwrap(), SystemTime::now().into());
+    let access = &service.state.access;
+    let (_, record) = access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
+    service.store.api_keys().revoke(record.id, now).await.unwrap();
+    service.bring_in_demo_as(DemoMark::Set).await;
+    assert_eq!(status(&service, "/articles").await, 401);
+    assert!(!service.store.settings().is_demo().await.unwrap());
 }
 
 async fn the_first_key_ends_the_demo(db: TestDatabase) {
