@@ -157,6 +157,9 @@ fn not_suggested(article: &ArticleId, Blank { slot, count, first, .. }: &Blank) 
     }
 }
 
+/// Accepted outfits that cannot be exported without their release's folder, by release.
+pub type Unreadable = BTreeMap<String, u64>;
+
 /// A page of accepted outfits as JSON Lines, and the completion that the next page begins after, if there is one.
 ///
 /// An outfit counts if it belongs to a known customer, and every blank has an accepted or bought article. Neither the live
@@ -165,6 +168,7 @@ pub async fn accepted_outfits(
     store: &Store,
     releases: &Releases,
     after: &str,
+    unreadable: &mut Unreadable,
 ) -> Result<(String, Option<String>), StoreError> {
     let feedback = store.feedback();
     let ids = feedback.accepted_completions(after, PAGE).await?;
@@ -175,7 +179,7 @@ pub async fn accepted_outfits(
         let ticket = match recorded.name(releases, |_| Mark::default()).await {
             Ok(ticket) => ticket,
             Err(release) => {
-                tracing::warn!(release, "accepted outfits from before the upgrade need the release's folder");
+                *unreadable.entry(release).or_insert(0) += 1;
                 continue;
             }
         };

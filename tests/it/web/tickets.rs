@@ -156,7 +156,7 @@ async fn feedback_outlives_the_release(db: TestDatabase) {
 }
 
 /// A ticket of the version before, byte by byte.
-fn old_ticket(
+pub(crate) fn old_ticket(
     release: &str,
     mark: Option<[u8; 4]>,
     at: Timestamp,
