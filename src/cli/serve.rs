@@ -15,6 +15,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
     task::JoinHandle,
+    time::timeout,
 };
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
@@ -45,6 +46,8 @@ use crate::{
     web::{self, AppState, Listener, Metrics, Parts, SAMPLED},
 };
 
+/// How long to wait at the end for what is stored in the background.
+const FLUSH: Duration = Duration::from_secs(2);
 const DEFAULT_LOG: &str = "info,ort=warn";
 /// The fingerprint of the demo release's data. A release of the same name, made from other data, is not the demo.
 const DEMO_WORLD: &str = "e2847bb3db04b67086f166e1a63c029919fe63e7523d7890ebd3f182ea72e164";
@@ -136,6 +139,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         traces: traces.clone(),
         clock: Clock::default(),
     };
+    let access = parts.access.clone();
     let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
     let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state, async {
@@ -155,6 +159,9 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     sampling.abort();
     returning_memory.abort();
     removing_remains.abort();
+    if timeout(FLUSH, access.flush()).await.is_err() {
+        tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
+    }
     store.close().await;
     tokio::task::spawn_blocking(move || traces.finish()).await?;
     tracing::info!("stopped");
@@ -221,7 +228,7 @@ async fn guard(store: &Store, settings: &config::Access, listening: SocketAddr) 
 }
 
 /// Fills an empty database with the data files of the release, so that there is something to see. The demo release has some
-/// customers and outfits; a shop's release need not have any.
+/// customers and outfits; a shop's release need not have any. Bad rows are left out: an older version may have written them.
 async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
     let folder = models.folder.join(&models.release);
     if store.articles().count().await? + store.customers().count().await? > 0 || !folder.is_dir() {
@@ -242,11 +249,19 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
         return Ok(());
     };
     match end {
-        End::Imported(_) => Ok(()),
+        End::Imported(_) => {
+            for bad in &report.errors {
+                tracing::warn!("left out: {bad}");
+            }
+            if report.bad > 0 {
+                tracing::warn!(rows = report.bad, "rows of the release were left out; import them corrected");
+            }
+            Ok(())
+        }
         End::Stopped(error) => Err(error),
         End::Refused => {
             let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
-            bail!("{} rows in {} are bad; the first is {first}", report.bad, folder.display())
+            bail!("all {} rows in {} are bad; the first is {first}", report.bad, folder.display())
         }
     }
 }

@@ -51,7 +51,7 @@ pub(in crate::cli) async fn load_files(
     fill(import, opened, skip_bad, DemoMark::Clear, tell).await
 }
 
-/// Like [`load_files`] without skipping, for an empty database; `None` if it is not empty. The check is inside the
+/// Like [`load_files`] with skipping, for an empty database; `None` if it is not empty. The check is inside the
 /// transaction, so only one of two services that start together fills the database.
 pub(in crate::cli) async fn load_files_if_empty(
     store: &Store,
@@ -65,7 +65,7 @@ pub(in crate::cli) async fn load_files_if_empty(
     if !import.is_empty().await? {
         return Ok(None);
     }
-    fill(import, opened, false, mark, tell).await.map(Some)
+    fill(import, opened, true, mark, tell).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is

@@ -4,12 +4,18 @@ use std::{
     collections::HashMap,
     hash::Hash,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
+
+use tokio::sync::MutexGuard;
 
 /// Clones share what waits.
 #[derive(Debug)]
-pub(super) struct Background<K, V>(Arc<Mutex<Waiting<K, V>>>);
+pub(super) struct Background<K, V> {
+    waiting: Arc<Mutex<Waiting<K, V>>>,
+    /// Held while values are stored, so that the end of the process waits for them.
+    storing: Arc<tokio::sync::Mutex<()>>,
+}
 
 #[derive(Debug)]
 struct Waiting<K, V> {
@@ -33,27 +39,35 @@ impl<K: Eq + Hash, V> Background<K, V> {
         waiting.values.len() < most || waiting.values.contains_key(key)
     }
 
-    /// What waits, for the task. None ends the task.
-    pub(super) fn take(&self) -> Option<HashMap<K, V>> {
+    /// What waits, for the task, when no other values are being stored. None ends the task.
+    pub(super) async fn take(&self) -> Option<(MutexGuard<'_, ()>, HashMap<K, V>)> {
+        let storing = self.storing.lock().await;
         let mut waiting = self.lock();
         waiting.busy = !waiting.values.is_empty();
-        waiting.busy.then(|| mem::take(&mut waiting.values))
+        waiting.busy.then(|| (storing, mem::take(&mut waiting.values)))
+    }
+
+    /// What waits, for the end of the process, after the task has stored what it took.
+    pub(super) async fn take_all(&self) -> HashMap<K, V> {
+        let _storing = self.storing.lock().await;
+        mem::take(&mut self.lock().values)
     }
 
     /// Locked only to add or take values, never during a write.
-    fn lock(&self) -> MutexGuard<'_, Waiting<K, V>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting<K, V>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<K, V> Default for Background<K, V> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Waiting { values: HashMap::new(), busy: false })))
+        let waiting = Waiting { values: HashMap::new(), busy: false };
+        Self { waiting: Arc::new(Mutex::new(waiting)), storing: Arc::default() }
     }
 }
 
 impl<K, V> Clone for Background<K, V> {
     fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
+        Self { waiting: Arc::clone(&self.waiting), storing: Arc::clone(&self.storing) }
     }
 }

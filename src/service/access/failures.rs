@@ -4,7 +4,7 @@
 //! with the number of attempts, and at most [`MOST`] entries a minute. Attempts that are refused before the password is
 //! computed are not counted.
 
-use std::{net::IpAddr, time::Duration};
+use std::{collections::HashMap, net::IpAddr, time::Duration};
 
 use serde_json::json;
 
@@ -84,18 +84,29 @@ impl Failures {
     }
 
     async fn write(self) {
-        while let Some(failures) = self.waiting.take() {
-            for ((tried, peer), attempts) in failures {
-                let (action, actor) = tried.action();
-                let store = self.store.by(Author { actor, peer });
-                let details = json!({"attempts": attempts.count});
-                let entry = Entry::new(action, tried.subject(), details);
-                if let Err(error) = store.audit().append(&entry, attempts.last).await {
-                    tracing::warn!(%error, "cannot store failed sign-ins; trying again in a minute");
-                    self.add((tried, peer), attempts);
-                }
-            }
+        while let Some((storing, failures)) = self.waiting.take().await {
+            self.store(failures).await;
+            drop(storing);
             tokio::time::sleep(self.pause).await;
+        }
+    }
+
+    /// Stores what waits, at the end of the process.
+    pub(super) async fn flush(&self) {
+        self.store(self.waiting.take_all().await).await;
+    }
+
+    /// What cannot be stored waits again.
+    async fn store(&self, failures: HashMap<(Tried, Option<IpAddr>), Attempts>) {
+        for ((tried, peer), attempts) in failures {
+            let (action, actor) = tried.action();
+            let store = self.store.by(Author { actor, peer });
+            let details = json!({"attempts": attempts.count});
+            let entry = Entry::new(action, tried.subject(), details);
+            if let Err(error) = store.audit().append(&entry, attempts.last).await {
+                tracing::warn!(%error, "cannot store failed sign-ins; trying again in a minute");
+                self.add((tried, peer), attempts);
+            }
         }
     }
 }
@@ -129,5 +140,11 @@ mod tests {
         let others = store.audit().list(None, 1000).await.unwrap();
         assert!(others.iter().any(|entry| entry.subject == "other names and addresses"), "{others:?}");
         assert!(others.iter().all(|entry| entry.actor == Actor::Visitor));
+        let again = Failures { pause: Duration::from_hours(1), ..Failures::new(store.clone()) };
+        for _ in 0..3 {
+            again.note(Tried::Link, None, Timestamp::from_millis(1));
+        }
+        again.flush().await;
+        assert_eq!(counted().await.1, 1003, "the end of the process does not wait for the hour");
     }
 }

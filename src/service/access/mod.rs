@@ -311,6 +311,11 @@ impl Access {
         Ok(begun.then_some(token))
     }
 
+    /// Stores the failed sign-ins and the uses that wait for it. To be called before the process ends.
+    pub async fn flush(&self) {
+        tokio::join!(self.failures.flush(), self.uses.flush());
+    }
+
     fn fail(&self, tried: Tried, now: Timestamp) {
         self.failures.note(tried, self.store.author().peer, now);
     }

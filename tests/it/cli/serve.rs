@@ -9,7 +9,10 @@ use std::{
     time::Duration,
 };
 
-use atelier::domain::{Article, ArticleId, Timestamp};
+use atelier::{
+    domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp},
+    store::{FeedbackEvent, FeedbackKind},
+};
 use serde_json::json;
 
 use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};
@@ -44,6 +47,9 @@ contracts!(
     a_model_server_behind_tls_gets_the_credentials needs tools::openssl,
     unused_url_parameters_are_not_logged,
     stored_prices_that_no_rule_reads_are_counted_in_the_log,
+    a_releases_bad_rows_are_left_out_and_logged,
+    outfits_without_their_release_are_logged_once_a_download,
+    a_stop_stores_the_failed_sign_ins,
 );
 
 /// A running `atelier serve`, with its address and the link that signs the first admin in.
@@ -610,4 +616,81 @@ async fn stored_prices_that_no_rule_reads_are_counted_in_the_log(db: TestDatabas
         (&line["articles"], &line["first"], &line["level"]),
         (&json!(2), &json!("a-1"), &json!("WARN"))
     );
+}
+
+/// As a version that did not check prices wrote them.
+async fn a_releases_bad_rows_are_left_out_and_logged(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let release = folder.path().join("models/demo");
+    fs::create_dir_all(&release).unwrap();
+    write_tables(&release, 30);
+    let articles = release.join("articles.jsonl");
+    let lines = fs::read_to_string(&articles).unwrap();
+    let bad = "{\"id\":\"coat-1\",\"type\":\"coat\",\"price\":\"ask us\"}\n";
+    fs::write(&articles, lines + bad).unwrap();
+    let served = Served::start(&db, folder.path()).await;
+    assert!(served.get("customers?n=1").await.contains("c-00000"));
+    let log = served.stop().await;
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("left out")).collect();
+    assert_eq!(warnings.len(), 2, "{log}");
+    for said in ["articles.jsonl, line 21: ", "a price is a number", r#"(article \"coat-1\")"#] {
+        assert!(warnings[0].contains(said), "{said} is not in {}", warnings[0]);
+    }
+    let store = db.open().await;
+    assert_eq!(store.articles().count().await, Ok(20));
+    assert_eq!(store.outfits().count().await, Ok(31));
+}
+
+async fn outfits_without_their_release_are_logged_once_a_download(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = db.open().await;
+    let customer = CustomerId::new("c").unwrap();
+    let known = Customer { id: customer.clone(), features: Features::default() };
+    store.customers().put(&known, Timestamp::from_millis(1)).await.unwrap();
+    for number in 0..3 {
+        let at = Timestamp::from_millis(number);
+        let event = FeedbackEvent {
+            kind: FeedbackKind::Accepted,
+            completion_id: tickets::old_ticket("gone", None, at, &[1, 0, 5, 6], &[9, 7]),
+            slot: 1,
+            article: ArticleId::new("a").unwrap(),
+            rank: 1,
+            release: "gone".into(),
+            method: "gsu".into(),
+            arm: None,
+            customer: Some(customer.clone()),
+            at,
+        };
+        store.feedback().record(&number.to_string(), &event).await.unwrap();
+    }
+    store.close().await;
+    let served = Served::start(&db, folder.path()).await;
+    for _ in 0..2 {
+        assert_eq!(served.get("feedback/outfits.jsonl").await, "");
+    }
+    let log = served.stop().await;
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("from before the upgrade")).collect();
+    assert_eq!(warnings.len(), 2, "{log}");
+    for warning in warnings {
+        let warning: serde_json::Value = serde_json::from_str(warning).unwrap();
+        assert_eq!((&warning["release"], &warning["completions"]), (&json!("gone"), &json!(3)));
+    }
+}
+
+/// The first is stored at once, the others of the minute together.
+async fn a_stop_stores_the_failed_sign_ins(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let served = Served::start(&db, folder.path()).await;
+    let client = reqwest::Client::new();
+    for name in ["ada", "bea", "cleo"] {
+        let request = client.post(format!("{}sign-in", served.url));
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        let answer = request.body(format!("name={name}&password=a+wrong+password")).send().await.unwrap();
+        assert_eq!(answer.status(), 401);
+    }
+    served.stop().await;
+    let entries = db.open().await.audit().list(None, 100).await.unwrap();
+    let failed = entries.iter().filter(|entry| entry.action == "sign-in.failed");
+    let attempts: u64 = failed.map(|entry| entry.details["attempts"].as_u64().unwrap()).sum();
+    assert_eq!(attempts, 3, "{entries:?}");
 }
