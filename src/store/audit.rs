@@ -6,10 +6,15 @@
 
 use std::net::IpAddr;
 
+use futures_util::Stream;
 use serde_json::{Map, Value};
 use sqlx::AnyConnection;
 
-use super::{KeyId, PersonId, Store, StoreError, json, text::short_line};
+use super::{
+    KeyId, PersonId, Store, StoreError, json,
+    pages::{self, PAGE},
+    text::short_line,
+};
 use crate::domain::{CustomerId, Timestamp};
 
 /// The subject of entries about an erased customer.
@@ -130,18 +135,27 @@ impl Audit<'_> {
         Ok(transaction.commit().await?)
     }
 
-    /// The entries about a customer, oldest first.
-    pub async fn for_customer(self, customer: &CustomerId) -> Result<Vec<AuditEntry>, StoreError> {
-        sqlx::query_as(
-            "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
-             where customer_id = $1 order by seq",
-        )
-        .bind(customer.as_str())
-        .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(parse)
-        .collect()
+    /// The entries about a customer, oldest first, read page by page as needed.
+    pub fn for_customer(
+        self,
+        customer: &CustomerId,
+    ) -> impl Stream<Item = Result<AuditEntry, StoreError>> + Send + use<> {
+        let (store, customer) = (self.store.clone(), customer.clone());
+        pages::stream(0, move |after| {
+            let (store, customer) = (store.clone(), customer.clone());
+            async move {
+                let rows = sqlx::query_as(
+                    "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
+                     where customer_id = $1 and seq > $2 order by seq limit $3",
+                )
+                .bind(customer.as_str())
+                .bind(after)
+                .bind(i64::from(PAGE))
+                .fetch_all(&store.readers)
+                .await?;
+                rows.into_iter().map(|row| parse(row).map(|entry| (entry.seq, entry))).collect()
+            }
+        })
     }
 
     /// Up to `n` entries, newest first, before the entry `before` if given.

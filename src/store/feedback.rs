@@ -2,11 +2,13 @@
 
 use std::str::FromStr;
 
+use futures_util::Stream;
 use sha2::{Digest, Sha256};
-use sqlx::AnyConnection;
+use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 use super::{
     Conflict, Store, StoreError,
+    pages::{self, PAGE},
     text::{long_line, short_line},
 };
 use crate::domain::{ArticleId, CustomerId, Timestamp};
@@ -113,18 +115,33 @@ impl Feedback<'_> {
         .collect()
     }
 
-    /// The events about a customer, oldest first.
-    pub async fn for_customer(self, customer: &CustomerId) -> Result<Vec<FeedbackEvent>, StoreError> {
-        sqlx::query_as(
-            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
-             from feedback_events where customer_id = $1 order by at, completion_id, slot, rank, kind",
-        )
-        .bind(customer.as_str())
-        .fetch_all(&self.store.readers)
-        .await?
-        .into_iter()
-        .map(parse)
-        .collect()
+    /// The events about a customer, oldest first, read page by page as needed.
+    pub fn for_customer(
+        self,
+        customer: &CustomerId,
+    ) -> impl Stream<Item = Result<FeedbackEvent, StoreError>> + Send + use<> {
+        let (store, customer) = (self.store.clone(), customer.clone());
+        pages::stream((i64::MIN, Vec::new()), move |(at, key_hash)| {
+            let (store, customer) = (store.clone(), customer.clone());
+            async move {
+                let rows = sqlx::query(
+                    "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at, key_hash
+                     from feedback_events where customer_id = $1 and (at, key_hash) > ($2, $3)
+                     order by at, key_hash limit $4",
+                )
+                .bind(customer.as_str())
+                .bind(at)
+                .bind(key_hash)
+                .bind(i64::from(PAGE))
+                .fetch_all(&store.readers)
+                .await?;
+                let read = |row: &AnyRow| {
+                    let event = parse(Columns::from_row(row)?)?;
+                    Ok(((event.at.millis(), row.try_get("key_hash")?), event))
+                };
+                rows.iter().map(read).collect()
+            }
+        })
     }
 
     /// The ids of up to `n` completions from which a known customer accepted or bought something, sorted, after the id

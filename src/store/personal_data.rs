@@ -5,12 +5,15 @@
 
 use std::time::Duration;
 
+use futures_util::{StreamExt, stream::BoxStream};
 use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    AuditEntry, Customers, Entry, FeedbackEvent, OutfitRecord, StoreError, audit, connect::Dialect,
-    pages::PAGE, revisions,
+    AuditEntry, Customers, Entry, FeedbackEvent, OutfitRecord, StoreError, audit,
+    connect::Dialect,
+    pages::{self, PAGE},
+    revisions,
 };
 use crate::domain::{Customer, CustomerId, Timestamp};
 
@@ -20,20 +23,22 @@ pub const PERSONAL_TABLES: [&str; 4] = ["audit_log", "customers", "feedback_even
 /// How long an erasure waits for the log to be emptied; [`super::Store::remove_remains`] tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// All data about a customer.
-#[derive(Debug, Clone, PartialEq)]
+/// All data about a customer. Rows are read as needed: there may be millions of events.
+#[expect(missing_debug_implementations, reason = "streams have none")]
 pub struct PersonalData {
     pub customer: Customer,
     pub created_at: Timestamp,
     /// When the profile changed last.
     pub updated_at: Timestamp,
     /// In the order of arrival.
-    pub outfits: Vec<OutfitRecord>,
+    pub outfits: Rows<OutfitRecord>,
     /// Oldest first.
-    pub feedback: Vec<FeedbackEvent>,
+    pub feedback: Rows<FeedbackEvent>,
     /// The audit log's entries about the customer, oldest first.
-    pub audit: Vec<AuditEntry>,
+    pub audit: Rows<AuditEntry>,
 }
+
+type Rows<Row> = BoxStream<'static, Result<Row, StoreError>>;
 
 impl Customers<'_> {
     /// Everything stored about the customer; `None` if there is no such customer.
@@ -47,23 +52,21 @@ impl Customers<'_> {
         let (Some((created, updated)), Some(customer)) = (times, self.get(id).await?) else {
             return Ok(None);
         };
-        let mut outfits: Vec<OutfitRecord> = Vec::new();
-        loop {
-            let after = outfits.last().map_or(0, |last| last.seq);
-            let page = store.outfits().for_customer(id, after, PAGE).await?;
-            let more = page.len() == PAGE as usize;
-            outfits.extend(page);
-            if !more {
-                break;
+        let (all, owner) = (store.clone(), id.clone());
+        let outfits = pages::stream(0, move |after| {
+            let (store, customer) = (all.clone(), owner.clone());
+            async move {
+                let page = store.outfits().for_customer(&customer, after, PAGE).await?;
+                Ok(page.into_iter().map(|record| (record.seq, record)).collect())
             }
-        }
+        });
         Ok(Some(PersonalData {
             customer,
             created_at: Timestamp::from_millis(created),
             updated_at: Timestamp::from_millis(updated),
-            outfits,
-            feedback: store.feedback().for_customer(id).await?,
-            audit: store.audit().for_customer(id).await?,
+            outfits: outfits.boxed(),
+            feedback: store.feedback().for_customer(id).boxed(),
+            audit: store.audit().for_customer(id).boxed(),
         }))
     }
 

@@ -1,11 +1,14 @@
 //! `/customers`: the customers and their features.
 
-use std::fmt;
+use std::{fmt, future::ready};
 
 use axum::{
+    body::Body,
     extract::{Request, State},
-    http::StatusCode,
+    http::{StatusCode, header},
+    response::{IntoResponse, Response},
 };
+use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
@@ -20,7 +23,7 @@ use super::{
 use crate::{
     domain::{Customer, CustomerId, Schema},
     service::{access::Scope, customers},
-    store::{Actor, AuditEntry, PersonalData, Put},
+    store::{Actor, AuditEntry, PersonalData, Put, StoreError},
     util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
@@ -189,7 +192,8 @@ async fn erase(
 }
 
 /// All data about a customer.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "only the schema of the answer, which is streamed")]
 struct CustomerExport {
     customer: CustomerBody,
     #[schema(examples("2026-11-21T14:34:00Z"))]
@@ -201,19 +205,6 @@ struct CustomerExport {
     feedback: Vec<FeedbackStored>,
     /// The audit log's entries about the customer.
     audit: Vec<AuditBody>,
-}
-
-impl From<PersonalData> for CustomerExport {
-    fn from(data: PersonalData) -> Self {
-        Self {
-            customer: data.customer.into(),
-            created_at: calendar::moment(data.created_at.millis(), 1000, true),
-            updated_at: calendar::moment(data.updated_at.millis(), 1000, true),
-            outfits: data.outfits.into_iter().map(OutfitBody::from).collect(),
-            feedback: data.feedback.into_iter().map(FeedbackStored::from).collect(),
-            audit: data.audit.into_iter().map(AuditBody::from).collect(),
-        }
-    }
 }
 
 /// An entry of the audit log.
@@ -255,12 +246,38 @@ impl From<AuditEntry> for AuditBody {
         (status = 404, description = "There is no such customer"),
     ),
 )]
-async fn export(
-    State(state): State<AppState>,
-    Path(id): Path<CustomerId>,
-) -> Result<Json<CustomerExport>, Problem> {
+async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {
     let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| unknown(&id))?;
-    Ok(Json(data.into()))
+    let PersonalData { customer, created_at, updated_at, outfits, feedback, audit } = data;
+    let [created_at, updated_at] =
+        [created_at, updated_at].map(|at| json_text(&calendar::moment(at.millis(), 1000, true)));
+    let customer = json_text(&CustomerBody::from(customer));
+    let head = format!("{{\"customer\":{customer},\"created_at\":{created_at},\"updated_at\":{updated_at}");
+    let text = stream::once(ready(Ok(head)))
+        .chain(json_list("outfits", outfits.map_ok(OutfitBody::from)))
+        .chain(json_list("feedback", feedback.map_ok(FeedbackStored::from)))
+        .chain(json_list("audit", audit.map_ok(AuditBody::from)))
+        .chain(stream::once(ready(Ok("}".to_owned()))))
+        // The answer has already started, so an error can only cut it off and be logged.
+        .inspect_err(|error| tracing::error!(%error, "the export of a customer was cut off"));
+    Ok(([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response())
+}
+
+/// A field with a list, which follows another field of an object.
+fn json_list<Row: Serialize>(
+    name: &str,
+    rows: impl Stream<Item = Result<Row, StoreError>> + Send,
+) -> impl Stream<Item = Result<String, StoreError>> + Send {
+    let begin = format!(",\"{name}\":[");
+    let items = rows.enumerate().map(|(place, row)| {
+        let comma = if place == 0 { "" } else { "," };
+        row.map(|row| format!("{comma}{}", json_text(&row)))
+    });
+    stream::once(ready(Ok(begin))).chain(items).chain(stream::once(ready(Ok("]".to_owned()))))
+}
+
+fn json_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("the bodies of answers are JSON; this is a bug")
 }
 
 /// A customer's outfits

@@ -5,6 +5,8 @@ use atelier::{
     store::FeedbackKind,
 };
 
+use futures_util::TryStreamExt;
+
 use super::signed_in;
 use crate::{
     harness::{
@@ -75,7 +77,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     assert_eq!(kept.articles()[1..], before[0].outfit.articles()[1..]);
     assert_eq!(kept.features, before[0].outfit.features, "the occasion is the outfit's");
 
-    let events = service.store.feedback().for_customer(&customer).await.unwrap();
+    let events = service.store.feedback().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
     let kinds: Vec<FeedbackKind> = events.iter().map(|event| event.kind).collect();
     let kinds: Vec<FeedbackKind> = kinds.into_iter().filter(|kind| *kind != FeedbackKind::Shown).collect();
     let (accepted, rejected) = kinds.split_last().unwrap();

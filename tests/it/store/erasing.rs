@@ -12,6 +12,7 @@ use atelier::{
         Recorded, Store, StoreError,
     },
 };
+use futures_util::StreamExt;
 use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
@@ -94,7 +95,8 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
     // Naming all fields makes a new one an error here.
     let PersonalData { customer, created_at, updated_at, outfits, feedback, audit } = data;
     assert_eq!((customer.id.as_str(), created_at, updated_at), (ERASED, NOW, NOW));
-    let exported = [audit.len(), 1, feedback.len(), outfits.len()];
+    let (outfits, feedback, audit) = (outfits.count().await, feedback.count().await, audit.count().await);
+    let exported = [audit, 1, feedback, outfits];
     for (table, exported) in PERSONAL_TABLES.into_iter().zip(exported) {
         let column = if table == "customers" { "id" } else { "customer_id" };
         let sql = format!("select count(*) from {table} where {column} = $1");
@@ -104,7 +106,7 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
         assert_eq!(i64::try_from(exported), Ok(stored), "{table}");
     }
     assert_eq!(store.customers().erase(&customer_id(ERASED), NOW).await, Ok(true));
-    assert_eq!(store.customers().personal_data(&customer_id(ERASED)).await, Ok(None));
+    assert!(store.customers().personal_data(&customer_id(ERASED)).await.unwrap().is_none());
     assert!(!everything(&db, &mut raw).await.contains("Müller"));
 }
 

@@ -1,5 +1,7 @@
 use atelier::store::{Conflict, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, StoreError};
 
+use futures_util::TryStreamExt;
+
 use super::{LATER, NOW, article_id, customer_id, with_customers};
 use crate::harness::{TestDatabase, contracts};
 
@@ -37,7 +39,7 @@ async fn recorded_feedback_is_read_back(db: TestDatabase) {
     let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
     assert_eq!(store.feedback().record("1", &shown).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().record("2", &bought).await, Ok(Recorded::Now));
-    assert_eq!(store.feedback().for_customer(&customer_id("c")).await, Ok(vec![shown.clone()]));
+    assert_eq!(store.feedback().for_customer(&customer_id("c")).try_collect().await, Ok(vec![shown.clone()]));
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
     assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
 }

@@ -1,6 +1,11 @@
 //! What is kept of a customer, what an export says of it, and what is left after an erasure.
 
-use atelier::domain::Role;
+use std::collections::HashSet;
+
+use atelier::{
+    domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp},
+    store::{Entry, FeedbackEvent, FeedbackKind},
+};
 use serde_json::{Value, json};
 
 use super::{Service, header};
@@ -11,7 +16,8 @@ use crate::{
 
 contracts!(
     an_export_has_everything_and_an_erasure_leaves_nothing,
-    feedback_after_an_erasure_names_no_customer
+    an_export_has_no_limit,
+    feedback_after_an_erasure_names_no_customer,
 );
 
 const WHO: &str = "erika-4711";
@@ -60,6 +66,54 @@ async fn an_export_has_everything_and_an_erasure_leaves_nothing(db: TestDatabase
     let log = service.signed_in(Role::Admin).await.page("/access/audit").await;
     assert!(log.contains("customer.erase") && !log.contains(WHO), "{log}");
     assert!(!everything(&db, &mut db.raw().await).await.contains(WHO));
+}
+
+/// More than any other JSON answer may have, and more outfits and events than are read at once.
+async fn an_export_has_no_limit(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let (who, now) = (CustomerId::new(WHO).unwrap(), Timestamp::from_millis(1));
+    service.put(&format!("/customers/{WHO}"), &json!({"features": {}})).await;
+    let outfit = |number: usize| {
+        let articles = ["a", "b", "c"].map(str::to_owned).into_iter().chain([format!("d-{number}")]);
+        let articles = articles.map(|id| ArticleId::new(id).unwrap()).collect();
+        Outfit::new(who.clone(), articles, None, Features::default()).unwrap()
+    };
+    let mut import = service.store.import(now).await.unwrap();
+    import.outfits(&(0..2001).map(outfit).collect::<Vec<_>>()).await.unwrap();
+    import.commit().await.unwrap();
+    for number in 0..1001 {
+        // All have the same time.
+        let event = FeedbackEvent {
+            kind: FeedbackKind::Shown,
+            completion_id: format!("k-{number}"),
+            slot: 0,
+            article: ArticleId::new("a").unwrap(),
+            rank: 1,
+            release: "demo".into(),
+            method: "gsu".into(),
+            arm: None,
+            customer: Some(who.clone()),
+            at: now,
+        };
+        service.store.feedback().record(&number.to_string(), &event).await.unwrap();
+    }
+    for _ in 0..34 {
+        let entry = Entry::new("customer.note", WHO, json!({"note": "x".repeat(1 << 20)})).about(&who);
+        service.store.audit().append(&entry, now).await.unwrap();
+    }
+    let answer = service.get(&format!("/customers/{WHO}/export")).await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "content-type")), (200, "application/json"));
+    let export: Value = answer.json().await.unwrap();
+    let count = |table: &str, field: &str| {
+        let rows = export[table].as_array().unwrap();
+        let different: HashSet<String> = rows.iter().map(|row| row[field].to_string()).collect();
+        (rows.len(), different.len())
+    };
+    assert_eq!(count("outfits", "id"), (2001, 2001));
+    assert_eq!(count("feedback", "completion_id"), (1001, 1001));
+    assert_eq!(count("audit", "action").0, 35);
+    let missing = service.get("/customers/unknown/export").await;
+    assert_eq!(missing.status(), 404);
 }
 
 /// A shop's till may report a purchase after the customer asked to be erased.

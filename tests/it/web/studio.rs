@@ -6,6 +6,7 @@ use atelier::{
     domain::{ArticleId, CustomerId, Role},
     store::{FeedbackKind, Origin},
 };
+use futures_util::TryStreamExt;
 use serde_json::json;
 
 use super::{Browser, Service, header};
@@ -116,7 +117,7 @@ async fn records_accepted_and_rejected_suggestions(db: TestDatabase) {
         );
     }
     let customer = CustomerId::new("c-014871").unwrap();
-    let events = service.store.feedback().for_customer(&customer).await.unwrap();
+    let events = service.store.feedback().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
     // Both events have the same time, so either may be listed first.
     let mut kinds: Vec<_> = events.iter().map(|event| (event.kind, event.rank)).collect();
     kinds.sort_by_key(|&(kind, rank)| (Reverse(rank), kind != FeedbackKind::Shown));
