@@ -36,6 +36,7 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use tokio::time::timeout;
 
 pub use self::{
     database::{Kind, TestDatabase},
@@ -44,6 +45,8 @@ pub use self::{
 
 /// No test runs longer than this.
 const DEADLINE: Duration = Duration::from_mins(2);
+/// How long what is left of a test may take to end.
+const PARTING: Duration = Duration::from_secs(10);
 
 /// A test that runs on both databases.
 #[derive(Clone, Copy)]
@@ -105,21 +108,28 @@ fn trial(contract: Contract, kind: Kind, not_run: &NotRun) -> Trial {
 
 fn execute(contract: Contract, server: database::Server) -> Result<Completion, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
+    let done = runtime.block_on(async {
         let database = server.fresh().await?;
         // In a task, so that the database is removed after a panic, too.
-        let test = tokio::spawn(tokio::time::timeout(DEADLINE, (contract.run)(database.clone())));
-        let outcome = test.await;
-        database.remove().await?;
-        match outcome {
-            Ok(Ok(())) => Ok(Completion::Completed),
-            Ok(Err(_)) => Err(format!("not done within {} seconds", DEADLINE.as_secs()).into()),
-            Err(error) => match error.try_into_panic() {
-                Ok(panic) => panic::resume_unwind(panic),
-                Err(error) => Err(error.into()),
-            },
+        let mut test = tokio::spawn((contract.run)(database.clone()));
+        let outcome = timeout(DEADLINE, &mut test).await;
+        if outcome.is_err() {
+            test.abort();
+            // It may wait for something that cannot be interrupted.
+            let _ = timeout(PARTING, &mut test).await;
         }
-    })
+        database.remove().await?;
+        Ok::<_, Failed>(outcome)
+    });
+    runtime.shutdown_timeout(PARTING);
+    match done? {
+        Ok(Ok(())) => Ok(Completion::Completed),
+        Err(_) => Err(format!("not done within {} seconds", DEADLINE.as_secs()).into()),
+        Ok(Err(error)) => match error.try_into_panic() {
+            Ok(panic) => panic::resume_unwind(panic),
+            Err(error) => Err(error.into()),
+        },
+    }
 }
 
 fn must_run() -> bool {
