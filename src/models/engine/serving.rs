@@ -1,6 +1,6 @@
 //! A release with its models running.
 
-use std::{collections::BTreeMap, io, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, io, ops::Range, sync::Arc, time::Instant};
 
 use super::{
     Admission, AskError, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply, Reservation,
@@ -89,15 +89,14 @@ impl Serving {
         let return_memory = Arc::new(ReturnMemoryOnDrop);
         // A model server may be slow to answer one run while it would answer others.
         let parallel_run = if matches!(location, Location::Remote(_)) { 1 } else { MIN_PARALLEL_RUN };
-        for entry in &entries {
+        for (entry, model) in entries.iter().zip(open_models(location, &serving.release)?) {
             let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel_run));
-            // Inserted before its first thread starts: if a later model fails, dropping `serving` ends the thread.
+            // Inserted before its first thread starts: if a later thread fails to, dropping `serving` ends this one.
             let method =
                 RunningMethod { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
             let method = serving.methods.entry(entry.method).insert_entry(method).into_mut();
             let metrics = serving.metrics.for_model(entry.method, &serving.release.manifest().name, device);
             let worker = Worker::new(entry.method, queue, metrics, Arc::clone(&return_memory));
-            let model = Model::open(location, Contract::new(&serving.release, entry), None, true)?;
             method.takes_features = model.takes_features();
             method.gives_personas = model.gives_personas();
             let head = model.head();
@@ -189,6 +188,26 @@ impl Serving {
         };
         asked.inspect_err(|error| self.metrics.add_rejection(method, error))
     }
+}
+
+/// Opens and tries the model of each method. Each takes a core for some time, so idle cores help; on other devices the
+/// first failure ends it.
+fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, ModelError> {
+    let entries = &release.manifest().methods;
+    let open = |range: Range<usize>| -> Result<Vec<Model>, ModelError> {
+        let model = |entry| Model::open(location, Contract::new(release, entry), None, true);
+        entries[range].iter().map(model).collect()
+    };
+    let opened = match location {
+        Location::Local { device: Device::Cpu, cores, .. } => {
+            cores.start_run().map_ranges(entries.len(), open)
+        }
+        Location::Local { .. } | Location::Remote(_) => vec![open(0..entries.len())],
+    };
+    opened.into_iter().try_fold(Vec::new(), |mut all, models| {
+        all.extend(models?);
+        Ok(all)
+    })
 }
 
 impl Drop for Serving {
