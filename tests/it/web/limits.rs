@@ -1,6 +1,6 @@
 //! What one caller, or many, may take of the service: connections, time, streams, answers.
 
-use std::{process::Command, sync::LazyLock, time::Duration};
+use std::{process::Command, time::Duration};
 
 use atelier::config::Limits;
 use serde_json::{Value, json};
@@ -46,10 +46,6 @@ const FOREVER: u32 = 600_000;
 const PATIENCE: Duration = Duration::from_secs(30);
 const NDJSON: &str = "application/x-ndjson";
 const FORM: &str = "application/x-www-form-urlencoded";
-
-/// Requests whose answers are more than the kernel buffers.
-static MANY: LazyLock<String> =
-    LazyLock::new(|| "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100));
 
 fn patient() -> Limits {
     Limits { head_ms: FOREVER, idle_ms: FOREVER, transfer_ms: FOREVER, ..Limits::default() }
@@ -226,7 +222,11 @@ async fn greedy(service: &Service) -> (OwnedReadHalf, OwnedWriteHalf) {
 async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
     let (mut answers, mut requests) = greedy(&service).await;
-    tokio::spawn(async move { while requests.write_all(MANY.as_bytes()).await.is_ok() {} });
+    // More answers than the kernel buffers, and more requests than the service reads ahead.
+    tokio::spawn(async move {
+        let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
+        while requests.write_all(request.as_bytes()).await.is_ok() {}
+    });
     let mut taken = [0; 256];
     // About 10 kB a second, of which the service expects 200.
     until!(!answers.read(&mut taken).await.is_ok_and(|read| read > 0));
@@ -234,11 +234,24 @@ async fn callers_that_take_nothing_are_cut(db: TestDatabase) {
 
 async fn callers_that_take_nothing_do_not_delay_a_stop(db: TestDatabase) {
     let service = Service::start_with(&db, patient()).await;
-    let (answers, mut requests) = greedy(&service).await;
-    // More than the kernel buffers: the service waits for this caller.
-    while timeout(Duration::from_secs(1), requests.write_all(MANY.as_bytes())).await.is_ok() {}
+    // An export of 20 MB, more than the kernel buffers.
+    for id in ["a", "b", "c", "d"] {
+        service.put(&format!("/articles/{id}"), &json!({"type": "coat"})).await;
+    }
+    service.put("/customers/long", &json!({"features": {}})).await;
+    let outfit = json!({
+        "customer": "long",
+        "articles": ["a", "b", "c", "d"],
+        "features": {"occasion": "x".repeat(100_000)},
+    });
+    let stored = service.post("/outfits/bulk", NDJSON, format!("{outfit}\n").repeat(200)).await;
+    assert_eq!(stored.status(), 200, "{}", stored.text().await.unwrap());
+    let (mut answers, mut requests) = greedy(&service).await;
+    requests.write_all(b"GET /customers/long/export HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let mut begun = [0; 12];
+    answers.read_exact(&mut begun).await.unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 200");
     timeout(PATIENCE, service.stop()).await.expect("the service stops");
-    drop(answers);
 }
 
 async fn uploads_are_refused_without_breaking_the_pipe(db: TestDatabase) {
