@@ -1,17 +1,16 @@
 //! Extractors for the pages' queries and forms. A name may occur several times; an empty field counts as missing.
 
 use axum::{
-    extract::{FromRef, FromRequest, FromRequestParts, Request},
+    extract::{FromRequest, FromRequestParts, Request},
     http::{HeaderMap, HeaderName, header, request::Parts},
 };
 use serde::de::DeserializeOwned;
 
 use super::visitor;
 use crate::{
-    config::Limits,
     domain::TooManySlots,
     web::http::{
-        Finding, Kind, Problem,
+        AppState, Finding, Kind, Problem,
         extract::{Incoming, check_media_type},
     },
 };
@@ -40,18 +39,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
 #[derive(Debug)]
 pub(crate) struct Form<T>(pub(crate) T);
 
-impl<S, T> FromRequest<S> for Form<T>
-where
-    S: Send + Sync,
-    T: DeserializeOwned,
-    Limits: FromRef<S>,
-{
+impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         let expected =
             visitor::token(request.headers(), request.extensions()).map(|token| token.form_token());
-        let body = read(request, MAX_BYTES, Limits::from_ref(state)).await?;
+        let body = read(request, MAX_BYTES, state).await?;
         let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
         if expected.is_none() || expected.as_deref() != found.as_deref() {
             let detail = "the form belongs to another sign-in, so nothing was changed; reload the page and send it \
@@ -66,22 +60,17 @@ where
 #[derive(Debug)]
 pub(crate) struct OpenForm<T>(pub(crate) T);
 
-impl<S, T> FromRequest<S> for OpenForm<T>
-where
-    S: Send + Sync,
-    T: DeserializeOwned,
-    Limits: FromRef<S>,
-{
+impl<T: DeserializeOwned> FromRequest<AppState> for OpenForm<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
         if !is_from_here(request.headers()) {
             return Err(Problem::new(
                 Kind::Forbidden,
                 "the form came from another site, so nothing was done",
             ));
         }
-        parse(&read(request, MAX_OPEN_BYTES, Limits::from_ref(state)).await?).map(Self)
+        parse(&read(request, MAX_OPEN_BYTES, state).await?).map(Self)
     }
 }
 
@@ -97,9 +86,10 @@ fn is_from_here(headers: &HeaderMap) -> bool {
     host.is_some() && host == text(header::HOST)
 }
 
-async fn read(request: Request, max_bytes: u64, limits: Limits) -> Result<Vec<u8>, Problem> {
+async fn read(request: Request, max_bytes: u64, state: &AppState) -> Result<Vec<u8>, Problem> {
     const FORM: &str = "application/x-www-form-urlencoded";
     check_media_type(request.headers(), FORM, |found| found == FORM)?;
+    let limits = state.limits;
     Incoming::new(request, max_bytes, limits).read_all(limits.body()).await
 }
 
