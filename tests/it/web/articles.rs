@@ -139,7 +139,8 @@ async fn what_is_no_price_and_no_stock_is_refused(db: TestDatabase) {
         let answer = service.post("/articles/bulk", "application/x-ndjson", lines).await;
         assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY, "{body}");
         let in_line: Value = answer.json().await.unwrap();
-        assert_eq!(in_line["errors"], json!([{"line": 2, "detail": problem["errors"][0]["detail"]}]));
+        let detail = format!("{} (article \"a\")", problem["errors"][0]["detail"].as_str().unwrap());
+        assert_eq!(in_line["errors"], json!([{"line": 2, "detail": detail}]));
     }
     assert_eq!(service.store.articles().count().await, Ok(0), "nothing was stored");
 }

@@ -112,6 +112,15 @@ async fn half_sent_requests_make_room_for_others(db: TestDatabase) {
     wait_for_end(&mut half[0]).await;
 }
 
+/// Whether a caller who takes 200 ms to send a request gets an answer.
+async fn distant_caller_is_served(service: &Service) -> bool {
+    let mut stream = connect(service).await;
+    sleep(Duration::from_millis(200)).await;
+    let asked = stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    let mut start = [0; 12];
+    asked.is_ok() && stream.read_exact(&mut start).await.is_ok() && start == *b"HTTP/1.1 200"
+}
+
 /// The head of a request whose body never comes.
 fn unsent(path: &str, content_type: &str) -> String {
     format!(
@@ -162,13 +171,9 @@ async fn dripping_callers_make_room_for_others(db: TestDatabase) {
             read(&mut upload).await
         });
         for _ in 0..4 {
-            let is_served = async {
-                let mut new = connect(&service).await;
-                // A distant caller.
-                sleep(Duration::from_millis(200)).await;
-                is_alive(&mut new).await
-            };
-            assert!(timeout(Duration::from_secs(3), is_served).await.expect("an answer soon"));
+            // On a busy machine a new caller may be cut among the silent ones, and tries again.
+            let served = async { while !distant_caller_is_served(&service).await {} };
+            timeout(Duration::from_secs(3), served).await.expect("an answer soon");
         }
         assert_eq!(uploading.await.unwrap().0, 200);
     }
