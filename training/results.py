@@ -11,9 +11,12 @@ as SVG. Needs Python 3.10 and no packages.
 import argparse
 import json
 import re
+from math import exp, lgamma
 from pathlib import Path
+from statistics import variance
 
 ATTRIBUTES = " + attributes"
+PAPER = ["none", "c", "np", "gs", "gsu"]
 CONTEXTLESS = {"none", "latent", "universal", "latent-universal"}
 COLOURS = ["#8a8f98", "#c2410c", "#0f766e", "#1d4ed8", "#7c3aed", "#a16207", "#be185d", "#15803d", "#0369a1", "#111827"]
 
@@ -28,6 +31,7 @@ def main():
     folders = [run for runs in options.runs for run in sorted(runs.iterdir()) if (run / "evaluation.json").exists()]
     runs = [Run(folder) for folder in folders]
     print(differences(figures))
+    print(seeds(runs))
     print(context(runs))
     print(calibration(runs))
     print(cost(runs))
@@ -71,9 +75,53 @@ def differences(figures):
         for metric, times, digits in (("cross_entropy", 1, 3), ("recall_at_1", 100, 2)):
             found = between(figures["differences"], metric, first, second)
             by, low, high = (f"{times * found[part]:.{digits}f}".replace("-", "−") for part in ("difference", "low", "high"))
-            row += [f"{by} ({low} to {high})", f"{found['p']:.3f}"]
+            row += [f"{by} ({low} to {high})", chance(found["p"], figures["draws"])]
         lines.append(f"| {' | '.join(row)} |")
     return "\n".join(lines) + "\n"
+
+
+def chance(p, draws):
+    """A bootstrap's p; it cannot be smaller than its draws show."""
+    least = 2 / draws
+    return f"< {least:g}" if p <= least else f"{p:.4f}"
+
+
+def seeds(runs):
+    """Pairs of the paper's methods by their seeds: Welch's test, with Holm's correction for their number."""
+    found = {}
+    for run in runs:
+        if run.name in PAPER:
+            found.setdefault(run.name, []).append(run.evaluation["summary"]["cross_entropy"]["mean"])
+    found = {method: values for method, values in found.items() if len(values) > 1}
+    pairs = [(one, other) for place, one in enumerate(found) for other in list(found)[place + 1 :]]
+    tests = sorted((welch(found[one], found[other]), one, other) for one, other in pairs)
+    lines = ["| | cross-entropy | Welch's p | with Holm's correction |", "|---|---|---|---|"]
+    corrected = 0.0
+    for place, (p, one, other) in enumerate(tests):
+        corrected = min(1.0, max(corrected, p * (len(tests) - place)))
+        by = sum(found[one]) / len(found[one]) - sum(found[other]) / len(found[other])
+        lines.append(f"| {one} − {other} | {by:.4f} | {p:.5f} | {corrected:.5f} |".replace("-0", "−0"))
+    return "\n".join(lines) + "\n"
+
+
+def welch(one, other):
+    """The two-sided p of a difference of means with unequal variances."""
+    parts = [variance(values) / len(values) for values in (one, other)]
+    if sum(parts) == 0:
+        return 1.0
+    t2 = (sum(one) / len(one) - sum(other) / len(other)) ** 2 / sum(parts)
+    freedom = sum(parts) ** 2 / sum(part**2 / (len(values) - 1) for part, values in zip(parts, (one, other)))
+    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t2))
+
+
+def incomplete_beta(a, b, x):
+    """The regularised incomplete beta function, by its integral in steps: p of Student's t."""
+    if x >= 1:
+        return 1.0
+    steps = 20_000
+    # With t = x·u² the integrand has no pole at 0 for a of at least a half.
+    total = sum(2 * u ** (2 * a - 1) * (1 - x * u * u) ** (b - 1) for u in ((step + 0.5) / steps for step in range(steps)))
+    return min(1.0, x**a * total / steps * exp(lgamma(a + b) - lgamma(a) - lgamma(b)))
 
 
 def name(method):
@@ -160,30 +208,20 @@ def cost(runs):
 
 
 def searched(runs):
-    """The best cross-entropy on the development split in the search of `table1.py`, by method and settings."""
-    chosen = {
-        method: "-".join(part for part in (settings["learning_rate"], settings["features"]) if part)
-        for method, settings in json.loads((runs / "settings.json").read_text()).items()
-    }
+    """The mean over seeds of the best cross-entropy on the development split, by method and rate."""
+    chosen = json.loads((runs / "settings.json").read_text())
     found = {}
     for folder in runs.glob("search/*"):
-        if folder.is_dir():
-            method, settings = re.fullmatch(r"([a-z-]+)-([\d.-]+)", folder.name).groups()
-            found[method, settings] = [epoch["development"]["cross_entropy"] for epoch in epochs(folder)]
-    together = min(map(len, found.values()))
-    columns = sorted({settings for _, settings in found}, key=lambda settings: settings.split("-")[::-1])
-    lines = [
-        f"Epochs: {together}.\n",
-        f"| learning rate, features' scale | {' | '.join(columns).replace('-', ', ')} |",
-        "|---|" + "---|" * len(columns),
-    ]
+        if (folder / "done").exists():
+            method, rate, _ = re.fullmatch(r"([a-z-]+)-([\d.]+)-(\d+)", folder.name).groups()
+            best = min(epoch["development"]["cross_entropy"] for epoch in epochs(folder))
+            found.setdefault((method, rate), []).append(best)
+    rates = sorted({rate for _, rate in found})
+    lines = [f"| learning rate | {' | '.join(rates)} |", "|---|" + "---|" * len(rates)]
     for method, best in chosen.items():
-        cells = []
-        for settings in columns:
-            line = found.get((method, settings))
-            cell = f"{min(line[:together]):.3f}" if line else ""
-            cells.append(f"**{cell}**" if settings == best else cell)
-        lines.append(f"| {method} | {' | '.join(cells)} |")
+        means = {rate: sum(values) / len(values) for rate in rates if (values := found.get((method, rate)))}
+        cells = [f"{means[rate]:.3f}" if rate in means else "" for rate in rates]
+        lines.append(f"| {method} | {' | '.join(f'**{c}**' if r == best else c for r, c in zip(rates, cells))} |")
     return "\n".join(lines) + "\n"
 
 

@@ -18,17 +18,18 @@ pub enum Method {
     LatentUniversal,
     Gsx,
     GsxLatent,
+    Match,
 }
 
 /// A name that no method has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no method {0:?}; the methods are none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent"
+    "there is no method {0:?}; the methods are none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent, match"
 )]
 pub struct UnknownMethod(String);
 
 impl Method {
-    pub const ALL: [Method; 10] = [
+    pub const ALL: [Method; 11] = [
         Method::None,
         Method::C,
         Method::Np,
@@ -39,6 +40,7 @@ impl Method {
         Method::LatentUniversal,
         Method::Gsx,
         Method::GsxLatent,
+        Method::Match,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -53,6 +55,7 @@ impl Method {
             Method::LatentUniversal => "latent-universal",
             Method::Gsx => "gsx",
             Method::GsxLatent => "gsx-latent",
+            Method::Match => "match",
         }
     }
 }

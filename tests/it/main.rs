@@ -9,6 +9,8 @@
 mod browser;
 mod ci;
 mod cli;
+#[path = "../shared/demo.rs"]
+mod demo;
 mod harness;
 mod store;
 mod web;

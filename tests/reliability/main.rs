@@ -16,6 +16,8 @@
 #[path = "../shared/database.rs"]
 #[expect(dead_code, reason = "contracts look past the store, experiments do not")]
 mod database;
+#[path = "../shared/demo.rs"]
+mod demo;
 #[path = "../shared/load.rs"]
 #[expect(dead_code, reason = "some of it is the benchmark's")]
 mod load;

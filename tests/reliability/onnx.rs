@@ -36,6 +36,7 @@ use tempfile::TempDir;
 use crate::{
     Ran,
     chance::Chance,
+    demo,
     fuzz::seed,
     report::{Form, Report},
     server::models,
@@ -179,7 +180,7 @@ fn corpus() -> Result<Vec<(Method, Whole)>> {
     let read = |method: Method| -> Result<(Method, Whole)> {
         Ok((method, Whole::new(fs::read(models().join("demo").join(format!("{method}.onnx")))?)))
     };
-    Method::ALL.into_iter().map(read).collect()
+    demo::methods().into_iter().map(read).collect()
 }
 
 pub fn is_child() -> bool {

@@ -19,6 +19,17 @@ pub(crate) struct Verdict {
     pub(crate) first: [u32; FIRST],
     /// The probability of the first of them.
     pub(crate) confidence: f64,
+    /// If the types of articles are known.
+    pub(crate) within_type: Option<WithinType>,
+}
+
+/// How good an answer is if the type of the missing article is known.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct WithinType {
+    /// Of the true article among those of its type, in nats.
+    pub(crate) cross_entropy: f64,
+    /// From 1, among the articles of its type that are not in the outfit, as they are served.
+    pub(crate) rank: f64,
 }
 
 impl Verdict {
@@ -41,7 +52,32 @@ pub(crate) fn judge(logits: &[f32], target: u32) -> Verdict {
     let total = f64::from(sum_exp(logits, highest));
     let rank = 1.0 + f64::from(above) + f64::from(equal.saturating_sub(1)) / 2.0;
     let cross_entropy = total.ln() + f64::from(highest) - f64::from(own);
-    Verdict { cross_entropy, rank, first, confidence: total.recip() }
+    Verdict { cross_entropy, rank, first, confidence: total.recip(), within_type: None }
+}
+
+/// Judges among the articles of the target's type. `outfit` are all articles of the outfit, and `weight` is an
+/// article's probability, up to a factor.
+#[expect(clippy::float_cmp, reason = "ties are equal to the bit")]
+pub(crate) fn judge_within(
+    of_type: &[u32],
+    outfit: &[u32],
+    target: u32,
+    weight: impl Fn(u32) -> f64,
+) -> WithinType {
+    let own = weight(target);
+    let (mut total, mut rank) = (own, 1.0);
+    for &article in of_type.iter().filter(|article| !outfit.contains(article)) {
+        let other = weight(article);
+        total += other;
+        rank += if other > own {
+            1.0
+        } else if other == own {
+            0.5
+        } else {
+            0.0
+        };
+    }
+    WithinType { cross_entropy: (total / own).ln(), rank }
 }
 
 vectorised! {

@@ -33,6 +33,16 @@ pub(crate) enum Table {
     Shown = 12,
     /// How outfits are split into halves, by epoch and outfit.
     Pairs = 13,
+    /// The features that a step does not see, by epoch and outfit.
+    Dropped = 14,
+    /// The slots and candidates that the conditional logit is fitted to, by outfit.
+    Logit = 15,
+    /// The articles that a step makes of their values alone, by step.
+    Own = 16,
+    /// Where the match begins.
+    Match = 17,
+    /// Where the mixture of the personas begins.
+    Personas = 18,
 }
 
 /// One row's stream of random numbers.

@@ -35,6 +35,11 @@ pub struct WorldFile {
 }
 
 const WORLD_FILE: &str = "world.json";
+
+/// Whether a data folder is a world that this program made.
+pub fn is_world(folder: &Path) -> bool {
+    folder.join(WORLD_FILE).is_file()
+}
 /// Outfits made at once: enough for all threads, few enough to fit in memory.
 const SLICE: usize = 16_384;
 

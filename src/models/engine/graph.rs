@@ -2,8 +2,9 @@
 //! which the [`head`](super::head) computes.
 //!
 //! The trunk is an ONNX file again, in which everything that is kept is kept byte for byte. Only files that our
-//! exporter could have written are split: `logits` is a dense layer of `hidden` and, optionally, one of `personas`, and
-//! the weights have the expected names. ONNX Runtime serves any other file as it is.
+//! exporter could have written are split: `logits` is a dense layer of `hidden` and, optionally, one of `personas`, to
+//! which `boosts` may be added where `boosted` says, and the weights have the expected names. ONNX Runtime serves any
+//! other file as it is.
 //!
 //! Must not know sessions, releases or what the numbers mean.
 
@@ -22,12 +23,13 @@ const INITIALIZER: u64 = 5;
 const OUTPUT: u64 = 12;
 /// Values of `TensorProto.DataType`.
 const FLOAT: u64 = 1;
+const INT32: u64 = 6;
 const FLOAT16: u64 = 10;
 
 /// The two parts of a file.
 #[derive(Debug)]
 pub(super) struct Parts {
-    /// An ONNX file with the output `hidden` in place of `logits`.
+    /// An ONNX file with the output `hidden` in place of `logits`, and `boosted` and `boosts` if there are boosts.
     pub(super) trunk: Vec<u8>,
     pub(super) head: HeadWeights,
 }
@@ -47,7 +49,11 @@ pub(super) fn split(file: &[u8]) -> Option<Parts> {
         },
     };
     let articles = head.bias.len();
-    let shortened = graph.without_logits(head.vocabulary.len() / articles)?;
+    let mut outputs = vec![("hidden", FLOAT, Some(head.vocabulary.len() / articles))];
+    if last.is_boosted {
+        outputs.extend([("boosted", INT32, None), ("boosts", FLOAT, None)]);
+    }
+    let shortened = graph.without_logits(&outputs)?;
     let mut trunk = Vec::with_capacity(file.len());
     for field in &model {
         if field.number == GRAPH {
@@ -71,6 +77,8 @@ struct LastLayer<'a> {
     vocabulary: &'a str,
     bias: &'a str,
     personas: Option<&'a str>,
+    /// Whether `boosts` are added.
+    is_boosted: bool,
 }
 
 impl<'a> Graph<'a> {
@@ -102,7 +110,8 @@ impl<'a> Graph<'a> {
     fn last_layer(&self) -> Option<LastLayer<'a>> {
         self.producer("hidden")?;
         self.outputs.contains(&"logits").then_some(())?;
-        let (inputs, personas) = match self.dense_inputs("logits")? {
+        let boosted = self.producer("logits").filter(|node| node.adds_boosts());
+        let (inputs, personas) = match self.dense_inputs(boosted.map_or("logits", |node| node.inputs[0]))? {
             ["personas", personas, plain] => (self.dense_inputs(plain)?, Some(personas)),
             inputs => (inputs, None),
         };
@@ -110,7 +119,7 @@ impl<'a> Graph<'a> {
         if personas.is_some() {
             self.producer("personas")?;
         }
-        Some(LastLayer { vocabulary, bias, personas })
+        Some(LastLayer { vocabulary, bias, personas, is_boosted: boosted.is_some() })
     }
 
     /// The numbers of the `expected` weights, if `input` is these weights or their cast to float32.
@@ -138,11 +147,12 @@ impl<'a> Graph<'a> {
         self.weights.iter().find(|weights| weights.name == stored)
     }
 
-    /// The graph with the output `hidden` instead of `logits`, without the nodes and weights that only `logits` needed.
-    fn without_logits(&self, hidden: usize) -> Option<Vec<u8>> {
+    /// The graph with these outputs (name, type, columns) instead of `logits`, without the nodes and weights that only
+    /// `logits` needed.
+    fn without_logits(&self, outputs: &[(&'static str, u64, Option<usize>)]) -> Option<Vec<u8>> {
         let mut needed: HashSet<&str> =
             self.outputs.iter().copied().filter(|&output| output != "logits").collect();
-        needed.insert("hidden");
+        needed.extend(outputs.iter().map(|(name, ..)| name));
         // Nodes are ordered so that each follows the nodes whose results it reads.
         let mut kept = vec![false; self.nodes.len()];
         for (kept, node) in kept.iter_mut().zip(&self.nodes).rev() {
@@ -164,26 +174,29 @@ impl<'a> Graph<'a> {
                 graph.extend_from_slice(field.encoded);
             }
         }
-        if !self.outputs.contains(&"hidden") {
-            put_bytes(&mut graph, OUTPUT, &float_output("hidden", hidden));
+        for &(name, kind, columns) in outputs.iter().filter(|(name, ..)| !self.outputs.contains(name)) {
+            put_bytes(&mut graph, OUTPUT, &output(name, kind, columns));
         }
         Some(graph)
     }
 }
 
-/// A `ValueInfoProto`: float32, one row per question of the batch.
-fn float_output(name: &str, columns: usize) -> Vec<u8> {
+/// A `ValueInfoProto`: one row per question of the batch.
+fn output(name: &str, kind: u64, columns: Option<usize>) -> Vec<u8> {
     let nested = |number: u64, inner: &[u8]| {
         let mut outer = Vec::new();
         put_bytes(&mut outer, number, inner);
         outer
     };
     let mut width = Vec::new();
-    put_number(&mut width, 1, columns as u64);
+    match columns {
+        Some(columns) => put_number(&mut width, 1, columns as u64),
+        None => put_bytes(&mut width, 2, format!("{name}_columns").as_bytes()),
+    }
     let mut shape = nested(1, &nested(2, b"batch"));
     put_bytes(&mut shape, 1, &width);
     let mut tensor = Vec::new();
-    put_number(&mut tensor, 1, 1);
+    put_number(&mut tensor, 1, kind);
     put_bytes(&mut tensor, 2, &shape);
     let mut output = nested(1, name.as_bytes());
     put_bytes(&mut output, 2, &nested(1, &tensor));
@@ -206,6 +219,7 @@ struct Attribute<'a> {
     name: &'a str,
     float: Option<f32>,
     integer: Option<u64>,
+    text: &'a [u8],
     /// Bodies of loops and branches.
     graphs: Vec<&'a [u8]>,
 }
@@ -244,6 +258,20 @@ impl<'a> Node<'a> {
             && self.attributes.iter().any(transposed)
     }
 
+    /// Whether it computes exactly x plus `boosts`, at the columns `boosted`.
+    fn adds_boosts(&self) -> bool {
+        let plain = |attribute: &Attribute<'_>| match attribute.name {
+            "axis" => attribute.integer == Some(1),
+            "reduction" => attribute.text == b"add",
+            _ => false,
+        };
+        self.standard
+            && self.operator == "ScatterElements"
+            && matches!(*self.inputs, [_, "boosted", "boosts"])
+            && self.attributes.len() == 2
+            && self.attributes.iter().all(plain)
+    }
+
     /// Whether it converts numbers to float32.
     fn is_cast(&self) -> bool {
         let to_float = |attribute: &Attribute<'_>| attribute.name == "to" && attribute.integer == Some(FLOAT);
@@ -274,6 +302,7 @@ impl<'a> Attribute<'a> {
                 (1, _) => attribute.name = field.text()?,
                 (2, Value::Fixed32(bytes)) => attribute.float = Some(f32::from_le_bytes(bytes)),
                 (3, Value::Number(number)) => attribute.integer = Some(number),
+                (4, Value::Bytes(text)) => attribute.text = text,
                 (6 | 11, Value::Bytes(body)) => attribute.graphs.push(body),
                 _ => {}
             }

@@ -20,7 +20,7 @@ use super::{
     choose::choose_all,
     cores::Cores,
     graph,
-    head::Head,
+    head::{Boosts, Head},
     inputs::Inputs,
     model::{Contract, OptionalOutputs, Outputs},
     signature::Port,
@@ -34,6 +34,8 @@ pub(super) struct Local {
     session: Session,
     /// Computes the last layer, unless the session does.
     head: Option<Arc<Head>>,
+    /// Whether the head adds boosts.
+    boosted: bool,
     device: Device,
     cores: Cores,
     weights_searched: bool,
@@ -53,7 +55,8 @@ impl Local {
             .map_err(|error| rejected(&path, device, &error))?;
         check_metadata(&session, &path, contract)?;
         let weights_searched = check_weights(&path)?;
-        Ok(Self { path, session, head, device, cores, weights_searched })
+        let boosted = session.outputs().iter().any(|output| output.name() == "boosts");
+        Ok(Self { path, session, head, boosted, device, cores, weights_searched })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -82,7 +85,7 @@ impl Local {
         optional: OptionalOutputs,
         questions: &[Question],
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let Self { path, session, head, device, cores, .. } = self;
+        let Self { path, session, head, boosted, device, cores, .. } = self;
         let cores = cores.start_run();
         let rejected = |error: &ort::Error| rejected(path, *device, error);
         let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
@@ -91,11 +94,12 @@ impl Local {
             Some(head) => ("hidden", head.hidden()),
             None => ("logits", articles),
         };
+        let boosts = if *boosted { boosts(path, &outputs, questions.len(), articles)? } else { Vec::new() };
         let outputs = read_outputs(path, &outputs, questions.len(), (name, width), optional)?;
         let answers = match head {
             Some(head) => {
                 let personas = outputs.personas.map(|(_, mixes)| mixes);
-                head.answer(outputs.last, personas, questions, &cores)
+                head.answer(outputs.last, personas, &boosts, questions, &cores)
             }
             None => choose_all(outputs.last, articles, questions),
         };
@@ -152,6 +156,29 @@ fn read_outputs<'a>(
         personas: optional.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
         steps: optional.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
     })
+}
+
+/// What is added to the logits, question by question.
+fn boosts(
+    path: &Path,
+    outputs: &SessionOutputs<'_>,
+    batch: usize,
+    articles: usize,
+) -> Result<Vec<Boosts>, ModelError> {
+    let (columns, values) = rows(path, outputs, "boosts", batch)?;
+    let refused = |found: String| ModelError::Output { path: path.to_owned(), found };
+    let (_, boosted) = outputs["boosted"]
+        .try_extract_tensor::<i32>()
+        .map_err(|error| refused(format!("boosted that {error}")))?;
+    if boosted.len() != values.len() {
+        return Err(refused(format!("{} boosted articles and {} boosts", boosted.len(), values.len())));
+    }
+    let each = boosted.chunks(columns.max(1)).zip(values.chunks(columns.max(1)));
+    each.map(|(boosted, values)| {
+        Boosts::new(boosted, values, articles)
+            .ok_or_else(|| refused(format!("boosted articles beyond the {articles} of the vocabulary")))
+    })
+    .collect()
 }
 
 fn floats<'a>(

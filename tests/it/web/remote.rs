@@ -4,7 +4,6 @@ use std::{sync::Arc, time::Instant};
 
 use atelier::{
     config::Limits,
-    domain::Method,
     models::{
         engine::{Engine, LoadError, Serving},
         onnx_runtime::OnnxRuntime,
@@ -14,6 +13,7 @@ use atelier::{
 use serde_json::{Value, json};
 
 use super::{ONNX_RUNTIME, SETTINGS, Service, engine, header, models};
+use crate::demo;
 use crate::harness::{
     TestDatabase, contracts,
     model_server::{Manner, ModelServer},
@@ -44,7 +44,7 @@ async fn load(origin: Origin) -> Result<Serving, LoadError> {
 async fn a_model_server_answers_like_a_session(db: TestDatabase) {
     let (service, server) = asking(&db, Limits::default()).await;
     let mut questions = Vec::new();
-    for method in Method::ALL {
+    for method in demo::methods() {
         questions.push(json!({"customer": "c-014871", "method": method.as_str(), "k": 20,
             "outfit": ["a-00315", null, "a-00587", "a-00170", null]}));
         questions.push(json!({"features": {}, "method": method.as_str(), "k": 20, "outfit": [null]}));

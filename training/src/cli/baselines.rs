@@ -2,36 +2,60 @@
 
 use std::{fs, path::PathBuf};
 
-use anyhow::{Context, Result};
-use clap::Args;
-use serde_json::json;
-
 use super::{progress::timed, tables};
 use crate::{
     baselines::{
-        Answers, Cells, Cooccurrence, Pairs, Popularity, ProfilePopularity, TypePopularity, evaluate,
+        Answers, Baseline, Cells, Cooccurrence, Ease, History, Logit, Neighbours, Pairs, Popularity,
+        ProfilePopularity, Sharpened, TypePopularity, count_by_customer,
     },
     data::Data,
-    metrics::Summary,
 };
+use anyhow::{Context, Result};
+use clap::Args;
 
 #[derive(Debug, Args)]
 pub(super) struct Baselines {
     /// A data folder: a synthetic world or your own tables.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
+    /// EASE's penalty.
+    #[arg(long, value_name = "NUMBER", default_value_t = 500.0)]
+    ease_penalty: f32,
     /// Also write the figures here as JSON.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
 
+/// EASE takes 8 bytes for each pair of articles, and time in proportion to the cube of their number.
+const EASE_ARTICLES: usize = 32_000;
+
 impl Baselines {
+    fn ease(&self, data: &Data, pairs: &Pairs) -> Option<Ease> {
+        let articles = data.vocabulary().len();
+        if articles > EASE_ARTICLES {
+            eprintln!("EASE is left out: {articles} articles are more than {EASE_ARTICLES}");
+            return None;
+        }
+        let ease = Ease::fit(data, pairs, self.ease_penalty);
+        if ease.is_none() {
+            eprintln!("EASE is left out: its matrix cannot be inverted; try a larger --ease-penalty");
+        }
+        ease
+    }
+
     pub(super) fn run(self) -> Result<()> {
         let data = timed("reading", || Data::load(&self.data))?;
         let popularity = Popularity::fit(&data);
         let by_type = TypePopularity::fit(&data);
         let pairs = Pairs::count(&data);
         let cooccurrence = timed("weight of co-occurrence", || Cooccurrence::fit(&data, &popularity, &pairs));
+        let cosines = Neighbours::count(&data, &pairs);
+        let neighbours = timed("sharpness of neighbours", || Sharpened::fit(&data, &popularity, &cosines));
+        let histories = count_by_customer(&data);
+        let history = timed("strength of history", || History::fit(&data, &cooccurrence, &histories));
+        let logit = timed("conditional logit", || Logit::fit(&data));
+        let linear = timed("EASE", || self.ease(&data, &pairs));
+        let ease = linear.as_ref().map(|ease| Sharpened::fit(&data, &popularity, ease));
         let cells = Cells::count(&data);
         let profile =
             timed("strength of popularity by profile", || ProfilePopularity::fit(&data, &by_type, &cells));
@@ -39,32 +63,39 @@ impl Baselines {
         let mut methods: Vec<(String, &dyn Answers)> = vec![
             (format!("popularity (+{})", popularity.added), &popularity),
             (format!("co-occurrence (weight {})", cooccurrence.weight), &cooccurrence),
-            (format!("popularity, told the type (+{})", by_type.added), &by_type),
+            (format!("nearest neighbours (sharpness {})", neighbours.sharpness), &neighbours),
+            (format!("this customer's history (strength {})", history.strength), &history),
+            ("conditional logit".to_owned(), &logit),
         ];
+        if let Some(ease) = &ease {
+            methods
+                .push((format!("EASE (penalty {}, sharpness {})", self.ease_penalty, ease.sharpness), ease));
+        }
+        methods.push((format!("popularity, told the type (+{})", by_type.added), &by_type));
         if cells.tell() {
             methods.push((format!("the same, gender and price band ({})", profile.strength), &profile));
         }
-        let mut figures: Vec<(String, Summary)> = Vec::with_capacity(methods.len());
+        let mut figures: Vec<Baseline> = Vec::with_capacity(methods.len());
         tables::print_header("validation split, every slot masked in turn");
         for (name, method) in methods {
-            let summary = evaluate(&data, data.validation(), method).summary();
-            tables::print_row(&name, &summary);
-            figures.push((name, summary));
+            let figure = timed(&name, || Baseline::new(name.clone(), &data, method));
+            tables::print_row(&figure.name, &figure.summary);
+            figures.push(figure);
+        }
+        tables::print_header("the same, told the type, without the outfit's own articles");
+        for Baseline { name, told_type, .. } in &figures {
+            tables::print_row(name, told_type.as_ref().expect("it was just computed; this is a bug"));
         }
         println!(
             "\nRanks are over the whole catalogue, including articles already in the outfit; ties share their mean \
              rank.\nThe values in brackets were chosen on the development split."
         );
-        if let [_, _, (_, by_type), (_, profile)] = &figures[..] {
-            let gain = by_type.cross_entropy.mean - profile.cross_entropy.mean;
-            println!("gender and price band gain {gain:.3} nats over the type alone");
+        println!("\nThe conditional logit's coefficients:");
+        for (name, coefficient) in logit.coefficients() {
+            println!("{coefficient:7.3}  {name}");
         }
         if let Some(path) = self.json {
-            let rows: Vec<_> = figures
-                .iter()
-                .map(|(name, summary)| json!({ "baseline": name, "answers": summary }))
-                .collect();
-            let text = serde_json::to_string_pretty(&rows).context("the figures")? + "\n";
+            let text = serde_json::to_string_pretty(&figures).context("the figures")? + "\n";
             fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
         }
         Ok(())

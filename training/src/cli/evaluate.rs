@@ -20,6 +20,7 @@ use crate::{
     export::{Metadata, Storage, export, export_pair},
     files,
     fit::{RunConfig, RunFolder},
+    synthesise::is_world,
     table::Table,
 };
 
@@ -70,6 +71,7 @@ impl Evaluate {
             let answers = answers(&runtime, &candidate.file, &candidate.name, &data, &cases)?;
             let mut evaluation = Evaluation::new(&data, &cases, &answers, candidate.seed);
             evaluation.attributes = candidate.attributes;
+            evaluation.synthetic = is_world(&self.data);
             if let (Some(path), Some(cases)) = (&candidate.pair, &pairs) {
                 evaluation.pair = Some(ask_pairs(&runtime, path, &data, cases)?);
             }

@@ -15,13 +15,13 @@ use signal_hook::consts::TERM_SIGNALS;
 
 use crate::{
     data::Data,
-    fit::{EpochRecord, Event, FitConfig, Outcome, Overrides, RunConfig, RunFolder, Watch, fit},
+    fit::{EpochRecord, Event, FitConfig, Outcome, Overrides, RunConfig, RunFolder, Watch, fit, hand_over},
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Fit {
-    /// none, c, np, gs, gsu, latent, universal, latent-universal, gsx or gsx-latent.
-    #[arg(long)]
+    /// none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent or match.
+    #[arg(long, default_value_t = Method::Match)]
     method: Method,
     /// A data folder: a synthetic world, or what `import` made of your own tables.
     #[arg(long, value_name = "DIR")]
@@ -32,6 +32,9 @@ pub(super) struct Fit {
     /// Resume the run in the folder, if there is one.
     #[arg(long)]
     resume: bool,
+    /// Write the run's folder for training/pytorch instead of training: settings, initial weights, encoded outfits.
+    #[arg(long, conflicts_with = "resume")]
+    prepare: bool,
     /// A file of settings that differ from the defaults, including task weights and the weight of pairs; another
     /// run's config.toml works. Flags override it.
     #[arg(long, value_name = "FILE")]
@@ -82,6 +85,11 @@ impl Fit {
         let default =
             || format!("runs/{}/{}{attributes}-{}", data.name(), self.method, config.fit.seed).into();
         let folder = RunFolder::new(self.run.clone().unwrap_or_else(default));
+        if self.prepare {
+            hand_over(&data, &config, &folder)?;
+            println!("{}", folder.path().display());
+            return Ok(());
+        }
         let stop = stop_on_signal()?;
         let mut screen = Screen::new();
         let outcome = fit(

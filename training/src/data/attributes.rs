@@ -1,6 +1,9 @@
 //! The attribute values that articles share.
 
-use std::collections::{BTreeMap, HashMap};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, HashMap},
+};
 
 use atelier::domain::Article;
 use serde_json::Value;
@@ -12,12 +15,23 @@ use super::{
 
 /// A numeric attribute is split into this many ranges with equally many articles.
 const PARTS: usize = 16;
+/// The same, among the articles of a type.
+const PARTS_OF_TYPE: usize = 6;
+/// The values that most articles have, at most so many.
+const MOST: usize = 8192;
+/// Attributes that say nothing of how an article is worn.
+const NOT_WORN: [&str; 8] =
+    ["name", "description", "image", "url", "stock", "in_stock", "availability", "embedding"];
 
-/// For each article the values that it shares with others, such as its type, colour, brand and price range,
-/// numbered over all attributes.
+/// For each article the values that it shares with others, such as its type, colour, brand and price range, each also
+/// together with its type, numbered over all attributes.
 #[derive(Debug, Clone)]
 pub struct Attributes {
     count: usize,
+    /// The attributes' names, `type` among them, in alphabetical order.
+    names: Vec<String>,
+    /// For each value the index of its attribute.
+    attribute_of: Vec<u32>,
     /// One row per article, with one entry for all of its values.
     values: FeatureTable,
     fingerprint: String,
@@ -27,6 +41,16 @@ impl Attributes {
     /// The number of values.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// The names of the attributes with values.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// The index of a value's attribute in [`Attributes::names`].
+    pub fn attribute_of(&self, value: u32) -> usize {
+        self.attribute_of[value as usize] as usize
     }
 
     /// The values of an article.
@@ -53,7 +77,8 @@ impl AttributesBuilder {
     pub(super) fn push(&mut self, article: &Article) {
         let place = self.words.len();
         let mut words = vec![("type".to_owned(), article.kind().to_owned())];
-        for (name, value) in article.attributes() {
+        let worn = article.attributes().iter().filter(|(name, _)| !NOT_WORN.contains(&name.as_str()));
+        for (name, value) in worn {
             match value {
                 Value::Array(values) => {
                     words.extend(values.iter().filter_map(word).map(|word| (name.clone(), word)));
@@ -68,22 +93,32 @@ impl AttributesBuilder {
         self.words.push(words);
     }
 
+    /// The type is an article's first word.
+    fn kind(&self, article: usize) -> &str {
+        &self.words[article][0].1
+    }
+
     pub(super) fn finish(mut self) -> Attributes {
         for (name, mut numbers) in std::mem::take(&mut self.numbers) {
             numbers.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-            let mut part = 0;
-            let mut before = None;
-            for (rank, &(number, article)) in numbers.iter().enumerate() {
-                // Equal numbers are in the same part.
-                if before != Some(number) {
-                    part = rank * PARTS / numbers.len();
-                }
-                before = Some(number);
+            for (article, part) in parts(&numbers, PARTS) {
                 self.words[article].push((name.clone(), part.to_string()));
+            }
+            let mut by_type: BTreeMap<String, Vec<(f64, usize)>> = BTreeMap::new();
+            for &(number, article) in &numbers {
+                by_type.entry(self.kind(article).to_owned()).or_default().push((number, article));
+            }
+            for (article, part) in by_type.values().flat_map(|numbers| parts(numbers, PARTS_OF_TYPE)) {
+                self.words[article].push((format!("{name} for its type"), part.to_string()));
             }
         }
         let mut shared: HashMap<&(String, String), usize> = HashMap::new();
         for words in &mut self.words {
+            let kind = words[0].1.clone();
+            let with_type =
+                |(name, word): &(String, String)| (format!("type and {name}"), format!("{kind}, {word}"));
+            let with_type: Vec<_> = words[1..].iter().map(with_type).collect();
+            words.extend(with_type);
             words.sort_unstable();
             words.dedup();
         }
@@ -94,8 +129,11 @@ impl AttributesBuilder {
         let mut values: Vec<_> = shared
             .into_iter()
             .filter(|&(_, articles)| (2..self.words.len()).contains(&articles))
-            .map(|(word, _)| word)
+            .map(|(word, articles)| (Reverse(articles), word))
             .collect();
+        values.sort_unstable();
+        values.truncate(MOST);
+        let mut values: Vec<_> = values.into_iter().map(|(_, word)| word).collect();
         values.sort_unstable();
         let index: HashMap<_, u32> = values.iter().copied().zip(0..).collect();
         let mut fingerprint = Fingerprint::new();
@@ -105,8 +143,29 @@ impl AttributesBuilder {
             fingerprint.values(&own);
             rows.push(&[own]);
         }
-        Attributes { count: values.len(), values: rows, fingerprint: fingerprint.finish() }
+        let mut names: Vec<String> = values.iter().map(|(name, _)| name.clone()).collect();
+        names.dedup();
+        let find = |(name, _): &&(String, String)| {
+            place(names.binary_search(name).expect("it is among them; this is a bug"))
+        };
+        let attribute_of = values.iter().map(find).collect();
+        let count = values.len();
+        Attributes { count, names, attribute_of, values: rows, fingerprint: fingerprint.finish() }
     }
+}
+
+/// Splits ascending numbers into parts with equally many; equal numbers are in the same part.
+fn parts(numbers: &[(f64, usize)], count: usize) -> Vec<(usize, usize)> {
+    let mut part = 0;
+    let mut before = None;
+    let place = |(rank, &(number, article)): (usize, &(f64, usize))| {
+        if before != Some(number) {
+            part = rank * count / numbers.len();
+        }
+        before = Some(number);
+        (article, part)
+    };
+    numbers.iter().enumerate().map(place).collect()
 }
 
 fn word(value: &Value) -> Option<String> {
@@ -142,11 +201,11 @@ mod tests {
             json!({"id": "b", "type": "hat", "colour": "blue", "name": "two", "in_stock": true, "sizes": ["M", "M"]}),
             json!({"id": "c", "type": "coat", "colour": "red", "in_stock": true, "image": null}),
         ]);
-        // In alphabetical order: red, size M, hat.
-        assert_eq!(attributes.count(), 3);
+        // In alphabetical order: red, size M, hat, hat of size M.
+        assert_eq!(attributes.count(), 4);
         assert_eq!(
             [attributes.for_article(0), attributes.for_article(1), attributes.for_article(2)],
-            [&[0, 1, 2][..], &[1, 2], &[0]]
+            [&[0, 1, 2, 3][..], &[1, 2, 3], &[0]]
         );
     }
 
@@ -156,7 +215,9 @@ mod tests {
             .map(|price| json!({"id": format!("a-{price}"), "type": "hat", "price": if price < 40 { 9 } else { price }}))
             .collect();
         let attributes = attributes(&prices);
-        assert_eq!(attributes.count(), PARTS - 3, "the cheapest quarter has one price");
+        // The cheapest quarter has one price, so three parts of sixteen are empty. Here all are hats, so these parts,
+        // and the six for the type, come again as parts of hats.
+        assert_eq!(attributes.count(), 2 * (PARTS - 3) + 2 * PARTS_OF_TYPE);
         assert_eq!(attributes.for_article(0), attributes.for_article(39));
         assert_eq!(attributes.for_article(40), attributes.for_article(49));
         assert_ne!(attributes.for_article(49), attributes.for_article(50));

@@ -33,6 +33,7 @@ pub struct Data {
     schema: Schema,
     vocabulary: Vocabulary,
     types: Vec<String>,
+    articles_of_type: Vec<Vec<u32>>,
     /// Each article's type.
     type_of: Vec<u32>,
     attributes: Attributes,
@@ -52,6 +53,10 @@ impl Data {
         let (ids, kinds, attributes) = read_articles(&mut folder, &mut fingerprint)?;
         let vocabulary = Vocabulary::new(ids).with_context(|| path.display().to_string())?;
         let (types, type_of) = number_types(&kinds);
+        let mut articles_of_type = vec![Vec::new(); types.len()];
+        for (article, &kind) in (0..).zip(&type_of) {
+            articles_of_type[kind as usize].push(article);
+        }
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
         let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
         let (outfits, split_of) = read_outfits(&mut folder, &vocabulary, &index, &mut fingerprint)?;
@@ -61,6 +66,7 @@ impl Data {
             schema: folder.schema().clone(),
             vocabulary,
             types,
+            articles_of_type,
             type_of,
             attributes,
             customers,
@@ -94,6 +100,11 @@ impl Data {
     /// The types of articles, in alphabetical order.
     pub fn types(&self) -> &[String] {
         &self.types
+    }
+
+    /// The articles of a type, in the vocabulary's order.
+    pub fn articles_of_type(&self, kind: usize) -> &[u32] {
+        &self.articles_of_type[kind]
     }
 
     /// The index of an article's type in [`Data::types`].

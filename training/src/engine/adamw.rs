@@ -1,12 +1,12 @@
-//! AdamW in one pass over each tensor. A row of the article table moves only in the steps that touch it.
+//! AdamW in one pass over each tensor. Every row of the article table moves at every step, as momentum and decay say,
+//! whether or not the step saw the article.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    shared::{Shared, Sharing},
     simd::vectorised,
-    weights::{Gradients, Param, RowGradients, Weights},
+    weights::{Gradients, Param, Weights},
 };
 
 /// AdamW's settings, apart from the learning rate, which each step passes.
@@ -18,11 +18,14 @@ pub struct AdamWConfig {
     pub epsilon: f32,
     /// Of matrices; biases, scales and shifts do not decay.
     pub weight_decay: f32,
+    /// The largest norm of all gradients together; longer ones are scaled down to it. 0 is no limit.
+    #[serde(default)]
+    pub clip: f32,
 }
 
 impl Default for AdamWConfig {
     fn default() -> Self {
-        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01 }
+        Self { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, weight_decay: 0.01, clip: 0.0 }
     }
 }
 
@@ -31,19 +34,14 @@ impl Default for AdamWConfig {
 pub(crate) struct AdamW {
     pub(crate) config: AdamWConfig,
     pub(crate) steps: u32,
-    /// First and second moments, by parameter.
+    /// First and second moments, by parameter; empty for sums.
     pub(crate) first: Vec<Vec<f32>>,
     pub(crate) second: Vec<Vec<f32>>,
-    /// The step at which each row of the article table last moved.
-    pub(crate) touched: Vec<u32>,
-    /// Which articles share values, and the moments of the tables that learn by them.
-    pub(crate) sharing: Option<Sharing>,
-    pub(crate) shared: Vec<Shared>,
 }
 
 /// One step's constants, with the bias corrections.
 #[derive(Clone, Copy)]
-pub(super) struct Step {
+struct Step {
     beta1: f32,
     beta2: f32,
     rate: f32,
@@ -57,15 +55,20 @@ pub(super) struct Step {
 const CHUNK: usize = 1 << 16;
 
 impl AdamW {
-    pub(crate) fn new(config: AdamWConfig, weights: &Weights, articles: Param) -> Self {
-        let zeros = || weights.0.iter().map(|tensor| vec![0.0; tensor.data.len()]).collect();
-        let rows = weights.tensor(articles).shape[0];
-        let touched = vec![0; rows];
-        Self { config, steps: 0, first: zeros(), second: zeros(), touched, sharing: None, shared: Vec::new() }
+    /// `sums` are tensors that never have a gradient.
+    pub(crate) fn new(config: AdamWConfig, weights: &Weights, sums: &[Param]) -> Self {
+        let mut zeros: Vec<_> = weights.0.iter().map(|tensor| vec![0.0; tensor.data.len()]).collect();
+        for sum in sums {
+            zeros[sum.0] = Vec::new();
+        }
+        Self { config, steps: 0, first: zeros.clone(), second: zeros }
     }
 
-    pub(crate) fn step(&mut self, weights: &mut Weights, articles: Param, gradients: &Gradients, rate: f32) {
+    pub(crate) fn step(&mut self, weights: &mut Weights, gradients: &mut Gradients, rate: f32) {
         self.steps += 1;
+        if self.config.clip > 0.0 {
+            gradients.clip(self.config.clip);
+        }
         let tensors = weights.0.iter_mut().zip(&gradients.dense);
         for ((tensor, gradient), (first, second)) in tensors.zip(self.first.iter_mut().zip(&mut self.second))
         {
@@ -80,67 +83,12 @@ impl AdamW {
                     move_by(weights, gradient, first, second, step);
                 });
         }
-        let rows = gradients.articles.merged(weights.tensor(articles).shape[1]);
-        self.step_rows(weights, articles, &rows, rate);
-        self.step_shared(weights, articles, &gradients.dense, &rows, rate);
-    }
-
-    fn step_shared(
-        &mut self,
-        weights: &mut Weights,
-        articles: Param,
-        dense: &[Vec<f32>],
-        rows: &RowGradients,
-        rate: f32,
-    ) {
-        let Some(sharing) = &self.sharing else { return };
-        // Without decay: the rows themselves decay already.
-        let step = step_constants(self.config, self.steps, rate, false);
-        for shared in &mut self.shared {
-            let width = shared.width();
-            if shared.table == articles {
-                let gradients = rows.rows.iter().copied().zip(rows.values.chunks_exact(width));
-                shared.step(weights, sharing, gradients, step);
-            } else {
-                let gradients = (0..).zip(dense[shared.table.0].chunks_exact(width));
-                shared.step(weights, sharing, gradients, step);
-            }
-        }
-    }
-
-    /// A row does not change in a step that does not touch it. The next step that does first applies the decay of
-    /// the missed steps to the row and its moments.
-    #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
-    fn step_rows(&mut self, weights: &mut Weights, articles: Param, merged: &RowGradients, rate: f32) {
-        let table = &mut weights.0[articles.0];
-        let width = table.shape[1];
-        let step = step_constants(self.config, self.steps, rate, true);
-        for (&row, gradient) in merged.rows.iter().zip(merged.values.chunks_exact(width)) {
-            let row = row as usize;
-            let missed = (self.steps - self.touched[row] - 1) as i32;
-            self.touched[row] = self.steps;
-            let here = row * width..(row + 1) * width;
-            let weights = &mut table.data[here.clone()];
-            let (first, second) =
-                (&mut self.first[articles.0][here.clone()], &mut self.second[articles.0][here]);
-            if missed > 0 {
-                let shrink = |values: &mut [f32], factor: f32| {
-                    for value in values {
-                        *value *= factor.powi(missed);
-                    }
-                };
-                shrink(first, step.beta1);
-                shrink(second, step.beta2);
-                shrink(weights, step.kept);
-            }
-            move_by(weights, gradient, first, second, step);
-        }
     }
 }
 
 #[expect(clippy::cast_possible_wrap, reason = "fewer than 2^31 steps")]
 fn step_constants(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> Step {
-    let AdamWConfig { beta1, beta2, epsilon, weight_decay } = config;
+    let AdamWConfig { beta1, beta2, epsilon, weight_decay, .. } = config;
     let correction = |beta: f32| 1.0 - f64::from(beta).powi(steps as i32);
     #[expect(clippy::cast_possible_truncation, reason = "near one")]
     let (first, second) = (correction(beta1) as f32, correction(beta2) as f32);
@@ -155,7 +103,7 @@ fn step_constants(config: AdamWConfig, steps: u32, rate: f32, decays: bool) -> S
 }
 
 vectorised! {
-    pub(super) fn move_by<'a>(
+    fn move_by<'a>(
         weights: &'a mut [f32],
         gradient: &'a [f32],
         first: &'a mut [f32],
@@ -167,6 +115,72 @@ vectorised! {
             *first = beta1 * *first + (1.0 - beta1) * gradient;
             *second = beta2 * *second + (1.0 - beta2) * gradient * gradient;
             *weight = *weight * kept - rate * *first / ((*second * second_correction).sqrt() + epsilon);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Tensor, number, weights::RowGradients};
+
+    /// AdamW as PyTorch has it, in float64, one number at a time.
+    #[test]
+    fn rows_that_a_step_does_not_see_move_on() {
+        const STEPS: u32 = 200;
+        let (rows, width, rate) = (7_u32, 3, 1e-2);
+        let config = AdamWConfig::default();
+        let count = rows as usize * width;
+        let start: Vec<f32> = (0..count).map(|at| (number(at) * 0.37).sin()).collect();
+        let tensor =
+            Tensor { name: "articles".into(), shape: vec![rows as usize, width], data: start.clone() };
+        let mut weights = Weights(vec![tensor]);
+        let mut adamw = AdamW::new(config, &weights, &[]);
+        let mut expected: Vec<f64> = start.into_iter().map(f64::from).collect();
+        let (mut first, mut second) = (vec![0.0; count], vec![0.0; count]);
+        for step in 1..=STEPS {
+            // Row 0 is seen always, row 6 once in 49 steps; a row may be seen twice.
+            let seen: Vec<u32> =
+                (0..rows).filter(|row| step % (row * row + 1).max(1) == 0).chain([2]).collect();
+            let values: Vec<f32> =
+                (0..seen.len() * width).map(|at| number(step as usize * 31 + at * 17).sin()).collect();
+            let mut dense = vec![0.0; count];
+            for (row, values) in seen.iter().zip(values.chunks(width)) {
+                for (at, value) in values.iter().enumerate() {
+                    dense[*row as usize * width + at] += f64::from(*value);
+                }
+            }
+            let mut gradients = Gradients::new(&weights);
+            gradients.articles = RowGradients { rows: seen, values };
+            gradients.fold(Param(0), None, &weights);
+            adamw.step(&mut weights, &mut gradients, rate);
+            let (beta1, beta2) = (f64::from(config.beta1), f64::from(config.beta2));
+            let steps = f64::from(step);
+            for at in 0..count {
+                first[at] = beta1 * first[at] + (1.0 - beta1) * dense[at];
+                second[at] = beta2 * second[at] + (1.0 - beta2) * dense[at] * dense[at];
+                let moved: f64 = first[at] / (1.0 - beta1.powf(steps));
+                let scale = (second[at] / (1.0 - beta2.powf(steps))).sqrt() + f64::from(config.epsilon);
+                expected[at] *= 1.0 - f64::from(rate) * f64::from(config.weight_decay);
+                expected[at] -= f64::from(rate) * moved / scale;
+            }
+        }
+        for (found, expected) in weights.data(Param(0)).iter().zip(expected) {
+            assert!((f64::from(*found) - expected).abs() < 1e-5, "found {found}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn long_gradients_are_scaled_down_together() {
+        let tensor = |name: &str| Tensor { name: name.into(), shape: vec![1], data: vec![0.0] };
+        let weights = Weights(vec![tensor("a"), tensor("b")]);
+        let mut gradients = Gradients::new(&weights);
+        gradients.dense = vec![vec![3.0], vec![-4.0]];
+        gradients.clip(10.0);
+        assert_eq!(gradients.dense, [[3.0], [-4.0]]);
+        gradients.clip(1.0);
+        for (found, expected) in gradients.dense.iter().flatten().zip([0.6, -0.8]) {
+            assert!((found - expected).abs() < 1e-6, "{found}");
         }
     }
 }

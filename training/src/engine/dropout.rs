@@ -1,11 +1,14 @@
 //! Dropout that depends on a number's place alone, so the backward pass need not remember it.
 
-use super::simd::vectorised;
+use super::{ops::Residue, simd::vectorised};
 
 /// The dropout of one step on one shard.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Dropout {
+    /// Of what attention and the global state say.
     pub(crate) rate: f32,
+    /// Of articles' vectors and of what feed-forward networks say.
+    pub(crate) elsewhere: f32,
     pub(crate) key: u32,
 }
 
@@ -25,10 +28,15 @@ impl Dropout {
         clippy::cast_sign_loss,
         reason = "a tape has far fewer than 2^32 nodes, and a rate is between 0 and 1"
     )]
-    pub(super) fn mask(self, node: usize) -> Mask {
-        let threshold = (f64::from(self.rate) * f64::from(u32::MAX)) as u32;
+    pub(super) fn mask(self, node: usize, kind: Residue) -> Mask {
+        let rate = match kind {
+            Residue::Read => self.rate,
+            Residue::Computed => self.elsewhere,
+            Residue::Kept => 0.0,
+        };
+        let threshold = (f64::from(rate) * f64::from(u32::MAX)) as u32;
         let key = (self.key ^ (node as u32).wrapping_mul(0x85eb_ca6b)).wrapping_mul(0xc2b2_ae35);
-        Mask { key, threshold, kept: 1.0 / (1.0 - self.rate) }
+        Mask { key, threshold, kept: 1.0 / (1.0 - rate) }
     }
 }
 
@@ -68,15 +76,15 @@ mod tests {
 
     #[test]
     fn the_rate_is_dropped_and_the_mean_stays() {
-        let dropout = Dropout { rate: 0.1, key: 5 };
+        let dropout = Dropout { rate: 0.1, elsewhere: 0.2, key: 5 };
         let mut values = vec![1.0; 100_000];
-        dropout.mask(3).apply(&mut values);
+        dropout.mask(3, Residue::Read).apply(&mut values);
         let dropped = values.iter().filter(|value| **value == 0.0).count();
         assert!((9_700..10_300).contains(&dropped), "{dropped}");
         let mean = values.iter().map(|value| f64::from(*value)).sum::<f64>() / 1e5;
         assert!((mean - 1.0).abs() < 0.005, "{mean}");
         let mut other = vec![1.0; 100_000];
-        dropout.mask(4).apply(&mut other);
+        dropout.mask(4, Residue::Read).apply(&mut other);
         let both = values.iter().zip(&other).filter(|(a, b)| **a == 0.0 && **b == 0.0).count();
         assert!((850..1_150).contains(&both), "operations drop independently: {both}");
         Mask::NONE.apply(&mut other);

@@ -4,17 +4,70 @@ use super::{
     dropout::Mask,
     shard::{Shard, Tables},
     simd,
-    weights::{Gradients, Weights},
+    weights::{Gradients, Tensor, Weights},
 };
 
-/// Rows of the article table, with dropout.
-pub(super) fn articles(shard: &Shard, table: &[f32], width: usize, mask: Mask) -> Vec<f32> {
+/// The first columns of rows of the article table, with dropout.
+pub(super) fn articles(shard: &Shard, table: &Tensor, width: usize, mask: Mask) -> Vec<f32> {
     let mut value = Vec::with_capacity(shard.slots.len() * width);
     for &row in &shard.slots {
-        value.extend_from_slice(&table[row as usize * width..][..width]);
+        value.extend_from_slice(&table.data[row as usize * table.shape[1]..][..width]);
     }
     mask.apply(&mut value);
     value
+}
+
+/// The sum over each outfit's visible articles, of their last columns, and over its features, of the mean over their
+/// values.
+pub(super) fn matched(shard: &Shard, weights: &Weights, tables: &Tables) -> Vec<f32> {
+    let articles = weights.tensor(tables.articles);
+    let stride = articles.shape[1];
+    let width = stride - tables.width;
+    let mut value = vec![0.0; shard.outfits() * width];
+    for (outfit, to) in value.chunks_exact_mut(width).enumerate() {
+        for row in shard.visible(outfit) {
+            simd::add(to, &articles.data[row as usize * stride + tables.width..][..width]);
+        }
+    }
+    let count = tables.matched.len();
+    for place in 0..shard.outfits() * count {
+        let table = weights.data(tables.matched[place % count]);
+        let rows = shard.values_of_feature(place);
+        let to = &mut value[place / count * width..][..width];
+        for &row in rows {
+            simd::add_scaled(to, &table[row as usize * width..][..width], 1.0 / simd::number(rows.len()));
+        }
+    }
+    value
+}
+
+pub(super) fn matched_backward(
+    gradient: &[f32],
+    shard: &Shard,
+    weights: &Weights,
+    tables: &Tables,
+    gradients: &mut Gradients,
+) {
+    let width = gradient.len() / shard.outfits();
+    for (outfit, from) in gradient.chunks_exact(width).enumerate() {
+        for row in shard.visible(outfit) {
+            gradients.matched.rows.push(row);
+            gradients.matched.values.extend_from_slice(from);
+        }
+    }
+    let count = tables.matched.len();
+    for place in 0..shard.outfits() * count {
+        let rows = shard.values_of_feature(place);
+        let from = &gradient[place / count * width..][..width];
+        let into = gradients.dense_mut(tables.matched[place % count], weights);
+        for &row in rows {
+            simd::add_scaled(
+                &mut into[row as usize * width..][..width],
+                from,
+                1.0 / simd::number(rows.len()),
+            );
+        }
+    }
 }
 
 /// Each outfit's features side by side: the mean over a feature's values, or row 0 if it has none.

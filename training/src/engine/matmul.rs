@@ -26,6 +26,16 @@ impl<'a> Matrix<'a> {
     }
 }
 
+/// out += a b, all row-major, by the widths of `a` and `b`.
+pub(crate) fn add_product(out: &mut [f32], a: &[f32], a_width: usize, b: &[f32], b_width: usize) {
+    add(out, Matrix::new(a, a_width), Matrix::new(b, b_width));
+}
+
+/// out += aᵀ b, all row-major, by the widths of `a` and `b`.
+pub(crate) fn add_transposed_product(out: &mut [f32], a: &[f32], a_width: usize, b: &[f32], b_width: usize) {
+    add(out, Matrix::new(a, a_width).transposed(), Matrix::new(b, b_width));
+}
+
 /// out = a b, `out` row-major.
 pub(super) fn assign(out: &mut [f32], a: Matrix<'_>, b: Matrix<'_>) {
     product(out, Accum::Replace, a, b);

@@ -33,6 +33,17 @@ pub(crate) enum Rows {
     Positions,
 }
 
+/// What is added to a residual connection, which decides its dropout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Residue {
+    /// Attention to the outfit, or what was read from the global state.
+    Read,
+    /// A feed-forward network's value.
+    Computed,
+    /// Never dropped.
+    Kept,
+}
+
 /// The result of adaptive computation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Adaptive<V> {
@@ -50,6 +61,12 @@ pub(crate) trait Ops {
     /// The embedding of each slot's content.
     fn articles(&mut self) -> Self::Value;
 
+    /// What the visible articles and the features say in the match, summed.
+    fn matched(&mut self) -> Self::Value;
+
+    /// Two values side by side.
+    fn beside(&mut self, x: Self::Value, y: Self::Value) -> Self::Value;
+
     /// Each outfit's context: its features' embeddings side by side.
     fn context(&mut self) -> Self::Value;
 
@@ -59,7 +76,13 @@ pub(crate) trait Ops {
     fn add_relu(&mut self, x: Self::Value, y: Self::Value) -> Self::Value;
 
     /// x + dropout(y), normalised.
-    fn add_norm(&mut self, x: Self::Value, y: Self::Value, norm: Option<&Norm>) -> Self::Value;
+    fn add_norm(&mut self, x: Self::Value, y: Self::Value, norm: Option<&Norm>, kind: Residue)
+    -> Self::Value;
+
+    /// Each row normalised, without scale or shift.
+    fn normalised(&mut self, x: Self::Value) -> Self::Value {
+        self.add_norm(x, x, None, Residue::Kept)
+    }
 
     /// Multi-head attention within each outfit, without its output layer: queries come from `x`, keys and values,
     /// side by side, from `source`.

@@ -9,7 +9,7 @@ pub(crate) const EVIDENCE: f32 = 0.99;
 pub(super) fn forward(shard: &Shard, table: &[f32], count: usize) -> Vec<f32> {
     let mut value = vec![0.0; shard.outfits() * count];
     for (outfit, shares) in value.chunks_exact_mut(count).enumerate() {
-        for article in visible(shard, outfit) {
+        for article in shard.visible(outfit) {
             let row = &table[article as usize * count..][..count];
             shares.iter_mut().zip(row).for_each(|(share, bias)| *share += bias);
         }
@@ -37,18 +37,13 @@ pub(super) fn backward(
     for (outfit, (gradient, value)) in rows.enumerate() {
         let softmax = || value.iter().map(|share| (share - even(count)) / EVIDENCE);
         let mean: f32 = softmax().zip(gradient).map(|(share, gradient)| share * gradient).sum();
-        for article in visible(shard, outfit) {
+        for article in shard.visible(outfit) {
             into.rows.push(article);
             into.values.extend(
                 softmax().zip(gradient).map(|(share, gradient)| EVIDENCE * share * (gradient - mean)),
             );
         }
     }
-}
-
-fn visible(shard: &Shard, outfit: usize) -> impl Iterator<Item = u32> {
-    let slots = &shard.slots[shard.starts[outfit]..shard.starts[outfit + 1]];
-    slots.iter().copied().filter(|&slot| slot < shard.blank)
 }
 
 fn even(count: usize) -> f32 {

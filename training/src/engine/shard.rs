@@ -7,6 +7,9 @@ use super::{Param, Rows};
 pub(crate) struct Tables {
     pub(crate) articles: Param,
     pub(crate) features: Vec<Param>,
+    /// What each feature's values say in the match; empty without one.
+    pub(crate) matched: Vec<Param>,
+    /// Of the articles' columns that the blocks read; the match reads the rest.
     pub(crate) width: usize,
     pub(crate) feature_width: usize,
     pub(crate) heads: usize,
@@ -52,6 +55,12 @@ impl Shard {
         }
     }
 
+    /// The rows of an outfit's articles, without blanks.
+    pub(super) fn visible(&self, outfit: usize) -> impl Iterator<Item = u32> {
+        let slots = &self.slots[self.starts[outfit]..self.starts[outfit + 1]];
+        slots.iter().copied().filter(|&slot| slot < self.blank)
+    }
+
     /// The row of the slot to predict.
     pub(super) fn blank_row(&self, rows: Rows, outfit: usize) -> usize {
         match rows {
@@ -63,8 +72,13 @@ impl Shard {
 
     /// The table rows of one outfit's feature; row 0, "not given", if it has none.
     pub(super) fn values_of_feature(&self, place: usize) -> &[u32] {
-        let rows = &self.feature_rows[self.feature_starts[place]..self.feature_starts[place + 1]];
+        let rows = self.given_values(place);
         if rows.is_empty() { &[0] } else { rows }
+    }
+
+    /// The table rows of one outfit's feature, if it has any.
+    pub(super) fn given_values(&self, place: usize) -> &[u32] {
+        &self.feature_rows[self.feature_starts[place]..self.feature_starts[place + 1]]
     }
 
     /// For each row of `wide`, the row of `narrow` that belongs to it.

@@ -107,6 +107,15 @@ vectorised! {
 }
 
 vectorised! {
+    /// to += factor · from
+    pub(super) fn add_scaled<'a>(to: &'a mut [f32], from: &'a [f32], factor: f32) {
+        for (to, from) in to.iter_mut().zip(from) {
+            *to += factor * from;
+        }
+    }
+}
+
+vectorised! {
     /// Adds each row of `rows` to `to`: the gradient of a bias.
     pub(super) fn add_rows<'a>(to: &'a mut [f32], rows: &'a [f32]) {
         for row in rows.chunks_exact(to.len()) {

@@ -6,7 +6,7 @@ use super::{
     dropout::{Dropout, Mask},
     lookup, matmul,
     norm::{self, Residual},
-    ops::{Activation, Adaptive, Linear, Norm, Ops, Rows},
+    ops::{Activation, Adaptive, Linear, Norm, Ops, Residue, Rows},
     personas,
     shard::{Shard, Tables},
     simd,
@@ -21,13 +21,15 @@ pub(crate) struct Node(usize);
 #[derive(Debug)]
 enum Op {
     Articles,
+    Matched,
     Context,
     Linear { x: Node, layer: Linear, activation: Activation, before: Vec<f32> },
     AddRelu { x: Node, y: Node, serving: Vec<u32> },
-    AddNorm { x: Node, y: Node, serving: Vec<u32>, norm: Option<Norm>, saved: norm::Saved },
+    AddNorm { x: Node, y: Node, serving: Vec<u32>, norm: Option<Norm>, kind: Residue, saved: norm::Saved },
     Attention { queries: Node, keys_values: Node, spans: Vec<Span>, weights: Vec<f32> },
     WithPosition { slots: Node, position: Node },
     AtBlank { x: Node },
+    Beside { x: Node, y: Node },
     Adaptive { states: Vec<Node>, logits: Vec<Node>, halting_state: HaltingState },
     Steps,
     Personas,
@@ -74,8 +76,8 @@ impl<'a> Tape<'a> {
     }
 
     /// The dropout mask of the operation recorded at this place.
-    fn mask(&self, node: usize) -> Mask {
-        self.dropout.map_or(Mask::NONE, |dropout| dropout.mask(node))
+    fn mask(&self, node: usize, kind: Residue) -> Mask {
+        self.dropout.map_or(Mask::NONE, |dropout| dropout.mask(node, kind))
     }
 }
 
@@ -83,9 +85,27 @@ impl Ops for Tape<'_> {
     type Value = Node;
 
     fn articles(&mut self) -> Node {
-        let (table, width) = (self.weights.data(self.tables.articles), self.tables.width);
-        let value = lookup::articles(self.shard, table, width, self.mask(self.nodes.len()));
+        let (table, width) = (self.weights.tensor(self.tables.articles), self.tables.width);
+        let value =
+            lookup::articles(self.shard, table, width, self.mask(self.nodes.len(), Residue::Computed));
         self.record(value, Rows::Slots, width, Op::Articles)
+    }
+
+    fn matched(&mut self) -> Node {
+        let value = lookup::matched(self.shard, self.weights, self.tables);
+        let width = value.len() / self.shard.outfits();
+        self.record(value, Rows::Outfits, width, Op::Matched)
+    }
+
+    fn beside(&mut self, x: Node, y: Node) -> Node {
+        let (left, right) = (&self.nodes[x.0], &self.nodes[y.0]);
+        let (rows, width) = (left.rows, left.width + right.width);
+        let mut value = Vec::with_capacity(left.value.len() + right.value.len());
+        for (left, right) in left.value.chunks_exact(left.width).zip(right.value.chunks_exact(right.width)) {
+            value.extend_from_slice(left);
+            value.extend_from_slice(right);
+        }
+        self.record(value, rows, width, Op::Beside { x, y })
     }
 
     fn context(&mut self) -> Node {
@@ -130,14 +150,14 @@ impl Ops for Tape<'_> {
         self.record(value, rows, width, Op::AddRelu { x, y, serving })
     }
 
-    fn add_norm(&mut self, x: Node, y: Node, norm: Option<&Norm>) -> Node {
+    fn add_norm(&mut self, x: Node, y: Node, norm: Option<&Norm>, kind: Residue) -> Node {
         let (to, from) = (&self.nodes[x.0], &self.nodes[y.0]);
         let (rows, width) = (to.rows, to.width);
         let serving = self.shard.serving(rows, from.rows);
-        let residual = Residual { width, serving: &serving, mask: self.mask(self.nodes.len()) };
+        let residual = Residual { width, serving: &serving, mask: self.mask(self.nodes.len(), kind) };
         let affine = norm.map(|norm| (self.weights.data(norm.scale), self.weights.data(norm.shift)));
         let (value, saved) = norm::forward(&to.value, &from.value, residual, affine);
-        self.record(value, rows, width, Op::AddNorm { x, y, serving, norm: norm.copied(), saved })
+        self.record(value, rows, width, Op::AddNorm { x, y, serving, norm: norm.copied(), kind, saved })
     }
 
     fn attention(&mut self, x: Node, source: Node, query: &Linear, key_value: &Linear) -> Node {
@@ -238,9 +258,22 @@ impl Tape<'_> {
         let width = *width;
         match op {
             Op::Articles => {
-                self.mask(place).apply(&mut gradient);
+                self.mask(place, Residue::Computed).apply(&mut gradient);
                 pass.gradients.articles.rows.extend_from_slice(&self.shard.slots);
                 pass.gradients.articles.values.append(&mut gradient);
+            }
+            Op::Matched => {
+                lookup::matched_backward(&gradient, self.shard, self.weights, self.tables, pass.gradients);
+            }
+            Op::Beside { x, y } => {
+                let (mut to_x, mut to_y) = (Vec::new(), Vec::new());
+                for from in gradient.chunks_exact(width) {
+                    let (left, right) = from.split_at(self.nodes[x.0].width);
+                    to_x.extend_from_slice(left);
+                    to_y.extend_from_slice(right);
+                }
+                pass.add(*x, to_x);
+                pass.add(*y, to_y);
             }
             Op::Context => {
                 lookup::context_backward(&gradient, self.shard, self.weights, self.tables, pass.gradients);
@@ -265,7 +298,7 @@ impl Tape<'_> {
                 }
                 pass.add(*x, gradient);
             }
-            Op::AddNorm { x, y, serving, norm, saved } => {
+            Op::AddNorm { x, y, serving, norm, kind, saved } => {
                 let mut normal = value;
                 if let Some(norm) = norm {
                     normal = &saved.normal;
@@ -276,7 +309,7 @@ impl Tape<'_> {
                     simd::add(pass.gradients.dense_mut(norm.shift, self.weights), &shift);
                 }
                 norm::backward(&mut gradient, normal, &saved.inverse, width);
-                let residual = Residual { width, serving, mask: self.mask(place) };
+                let residual = Residual { width, serving, mask: self.mask(place, *kind) };
                 norm::backward_residual(&gradient, residual, pass.zeroed(*y, &self.nodes));
                 pass.add(*x, gradient);
             }

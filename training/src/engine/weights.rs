@@ -1,5 +1,7 @@
 //! A model's weights by name, and their gradients.
 
+use std::mem;
+
 use rayon::prelude::*;
 
 use super::simd;
@@ -43,24 +45,6 @@ impl RowGradients {
         self.rows.append(&mut other.rows);
         self.values.append(&mut other.values);
     }
-
-    /// Each row once, in ascending order; repeated rows are added in their order.
-    pub(crate) fn merged(&self, width: usize) -> Self {
-        let mut order: Vec<usize> = (0..self.rows.len()).collect();
-        order.sort_by_key(|&at| self.rows[at]);
-        let mut merged = Self::default();
-        for at in order {
-            let values = &self.values[at * width..][..width];
-            if merged.rows.last() == Some(&self.rows[at]) {
-                let last = merged.values.len() - width;
-                simd::add(&mut merged.values[last..], values);
-            } else {
-                merged.rows.push(self.rows[at]);
-                merged.values.extend_from_slice(values);
-            }
-        }
-        merged
-    }
 }
 
 /// The gradient of the loss with respect to each weight.
@@ -70,6 +54,8 @@ pub(crate) struct Gradients {
     pub(crate) dense: Vec<Vec<f32>>,
     /// Of the article table, of which a step touches only some rows.
     pub(crate) articles: RowGradients,
+    /// Of the last columns of the article table, which only the match reads.
+    pub(crate) matched: RowGradients,
     /// Of the personas' table for the visible articles; the rest of its gradient is dense.
     pub(crate) personas: RowGradients,
 }
@@ -92,7 +78,42 @@ impl Gradients {
         });
         for part in &mut parts {
             self.articles.append(&mut part.articles);
+            self.matched.append(&mut part.matched);
             self.personas.append(&mut part.personas);
+        }
+    }
+
+    /// Adds the rows that outfits touched to their tables' dense gradients.
+    pub(crate) fn fold(&mut self, articles: Param, personas: Option<Param>, weights: &Weights) {
+        let parts = [
+            (Some(articles), mem::take(&mut self.articles), true),
+            (Some(articles), mem::take(&mut self.matched), false),
+            (personas, mem::take(&mut self.personas), true),
+        ];
+        for (table, RowGradients { rows, values }, at_start) in parts {
+            let Some(table) = table.filter(|_| !rows.is_empty()) else { continue };
+            let stride = weights.tensor(table).shape[1];
+            let width = values.len() / rows.len();
+            let from = if at_start { 0 } else { stride - width };
+            let into = self.dense_mut(table, weights);
+            for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
+                simd::add(&mut into[row as usize * stride + from..][..width], values);
+            }
+        }
+    }
+
+    /// Scales all gradients down to this norm if they are longer.
+    pub(crate) fn clip(&mut self, most: f32) {
+        let squares = self
+            .dense
+            .par_iter()
+            .map(|gradient| gradient.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>());
+        // In order, so that the sum does not depend on the number of threads.
+        let norm = squares.collect::<Vec<f64>>().into_iter().sum::<f64>().sqrt();
+        #[expect(clippy::cast_possible_truncation, reason = "a factor below one")]
+        let factor = (f64::from(most) / norm) as f32;
+        if factor < 1.0 {
+            self.dense.par_iter_mut().flatten().for_each(|value| *value *= factor);
         }
     }
 

@@ -30,7 +30,7 @@ pub struct Difference {
 }
 
 /// The number of samples.
-pub(super) const DRAWS: usize = 1000;
+pub(super) const DRAWS: usize = 10_000;
 /// Fixed, so that every comparison uses the same samples.
 const SEED: u64 = 1;
 

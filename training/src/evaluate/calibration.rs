@@ -64,6 +64,7 @@ mod tests {
             rank: if right { 1.0 } else { 2.0 },
             first: [0; crate::judge::FIRST],
             confidence,
+            within_type: None,
         };
         // Ten bins of two, with one right answer each.
         let verdicts: Vec<Verdict> =

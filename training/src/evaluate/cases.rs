@@ -12,7 +12,7 @@ use atelier::models::onnx_runtime::OnnxRuntime;
 use super::{About, Refusal, model_file::ModelFile};
 use crate::{
     data::Data,
-    judge::{Verdict, judge},
+    judge::{Verdict, judge, judge_within},
     number::real,
 };
 
@@ -115,7 +115,14 @@ pub fn ask(
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
             let asked: Vec<_> = batch.iter().map(|&index| cases.as_slice()[index]).collect();
             model.ask(data, &asked, |at, logits, steps| {
-                share.push((batch[at], judge(logits, asked[at].target), steps));
+                let Case { outfit, target, .. } = asked[at];
+                let of_type = data.articles_of_type(data.type_of(target));
+                let mut verdict = judge(logits, target);
+                let articles = data.outfits().articles(outfit);
+                let own = logits[target as usize];
+                let weight = |article: u32| f64::from(logits[article as usize] - own).exp();
+                verdict.within_type = Some(judge_within(of_type, articles, target, weight));
+                share.push((batch[at], verdict, steps));
             })?;
             tell(done.fetch_add(batch.len(), Ordering::Relaxed) + batch.len());
         }

@@ -4,7 +4,7 @@ use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Cases, Difference, Evaluation, bootstrap};
-use crate::{baselines::Baseline, data::Data, number::real};
+use crate::{baselines::Baseline, data::Data, metrics::Summary, number::real};
 
 /// The figures of methods on the same questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,6 +41,19 @@ pub struct MethodResult {
     pub calibration_error: Spread,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<Spread>,
+    /// With the missing article's type known; evaluations of earlier versions lack it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub told_type: Option<ToldType>,
+}
+
+/// One method's figures with the missing article's type known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ToldType {
+    /// Within the type.
+    pub cross_entropy: Spread,
+    pub recall_at_1: Spread,
+    pub recall_at_5: Spread,
 }
 
 /// A figure over seeds.
@@ -115,6 +128,7 @@ impl MethodResult {
         let spread = |figure: &dyn Fn(&Evaluation) -> f64| {
             Spread::over(&runs.iter().map(|run| figure(run)).collect::<Vec<_>>())
         };
+        let told: Option<Vec<&Summary>> = runs.iter().map(|run| run.told_type.as_ref()).collect();
         let steps: Option<Vec<f64>> = runs.iter().map(|run| run.steps).collect();
         Some(Self {
             method,
@@ -130,6 +144,16 @@ impl MethodResult {
             coverage_at_5: spread(&|run| run.coverage_at_5),
             calibration_error: spread(&|run| run.calibration.expected_error),
             steps: steps.map(|steps| Spread::over(&steps)),
+            told_type: told.map(|told| {
+                let spread = |figure: fn(&Summary) -> f64| {
+                    Spread::over(&told.iter().map(|summary| figure(summary)).collect::<Vec<_>>())
+                };
+                ToldType {
+                    cross_entropy: spread(|summary| summary.cross_entropy.mean),
+                    recall_at_1: spread(|summary| summary.recall_at_1.mean),
+                    recall_at_5: spread(|summary| summary.recall_at_5.mean),
+                }
+            }),
         })
     }
 }

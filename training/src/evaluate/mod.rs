@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 pub use bootstrap::Difference;
 pub use calibration::{Bin, Calibration};
 pub use cases::{Answers, Case, Cases, ask};
-pub use compare::{Comparison, MethodResult, Spread, compare, name};
+pub use compare::{Comparison, MethodResult, Spread, ToldType, compare, name};
 pub use model_file::{About, Refusal};
 pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
 pub use ranks::write_ranks;
@@ -41,8 +41,15 @@ pub struct Evaluation {
     /// The name of the data.
     pub data: String,
     pub fingerprint: String,
+    /// Whether the data is one of the project's own worlds, beside which the paper's figures are of interest.
+    #[serde(default)]
+    pub synthetic: bool,
     pub outfits: usize,
     pub summary: Summary,
+    /// The same answers with the missing article's type known and the outfit's articles left out, as they are served.
+    /// Its cross-entropy is the part within the type; the rest of `summary`'s is the type's.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub told_type: Option<Summary>,
     /// The share of the catalogue that is in the top five of at least one answer.
     pub coverage_at_5: f64,
     pub calibration: Calibration,
@@ -63,8 +70,10 @@ impl Evaluation {
             attributes: false,
             data: data.name().to_owned(),
             fingerprint: data.fingerprint().to_owned(),
+            synthetic: false,
             outfits: data.validation().len(),
             summary: segments::summary(cases, answers),
+            told_type: Some(segments::told_type(cases, answers)),
             coverage_at_5: coverage(data, answers),
             calibration: Calibration::new(&answers.verdicts),
             steps: answers.steps,

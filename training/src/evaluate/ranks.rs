@@ -5,11 +5,11 @@ use std::{fs::File, io, path::Path, sync::Arc};
 
 use anyhow::{Context, Result};
 use parquet::{
-    basic::{Compression, ZstdLevel},
+    basic::{Compression, LogicalType, Repetition, Type as PhysicalType, ZstdLevel},
     data_type::{BoolType, ByteArray, ByteArrayType, DataType, FloatType, Int32Type},
     errors::ParquetError,
     file::{properties::WriterProperties, writer::SerializedFileWriter},
-    schema::parser::parse_message_type,
+    schema::types::Type,
 };
 
 use super::{Answers, Case, Cases};
@@ -84,16 +84,18 @@ fn case_columns(data: &Data, cases: &Cases) -> Vec<Column> {
 }
 
 fn write(path: &Path, columns: &[Column]) -> Result<(), ParquetError> {
-    let fields: Vec<String> = columns
-        .iter()
-        .map(|Column { name, cells }| match cells {
-            Cells::Numbers(_) => format!("required int32 {name};"),
-            Cells::Floats(_) => format!("required float {name};"),
-            Cells::Truths(_) => format!("required boolean {name};"),
-            Cells::Texts(_) => format!("required binary {name} (UTF8);"),
-        })
-        .collect();
-    let schema = parse_message_type(&format!("message ranks {{ {} }}", fields.join(" ")))?;
+    let field = |Column { name, cells }: &Column| {
+        let (kind, logical) = match cells {
+            Cells::Numbers(_) => (PhysicalType::INT32, None),
+            Cells::Floats(_) => (PhysicalType::FLOAT, None),
+            Cells::Truths(_) => (PhysicalType::BOOLEAN, None),
+            Cells::Texts(_) => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let column = Type::primitive_type_builder(name, kind).with_repetition(Repetition::REQUIRED);
+        column.with_logical_type(logical).build().map(Arc::new)
+    };
+    let fields = columns.iter().map(field).collect::<Result<_, _>>()?;
+    let schema = Type::group_type_builder("ranks").with_fields(fields).build()?;
     let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
     let file = File::create(path).map_err(|error: io::Error| ParquetError::External(Box::new(error)))?;
     let mut writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties.build()))?;

@@ -28,6 +28,16 @@ const TYPE: &str = "type";
 const CUSTOMER: &str = "customer";
 const LENGTH: &str = "articles";
 
+/// The figures over all cases, as if the missing article's type had been told.
+pub(super) fn told_type(cases: &Cases, answers: &Answers) -> Summary {
+    let mut tally = Tally::default();
+    for (_, verdicts) in answers.by_outfit(cases) {
+        let within = verdicts.iter().filter_map(|verdict| verdict.within_type);
+        tally.add_outfit(within.map(|within| ((-within.cross_entropy).exp(), within.rank)));
+    }
+    tally.summary()
+}
+
 /// The figures over all cases.
 pub(super) fn summary(cases: &Cases, answers: &Answers) -> Summary {
     let mut tally = Tally::default();

@@ -5,11 +5,11 @@
 //! as an axis.
 
 use super::{
-    graph::{Axis, Graph, float, int, ints, size, tensor},
+    graph::{Axis, Graph, float, int, ints, size, tensor, text},
     proto::{DataType, GraphProto, ValueInfoProto},
 };
 use crate::{
-    engine::{Activation, Adaptive, EVIDENCE, Linear, Norm, Ops, Param, Rows, number},
+    engine::{Activation, Adaptive, EVIDENCE, Linear, Norm, Ops, Param, Residue, Rows, Tensor, number},
     model::{Model, ModelConfig, Output},
 };
 
@@ -77,20 +77,49 @@ impl<'a> Drawing<'a> {
         self.graph.named_node("Identity", &[&hidden], &["hidden"], vec![]);
         let (weight, bias) = (self.weight(head.weight), self.weight(head.bias));
         let transposed = vec![int("transB", 1)];
+        let logits = if self.model.structure().memory.is_some() { "plain" } else { "logits" };
         match (output.personas, head.personas) {
             (Some(shares), Some(table)) => {
                 let shares = self.values[shares].name.clone();
                 self.graph.named_node("Identity", &[&shares], &["personas"], vec![]);
                 let plain = self.graph.node("Gemm", &["hidden", &weight, &bias], transposed.clone());
                 let table = self.weight(table);
-                self.graph.named_node("Gemm", &["personas", &table, &plain], &["logits"], transposed);
+                self.graph.named_node("Gemm", &["personas", &table, &plain], &[logits], transposed);
             }
-            _ => self.graph.named_node("Gemm", &["hidden", &weight, &bias], &["logits"], transposed),
+            _ => self.graph.named_node("Gemm", &["hidden", &weight, &bias], &[logits], transposed),
         }
+        self.memory();
         if let Some(steps) = output.steps {
             let steps = self.values[steps].name.clone();
             self.graph.named_node("Identity", &[&steps], &["steps"], vec![]);
         }
+    }
+
+    /// Adds what the memory boosts: outputs `boosted`, articles, and `boosts`, by how much.
+    fn memory(&mut self) {
+        let Some(memory) = &self.model.structure().memory else { return };
+        let (articles, strengths) = memory.rows(self.model.weights());
+        let shape = [memory.rows_count(self.model.weights()), self.config().memory + 1];
+        self.graph.integers("memory.articles", &shape.map(size), &articles);
+        let strengths =
+            Tensor { name: "memory.strengths".to_owned(), shape: shape.to_vec(), data: strengths };
+        let strengths = self.graph.weight(&strengths, self.half);
+        let mut rows = vec!["articles".to_owned()];
+        for (feature, first) in memory.features.iter().enumerate() {
+            let Some(first) = first else { continue };
+            let feature = self.graph.ints(&[], &[size(feature)]);
+            let values = self.graph.node("Gather", &[self.features, &feature], vec![int("axis", 1)]);
+            let first = self.graph.ints(&[], &[size(*first)]);
+            rows.push(self.graph.node("Add", &[&values, &first], vec![]));
+        }
+        let rows = concat(&mut self.graph, &rows, 1);
+        let flat = self.graph.list(&[0, -1]);
+        for (table, output) in [("memory.articles", "boosted"), (&strengths, "boosts")] {
+            let found = self.graph.node("Gather", &[table, &rows], vec![]);
+            self.graph.named_node("Reshape", &[&found, &flat], &[output], vec![]);
+        }
+        let attributes = vec![int("axis", 1), text("reduction", "add")];
+        self.graph.named_node("ScatterElements", &["plain", "boosted", "boosts"], &["logits"], attributes);
     }
 
     pub(super) fn finish(
@@ -111,7 +140,36 @@ impl Ops for Drawing<'_> {
         let every = self.graph.list(&[-1]);
         let flat = self.graph.node("Reshape", &["articles", &every], vec![]);
         let name = self.graph.node("Gather", &[&table, &flat], vec![]);
-        self.record(name, Rows::Slots, self.config().width)
+        let (width, matching) = (self.config().width, self.config().matching);
+        if matching == 0 {
+            return self.record(name, Rows::Slots, width);
+        }
+        let parts = self.graph.list(&[size(width), size(matching)]);
+        self.graph.named_node("Split", &[&name, &parts], &["read", "matched"], vec![int("axis", 1)]);
+        self.record("read".to_owned(), Rows::Slots, width)
+    }
+
+    fn matched(&mut self) -> usize {
+        let matching = self.config().matching;
+        // The rows of blanks and padding are zero here.
+        let rows = Drawn { name: "matched".to_owned(), rows: Rows::Slots, width: matching };
+        let by_outfit = self.by_outfit(&rows);
+        let axis = self.graph.list(&[1]);
+        let mut sum = self.graph.node("ReduceSum", &[&by_outfit, &axis], vec![int("keepdims", 0)]);
+        if !self.model.structure().tables.matched.is_empty() {
+            let means = self.feature_means(&self.model.structure().tables.matched);
+            let shape = self.graph.list(&[-1, size(self.config().features.len()), size(matching)]);
+            let means = self.graph.node("Reshape", &[&means, &shape], vec![]);
+            let features = self.graph.node("ReduceSum", &[&means, &axis], vec![int("keepdims", 0)]);
+            sum = self.graph.node("Add", &[&sum, &features], vec![]);
+        }
+        self.record(sum, Rows::Outfits, matching)
+    }
+
+    fn beside(&mut self, x: usize, y: usize) -> usize {
+        let (left, right) = (self.values[x].clone(), self.values[y].clone());
+        let name = concat(&mut self.graph, &[left.name, right.name], 1);
+        self.record(name, left.rows, left.width + right.width)
     }
 
     fn context(&mut self) -> usize {
@@ -147,7 +205,7 @@ impl Ops for Drawing<'_> {
         self.record(name, to.rows, to.width)
     }
 
-    fn add_norm(&mut self, x: usize, y: usize, norm: Option<&Norm>) -> usize {
+    fn add_norm(&mut self, x: usize, y: usize, norm: Option<&Norm>, _: Residue) -> usize {
         let (to, from) = (self.values[x].clone(), self.values[y].clone());
         let width = to.width;
         let (scale, shift) = match norm {
@@ -235,12 +293,20 @@ impl Ops for Drawing<'_> {
 impl Drawing<'_> {
     /// The context of each outfit.
     fn features(&mut self) -> usize {
-        let features = self.features;
         let tables = &self.model.structure().tables;
-        let weights: Vec<String> = tables.features.iter().map(|&param| self.weight(param)).collect();
+        let mean = self.feature_means(&tables.features);
+        let width = tables.features.len() * tables.feature_width;
+        let name = self.flat(&mean, width);
+        self.record(name, Rows::Outfits, width)
+    }
+
+    /// The mean over each feature's values: [batch, features, 1, width of the tables].
+    fn feature_means(&mut self, tables: &[Param]) -> String {
+        let features = self.features;
+        let weights: Vec<String> = tables.iter().map(|&param| self.weight(param)).collect();
         // One lookup for all features: the tables one below the other, and where each begins.
         let all = concat(&mut self.graph, &weights, 0);
-        let begins = tables.features.iter().scan(0, |next, &param| {
+        let begins = tables.iter().scan(0, |next, &param| {
             let begin = *next;
             *next += size(self.model.weights().tensor(param).shape[0]);
             Some(begin)
@@ -263,10 +329,7 @@ impl Drawing<'_> {
         let total = graph.node("ReduceSum", &[&taken, &axis], vec![int("keepdims", 1)]);
         let shares = graph.node("Div", &[&taken, &total], vec![]);
         let shares = graph.node("Unsqueeze", &[&shares, &axis], vec![]);
-        let mean = graph.node("MatMul", &[&shares, &rows], vec![]);
-        let width = tables.features.len() * tables.feature_width;
-        let name = self.flat(&mean, width);
-        self.record(name, Rows::Outfits, width)
+        graph.node("MatMul", &[&shares, &rows], vec![])
     }
 
     /// The mixture of personas that the visible articles suggest.

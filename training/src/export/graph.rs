@@ -132,6 +132,16 @@ impl Graph {
         })
     }
 
+    /// Adds a table of integers under this name.
+    pub(super) fn integers(&mut self, name: &str, dims: &[i64], values: &[i32]) {
+        self.initializers.push(TensorProto {
+            dims: dims.to_vec(),
+            data_type: DataType::Int32.into(),
+            name: name.to_owned(),
+            raw_data: values.iter().flat_map(|value| value.to_le_bytes()).collect(),
+        });
+    }
+
     /// Opens a body; nodes go into it until it is closed.
     pub(super) fn open(&mut self) {
         self.scopes.push(Vec::new());
@@ -182,6 +192,15 @@ pub(super) fn int(name: &str, value: i64) -> AttributeProto {
         name: name.to_owned(),
         i: Some(value),
         r#type: AttributeType::Int.into(),
+        ..AttributeProto::default()
+    }
+}
+
+pub(super) fn text(name: &str, value: &str) -> AttributeProto {
+    AttributeProto {
+        name: name.to_owned(),
+        s: Some(value.as_bytes().to_vec()),
+        r#type: AttributeType::String.into(),
         ..AttributeProto::default()
     }
 }

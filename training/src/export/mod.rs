@@ -103,7 +103,8 @@ fn draw(model: &Model, storage: Storage) -> GraphProto {
     drawing.head(output);
     let batch = Axis::Named("batch");
     let mut inputs = vec![tensor("articles", DataType::Int64, &[batch, Axis::Named("slots")])];
-    if !model.structure().tables.features.is_empty() {
+    let tables = &model.structure().tables;
+    if !(tables.features.is_empty() && tables.matched.is_empty()) {
         let axes = [batch, Axis::Fixed(config.features.len()), Axis::Named("values")];
         inputs.push(tensor("features", DataType::Int64, &axes));
     }
@@ -126,6 +127,8 @@ fn parameters(graph: &GraphProto) -> u64 {
 fn is_table(name: &str) -> bool {
     matches!(name, "articles.weight" | "vocabulary.weight" | "vocabulary.bias" | "personas.weight")
         || name.starts_with("features.")
+        || name.starts_with("match.")
+        || name.starts_with("memory.")
 }
 
 fn length(tensor: &TensorProto) -> u64 {

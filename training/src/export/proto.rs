@@ -71,6 +71,8 @@ pub(crate) struct AttributeProto {
     pub(crate) f: Option<f32>,
     #[prost(int64, optional, tag = "3")]
     pub(crate) i: Option<i64>,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub(crate) s: Option<Vec<u8>>,
     #[prost(message, optional, tag = "5")]
     pub(crate) t: Option<TensorProto>,
     #[prost(message, optional, tag = "6")]
@@ -87,6 +89,7 @@ pub(crate) enum AttributeType {
     Undefined = 0,
     Float = 1,
     Int = 2,
+    String = 3,
     Tensor = 4,
     Graph = 5,
     Ints = 7,
@@ -97,6 +100,7 @@ pub(crate) enum AttributeType {
 pub(crate) enum DataType {
     Undefined = 0,
     Float = 1,
+    Int32 = 6,
     Int64 = 7,
     Bool = 9,
     Float16 = 10,

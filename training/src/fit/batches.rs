@@ -3,7 +3,7 @@
 //! Order, masks and pairs depend on seed, epoch and outfit alone, so a resumed run sees the same batches as an
 //! uninterrupted one, on any number of threads.
 
-use super::RunConfig;
+use super::{FitConfig, RunConfig};
 use crate::{
     data::Data,
     model::{Batch, Example, Model, ModelConfig, PairBatch, PairExample},
@@ -39,26 +39,51 @@ impl<'a> Masks<'a> {
         for &outfit in outfits {
             let articles = self.data.outfits().articles(outfit);
             let mut slots = articles.to_vec();
-            let blank = self.mask(config.blank(), epoch, outfit, &mut slots);
-            let target = articles[blank];
+            let blanks = self.mask(config.blank(), epoch, outfit, &mut slots);
             self.data.features_of(outfit, &mut features);
-            let weight = self.weights[self.data.type_of(target)];
-            batch.push(Example { slots: &slots, features: &features, blank, target, weight });
+            self.drop_features(epoch, outfit, &mut features);
+            let predicted = if self.config.fit.predict_second { blanks.len() } else { 1 };
+            for &blank in &blanks[..predicted] {
+                let target = articles[blank];
+                let weight = self.weights[self.data.type_of(target)];
+                batch.push(Example { slots: &slots, features: &features, blank, target, weight });
+            }
         }
         batch
     }
 
-    /// Blanks one slot and sometimes a second; returns the one to predict.
-    fn mask(&self, empty: u32, epoch: u32, outfit: u32, slots: &mut [u32]) -> usize {
-        let place = (epoch as usize) << 32 | outfit as usize;
-        let mut stream = Stream::new(self.config.fit.seed, Table::Masks, place);
+    /// Blanks one slot and sometimes a second, and returns them.
+    fn mask(&self, empty: u32, epoch: u32, outfit: u32, slots: &mut [u32]) -> Vec<usize> {
+        let mut stream = self.stream(Table::Masks, epoch, outfit);
+        let mut blanks = Vec::with_capacity(2);
         let blank = stream.below(slots.len());
         slots[blank] = empty;
+        blanks.push(blank);
         if stream.chance(self.config.fit.second_blank) {
             let other = (blank + 1 + stream.below(slots.len() - 1)) % slots.len();
             slots[other] = empty;
+            blanks.push(other);
         }
-        blank
+        blanks
+    }
+
+    /// Leaves out single features, or all, so that the model learns to do without them.
+    fn drop_features(&self, epoch: u32, outfit: u32, features: &mut [Vec<u32>]) {
+        let FitConfig { drop_profile, drop_feature, .. } = self.config.fit;
+        if drop_profile == 0.0 && drop_feature == 0.0 {
+            return;
+        }
+        let mut stream = self.stream(Table::Dropped, epoch, outfit);
+        let all = stream.chance(drop_profile);
+        for values in features {
+            if stream.chance(drop_feature) || all {
+                values.clear();
+            }
+        }
+    }
+
+    fn stream(&self, table: Table, epoch: u32, outfit: u32) -> Stream {
+        Stream::new(self.config.fit.seed, table, (epoch as usize) << 32 | outfit as usize)
     }
 }
 

@@ -39,6 +39,7 @@ pub struct DataConfig {
 }
 
 /// How a run learns.
+#[expect(clippy::struct_excessive_bools, reason = "switches that a user sets one by one")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FitConfig {
@@ -55,9 +56,27 @@ pub struct FitConfig {
     pub patience: u32,
     /// The probability that a second slot of an outfit is blank.
     pub second_blank: f64,
+    /// Whether a second blank is predicted, too.
+    #[serde(default)]
+    pub predict_second: bool,
+    /// The probability that an outfit's features are all left out.
+    #[serde(default)]
+    pub drop_profile: f64,
+    /// The probability of each feature of the others to be left out.
+    #[serde(default)]
+    pub drop_feature: f64,
+    /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0.
+    #[serde(default)]
+    pub count_bias: bool,
+    /// Whether latent personas begin at the parts of a mixture that is fitted to the outfits.
+    #[serde(default)]
+    pub mixture: bool,
     /// Whether articles with common attributes share what they learn.
     #[serde(default)]
     pub attributes: bool,
+    /// The probability of an article to be made of its attributes alone in a step, so that new articles can be, too.
+    #[serde(default)]
+    pub drop_own: f64,
     /// Configurations of earlier versions name a device; only the CPU is left.
     #[serde(default, skip_serializing)]
     pub device: Device,
@@ -89,7 +108,13 @@ impl Default for FitConfig {
             warm_up: 1.0,
             patience: 5,
             second_blank: 0.15,
+            predict_second: false,
+            drop_profile: 0.0,
+            drop_feature: 0.0,
+            count_bias: false,
+            mixture: false,
             attributes: false,
+            drop_own: 0.0,
             device: Device::Cpu,
         }
     }
@@ -162,6 +187,11 @@ impl RunConfig {
         config.model.features = default.features;
         config.model.pair = config.pair.weight > 0.0;
         flags(&mut config.fit);
+        // A match is of attributes.
+        config.fit.attributes |= method == Method::Match;
+        config.model.matching = if method == Method::Match { config.model.matching.max(1) } else { 0 };
+        config.model.memory = if method == Method::Match { config.model.memory } else { 0 };
+        config.model.values = if config.fit.attributes { data.attributes().count() } else { 0 };
         config.data.attributes = config.fit.attributes.then(|| data.attributes().fingerprint().to_owned());
         config.check(data)?;
         Ok(config)
@@ -215,8 +245,16 @@ impl RunConfig {
                 "the learning rate must be above 0 and warm_up at least 0, found {learning_rate} and {warm_up}"
             );
         }
-        if !(0.0..=1.0).contains(&second_blank) {
-            bail!("second_blank must be between 0 and 1, found {second_blank}");
+        let FitConfig { drop_profile, drop_feature, drop_own, .. } = self.fit;
+        for (name, chance) in [
+            ("second_blank", second_blank),
+            ("drop_profile", drop_profile),
+            ("drop_feature", drop_feature),
+            ("drop_own", drop_own),
+        ] {
+            if !(0.0..=1.0).contains(&chance) {
+                bail!("{name} must be between 0 and 1, found {chance}");
+            }
         }
         let PairConfig { weight } = self.pair;
         if !(weight >= 0.0 && weight.is_finite()) {

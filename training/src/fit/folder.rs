@@ -10,8 +10,9 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{EpochRecord, RunConfig, State, curves, readme};
+use super::{EpochRecord, RunConfig, State, curves, handover, readme};
 use crate::{
+    data::Data,
     files,
     model::{Model, Trainer},
 };
@@ -25,6 +26,9 @@ const STATE: &str = "state.json";
 const METRICS: &str = "metrics.jsonl";
 const CURVES: &str = "curves.svg";
 const BEST: &str = "best.safetensors";
+/// For other trainers: the initial weights and the encoded outfits.
+const START: &str = "start.safetensors";
+const OUTFITS: &str = "data.safetensors";
 const README: &str = "README.md";
 /// Never replaced, so a lock on it holds.
 const LOCK: &str = ".lock";
@@ -144,6 +148,12 @@ impl RunFolder {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }
         Ok(())
+    }
+
+    /// Saves what another trainer starts from.
+    pub(super) fn hand_over(&self, data: &Data, config: &RunConfig, model: &Model) -> Result<()> {
+        model.save(&self.0.join(START))?;
+        handover::write(data, config, &self.0.join(OUTFITS))
     }
 
     pub(super) fn save_best(&self, model: &Model) -> Result<()> {

@@ -10,14 +10,20 @@ mod config;
 mod curves;
 mod development;
 mod folder;
+mod handover;
+mod personas;
 mod readme;
 mod schedule;
+mod start;
 #[cfg(test)]
 mod tests;
 
 use std::{
     fmt,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use anyhow::{Result, bail};
@@ -35,7 +41,7 @@ use self::{
 };
 use crate::{
     data::Data,
-    engine::Sharing,
+    engine::ValueRows,
     model::{Loss, Model, Trainer},
     pair::PairFigures,
 };
@@ -146,6 +152,38 @@ pub fn fit(
     }
 }
 
+/// Creates a run's folder for another trainer: settings, initial weights and encoded outfits.
+///
+/// # Errors
+/// If the folder holds a run already, or a file cannot be written.
+pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<()> {
+    let _lock = folder.lock()?;
+    prepare(config, folder, false)?;
+    folder.hand_over(data, config, &first_model(data, config))
+}
+
+/// A run's model before its first step.
+fn first_model(data: &Data, config: &RunConfig) -> Model {
+    let mut model = Model::new(&config.model, config.fit.seed);
+    if config.model.matching > 0 {
+        start::set_match(&mut model, data, config.fit.seed);
+    }
+    if config.model.memory > 0 {
+        start::set_memory(&mut model, data);
+    }
+    if config.fit.mixture {
+        let biases = personas::first_biases(data, config.model.personas, config.fit.seed);
+        model.set_personas(&biases);
+    }
+    if config.fit.attributes {
+        model.set_values(value_rows(data));
+    }
+    if config.fit.count_bias {
+        model.set_bias(&log_counts(data));
+    }
+    model
+}
+
 /// Creates the run in its folder, or checks that the run there may be resumed.
 fn prepare(config: &RunConfig, folder: &RunFolder, resume: bool) -> Result<()> {
     if !folder.has_run() {
@@ -209,12 +247,10 @@ impl<'a> Run<'a> {
             let state = folder.state()?;
             (folder.trainer(&state)?, state)
         } else {
-            (Trainer::new(Model::new(&config.model, fit.seed), config.adamw), State::default())
+            (Trainer::new(first_model(data, config), config.adamw), State::default())
         };
         if fit.attributes {
-            let attributes = data.attributes();
-            let rows = (0..data.vocabulary().len()).map(|article| attributes.for_article(article));
-            trainer.share(Sharing::new(attributes.count(), rows));
+            trainer.share(value_rows(data), fit.drop_own);
         }
         Ok(Self {
             config,
@@ -310,6 +346,26 @@ impl<'a> Run<'a> {
         self.folder.save(&self.trainer, &mut self.state)?;
         self.folder.write_metrics(self.config, &self.state.epochs)
     }
+}
+
+/// Which article has which values.
+fn value_rows(data: &Data) -> Arc<ValueRows> {
+    let attributes = data.attributes();
+    let rows = (0..data.vocabulary().len()).map(|article| attributes.for_article(article));
+    Arc::new(ValueRows::new(attributes.count(), rows))
+}
+
+/// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.
+fn log_counts(data: &Data) -> Vec<f32> {
+    let mut counts = vec![0_u32; data.vocabulary().len()];
+    for &outfit in data.training() {
+        for &article in data.outfits().articles(outfit) {
+            counts[article as usize] += 1;
+        }
+    }
+    let all = counts.iter().map(|&count| f64::from(count.max(1))).sum::<f64>();
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    counts.into_iter().map(|count| (f64::from(count.max(1)) / all).ln() as f32).collect()
 }
 
 /// How far a run is: its `state.json`.

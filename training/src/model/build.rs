@@ -5,36 +5,47 @@ use super::{
     structure::{AttentionLayer, Block, Conditioned, Fnn, Structure, Update},
 };
 use crate::{
-    engine::{Head, Linear, Norm, PairHead, Param, Tables, Tensor, Weights, number},
+    engine::{Composed, Head, Linear, Memory, Norm, PairHead, Param, Tables, Tensor, Weights, number},
     random::{Stream, Table},
 };
 
 pub(super) fn build(config: &ModelConfig, seed: u64) -> (Structure, Weights) {
-    let mut builder = Builder { config, seed, weights: Weights::default() };
-    let structure = builder.structure();
-    (structure, builder.weights)
+    Builder { config, seed, weights: Weights::default(), composed: Vec::new() }.structure()
 }
+
+/// The memory's first weights, a tenth of what they multiply by: of what goes with the visible articles and with features, and of articles that are in
+/// the outfit already.
+const FIRST_MEMORY: f32 = 0.01;
+const FIRST_OWN: f32 = -0.3;
 
 struct Builder<'a> {
     config: &'a ModelConfig,
     seed: u64,
     weights: Weights,
+    composed: Vec<Composed>,
 }
 
 impl Builder<'_> {
-    fn structure(&mut self) -> Structure {
+    fn structure(mut self) -> (Structure, Weights) {
         let config = self.config;
         let axes = Axes::new(config.method);
         let (width, scales) = (config.width, &config.initial);
-        let articles = self.drawn("articles.weight", &[config.articles + 2, width], scales.articles);
-        let weight = self.drawn("vocabulary.weight", &[config.articles, width], scales.vocabulary);
-        let bias = self.filled("vocabulary.bias", config.articles, 0.0);
+        let articles = self.table("articles", &[config.articles + 2, width], scales.articles);
+        let weight = self.table("vocabulary", &[config.articles, width], scales.vocabulary);
+        let bias = self.biases("vocabulary.bias", config.articles);
         let personas = axes
             .personas
             .then(|| self.drawn("personas.weight", &[config.articles, config.personas], scales.personas));
         let features = if axes.conditioning == Conditioning::None { Vec::new() } else { self.features() };
-        let tables =
-            Tables { articles, features, width, feature_width: config.feature_width, heads: config.heads };
+        let matched = if config.matching > 0 { self.matched() } else { Vec::new() };
+        let tables = Tables {
+            articles,
+            features,
+            matched,
+            width,
+            feature_width: config.feature_width,
+            heads: config.heads,
+        };
         let conditioned = self.conditioned(axes.conditioning);
         let has_state = matches!(conditioned, Conditioned::State { .. });
         let blocks = match axes.trunk {
@@ -50,12 +61,76 @@ impl Builder<'_> {
         });
         let transform = self.linear("transform", width, width);
         let head = Head { weight, bias, personas };
+        let memory = (config.memory > 0).then(|| self.memory());
         // Last, so that the other weights of a seed are the same with and without pairs.
         let pair = config.pair.then(|| PairHead {
-            first: self.linear("pair.first", PairHead::inputs(width, axes.personas), width),
+            first: self.linear("pair.first", PairHead::inputs(config.hidden_width(), axes.personas), width),
             second: self.linear("pair.second", width, 1),
         });
-        Structure { tables, conditioned, blocks, halting, transform, head, pair }
+        let structure = Structure {
+            tables,
+            composed: self.composed,
+            conditioned,
+            normalises: config.normalise_context,
+            blocks,
+            halting,
+            transform,
+            matches: config.matching > 0,
+            head,
+            memory,
+            pair,
+        };
+        (structure, self.weights)
+    }
+
+    /// A table with a row per article, whose last columns are the match's: composed if articles share values.
+    fn table(&mut self, name: &str, shape: &[usize; 2], scale: f32) -> Param {
+        let full = format!("{name}.weight");
+        if self.config.values == 0 {
+            return self.drawn(&full, shape, scale);
+        }
+        let own = self.drawn(&format!("{name}.own"), shape, scale);
+        let width = self.config.hidden_width();
+        let values = self.zeros(&format!("{name}.values"), &[self.config.values, width]);
+        let sum = self.zeros(&full, &[shape[0], width]);
+        self.composed.push(Composed { sum, own, values });
+        sum
+    }
+
+    fn biases(&mut self, name: &str, articles: usize) -> Param {
+        if self.config.values == 0 {
+            return self.filled(name, articles, 0.0);
+        }
+        let own = self.filled("vocabulary.own_bias", articles, 0.0);
+        let values = self.filled("vocabulary.value_biases", self.config.values, 0.0);
+        let sum = self.filled(name, articles, 0.0);
+        self.composed.push(Composed { sum, own, values });
+        sum
+    }
+
+    /// What each feature's values say in the match; nothing at first.
+    fn matched(&mut self) -> Vec<Param> {
+        let config = self.config;
+        let table = |feature: &super::FeatureRows| {
+            self.zeros(&format!("match.{}.weight", feature.name), &[feature.rows, config.matching])
+        };
+        config.features.iter().map(table).collect()
+    }
+
+    /// Empty at first.
+    fn memory(&mut self) -> Memory {
+        let (features, rows) = self.config.memory_rows();
+        let shape = [rows, self.config.memory];
+        let sources = 1 + features.iter().flatten().count();
+        let weights = self.filled("memory.weights", sources + 1, FIRST_MEMORY);
+        *self.weights.0[weights.0].data.last_mut().expect("it has a last one; this is a bug") = FIRST_OWN;
+        Memory {
+            articles: self.zeros("memory.articles", &shape),
+            counts: self.zeros("memory.counts", &shape),
+            expected: self.zeros("memory.expected", &shape),
+            weights,
+            features,
+        }
     }
 
     fn features(&mut self) -> Vec<Param> {
@@ -156,6 +231,10 @@ impl Builder<'_> {
 
     fn filled(&mut self, name: &str, length: usize, value: f32) -> Param {
         self.push(name, &[length], vec![value; length])
+    }
+
+    fn zeros(&mut self, name: &str, shape: &[usize]) -> Param {
+        self.push(name, shape, vec![0.0; shape.iter().product()])
     }
 
     /// Draws from a normal distribution; each tensor has its own stream.

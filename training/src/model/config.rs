@@ -4,6 +4,7 @@ use atelier::domain::{FEATURE_WIDTH, Feature, Method, Schema};
 use serde::{Deserialize, Serialize};
 
 use super::{Axes, Conditioning};
+use crate::engine::Dropout;
 
 /// A model's shape and initial scales; saved with the weights.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,10 +22,29 @@ pub struct ModelConfig {
     pub blocks: usize,
     /// Hidden width of the feed-forward networks in blocks and state updates.
     pub hidden: usize,
+    /// Of what attention and the global state say, as in the paper.
     pub dropout: f32,
+    /// Of articles' vectors and of what feed-forward networks say; models without this setting had 0.1.
+    #[serde(default = "tenth")]
+    pub dropout_elsewhere: f32,
+    /// Whether context and articles are normalised, without parameters, where they meet. The paper does not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub normalise_context: bool,
     pub universal: UniversalConfig,
     /// Number of latent personas, if the method has them.
     pub personas: usize,
+    /// Number of values that articles share; 0 if each article has only its own vectors.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub values: usize,
+    /// Width of the match of what the customer and the visible articles say with each article's values; 0 is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub matching: usize,
+    /// How many articles the memory holds for each article, and for each value of features with many values; 0 is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub memory: usize,
+    /// Features with more rows than this are remembered, because a match of its width cannot tell their values apart.
+    #[serde(default = "many")]
+    pub remembered: usize,
     /// Whether the model also judges if two halves were one outfit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pair: bool,
@@ -83,6 +103,8 @@ impl ModelConfig {
             blocks: 4,
             hidden: 256,
             dropout: 0.1,
+            dropout_elsewhere: 0.1,
+            normalise_context: false,
             universal: UniversalConfig {
                 blocks: 3,
                 most_steps: 8,
@@ -91,6 +113,10 @@ impl ModelConfig {
                 halting_bias: 1.0,
             },
             personas: 8,
+            values: 0,
+            matching: if method == Method::Match { 64 } else { 0 },
+            memory: if method == Method::Match { 64 } else { 0 },
+            remembered: many(),
             pair: false,
             initial: InitialScales {
                 articles: 0.02,
@@ -100,6 +126,28 @@ impl ModelConfig {
                 linear: 0.577,
             },
         }
+    }
+
+    /// The width of the last dense layer's input.
+    pub(super) fn hidden_width(&self) -> usize {
+        self.width + self.matching
+    }
+
+    /// The memory's first row of each feature that it remembers, and the number of its rows.
+    pub(crate) fn memory_rows(&self) -> (Vec<Option<usize>>, usize) {
+        let mut rows = self.articles + 2;
+        let remember = |feature: &FeatureRows| {
+            let first = rows;
+            (feature.rows > self.remembered).then(|| {
+                rows += feature.rows;
+                first
+            })
+        };
+        (self.features.iter().map(remember).collect(), rows)
+    }
+
+    pub(super) fn dropout(&self, key: u32) -> Dropout {
+        Dropout { rate: self.dropout, elsewhere: self.dropout_elsewhere, key }
     }
 
     /// The index of the blank.
@@ -112,6 +160,19 @@ impl ModelConfig {
     pub fn padding(&self) -> u32 {
         self.blank() + 1
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+fn many() -> usize {
+    64
+}
+
+fn tenth() -> f32 {
+    0.1
 }
 
 /// A context among the articles must start as small as they are, or it drowns them; gsu normalises its state. gs never

@@ -12,7 +12,7 @@ use std::{
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::{Model, ModelConfig, Trainer};
-use crate::engine::{AdamW, AdamWConfig, Shared, Tensor};
+use crate::engine::{AdamW, AdamWConfig, Param, Tensor};
 
 /// Why a file could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -52,24 +52,14 @@ impl Trainer {
         let Self { model, adamw, .. } = self;
         let mut tensors = model.named();
         for (prefix, moments) in [("first.", &adamw.first), ("second.", &adamw.second)] {
-            tensors.extend(
-                model.weights.0.iter().zip(moments).map(|(tensor, data)| named(prefix, tensor, data)),
-            );
+            // Sums have none.
+            let moved = model.weights.0.iter().zip(moments).filter(|(_, moments)| !moments.is_empty());
+            tensors.extend(moved.map(|(tensor, moments)| named(prefix, tensor, moments)));
         }
-        for shared in &adamw.shared {
-            let name = &model.weights.tensor(shared.table).name;
-            for (prefix, moments) in [("shared.first.", &shared.first), ("shared.second.", &shared.second)] {
-                let bytes = moments.iter().flat_map(|number| number.to_le_bytes()).collect();
-                tensors.push((format!("{prefix}{name}"), vec![moments.len()], bytes));
-            }
-        }
-        let touched = adamw.touched.iter().flat_map(|step| step.to_le_bytes()).collect();
-        tensors.push((TOUCHED.to_owned(), vec![adamw.touched.len()], touched));
         let header = HashMap::from([
             ("config".to_owned(), json(&model.config)),
             ("adamw".to_owned(), json(&adamw.config)),
             ("steps".to_owned(), adamw.steps.to_string()),
-            (SHARED.to_owned(), adamw.shared.first().map_or(0, Shared::values).to_string()),
         ]);
         write(path, &tensors, header)
     }
@@ -79,35 +69,22 @@ impl Trainer {
         let tensors = file.tensors()?;
         let model = file.model(&tensors)?;
         let config: AdamWConfig = file.header("adamw")?;
-        let mut adamw = AdamW::new(config, &model.weights, model.structure.tables.articles);
+        let unmoved = model.structure.unmoved();
+        let mut adamw = AdamW::new(config, &model.weights, &unmoved);
         adamw.steps = file.header("steps")?;
         for (place, tensor) in model.weights.0.iter().enumerate() {
+            if unmoved.contains(&Param(place)) {
+                continue;
+            }
             adamw.first[place] = file.floats(&tensors, &format!("first.{}", tensor.name), &tensor.shape)?;
             adamw.second[place] = file.floats(&tensors, &format!("second.{}", tensor.name), &tensor.shape)?;
         }
-        let values = if file.header.contains_key(SHARED) { file.header(SHARED)? } else { 0 };
-        if values > 0 {
-            adamw.shared = model.new_shared(values);
-        }
-        for shared in &mut adamw.shared {
-            let name = &model.weights.tensor(shared.table).name;
-            for (prefix, moments) in [("first", &mut shared.first), ("second", &mut shared.second)] {
-                *moments = file.floats(&tensors, &format!("shared.{prefix}.{name}"), &[moments.len()])?;
-            }
-        }
-        let touched = file.bytes(&tensors, TOUCHED, Dtype::U32, &[adamw.touched.len()])?;
-        adamw.touched = touched.as_chunks().0.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
         Ok(Self::resumed(model, adamw))
     }
 }
 
 /// A tensor to write: name, shape, bytes.
 type Named = (String, Vec<usize>, Vec<u8>);
-
-/// The header's number of values that articles share: 0 or missing without any.
-const SHARED: &str = "shared";
-/// The tensor with the step at which each article last moved.
-const TOUCHED: &str = "touched";
 
 fn named(prefix: &str, tensor: &Tensor, data: &[f32]) -> Named {
     let bytes = data.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -122,10 +99,7 @@ fn write(path: &Path, tensors: &[Named], header: HashMap<String, String>) -> Res
     let format = |source| FileError::Format { path: path.to_owned(), source };
     let views = tensors
         .iter()
-        .map(|(name, shape, bytes)| {
-            let dtype = if name == TOUCHED { Dtype::U32 } else { Dtype::F32 };
-            Ok((name, TensorView::new(dtype, shape.clone(), bytes)?))
-        })
+        .map(|(name, shape, bytes)| Ok((name, TensorView::new(Dtype::F32, shape.clone(), bytes)?)))
         .collect::<Result<Vec<_>, _>>()
         .map_err(format)?;
     let bytes = safetensors::serialize(views, Some(header)).map_err(format)?;
@@ -172,25 +146,14 @@ impl<'a> File<'a> {
     }
 
     fn floats(&self, tensors: &SafeTensors<'_>, name: &str, shape: &[usize]) -> Result<Vec<f32>, FileError> {
-        let bytes = self.bytes(tensors, name, Dtype::F32, shape)?;
-        Ok(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
-    }
-
-    fn bytes<'t>(
-        &self,
-        tensors: &'t SafeTensors<'_>,
-        name: &str,
-        dtype: Dtype,
-        shape: &[usize],
-    ) -> Result<&'t [u8], FileError> {
         let refuse = |found: String| {
-            let expected = format!("{dtype:?} {shape:?}");
+            let expected = format!("F32 {shape:?}");
             FileError::Tensor { path: self.path.to_owned(), name: name.to_owned(), found, expected }
         };
         let tensor = tensors.tensor(name).map_err(|_| refuse("missing".to_owned()))?;
-        if tensor.dtype() != dtype || tensor.shape() != shape {
+        if tensor.dtype() != Dtype::F32 || tensor.shape() != shape {
             return Err(refuse(format!("{:?} {:?}", tensor.dtype(), tensor.shape())));
         }
-        Ok(tensor.data())
+        Ok(tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 }

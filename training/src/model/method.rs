@@ -43,7 +43,7 @@ impl Axes {
             Method::C => (Conditioning::Concat, Trunk::Stacked, false),
             Method::Np => (Conditioning::Position, Trunk::Stacked, false),
             Method::Gs => (Conditioning::State, Trunk::Stacked, false),
-            Method::Gsu => (Conditioning::StateUpdate, Trunk::Stacked, false),
+            Method::Gsu | Method::Match => (Conditioning::StateUpdate, Trunk::Stacked, false),
             Method::Latent => (Conditioning::None, Trunk::Stacked, true),
             Method::Universal => (Conditioning::None, Trunk::Universal, false),
             Method::LatentUniversal => (Conditioning::None, Trunk::Universal, true),

@@ -21,7 +21,9 @@ pub use pair::{PairBatch, PairExample};
 pub use step::{Loss, Trainer};
 pub(crate) use structure::{Output, Structure};
 
-use crate::engine::Weights;
+use std::sync::Arc;
+
+use crate::engine::{Tensor, ValueRows, Weights};
 
 /// A model of one method.
 #[derive(Debug, Clone)]
@@ -29,13 +31,62 @@ pub struct Model {
     config: ModelConfig,
     structure: Structure,
     weights: Weights,
+    /// Which values the articles have, if they share any; needed to learn, not to answer.
+    values: Option<Arc<ValueRows>>,
+    /// The articles with own vectors in the tables of sums; all if `None`.
+    kept: Option<Vec<bool>>,
 }
 
 impl Model {
     /// A new model: the same configuration and seed give the same weights.
     pub fn new(config: &ModelConfig, seed: u64) -> Self {
         let (structure, weights) = build::build(config, seed);
-        Self { config: config.clone(), structure, weights }
+        Self { config: config.clone(), structure, weights, values: None, kept: None }
+    }
+
+    /// Says which values the articles have.
+    pub(crate) fn set_values(&mut self, rows: Arc<ValueRows>) {
+        self.values = Some(rows);
+        self.compose(None);
+    }
+
+    /// Makes the tables of sums from what they are made of. Articles that are not `kept` are made of their values alone.
+    fn compose(&mut self, kept: Option<Vec<bool>>) {
+        let Some(rows) = &self.values else { return };
+        for table in &self.structure.composed {
+            table.compose(&mut self.weights, rows, kept.as_deref());
+        }
+        self.kept = kept;
+    }
+
+    /// Sets the biases of the last dense layer. If articles share values, these explain what they can of them, and the
+    /// articles' own biases are the rest.
+    pub(crate) fn set_bias(&mut self, bias: &[f32]) {
+        let head = self.structure.head.bias;
+        let composed = self.structure.composed.iter().find(|table| table.sum == head);
+        let (Some(table), Some(rows)) = (composed, &self.values) else {
+            self.weights.0[head.0].data.copy_from_slice(bias);
+            return;
+        };
+        let shared = rows.explain(bias);
+        for (article, (own, bias)) in self.weights.0[table.own.0].data.iter_mut().zip(bias).enumerate() {
+            let explained: f32 = rows.of_article(article).iter().map(|&value| shared[value as usize]).sum();
+            *own = bias - explained;
+        }
+        self.weights.0[table.values.0].data = shared;
+        self.compose(None);
+    }
+
+    /// Sets the personas' biases, if the model has personas.
+    pub(crate) fn set_personas(&mut self, biases: &[f32]) {
+        if let Some(table) = self.structure.head.personas {
+            self.weights.0[table.0].data.copy_from_slice(biases);
+        }
+    }
+
+    /// A tensor's numbers, by its name.
+    pub(crate) fn named_mut(&mut self, name: &str) -> Option<&mut Tensor> {
+        self.weights.0.iter_mut().find(|tensor| tensor.name == name)
     }
 
     pub fn config(&self) -> &ModelConfig {

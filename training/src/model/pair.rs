@@ -99,7 +99,7 @@ impl Model {
             .zip(pairs.same.par_chunks(SHARD))
             .enumerate()
             .map(|(place, (shard, same))| {
-                let dropout = |key| Dropout { rate: self.config.dropout, key: shard_key(key ^ PAIRS, place) };
+                let dropout = |key| self.config.dropout(shard_key(key ^ PAIRS, place));
                 let dropout = key.map(dropout);
                 self.learn_pairs(shard, same, weight / number(pairs.len()), dropout)
             })
@@ -113,7 +113,7 @@ impl Model {
             parts.push(gradients);
         }
         gradients.add(parts);
-        self.fold_personas(&mut gradients);
+        self.fold(&mut gradients);
         let count = f64::from(number(pairs.len()));
         let cross_entropy = sums.cross_entropy / count;
         let ponder = f64::from(self.config.universal.ponder_weight) * sums.ponder / count;
@@ -150,7 +150,7 @@ impl Model {
     pub(super) fn readings<'t>(&self, tape: &'t Tape<'_>, read: super::Output<Node>) -> Readings<'t> {
         Readings {
             hidden: tape.value(read.hidden),
-            width: self.config.width,
+            width: self.config.hidden_width(),
             personas: read.personas.map(|shares| (tape.value(shares), self.config.personas)),
         }
     }

@@ -1,11 +1,15 @@
 //! The loss, its gradients, and one step of training.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::{Batch, Model, Output, PairBatch};
-use crate::engine::{
-    AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, RowGradients, Shard, Shared,
-    Sharing, Tape, add_to, number,
+use crate::{
+    engine::{
+        AdamW, AdamWConfig, Dropout, Gradients, Halting, Head, HeadGradients, Shard, Tape, ValueRows, number,
+    },
+    random::{Stream, Table},
 };
 
 /// Outfits per shard. Fixed, so that results do not depend on the number of threads.
@@ -34,29 +38,30 @@ pub struct Trainer {
     pub(super) model: Model,
     pub(super) adamw: AdamW,
     pub(super) scratch: Vec<f32>,
+    /// The probability of an article's own vectors to be left out of a step.
+    drop_own: f64,
 }
 
 impl Trainer {
     pub fn new(model: Model, config: AdamWConfig) -> Self {
-        let adamw = AdamW::new(config, &model.weights, model.structure.tables.articles);
+        let adamw = AdamW::new(config, &model.weights, &model.structure.unmoved());
         Self::resumed(model, adamw)
     }
 
     pub(super) fn resumed(model: Model, adamw: AdamW) -> Self {
-        Self { model, adamw, scratch: Vec::new() }
+        Self { model, adamw, scratch: Vec::new(), drop_own: 0.0 }
     }
 
-    pub fn model(&self) -> &Model {
+    /// The model as it is after the last step.
+    pub fn model(&mut self) -> &Model {
+        self.model.compose(None);
         &self.model
     }
 
-    /// From now on articles with the same attribute values share what they learn, in all three tables with a row per
-    /// article. A loaded trainer keeps its state.
-    pub(crate) fn share(&mut self, sharing: Sharing) {
-        if self.adamw.shared.is_empty() {
-            self.adamw.shared = self.model.new_shared(sharing.count());
-        }
-        self.adamw.sharing = Some(sharing);
+    /// Says which values the articles have, and which share of the articles is made of them alone at each step.
+    pub(crate) fn share(&mut self, rows: Arc<ValueRows>, drop_own: f64) {
+        self.model.set_values(rows);
+        self.drop_own = drop_own;
     }
 
     /// Steps made so far.
@@ -77,6 +82,8 @@ impl Trainer {
         seed: u64,
     ) -> Loss {
         let key = key(seed, self.adamw.steps);
+        let kept = (self.drop_own > 0.0).then(|| self.kept(key));
+        self.model.compose(kept);
         let (mut loss, mut gradients) = self.model.gradients(batch, Some(key), &mut self.scratch);
         if let Some((pairs, weight)) = pairs.filter(|(pairs, _)| !pairs.is_empty()) {
             let (of_pairs, more) = self.model.pair_gradients(pairs, weight, Some(key));
@@ -84,20 +91,18 @@ impl Trainer {
             loss.total += of_pairs.total;
             loss.pair = of_pairs.pair;
         }
-        let articles = self.model.structure.tables.articles;
-        self.adamw.step(&mut self.model.weights, articles, &gradients, learning_rate);
+        self.adamw.step(&mut self.model.weights, &mut gradients, learning_rate);
         loss
+    }
+
+    /// The articles that keep their own vectors in a step.
+    fn kept(&self, key: u64) -> Vec<bool> {
+        let mut stream = Stream::new(key, Table::Own, self.adamw.steps as usize);
+        (0..self.model.config.articles).map(|_| !stream.chance(self.drop_own)).collect()
     }
 }
 
 impl Model {
-    /// Moments of 0 for this many values.
-    pub(super) fn new_shared(&self, values: usize) -> Vec<Shared> {
-        let (articles, head) = (self.structure.tables.articles, &self.structure.head);
-        let tables = [articles, head.weight, head.bias];
-        tables.map(|table| Shared::new(table, &self.weights, values)).into()
-    }
-
     /// The logits, outfit by outfit: one per article.
     pub fn logits(&self, batch: &Batch) -> Vec<f32> {
         let articles = self.config.articles;
@@ -106,7 +111,7 @@ impl Model {
             |(shard, logits)| {
                 let mut tape = self.tape(shard, None);
                 let output = self.structure.forward(&mut tape);
-                self.fill_logits(&tape, output, logits);
+                self.fill_logits(&tape, output, shard, None, logits);
             },
         );
         logits
@@ -141,18 +146,18 @@ impl Model {
                 .collect();
             self.collect(learned, logits, &mut gradients, &mut parts);
         }
-        self.fold_personas(&mut gradients);
+        self.fold(&mut gradients);
         (self.add_up(&parts, batch.len()), gradients)
     }
 
-    /// Adds the rows of the personas' table that outfits touched to its dense gradient.
-    pub(super) fn fold_personas(&self, gradients: &mut Gradients) {
-        let Some(table) = self.structure.head.personas else { return };
-        let width = self.config.personas;
-        let RowGradients { rows, values } = std::mem::take(&mut gradients.personas);
-        let into = gradients.dense_mut(table, &self.weights);
-        for (row, values) in rows.into_iter().zip(values.chunks_exact(width)) {
-            add_to(&mut into[row as usize * width..][..width], values);
+    /// Adds the rows that outfits touched to the dense gradients of the articles' and the personas' table, and passes
+    /// those of sums on to what they are made of.
+    pub(super) fn fold(&self, gradients: &mut Gradients) {
+        gradients.fold(self.structure.tables.articles, self.structure.head.personas, &self.weights);
+        if let Some(rows) = &self.values {
+            for table in &self.structure.composed {
+                table.pass_on(gradients, &self.weights, rows, self.kept.as_deref());
+            }
         }
     }
 
@@ -166,13 +171,14 @@ impl Model {
         logits: &mut [f32],
     ) -> Learned {
         let outfits = from..from + shard.outfits();
-        let dropout = key.map(|key| Dropout { rate: self.config.dropout, key: shard_key(key, from) });
+        let dropout = key.map(|key| self.config.dropout(shard_key(key, from)));
         let mut tape = self.tape(shard, dropout);
         let output = self.structure.forward(&mut tape);
-        self.fill_logits(&tape, output, logits);
-        let weights = &batch.weights[outfits.clone()];
+        let targets = &batch.targets[outfits.clone()];
+        self.fill_logits(&tape, output, shard, Some(targets), logits);
+        let weights = &batch.weights[outfits];
         let shares: Vec<f32> = weights.iter().map(|weight| weight / number(batch.len())).collect();
-        let losses = Head::loss(logits, &batch.targets[outfits], &shares);
+        let losses = Head::loss(logits, targets, &shares);
         let part = Part::new(&tape, output, &losses, weights);
         let hidden = tape.value(output.hidden).to_vec();
         let personas = output.personas.map(|node| tape.value(node).to_vec());
@@ -183,6 +189,9 @@ impl Model {
         let mut gradients = Gradients::new(&self.weights);
         let ponder = self.config.universal.ponder_weight / number(batch.len());
         tape.backward(seeds, ponder, &mut gradients);
+        if let Some(memory) = &self.structure.memory {
+            memory.backward(&self.weights, shard, targets, self.kept.as_deref(), logits, &mut gradients);
+        }
         Learned { part, hidden, personas, gradients }
     }
 
@@ -195,7 +204,7 @@ impl Model {
         parts: &mut Vec<Part>,
     ) {
         let head = &self.structure.head;
-        let (articles, width) = (self.config.articles, self.config.width);
+        let (articles, width) = (self.config.articles, self.config.hidden_width());
         let (mut hidden, mut personas, mut by_shard) = (Vec::new(), Vec::new(), Vec::new());
         for mut learned in learned {
             parts.push(learned.part);
@@ -230,9 +239,20 @@ impl Model {
         Halting { epsilon: universal.epsilon, max_steps: universal.most_steps }
     }
 
-    fn fill_logits(&self, tape: &Tape<'_>, output: Output<crate::engine::Node>, logits: &mut [f32]) {
+    /// `targets` are the missing articles, if they are learned from.
+    fn fill_logits(
+        &self,
+        tape: &Tape<'_>,
+        output: Output<crate::engine::Node>,
+        shard: &Shard,
+        targets: Option<&[u32]>,
+        logits: &mut [f32],
+    ) {
         let shares = output.personas.map(|node| tape.value(node));
         self.structure.head.logits(&self.weights, tape.value(output.hidden), shares, logits);
+        if let Some(memory) = &self.structure.memory {
+            memory.add(&self.weights, shard, targets, self.kept.as_deref(), logits);
+        }
     }
 
     fn add_up(&self, parts: &[Part], outfits: usize) -> Loss {

@@ -1,17 +1,27 @@
 //! How a model is put together: written once, for training and export.
 
-use crate::engine::{Activation, Head, Linear, Norm, Ops, PairHead, Tables};
+use crate::engine::{
+    Activation, Composed, Head, Linear, Memory, Norm, Ops, PairHead, Param, Residue, Tables,
+};
 
 /// A model's layers.
 #[derive(Debug, Clone)]
 pub(crate) struct Structure {
     pub(crate) tables: Tables,
+    /// Tables that are sums of articles' own vectors and their values'.
+    pub(crate) composed: Vec<Composed>,
     pub(crate) conditioned: Conditioned,
+    /// Whether context and articles are normalised where they meet.
+    pub(crate) normalises: bool,
     pub(crate) blocks: Vec<Block>,
     /// Of a universal trunk.
     pub(crate) halting: Option<Linear>,
     pub(crate) transform: Linear,
+    /// Whether the last dense layer also reads the match.
+    pub(crate) matches: bool,
     pub(crate) head: Head,
+    /// What counts add to the last dense layer's logits.
+    pub(crate) memory: Option<Memory>,
     /// Of a model that judges pairs.
     pub(crate) pair: Option<PairHead>,
 }
@@ -79,6 +89,12 @@ pub(crate) struct Output<V> {
 }
 
 impl Structure {
+    /// The tensors that no optimiser moves: sums of others, and counts.
+    pub(crate) fn unmoved(&self) -> Vec<Param> {
+        let counts = self.memory.iter().flat_map(|memory| [memory.articles, memory.counts, memory.expected]);
+        self.composed.iter().map(|table| table.sum).chain(counts).collect()
+    }
+
     pub(crate) fn forward<O: Ops>(&self, ops: &mut O) -> Output<O::Value> {
         let articles = ops.articles();
         let (x, state) = self.condition(ops, articles);
@@ -92,7 +108,11 @@ impl Structure {
                 (ops.at_blank(adaptive.value), Some(adaptive.steps))
             }
         };
-        let hidden = ops.linear(blank, &self.transform, Activation::Gelu);
+        let mut hidden = ops.linear(blank, &self.transform, Activation::Gelu);
+        if self.matches {
+            let matched = ops.matched();
+            hidden = ops.beside(hidden, matched);
+        }
         let personas = self.head.personas.map(|table| ops.personas(table));
         Output { hidden, personas, steps }
     }
@@ -103,6 +123,7 @@ impl Structure {
             Conditioned::None => (x, None),
             Conditioned::Concat { article, context, out } => {
                 let c = ops.context();
+                let (x, c) = (self.meeting(ops, x), self.meeting(ops, c));
                 let c = ops.linear(c, context, Activation::Identity);
                 let x = ops.linear(x, article, Activation::Identity);
                 let x = ops.add_relu(x, c);
@@ -111,13 +132,20 @@ impl Structure {
             Conditioned::Position { context } => {
                 let c = ops.context();
                 let c = ops.linear(c, context, Activation::Identity);
+                let (x, c) = (self.meeting(ops, x), self.meeting(ops, c));
                 (ops.with_position(x, c), None)
             }
             Conditioned::State { context, .. } => {
                 let c = ops.context();
-                (x, Some(fnn(ops, context, c)))
+                let state = fnn(ops, context, c);
+                (x, Some(self.meeting(ops, state)))
             }
         }
+    }
+
+    /// A value as it is where context and articles meet.
+    fn meeting<O: Ops>(&self, ops: &mut O, x: O::Value) -> O::Value {
+        if self.normalises { ops.normalised(x) } else { x }
     }
 
     /// Applies the blocks one after the other, the last one only at the blank.
@@ -147,10 +175,10 @@ fn block<O: Ops>(
     let mut x = attend(ops, &layer.attention, query, x);
     if let (Some(read), Some(state)) = (&layer.state, state) {
         let read = ops.linear(state, read, Activation::Identity);
-        x = ops.add_norm(x, read, None);
+        x = ops.add_norm(x, read, None, Residue::Read);
     }
     let through = fnn(ops, &layer.fnn, x);
-    ops.add_norm(x, through, Some(&layer.norm))
+    ops.add_norm(x, through, Some(&layer.norm), Residue::Computed)
 }
 
 fn update_state<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O::Value) -> O::Value {
@@ -158,14 +186,14 @@ fn update_state<O: Ops>(ops: &mut O, update: &Update, mut state: O::Value, x: O:
         state = attend(ops, exchange, state, x);
     }
     let through = fnn(ops, &update.fnn, state);
-    ops.add_norm(state, through, Some(&update.norm))
+    ops.add_norm(state, through, Some(&update.norm), Residue::Computed)
 }
 
 /// Lets `x` attend to `source`.
 fn attend<O: Ops>(ops: &mut O, layer: &AttentionLayer, x: O::Value, source: O::Value) -> O::Value {
     let attended = ops.attention(x, source, &layer.query, &layer.key_value);
     let attended = ops.linear(attended, &layer.out, Activation::Identity);
-    ops.add_norm(x, attended, Some(&layer.norm))
+    ops.add_norm(x, attended, Some(&layer.norm), Residue::Read)
 }
 
 fn fnn<O: Ops>(ops: &mut O, layer: &Fnn, x: O::Value) -> O::Value {

@@ -3,10 +3,11 @@ use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_pcg::Pcg64;
 
 use super::*;
-use crate::AdamWConfig;
+use crate::{AdamWConfig, engine::number};
 
 mod gradients;
 pub(crate) mod pairs;
+mod pytorch;
 
 /// A model small enough for finite differences, whose every part has an effect.
 pub(crate) fn small(method: Method) -> Model {
@@ -30,7 +31,71 @@ pub(crate) fn small(method: Method) -> Model {
     config.universal.most_steps = 5;
     config.universal.halting_bias = -1.0;
     config.universal.ponder_weight = 0.3;
-    Model::new(&config, 7)
+    if method == Method::Match {
+        config.values = 5;
+        config.matching = 4;
+        config.memory = 3;
+        config.remembered = 3;
+    }
+    of_config(&config)
+}
+
+/// A model whose every tensor has an effect.
+pub(crate) fn of_config(config: &ModelConfig) -> Model {
+    let mut model = Model::new(config, 7);
+    if config.memory > 0 {
+        fill_memory(&mut model);
+    }
+    if config.values > 0 {
+        model.set_values(Arc::new(values(config)));
+        draw_values(&mut model);
+    }
+    model
+}
+
+/// Each article has none to three values.
+pub(crate) fn values(config: &ModelConfig) -> ValueRows {
+    let mut random = Pcg64::seed_from_u64(11);
+    let rows = (0..config.articles).map(|article| {
+        let mut values: Vec<u32> = (0..article % 4).map(|_| random.random_range(0..5)).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    });
+    let rows: Vec<Vec<u32>> = rows.collect();
+    ValueRows::new(config.values, rows.iter().map(Vec::as_slice))
+}
+
+/// Each row boosts none to three articles.
+fn fill_memory(model: &mut Model) {
+    let mut random = Pcg64::seed_from_u64(17);
+    let (articles, width) = (model.config.articles, model.config.memory);
+    let (features, rows) = model.config.memory_rows();
+    // A feature's row 0 is "not given".
+    let given = |row: &usize| !(articles..articles + 2).contains(row) && !features.contains(&Some(*row));
+    for row in (0..rows).filter(given) {
+        for place in 0..row % (width + 1) {
+            let numbers = [number(random.random_range(0..articles)), number(1 + row % 4), 0.7];
+            for (name, value) in
+                ["memory.articles", "memory.counts", "memory.expected"].into_iter().zip(numbers)
+            {
+                model.named_mut(name).unwrap().data[row * width + place] = value;
+            }
+        }
+    }
+}
+
+/// Vectors of values start at zero; these have an effect.
+fn draw_values(model: &mut Model) {
+    let mut random = Pcg64::seed_from_u64(13);
+    for tensor in &mut model.weights.0 {
+        if ["values", "value_biases"].iter().any(|end| tensor.name.ends_with(end))
+            || tensor.name.starts_with("match.")
+        {
+            tensor.data.iter_mut().for_each(|value| *value = random.random::<f32>() - 0.5);
+        }
+    }
+    model.compose(None);
 }
 
 /// Outfits of one to eight slots, with sets, unknown features, further blanks, and padding if `padded`.

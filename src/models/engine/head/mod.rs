@@ -23,6 +23,32 @@ use self::{
 };
 use super::{Answer, Question, cores::RunCores};
 
+/// What is added to the logits of some articles, in the order of the articles.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Boosts(Vec<(u32, f32)>);
+
+impl Boosts {
+    /// Returns None if an article is not one of `articles`.
+    pub(super) fn new(boosted: &[i32], boosts: &[f32], articles: usize) -> Option<Self> {
+        let given = boosted.iter().zip(boosts).filter(|(_, boost)| **boost != 0.0);
+        let article =
+            |&article: &i32| u32::try_from(article).ok().filter(|&place| (place as usize) < articles);
+        let mut own: Vec<_> =
+            given.map(|(place, &boost)| Some((article(place)?, boost))).collect::<Option<_>>()?;
+        own.sort_by_key(|(article, _)| *article);
+        own.dedup_by(|(article, boost), (before, sum)| {
+            let is_same = article == before;
+            *sum += if is_same { *boost } else { 0.0 };
+            is_same
+        });
+        Some(Self(own))
+    }
+
+    fn as_slice(&self) -> &[(u32, f32)] {
+        &self.0
+    }
+}
+
 /// A model's last layer.
 #[derive(Debug)]
 pub(super) struct Head {
@@ -59,11 +85,12 @@ impl Head {
         self.table.inputs() - self.hidden
     }
 
-    /// One answer per question, or None if a logit is not finite.
+    /// One answer per question, or None if a logit is not finite. `boosts` are added to the logits of their articles.
     pub(super) fn answer(
         &self,
         hidden: &[f32],
         personas: Option<&[f32]>,
+        boosts: &[Boosts],
         questions: &[Question],
         cores: &RunCores<'_>,
     ) -> Vec<Option<Answer>> {
@@ -71,8 +98,7 @@ impl Head {
         let joined = personas.filter(|_| self.personas() > 0).map(|personas| self.join(hidden, personas));
         let inputs = joined.as_deref().unwrap_or(hidden);
         let passes = cores.map_ranges(self.table.parts(), |parts| {
-            let row = |question| Row::new(question, self.table.articles());
-            let mut rows: Vec<Row<'_>> = questions.iter().map(row).collect();
+            let mut rows = self.rows(questions, boosts);
             self.arch.dispatch(Pass { table: &self.table, parts, inputs, rows: &mut rows });
             rows
         });
@@ -82,6 +108,12 @@ impl Head {
             rows.iter_mut().zip(next).for_each(|(row, next)| row.append(next));
         }
         rows.into_iter().map(Row::answer).collect()
+    }
+
+    fn rows<'q>(&self, questions: &'q [Question], boosts: &'q [Boosts]) -> Vec<Row<'q>> {
+        let boosts = boosts.iter().map(Boosts::as_slice).chain(std::iter::repeat(&[][..]));
+        let row = |(question, boosts)| Row::new(question, self.table.articles(), boosts);
+        questions.iter().zip(boosts).map(row).collect()
     }
 
     /// The rows of both side by side.

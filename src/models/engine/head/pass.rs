@@ -49,6 +49,7 @@ impl Pass<'_, '_> {
             row.find_named(simd, parts.start == 0, |panel| {
                 logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]
             });
+            row.start_at(Table::first_article(parts.start));
         }
         let groups = groups(rows.len(), sizes, inputs, width);
         for part in parts {

@@ -21,6 +21,8 @@ const LANES: usize = 16;
 pub(super) struct Row<'q> {
     question: &'q Question,
     articles: usize,
+    /// What is added to logits, by article; those of panels that went by are gone.
+    boosts: &'q [(u32, f32)],
     /// The articles whose placement is wanted, each with the number of admissible articles that are better.
     named: Vec<(Contender, usize)>,
     best: Best,
@@ -62,10 +64,11 @@ impl Sum {
 }
 
 impl<'q> Row<'q> {
-    pub(super) fn new(question: &'q Question, articles: usize) -> Self {
+    pub(super) fn new(question: &'q Question, articles: usize, boosts: &'q [(u32, f32)]) -> Self {
         Self {
             question,
             articles,
+            boosts,
             named: Vec::new(),
             best: Best::new(question.k),
             highest: f32::NEG_INFINITY,
@@ -90,9 +93,18 @@ impl<'q> Row<'q> {
         }
         for &article in &self.question.placements_of {
             let place = article as usize;
-            let logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];
+            let mut logit = numbers::<S, VECTORS>(&panel(place / PANEL))[place % PANEL];
+            if let Ok(boost) = self.boosts.binary_search_by_key(&article, |(article, _)| *article) {
+                logit += self.boosts[boost].1;
+            }
             self.named.push((Contender { logit, article }, 0));
         }
+    }
+
+    /// Says which article the pass starts with, after the named articles are found.
+    pub(super) fn start_at(&mut self, first: usize) {
+        let before = self.boosts.partition_point(|(article, _)| (*article as usize) < first);
+        self.boosts = &self.boosts[before..];
     }
 
     /// Adds the logits of a panel.
@@ -101,8 +113,14 @@ impl<'q> Row<'q> {
         &mut self,
         simd: S,
         panel: usize,
-        logits: [S::f32s; VECTORS],
+        mut logits: [S::f32s; VECTORS],
     ) {
+        if self.boosts.first().is_some_and(|(article, _)| *article as usize / PANEL == panel) {
+            let boosts = self.next_boosts(panel);
+            for (logits, boost) in logits.iter_mut().zip(S::as_simd_f32s(&boosts).0) {
+                *logits = simd.add_f32s(*logits, *boost);
+            }
+        }
         let most = largest(simd, &logits);
         if any_above(simd, most, self.highest) {
             self.raise_highest(simd.reduce_max_f32s(most));
@@ -149,6 +167,19 @@ impl<'q> Row<'q> {
         if above || self.question.ranks {
             self.scan(panel, bits, &numbers::<S, VECTORS>(&logits));
         }
+    }
+
+    /// Takes the boosts of a panel.
+    #[inline(never)]
+    fn next_boosts(&mut self, panel: usize) -> [f32; PANEL] {
+        let count = self.boosts.partition_point(|(article, _)| (*article as usize) < (panel + 1) * PANEL);
+        let (now, later) = self.boosts.split_at(count);
+        self.boosts = later;
+        let mut boosts = [0.0; PANEL];
+        for &(article, boost) in now {
+            boosts[article as usize % PANEL] += boost;
+        }
+        boosts
     }
 
     /// The admissible articles of a panel.

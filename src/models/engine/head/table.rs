@@ -71,6 +71,11 @@ impl Table {
         self.articles.div_ceil(PART * PANEL)
     }
 
+    /// The number of a part's first article.
+    pub(super) fn first_article(part: usize) -> usize {
+        part * PART * PANEL
+    }
+
     /// The panels of a part, with their places in the table.
     pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[f32])> {
         self.numbers().chunks_exact(self.panel_length()).enumerate().skip(part * PART).take(PART)

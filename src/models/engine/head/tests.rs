@@ -28,6 +28,7 @@ struct Case {
     weights: HeadWeights,
     hidden: Vec<f32>,
     mixes: Option<Vec<f32>>,
+    boosts: Vec<Boosts>,
     questions: Vec<Question>,
 }
 
@@ -58,7 +59,16 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
             ..Question::new(vec![], 0, Vec::new().into())
         }
     };
+    // Each second row has some, also for an article of the last panel and for named ones.
+    let boosts = |row: usize| {
+        let count = if row.is_multiple_of(2) { 0 } else { articles.min(40) };
+        let step = articles / count.max(1);
+        let boosted: Vec<i32> =
+            (0..count).map(|place| i32::try_from(articles - 1 - place * step).unwrap()).collect();
+        Boosts::new(&boosted, &numbers(seed + 20 + row as u64, count), articles).unwrap()
+    };
     Case {
+        boosts: (0..batch).map(boosts).collect(),
         weights,
         hidden: numbers(seed + 3, batch * HIDDEN).iter().map(|x| x * 4.0).collect(),
         mixes: personas.then(|| numbers(seed + 4, batch * PERSONAS)),
@@ -79,6 +89,11 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
             if let (Some(table), Some(mixes)) = (&case.weights.personas, &case.mixes) {
                 logit += dot(&table[article * PERSONAS..][..PERSONAS], &mixes[row * PERSONAS..]);
             }
+            let boosts = case.boosts[row].as_slice().iter();
+            logit += boosts
+                .filter(|(boosted, _)| *boosted as usize == article)
+                .map(|(_, by)| f64::from(*by))
+                .sum::<f64>();
             #[expect(clippy::cast_possible_truncation, reason = "models return float32")]
             let logit = logit as f32;
             logit
@@ -92,15 +107,14 @@ fn logits(case: &Case) -> Vec<Vec<f32>> {
 fn answer_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
     let cores = Cores::new(cores);
     let head = Head::new(&case.weights);
-    head.answer(&case.hidden, case.mixes.as_deref(), &case.questions, &cores.start_run())
+    head.answer(&case.hidden, case.mixes.as_deref(), &case.boosts, &case.questions, &cores.start_run())
 }
 
 /// The answers of a pass that `dispatch` runs on one instruction set.
 fn answer_with(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer>> {
     let head = Head::new(&case.weights);
     let joined = case.mixes.as_ref().map(|mixes| head.join(&case.hidden, mixes));
-    let mut rows: Vec<Row<'_>> =
-        case.questions.iter().map(|question| Row::new(question, head.table.articles())).collect();
+    let mut rows = head.rows(&case.questions, &case.boosts);
     let inputs = joined.as_deref().unwrap_or(&case.hidden);
     dispatch(Pass { table: &head.table, parts: 0..head.table.parts(), inputs, rows: &mut rows });
     rows.into_iter().map(Row::answer).collect()
@@ -179,10 +193,16 @@ fn a_large_vocabulary_gives_the_same_answers() {
 fn rows_of_a_batch_are_independent() {
     let case = case(500, 29, false, 3, 20);
     let head = Head::new(&case.weights);
-    let together = head.answer(&case.hidden, None, &case.questions, &Cores::new(1).start_run());
+    let together = head.answer(&case.hidden, None, &case.boosts, &case.questions, &Cores::new(1).start_run());
     for (row, together) in together.iter().enumerate() {
         let hidden = &case.hidden[row * HIDDEN..][..HIDDEN];
-        let alone = head.answer(hidden, None, &case.questions[row..=row], &Cores::new(1).start_run());
+        let alone = head.answer(
+            hidden,
+            None,
+            &case.boosts[row..=row],
+            &case.questions[row..=row],
+            &Cores::new(1).start_run(),
+        );
         assert_eq!(alone[0], *together, "bit for bit");
     }
 }

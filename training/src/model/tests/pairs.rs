@@ -7,7 +7,7 @@ use super::*;
 pub(crate) fn small_pair(method: Method) -> Model {
     let mut config = small(method).config().clone();
     config.pair = true;
-    Model::new(&config, 7)
+    of_config(&config)
 }
 
 #[derive(Debug, Clone)]

@@ -1,0 +1,194 @@
+"""Trains a run that `atelier-training fit --prepare` made, on a CPU, a GPU or several.
+
+    atelier-training fit --method gsu --data data/world --run runs/gsu --prepare
+    python training/pytorch/fit.py runs/gsu                           # cuda if there is one
+    torchrun --nproc-per-node 4 training/pytorch/fit.py runs/gsu      # four GPUs
+    atelier-training evaluate --data data/world --runs runs/gsu
+
+The run's folder then holds what `atelier-training fit` writes, except a checkpoint of its own (`pytorch.pt`), from
+which the same command resumes.
+"""
+
+import argparse
+import json
+import math
+import os
+import time
+import tomllib
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
+
+from data import Data, Masks
+from model import Model, decayed
+
+FLOOR = 0.01
+AT_ONCE = 1024
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("run", type=Path)
+    arguments.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    options = arguments.parse_args()
+    rank, ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    device = torch.device(options.device)
+    if ranks > 1:
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
+        if device.type == "cuda":
+            device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
+    Run(options.run, device, rank, ranks).fit()
+    if ranks > 1:
+        dist.destroy_process_group()
+
+
+class Run:
+    def __init__(self, folder: Path, device: torch.device, rank: int, ranks: int):
+        self.folder, self.device, self.rank, self.ranks = folder, device, rank, ranks
+        config = tomllib.loads((folder / "config.toml").read_text())
+        self.fit_config, self.adamw = config["fit"], config["adamw"]
+        model = config["model"]
+        self.data = Data(folder / "data.safetensors", model["articles"], len(model["features"]))
+        self.model = Model(model)
+        self.model.load_state_dict(load_file(folder / "start.safetensors"))
+        self.model.to(device)
+        if self.data.values is not None:
+            self.model.values = self.data.values.to(device)
+        self.parallel = DistributedDataParallel(self.model) if ranks > 1 else self.model
+        adamw = self.adamw
+        self.optimiser = torch.optim.AdamW(
+            decayed(self.model, adamw["weight_decay"]), betas=(adamw["beta1"], adamw["beta2"]), eps=adamw["epsilon"]
+        )
+        self.epochs, self.steps = [], 0
+        self.checkpoint = folder / "pytorch.pt"
+        if self.checkpoint.exists():
+            self.resume()
+
+    def fit(self):
+        fit, start = self.fit_config, time.monotonic()
+        torch.manual_seed(fit["seed"] * 1000 + len(self.epochs) * self.ranks + self.rank)
+        while len(self.epochs) < fit["epochs"] and self.waited() < fit["patience"]:
+            began = time.monotonic()
+            training = self.epoch(len(self.epochs))
+            learning = time.monotonic() - began
+            development = self.evaluate()
+            record = {
+                "epoch": len(self.epochs) + 1,
+                "step": self.steps,
+                "learning_rate": self.rate(self.steps - 1),
+                "training": {"cross_entropy": training, "total": training},
+                "development": development,
+                "best": all(development["cross_entropy"] < e["development"]["cross_entropy"] for e in self.epochs),
+                "seconds": time.monotonic() - began,
+                "outfits_per_second": len(self.data.training) / learning,
+            }
+            self.epochs.append(record)
+            if self.rank == 0:
+                self.save(record["best"])
+                print(
+                    f"epoch {record['epoch']}: training {training:.4f}, development "
+                    f"{development['cross_entropy']:.4f}, recall@1 {100 * development['recall_at_1']:.2f} %, "
+                    f"{record['outfits_per_second']:.0f} outfits/s, {time.monotonic() - start:.0f} s",
+                    flush=True,
+                )
+
+    def epoch(self, epoch: int) -> float:
+        """Trains for an epoch; the mean cross-entropy over its outfits."""
+        self.parallel.train()
+        total = torch.zeros(2, device=self.device)
+        for batch in Masks(self.data.training, self.fit_config, epoch):
+            for group in self.optimiser.param_groups:
+                group["lr"] = self.rate(self.steps)
+            total += self.step(batch)
+        if self.ranks > 1:
+            dist.all_reduce(total)
+        return (total[0] / total[1]).item()
+
+    def step(self, whole) -> torch.Tensor:
+        """One step; the summed cross-entropy of this process's part, and its outfits."""
+        batch = whole.part(self.rank, self.ranks).to(self.device)
+        drop_own = self.fit_config.get("drop_own", 0)
+        if self.model.values is not None and drop_own > 0:
+            # The same articles in all processes.
+            random = torch.Generator().manual_seed(self.fit_config["seed"] * 1_000_003 + self.steps)
+            kept = torch.rand(self.model.config["articles"], generator=random) >= drop_own
+            self.model.kept = kept.float().to(self.device)
+        logits = self.parallel(batch.slots, batch.features, batch.blank, batch.target)
+        losses = F.cross_entropy(logits, batch.target, reduction="none")
+        # The processes' gradients are averaged, so each takes its share of the whole batch times their number.
+        loss = (losses * batch.weight).sum() / len(whole) * self.ranks
+        if not torch.isfinite(loss):
+            raise SystemExit(f"the loss is {loss.item()} at step {self.steps}: start again with a lower learning rate")
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        if self.adamw["clip"] > 0:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.adamw["clip"])
+        self.optimiser.step()
+        self.steps += 1
+        return torch.stack([losses.detach().sum(), torch.tensor(float(len(batch)), device=self.device)])
+
+    def rate(self, step: int) -> float:
+        """Rises linearly over the warm-up, then falls along half a cosine."""
+        fit = self.fit_config
+        each = math.ceil(len(self.data.training) / fit["batch"])
+        warm_up, total, step = fit["warm_up"] * each, fit["epochs"] * each, step + 1
+        if step < warm_up:
+            return fit["learning_rate"] * step / warm_up
+        passed = min((step - warm_up) / max(total - warm_up, 1), 1)
+        return fit["learning_rate"] * (FLOOR + (1 - FLOOR) * (1 + math.cos(math.pi * passed)) / 2)
+
+    @torch.no_grad()
+    def evaluate(self) -> dict:
+        """Scores on the development split; equal logits share the mean of their ranks, as in `evaluate`."""
+        self.model.eval()
+        self.model.settle()
+        losses, ranks = [], []
+        for batch in self.data.development.every_slot(AT_ONCE):
+            batch = batch.to(self.device)
+            logits = self.model(batch.slots, batch.features, batch.blank)
+            true = logits.gather(1, batch.target[:, None])
+            ranks.append((logits > true).sum(1) + ((logits == true).sum(1) - 1) / 2)
+            losses.append(F.cross_entropy(logits, batch.target, reduction="none"))
+        losses, ranks = torch.cat(losses), torch.cat(ranks)
+        scores = {f"recall_at_{k}": (ranks <= k - 1).float().mean().item() for k in (1, 5, 250)}
+        return {"cross_entropy": losses.mean().item(), **scores, "mrr": (1 / (1 + ranks)).mean().item()}
+
+    def waited(self) -> int:
+        """Epochs since the best one."""
+        best = [place for place, epoch in enumerate(self.epochs) if epoch["best"]]
+        return len(self.epochs) - 1 - best[-1] if best else 0
+
+    def save(self, best: bool):
+        if best:
+            with safe_open(self.folder / "start.safetensors", "pt") as start:
+                header = start.metadata()
+            weights = {name: weight.cpu().contiguous() for name, weight in self.model.state_dict().items()}
+            save_file(weights, self.folder / "best.partial", header)
+            os.replace(self.folder / "best.partial", self.folder / "best.safetensors")
+        state = {
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "epochs": self.epochs,
+            "steps": self.steps,
+        }
+        torch.save(state, self.folder / "pytorch.partial")
+        os.replace(self.folder / "pytorch.partial", self.checkpoint)
+        (self.folder / "metrics.jsonl").write_text("".join(json.dumps(epoch) + "\n" for epoch in self.epochs))
+        running = {"outfits": 0, "cross_entropy": 0.0, "total": 0.0, "steps": None, "seconds": 0.0}
+        state = {"checkpoint": self.checkpoint.name, "running": running, "epochs": self.epochs}
+        (self.folder / "state.json").write_text(json.dumps(state))
+
+    def resume(self):
+        state = torch.load(self.checkpoint, map_location=self.device)
+        self.model.load_state_dict(state["model"])
+        self.optimiser.load_state_dict(state["optimiser"])
+        self.epochs, self.steps = state["epochs"], state["steps"]
+
+
+if __name__ == "__main__":
+    main()

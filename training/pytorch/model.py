@@ -1,0 +1,299 @@
+"""The paper's five methods, and `match`, in PyTorch. Tensors have the names and shapes of atelier-training's files."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+EPSILON = 1e-5
+
+
+class Linear(nn.Module):
+    """x W + b, with W stored as [in, out]."""
+
+    def __init__(self, inputs: int, outputs: int, bias: bool = True):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(inputs, outputs))
+        self.bias = nn.Parameter(torch.zeros(outputs)) if bias else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x @ self.weight
+        return x if self.bias is None else x + self.bias
+
+
+class Table(nn.Module):
+    def __init__(self, rows: int, width: int):
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(rows, width))
+
+
+class Composed(nn.Module):
+    """A table whose rows are sums: an article's own vector, in the first columns, and one for each of its values."""
+
+    def __init__(self, rows: int, own: int, values: int, width: int):
+        super().__init__()
+        self.own = nn.Parameter(torch.empty(rows, own))
+        self.values = nn.Parameter(torch.empty(values, width))
+        self.register_buffer("weight", torch.empty(rows, width))
+
+    def compose(self, values: Tensor, kept: Tensor | None) -> Tensor:
+        """`values` has a row for each article and a column for each value; articles that are not `kept` have no own
+        vector."""
+        sums = torch.sparse.mm(values, self.values)
+        own = self.own
+        if kept is not None:
+            own = own * F.pad(kept, (0, len(own) - len(kept)), value=1.0)[:, None]
+        blank_and_padding = len(own) - len(sums)
+        return F.pad(sums, (0, 0, 0, blank_and_padding)) + F.pad(own, (0, self.values.shape[1] - own.shape[1]))
+
+
+class Norm(nn.Module):
+    def __init__(self, width: int):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+        self.shift = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.layer_norm(x, x.shape[-1:], self.scale, self.shift, EPSILON)
+
+
+def normalised(x: Tensor) -> Tensor:
+    return F.layer_norm(x, x.shape[-1:], eps=EPSILON)
+
+
+class Fnn(nn.Module):
+    def __init__(self, inputs: int, hidden: int, outputs: int):
+        super().__init__()
+        self.first = Linear(inputs, hidden)
+        self.second = Linear(hidden, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.second(F.relu(self.first(x)))
+
+
+class Attention(nn.Module):
+    def __init__(self, config: dict):
+        super().__init__()
+        width = config["width"]
+        self.heads = config["heads"]
+        self.query = Linear(width, width)
+        self.key_value = Linear(width, 2 * width)
+        self.out = Linear(width, width)
+        self.norm = Norm(width)
+        self.dropout = nn.Dropout(config["dropout"])
+
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor) -> Tensor:
+        def split(x: Tensor) -> Tensor:
+            return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+
+        keys, values = self.key_value(source).chunk(2, -1)
+        mixed = F.scaled_dot_product_attention(split(self.query(x)), split(keys), split(values), attn_mask=mask)
+        return self.norm(x + self.dropout(self.out(mixed.transpose(1, 2).flatten(2))))
+
+
+class Block(nn.Module):
+    def __init__(self, config: dict, state: bool):
+        super().__init__()
+        width = config["width"]
+        self.attention = Attention(config)
+        self.state = Linear(width, width) if state else None
+        self.fnn = Fnn(width, config["hidden"], width)
+        self.norm = Norm(width)
+        self.read_dropout = nn.Dropout(config["dropout"])
+        self.dropout = nn.Dropout(config["dropout_elsewhere"])
+
+    def forward(self, x: Tensor, source: Tensor, mask: Tensor, state: Tensor | None) -> Tensor:
+        x = self.attention(x, source, mask)
+        if self.state is not None:
+            x = normalised(x + self.read_dropout(self.state(state)[:, None].expand_as(x)))
+        return self.norm(x + self.dropout(self.fnn(x)))
+
+
+class Update(nn.Module):
+    """How the global state changes between two blocks."""
+
+    def __init__(self, config: dict):
+        super().__init__()
+        self.fnn = Fnn(config["width"], config["hidden"], config["width"])
+        self.norm = Norm(config["width"])
+        self.dropout = nn.Dropout(config["dropout_elsewhere"])
+
+    def forward(self, state: Tensor) -> Tensor:
+        return self.norm(state + self.dropout(self.fnn(state)))
+
+
+class Concat(nn.Module):
+    """FNN([x; c]), its first matrix in two parts."""
+
+    def __init__(self, width: int, context: int):
+        super().__init__()
+        self.article = Linear(width, width, bias=False)
+        self.context = Linear(context, width)
+        self.out = Linear(width, width)
+
+    def forward(self, x: Tensor, context: Tensor) -> Tensor:
+        return self.out(F.relu(self.article(x) + self.context(context)[:, None]))
+
+
+# The memory's weights move this much faster than others.
+GAIN = 10
+
+
+class Memory(nn.Module):
+    """What goes with what, by counts: rows of articles, two empty ones, rows of the remembered features' values."""
+
+    def __init__(self, config: dict):
+        super().__init__()
+        self.articles_count = config["articles"]
+        self.first, rows = [], config["articles"] + 2
+        for feature in config["features"]:
+            remembered = feature["rows"] > config["remembered"]
+            self.first.append(rows if remembered else None)
+            rows += feature["rows"] if remembered else 0
+        self.sources = 1 + sum(first is not None for first in self.first)
+        self.weights = nn.Parameter(torch.zeros(self.sources + 1))
+        for name in ("articles", "counts", "expected"):
+            self.register_buffer(name, torch.zeros(rows, config["memory"]))
+
+    def forward(self, logits: Tensor, slots: Tensor, features: Tensor, target: Tensor | None, kept: Tensor | None):
+        """Adds to the logits. What is learned from must not count itself: the targets' own appearance is taken off."""
+        visible = slots < self.articles_count
+        rows, weights = [slots.clamp(max=self.articles_count)], [visible * self.weights[0]]
+        if kept is not None:
+            weights[0] = weights[0] * F.pad(kept, (0, 2))[slots]
+        for place, first in enumerate(self.first):
+            if first is not None:
+                rows.append(features[:, place] + first)
+                weights.append((features[:, place] > 0) * self.weights[len(weights)])
+        rows, weights = torch.cat(rows, 1), GAIN * torch.cat(weights, 1)
+        articles, counts, expected = self.articles[rows].long(), self.counts[rows], self.expected[rows]
+        strengths = torch.log1p(counts / (expected + 1))
+        if target is not None:
+            # Without this outfit some would not have reached a place.
+            itself = (articles == target[:, None, None]) & (counts > 0)
+            without = torch.log1p((counts - 1).clamp(min=0) / (expected + 1))
+            remembered = (counts - 1 > expected) & (without > strengths[..., -1:])
+            strengths = torch.where(itself, without * remembered, strengths)
+        boosts = strengths * weights[..., None]
+        if kept is not None:
+            boosts = boosts * kept[articles]
+        logits = logits.scatter_add(1, articles.flatten(1), boosts.flatten(1))
+        itself = visible * GAIN * self.weights[self.sources]
+        return logits.scatter_add(1, slots.clamp(max=self.articles_count - 1), itself)
+
+
+class Model(nn.Module):
+    """`config` is the table `model` of a run's config.toml."""
+
+    def __init__(self, config: dict):
+        super().__init__()
+        self.config = config
+        method, width = config["method"], config["width"]
+        if method not in ("none", "c", "np", "gs", "gsu", "match"):
+            raise SystemExit(f"the method {method} is not written in PyTorch; train it with `atelier-training fit`")
+        self.matching = config.get("matching", 0)
+        articles, values, wide = config["articles"], config.get("values", 0), width + self.matching
+        self.values = None
+        if values:
+            self.articles = Composed(articles + 2, width, values, wide)
+            self.vocabulary = Composed(articles, width, values, wide)
+            self.vocabulary.own_bias = nn.Parameter(torch.zeros(articles))
+            self.vocabulary.value_biases = nn.Parameter(torch.zeros(values))
+            self.vocabulary.register_buffer("bias", torch.zeros(articles))
+        else:
+            self.articles = Table(articles + 2, width)
+            self.vocabulary = Table(articles, width)
+            self.vocabulary.bias = nn.Parameter(torch.zeros(articles))
+        if self.matching:
+            matched = {feature["name"]: Table(feature["rows"], self.matching) for feature in config["features"]}
+            self.match = nn.ModuleDict(matched)
+        self.memory = Memory(config) if config.get("memory", 0) else None
+        if method != "none":
+            rows = {feature["name"]: feature["rows"] for feature in config["features"]}
+            self.features = nn.ModuleDict({n: Table(r, config["feature_width"]) for n, r in rows.items()})
+            context = len(rows) * config["feature_width"]
+        self.concat = Concat(width, context) if method == "c" else None
+        self.position = Linear(context, width) if method == "np" else None
+        self.state = Fnn(context, width, width) if method in ("gs", "gsu", "match") else None
+        updates = config["blocks"] - 1 if method in ("gsu", "match") else 0
+        self.updates = nn.ModuleList(Update(config) for _ in range(updates))
+        self.blocks = nn.ModuleList(Block(config, self.state is not None) for _ in range(config["blocks"]))
+        self.transform = Linear(width, width)
+        self.kept = None
+        self.dropout = nn.Dropout(config["dropout_elsewhere"])
+
+    def forward(self, slots: Tensor, features: Tensor, blank: Tensor, target: Tensor | None = None) -> Tensor:
+        """Logits of the articles at `blank`. `slots` is [outfits, slots] with padding V+1 anywhere; `features` is
+        [outfits, features, values], where 0 is nothing; `target` is what is learned."""
+        articles, vocabulary, bias = self.tables()
+        width = self.config["width"]
+        rows = F.embedding(slots, articles)
+        x = self.dropout(rows[..., :width])
+        padded = slots == self.config["articles"] + 1
+        state = None
+        if self.config["method"] != "none":
+            context = self.context(features)
+        if self.concat is not None:
+            x = self.concat(self.meeting(x), self.meeting(context))
+        elif self.position is not None:
+            x = torch.cat([self.meeting(self.position(context))[:, None], self.meeting(x)], 1)
+            padded = F.pad(padded, (1, 0))
+            blank = blank + 1
+        elif self.state is not None:
+            state = self.meeting(self.state(context))
+        mask = ~padded[:, None, None, :]
+        for place, block in enumerate(self.blocks):
+            last = place + 1 == len(self.blocks)
+            x = block(x[torch.arange(len(x)), blank][:, None] if last else x, x, mask, state)
+            if place < len(self.updates):
+                state = self.updates[place](state)
+        hidden = F.gelu(self.transform(x[:, 0]))
+        if self.matching:
+            # The rows of blanks and padding are zero in the match's columns.
+            matched = rows[..., width:].sum(1) + sum(means(self.match, features))
+            hidden = torch.cat([hidden, matched], 1)
+        logits = hidden @ vocabulary.T + bias
+        if self.memory is None:
+            return logits
+        return self.memory(logits, slots, features, target, self.kept if self.training else None)
+
+    def tables(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The articles' rows, those of the last dense layer, and its biases."""
+        if self.values is None or not self.training:
+            return self.articles.weight, self.vocabulary.weight, self.vocabulary.bias
+        return self.composed(self.kept)
+
+    def composed(self, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        head = self.vocabulary
+        bias = head.own_bias if kept is None else head.own_bias * kept
+        bias = bias + torch.sparse.mm(self.values, head.value_biases[:, None])[:, 0]
+        return self.articles.compose(self.values, kept), head.compose(self.values, kept), bias
+
+    @torch.no_grad()
+    def settle(self):
+        """Stores the sums, with which the model answers and which its file holds."""
+        if self.values is not None:
+            self.articles.weight, self.vocabulary.weight, self.vocabulary.bias = self.composed(None)
+
+    def context(self, features: Tensor) -> Tensor:
+        return torch.cat(means(self.features, features), 1)
+
+    def meeting(self, x: Tensor) -> Tensor:
+        return normalised(x) if self.config.get("normalise_context", False) else x
+
+
+def means(tables: nn.ModuleDict, features: Tensor) -> list[Tensor]:
+    """Each feature's mean over its values; row 0 where it has none."""
+    parts = []
+    for place, table in enumerate(tables.values()):
+        values = features[:, place]
+        taken = (values > 0).float()
+        taken[:, 0] += taken.sum(1) == 0
+        parts.append((F.embedding(values, table.weight) * taken[..., None]).sum(1) / taken.sum(1, keepdim=True))
+    return parts
+
+
+def decayed(model: nn.Module, decay: float) -> list[dict]:
+    """Parameters for AdamW: matrices decay, vectors do not."""
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() <= 1]
+    return [{"params": matrices, "weight_decay": decay}, {"params": vectors, "weight_decay": 0.0}]

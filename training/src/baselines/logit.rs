@@ -1,0 +1,367 @@
+//! A conditional logit over match features: how often the customer's values, and those of the visible articles, go
+//! with the candidate's.
+//!
+//! Each feature is a logarithm of "how much more often than by chance", so a few coefficients are all there is to fit.
+//! They are fitted to outfits that the counts have not seen; then everything is counted.
+
+use rayon::prelude::*;
+
+use super::{Answers, Pairs, Question, popularity::count_articles};
+use crate::{
+    data::{Attributes, Data},
+    number::real,
+    random::{Stream, Table, choose},
+};
+
+/// Training outfits on which coefficients are fitted, at most, and the part of all that they may be.
+const FITTED: usize = 4000;
+const PART: usize = 5;
+/// Candidates beside the true article on which coefficients are fitted, drawn evenly.
+const DRAWN: usize = 400;
+/// What a count is mixed with: this many times by chance.
+const BY_CHANCE: f64 = 5.0;
+/// An attribute with more values than this, as a maker's number, is not compared.
+const MOST_VALUES: usize = 2000;
+const STEPS: usize = 12;
+/// The penalty of a squared coefficient; keeps those of features that say nothing at 0.
+const PENALTY: f64 = 1.0;
+
+/// The fitted model.
+#[derive(Debug)]
+pub struct Logit<'a> {
+    data: &'a Data,
+    counts: Counts<'a>,
+    coefficients: Vec<f64>,
+}
+
+impl<'a> Logit<'a> {
+    pub fn fit(data: &'a Data) -> Self {
+        let held = FITTED.min(data.training().len() / PART).max(1);
+        let held = choose(1, Table::Logit, data.training(), held);
+        let rest: Vec<u32> =
+            data.training().iter().copied().filter(|outfit| held.binary_search(outfit).is_err()).collect();
+        let counts = Counts::new(data, &rest);
+        let questions: Vec<Vec<f64>> = held.par_iter().map(|&outfit| counts.example(outfit)).collect();
+        let coefficients = maximise(&questions, counts.features());
+        Self { data, counts: Counts::new(data, data.training()), coefficients }
+    }
+
+    /// Each feature's name and coefficient.
+    pub fn coefficients(&self) -> impl Iterator<Item = (String, f64)> {
+        let names = self.counts.compared.iter().map(|&attribute| &self.data.attributes().names()[attribute]);
+        let both = names.flat_map(|name| [format!("beside, {name}"), format!("profile, {name}")]);
+        let fixed = ["popularity", "co-occurrence", "already in the outfit"].map(str::to_owned);
+        fixed.into_iter().chain(both).zip(self.coefficients.iter().copied())
+    }
+}
+
+impl Answers for Logit<'_> {
+    fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
+        let view = self.counts.view(question);
+        let mut features = vec![0.0; self.coefficients.len()];
+        for (article, score) in (0..).zip(probabilities.iter_mut()) {
+            self.counts.describe(&view, article, &mut features);
+            *score = dot(&features, &self.coefficients);
+        }
+        softmax(probabilities);
+    }
+}
+
+/// Features before those of attributes: popularity, co-occurrence, already in the outfit.
+const FIXED: usize = 3;
+
+/// What the features are computed from.
+#[derive(Debug)]
+struct Counts<'a> {
+    data: &'a Data,
+    attributes: &'a Attributes,
+    popularity: Vec<f64>,
+    pairs: Pairs,
+    chance: Vec<f64>,
+    /// The attributes that are compared.
+    compared: Vec<usize>,
+    /// For each value its column among the compared values, and for each column its feature's place.
+    columns: Vec<Option<u32>>,
+    places: Vec<usize>,
+    /// By value of a visible article and column: the logarithm of the lift.
+    beside: Vec<f32>,
+    /// By feature of the schema, then by row and column.
+    profile: Vec<Vec<f32>>,
+}
+
+/// What a question says, by column and article.
+struct View<'a> {
+    visible: &'a [u32],
+    beside: Vec<f64>,
+    profile: Vec<f64>,
+    together: Vec<f64>,
+}
+
+impl<'a> Counts<'a> {
+    fn new(data: &'a Data, outfits: &[u32]) -> Self {
+        let attributes = data.attributes();
+        let mut sizes = vec![0; attributes.names().len()];
+        for (value, _) in (0..).zip(0..attributes.count()) {
+            sizes[attributes.attribute_of(value)] += 1;
+        }
+        let compared: Vec<usize> = (0..sizes.len()).filter(|&at| sizes[at] <= MOST_VALUES).collect();
+        let (mut columns, mut places) = (vec![None; attributes.count()], Vec::new());
+        let mut next = 0..;
+        for (value, column) in (0..).zip(&mut columns) {
+            if let Ok(place) = compared.binary_search(&attributes.attribute_of(value)) {
+                *column = next.next();
+                places.push(place);
+            }
+        }
+        let articles = count_articles(data, outfits);
+        let total: f64 = articles.iter().sum::<f64>() + 0.5 * real(articles.len());
+        let mut counts = Self {
+            data,
+            attributes,
+            popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
+            pairs: Pairs::of(data, outfits),
+            chance: articles.iter().map(|count| count / total).collect(),
+            compared,
+            columns,
+            places,
+            beside: Vec::new(),
+            profile: Vec::new(),
+        };
+        counts.count_beside(outfits);
+        counts.count_profiles(outfits);
+        counts
+    }
+
+    fn features(&self) -> usize {
+        FIXED + 2 * self.compared.len()
+    }
+
+    /// The columns of an article's values.
+    fn columns_of(&self, article: u32) -> impl Iterator<Item = usize> + '_ {
+        let values = self.attributes.for_article(article as usize);
+        values.iter().filter_map(|&value| self.columns[value as usize].map(|column| column as usize))
+    }
+
+    /// Counts values beside values, of the same attribute.
+    fn count_beside(&mut self, outfits: &[u32]) {
+        let width = self.places.len();
+        let mut counts = vec![0.0_f32; width * width];
+        for &outfit in outfits {
+            let articles = self.data.outfits().articles(outfit);
+            for (at, &article) in articles.iter().enumerate() {
+                for row in self.columns_of(article) {
+                    for other in
+                        articles.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, a)| *a)
+                    {
+                        let same =
+                            self.columns_of(other).filter(|&column| self.places[column] == self.places[row]);
+                        same.for_each(|column| counts[row * width + column] += 1.0);
+                    }
+                }
+            }
+        }
+        self.beside = lifts(counts, width, &self.places);
+    }
+
+    /// Counts the features' values beside the articles' values.
+    fn count_profiles(&mut self, outfits: &[u32]) {
+        let width = self.places.len();
+        let schema = self.data.schema().features();
+        let mut counts: Vec<Vec<f32>> =
+            schema.iter().map(|feature| vec![0.0; feature.rows() * width]).collect();
+        let mut features = Vec::new();
+        for &outfit in outfits {
+            self.data.features_of(outfit, &mut features);
+            for &article in self.data.outfits().articles(outfit) {
+                for (counts, values) in counts.iter_mut().zip(&features) {
+                    for &value in values {
+                        for column in self.columns_of(article) {
+                            counts[value as usize * width + column] += 1.0;
+                        }
+                    }
+                }
+            }
+        }
+        self.profile = counts.into_iter().map(|counts| lifts(counts, width, &self.places)).collect();
+    }
+
+    fn view<'q>(&self, question: &Question<'q>) -> View<'q> {
+        let width = self.places.len();
+        let mut view = View {
+            visible: question.visible,
+            beside: vec![0.0; width],
+            profile: vec![0.0; width],
+            together: vec![0.0; self.popularity.len()],
+        };
+        for &article in question.visible {
+            for row in self.columns_of(article) {
+                add(&mut view.beside, &self.beside[row * width..][..width], 1.0);
+            }
+            let total = self.pairs.total(article);
+            for &(other, times) in self.pairs.beside(article) {
+                let expected = total * self.chance[other as usize];
+                view.together[other as usize] += (1.0 + times / (expected + 1.0)).ln();
+            }
+        }
+        for (table, values) in self.profile.iter().zip(question.features) {
+            for &value in values {
+                add(&mut view.profile, &table[value as usize * width..][..width], 1.0 / real(values.len()));
+            }
+        }
+        view
+    }
+
+    /// The features of one candidate.
+    fn describe(&self, view: &View<'_>, article: u32, features: &mut [f64]) {
+        features.fill(0.0);
+        features[0] = self.popularity[article as usize];
+        features[1] = view.together[article as usize];
+        features[2] = f64::from(u8::from(view.visible.contains(&article)));
+        for column in self.columns_of(article) {
+            let at = FIXED + 2 * self.places[column];
+            features[at] += view.beside[column];
+            features[at + 1] += view.profile[column];
+        }
+    }
+
+    /// The features of the true article of one slot, then of the drawn candidates.
+    fn example(&self, outfit: u32) -> Vec<f64> {
+        let mut stream = Stream::new(1, Table::Logit, outfit as usize);
+        let mut visible = self.data.outfits().articles(outfit).to_vec();
+        let missing = visible.swap_remove(stream.below(visible.len()));
+        let mut values = Vec::new();
+        self.data.features_of(outfit, &mut values);
+        let view = self.view(&Question {
+            features: &values,
+            customer: self.data.outfits().customer(outfit),
+            visible: &visible,
+            told_type: self.data.type_of(missing),
+        });
+        let mut features = vec![0.0; (1 + DRAWN) * self.features()];
+        for (place, features) in features.chunks_exact_mut(self.features()).enumerate() {
+            let mut drawn = missing;
+            if place > 0 {
+                let any = stream.below(self.popularity.len());
+                drawn = u32::try_from(any).expect("articles fit 32 bits; this is a bug");
+            }
+            self.describe(&view, drawn, features);
+        }
+        features
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "a logarithm needs no more digits")]
+fn log_lift(count: f64, expected: f64) -> f32 {
+    ((count + BY_CHANCE) / (expected + BY_CHANCE)).ln() as f32
+}
+
+/// Turns counts into logarithms of lifts: how much more often than by chance, within each attribute.
+fn lifts(mut counts: Vec<f32>, width: usize, places: &[usize]) -> Vec<f32> {
+    let attributes = places.last().map_or(0, |last| last + 1);
+    let mut of_column = vec![0.0; width];
+    let mut of_attribute = vec![0.0; attributes];
+    for row in counts.chunks_exact(width.max(1)) {
+        for (column, &count) in row.iter().enumerate() {
+            of_column[column] += f64::from(count);
+            of_attribute[places[column]] += f64::from(count);
+        }
+    }
+    for row in counts.chunks_exact_mut(width.max(1)) {
+        let mut of_row = vec![0.0; attributes];
+        row.iter().enumerate().for_each(|(column, &count)| of_row[places[column]] += f64::from(count));
+        for (column, count) in row.iter_mut().enumerate() {
+            let place = places[column];
+            let expected = of_row[place] * of_column[column] / of_attribute[place].max(1.0);
+            *count = log_lift(f64::from(*count), expected);
+        }
+    }
+    counts
+}
+
+/// Newton's method on the penalised likelihood of the first candidate of each question.
+fn maximise(questions: &[Vec<f64>], features: usize) -> Vec<f64> {
+    let mut coefficients = vec![0.0; features];
+    for _ in 0..STEPS {
+        let sums = questions.par_chunks(64).map(|questions| {
+            let mut sums = vec![0.0; features * (features + 1)];
+            for question in questions {
+                add_slope(question, &coefficients, &mut sums);
+            }
+            sums
+        });
+        // In order, so that the sums do not depend on the number of threads.
+        let sums: Vec<Vec<f64>> = sums.collect();
+        let mut total = vec![0.0; features * (features + 1)];
+        for sums in &sums {
+            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        }
+        let (slope, curvature) = total.split_at_mut(features);
+        for at in 0..features {
+            slope[at] -= PENALTY * coefficients[at];
+            curvature[at * features + at] += PENALTY;
+        }
+        solve(curvature, slope);
+        coefficients.iter_mut().zip(&*slope).for_each(|(coefficient, step)| *coefficient += step);
+    }
+    coefficients
+}
+
+/// Adds one question's gradient, then its negative second derivative, to `sums`.
+fn add_slope(question: &[f64], coefficients: &[f64], sums: &mut [f64]) {
+    let features = coefficients.len();
+    let candidates = question.chunks_exact(features);
+    let mut shares: Vec<f64> = candidates.clone().map(|candidate| dot(candidate, coefficients)).collect();
+    softmax(&mut shares);
+    let mut mean = vec![0.0; features];
+    for (candidate, share) in candidates.clone().zip(&shares) {
+        mean.iter_mut().zip(candidate).for_each(|(mean, value)| *mean += share * value);
+    }
+    let (slope, curvature) = sums.split_at_mut(features);
+    for at in 0..features {
+        slope[at] += question[at] - mean[at];
+    }
+    for (candidate, share) in candidates.zip(&shares) {
+        for (row, (value, mean_value)) in
+            curvature.chunks_exact_mut(features).zip(candidate.iter().zip(&mean))
+        {
+            let factor = share * (value - mean_value);
+            row.iter_mut().zip(candidate.iter().zip(&mean)).for_each(|(to, (v, m))| *to += factor * (v - m));
+        }
+    }
+}
+
+/// Solves a positive definite system in place by elimination; the solution replaces `right`.
+fn solve(matrix: &mut [f64], right: &mut [f64]) {
+    let size = right.len();
+    for at in 0..size {
+        let pivot = matrix[at * size..][..size].to_vec();
+        for row in at + 1..size {
+            let factor = matrix[row * size + at] / pivot[at];
+            matrix[row * size..][..size].iter_mut().zip(&pivot).for_each(|(value, p)| *value -= factor * p);
+            right[row] -= factor * right[at];
+        }
+    }
+    for at in (0..size).rev() {
+        let known = dot(&matrix[at * size + at + 1..(at + 1) * size], &right[at + 1..]);
+        right[at] = (right[at] - known) / matrix[at * size + at];
+    }
+}
+
+fn softmax(scores: &mut [f64]) {
+    let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    for score in &mut *scores {
+        *score = (*score - highest).exp();
+    }
+    let total: f64 = scores.iter().sum();
+    for score in &mut *scores {
+        *score /= total;
+    }
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn add(to: &mut [f64], from: &[f32], share: f64) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to += share * f64::from(*from));
+}

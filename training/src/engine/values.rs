@@ -1,0 +1,227 @@
+//! Tables whose rows are sums: an article's own vector, and one for each of its values, such as its type and colour.
+//!
+//! A sum is a tensor of the model like any other, so everything reads it as it would read a table that was learned as
+//! a whole. The optimiser moves what it is made of.
+
+use std::mem;
+
+use rayon::prelude::*;
+
+use super::{
+    simd::add,
+    weights::{Gradients, Param, Tensor, Weights},
+};
+
+/// Which article has which values.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ValueRows {
+    by_article: Lists,
+    by_value: Lists,
+}
+
+/// Lists of numbers, one after the other.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Lists {
+    /// Where each list begins, and the end.
+    starts: Vec<usize>,
+    items: Vec<u32>,
+}
+
+impl ValueRows {
+    /// `count` is the number of different values; the rows are the articles' values.
+    pub(crate) fn new<'a>(count: usize, rows: impl Iterator<Item = &'a [u32]>) -> Self {
+        let mut by_article = Lists { starts: vec![0], items: Vec::new() };
+        let mut articles = vec![Vec::new(); count];
+        for (article, values) in (0..).zip(rows) {
+            for &value in values {
+                articles[value as usize].push(article);
+            }
+            by_article.push(values);
+        }
+        let mut by_value = Lists { starts: vec![0], items: Vec::new() };
+        for articles in &articles {
+            by_value.push(articles);
+        }
+        Self { by_article, by_value }
+    }
+
+    /// An article's values; none of the blank or padding.
+    pub(crate) fn of_article(&self, article: usize) -> &[u32] {
+        self.by_article.list(article)
+    }
+
+    fn with_value(&self, value: usize) -> &[u32] {
+        self.by_value.list(value)
+    }
+
+    /// A number for each value, so that the sums over articles' values are near these numbers: least squares with a
+    /// penalty, by conjugate gradients.
+    pub(crate) fn explain(&self, numbers: &[f32]) -> Vec<f32> {
+        const PENALTY: f64 = 1.0;
+        const ROUNDS: usize = 100;
+        let sums = |of_values: &[f64]| -> Vec<f64> {
+            let sum = |article| self.of_article(article).iter().map(|&value| of_values[value as usize]).sum();
+            (0..numbers.len()).map(sum).collect()
+        };
+        let pass_back = |of_articles: &[f64]| -> Vec<f64> {
+            let sum =
+                |value| self.with_value(value).iter().map(|&article| of_articles[article as usize]).sum();
+            (0..self.by_value.len()).map(sum).collect()
+        };
+        let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let mut found = vec![0.0; self.by_value.len()];
+        let mut rest = pass_back(&numbers.iter().copied().map(f64::from).collect::<Vec<_>>());
+        let mut direction = rest.clone();
+        let mut error = dot(&rest, &rest);
+        let enough = 1e-12 * error;
+        for _ in 0..ROUNDS {
+            if error <= enough {
+                break;
+            }
+            let mut curved = pass_back(&sums(&direction));
+            curved.iter_mut().zip(&direction).for_each(|(to, from)| *to += PENALTY * from);
+            let step = error / dot(&direction, &curved);
+            found.iter_mut().zip(&direction).for_each(|(to, from)| *to += step * from);
+            rest.iter_mut().zip(&curved).for_each(|(to, from)| *to -= step * from);
+            let before = mem::replace(&mut error, dot(&rest, &rest));
+            direction.iter_mut().zip(&rest).for_each(|(to, from)| *to = from + error / before * *to);
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+        found.into_iter().map(|value| value as f32).collect()
+    }
+}
+
+impl Lists {
+    fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn push(&mut self, items: &[u32]) {
+        self.items.extend_from_slice(items);
+        self.starts.push(self.items.len());
+    }
+
+    /// Empty if there is none at this place.
+    fn list(&self, place: usize) -> &[u32] {
+        let end = self.starts.get(place + 1).copied();
+        end.map_or(&[], |end| &self.items[self.starts[place]..end])
+    }
+}
+
+/// A table of sums. An article's own vector may be narrower: then it is a part of the first columns only.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Composed {
+    pub(crate) sum: Param,
+    pub(crate) own: Param,
+    pub(crate) values: Param,
+}
+
+impl Composed {
+    /// Sums up. Articles that are not `kept` are made of their values alone; rows past its end are kept.
+    pub(crate) fn compose(&self, weights: &mut Weights, rows: &ValueRows, kept: Option<&[bool]>) {
+        let mut sums = mem::take(&mut weights.0[self.sum.0].data);
+        let (own, values) = (weights.tensor(self.own), weights.tensor(self.values));
+        let (width, own_width) = (columns(values), columns(own));
+        sums.par_chunks_mut(width).zip(own.data.par_chunks(own_width)).enumerate().for_each(
+            |(article, (sum, own))| {
+                sum.fill(0.0);
+                if is_kept(kept, article) {
+                    sum[..own_width].copy_from_slice(own);
+                }
+                for &value in rows.of_article(article) {
+                    add(sum, &values.data[value as usize * width..][..width]);
+                }
+            },
+        );
+        weights.0[self.sum.0].data = sums;
+    }
+
+    /// Passes the gradient of the sums on to what they are made of.
+    pub(crate) fn pass_on(
+        &self,
+        gradients: &mut Gradients,
+        weights: &Weights,
+        rows: &ValueRows,
+        kept: Option<&[bool]>,
+    ) {
+        let sums = mem::take(&mut gradients.dense[self.sum.0]);
+        if sums.is_empty() {
+            return;
+        }
+        let (width, own_width) = (columns(weights.tensor(self.values)), columns(weights.tensor(self.own)));
+        let to_values = gradients.dense_mut(self.values, weights).par_chunks_mut(width);
+        to_values.enumerate().for_each(|(value, to)| {
+            for &article in rows.with_value(value) {
+                add(to, &sums[article as usize * width..][..width]);
+            }
+        });
+        let to_own = gradients.dense_mut(self.own, weights).par_chunks_mut(own_width);
+        to_own.zip(sums.par_chunks(width)).enumerate().for_each(|(article, (to, from))| {
+            if is_kept(kept, article) {
+                add(to, &from[..own_width]);
+            }
+        });
+    }
+}
+
+fn is_kept(kept: Option<&[bool]>, article: usize) -> bool {
+    kept.and_then(|kept| kept.get(article)).is_none_or(|kept| *kept)
+}
+
+fn columns(tensor: &Tensor) -> usize {
+    tensor.shape.get(1).copied().unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows 0 and 1 have value 0, rows 1 and 2 value 1; row 3 is the blank's. Own vectors have one column of two.
+    fn table() -> (Weights, Composed, ValueRows) {
+        let tensor = |name: &str, shape: [usize; 2], data: &[f32]| Tensor {
+            name: name.into(),
+            shape: shape.into(),
+            data: data.into(),
+        };
+        let weights = Weights(vec![
+            tensor("sum", [4, 2], &[9.0; 8]),
+            tensor("own", [4, 1], &[1.0, 2.0, 3.0, 4.0]),
+            tensor("values", [2, 2], &[10.0, 20.0, 100.0, 200.0]),
+        ]);
+        let rows: [&[u32]; 3] = [&[0], &[0, 1], &[1]];
+        let composed = Composed { sum: Param(0), own: Param(1), values: Param(2) };
+        (weights, composed, ValueRows::new(2, rows.into_iter()))
+    }
+
+    #[test]
+    fn values_explain_what_their_articles_have_in_common() {
+        // Two values with 40 articles each, and one article with both.
+        let lists: Vec<Vec<u32>> =
+            (0..40).map(|_| vec![0]).chain((0..40).map(|_| vec![1])).chain([vec![0, 1]]).collect();
+        let rows = ValueRows::new(2, lists.iter().map(Vec::as_slice));
+        let numbers: Vec<f32> = (0..81).map(|at| [-4.0, 1.0, -3.0][at / 40]).collect();
+        let found = rows.explain(&numbers);
+        // (n + 1 + penalty) a + b = sum; by hand: 42 a + b = -163, a + 42 b = 37.
+        assert!((found[0] + 3.904_139).abs() < 1e-4 && (found[1] - 0.973_908).abs() < 1e-4, "{found:?}");
+    }
+
+    #[test]
+    fn rows_are_sums() {
+        let (mut weights, composed, rows) = table();
+        composed.compose(&mut weights, &rows, None);
+        assert_eq!(weights.0[0].data, [11.0, 20.0, 112.0, 220.0, 103.0, 200.0, 4.0, 0.0]);
+        composed.compose(&mut weights, &rows, Some(&[false, true, false]));
+        assert_eq!(weights.0[0].data, [10.0, 20.0, 112.0, 220.0, 100.0, 200.0, 4.0, 0.0]);
+    }
+
+    #[test]
+    fn gradients_reach_what_the_sums_are_made_of() {
+        let (weights, composed, rows) = table();
+        let mut gradients = Gradients::new(&weights);
+        gradients.dense[0] = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        composed.pass_on(&mut gradients, &weights, &rows, Some(&[false]));
+        assert!(gradients.dense[0].is_empty());
+        assert_eq!(gradients.dense[1], [0.0, 3.0, 5.0, 7.0]);
+        assert_eq!(gradients.dense[2], [4.0, 6.0, 8.0, 10.0]);
+    }
+}

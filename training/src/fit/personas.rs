@@ -1,0 +1,77 @@
+//! Where the personas begin: at the parts of a mixture that is fitted to the training outfits.
+//!
+//! Each part has a probability for each article, and an outfit is drawn from one part. With `ln(Pr(article | part) /
+//! Pr(article))` as biases, the model's mixture of personas is the mixture's posterior of the parts, given the visible
+//! articles.
+
+use crate::{
+    data::Data,
+    number::real,
+    random::{Stream, Table},
+};
+
+/// Rounds of expectation and maximisation.
+const ROUNDS: usize = 40;
+/// What a part's counts are mixed with: this many articles, drawn as they are overall.
+const BY_CHANCE: f64 = 50.0;
+
+/// The biases, article by article.
+pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
+    let overall = shares(data);
+    let mut logs = vec![0.0; overall.len() * parts];
+    let mut weights = vec![1.0 / real(parts); parts];
+    let mut stream = Stream::new(seed, Table::Personas, 0);
+    for round in 0..ROUNDS {
+        let mut counts = vec![0.0; overall.len() * parts];
+        let mut outfits = vec![1.0; parts];
+        for &outfit in data.training() {
+            let articles = data.outfits().articles(outfit);
+            let mut posterior: Vec<f64> = if round == 0 {
+                (0..parts).map(|_| stream.uniform() + 0.01).collect()
+            } else {
+                let score = |part: usize| -> f64 {
+                    let log = |article: &u32| logs[*article as usize * parts + part];
+                    weights[part].ln() + articles.iter().map(log).sum::<f64>()
+                };
+                let scores: Vec<f64> = (0..parts).map(score).collect();
+                let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                scores.into_iter().map(|score| (score - highest).exp()).collect()
+            };
+            let total: f64 = posterior.iter().sum();
+            for share in &mut posterior {
+                *share /= total;
+            }
+            for &article in articles {
+                let to = &mut counts[article as usize * parts..][..parts];
+                to.iter_mut().zip(&posterior).for_each(|(count, share)| *count += share);
+            }
+            outfits.iter_mut().zip(&posterior).for_each(|(count, share)| *count += share);
+        }
+        let all: f64 = outfits.iter().sum();
+        weights = outfits.iter().map(|count| count / all).collect();
+        let mut totals = vec![0.0; parts];
+        for counts in counts.chunks_exact(parts) {
+            totals.iter_mut().zip(counts).for_each(|(total, count)| *total += count);
+        }
+        for ((logs, counts), share) in
+            logs.chunks_exact_mut(parts).zip(counts.chunks_exact(parts)).zip(&overall)
+        {
+            for ((log, count), total) in logs.iter_mut().zip(counts).zip(&totals) {
+                // Relative to the article's own share, so that popular articles do not decide.
+                *log = ((count + BY_CHANCE * share) / ((total + BY_CHANCE) * share)).ln();
+            }
+        }
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    logs.into_iter().map(|log| log as f32).collect()
+}
+
+/// Each article's share of the training outfits' articles; one that is in none counts as half an article.
+fn shares(data: &Data) -> Vec<f64> {
+    let mut counts = vec![0.5; data.vocabulary().len()];
+    for &article in data.training().iter().flat_map(|&outfit| data.outfits().articles(outfit)) {
+        counts[article as usize] += 1.0;
+    }
+    let total: f64 = counts.iter().sum();
+    counts.into_iter().map(|count| count / total).collect()
+}
