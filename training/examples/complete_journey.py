@@ -39,8 +39,10 @@ DEMOGRAPHICS = {
 }
 # A household's habits are known once it has bought this often.
 ENOUGH = 20
-# Products that a household had before: those it bought at least twice, at most so many.
-HAD = 20
+# Products that a household bought before: the most frequent ones, at most so many, and those of them that it bought at
+# least so often.
+HAD = 60
+OFTEN = 3
 PRICE_LEVELS = ["low", "medium", "high"]
 OWN_BRAND = ["seldom", "sometimes", "often"]
 TIMES = ["weekday morning", "weekday afternoon", "weekday evening"] + [
@@ -125,8 +127,9 @@ class Habits:
     def features(self, usual, sold):
         """`usual` is each department's share of all that is bought, `sold` are the articles."""
         count = self.departments.total()
-        again = [product for product, times in self.had.items() if times > 1 and product in sold]
-        had = {"had": [str(product) for product in sorted(again, key=lambda each: (-self.had[each], each))[:HAD]]}
+        most = sorted((product for product in self.had if product in sold), key=lambda each: (-self.had[each], each))[:HAD]
+        often = [product for product in most if self.had[product] >= OFTEN]
+        had = {"had": [str(product) for product in most], "often": [str(product) for product in often]}
         if count < ENOUGH:
             return had
         liking = {name: bought / count / usual[name] for name, bought in self.departments.items() if bought > 2}
@@ -235,6 +238,7 @@ def features_of_schema(demographics, departments, products):
         ("own_brand", "buys the shop's own brand", "category", OWN_BRAND),
         ("time", "time of the week", "category", TIMES),
         ("had", "bought before", "set", products),
+        ("often", f"bought {OFTEN} times or more", "set", products),
     ]
     text = [f'name = "groceries-{len(features)}"\n']
     for name, label, kind, values in features:

@@ -150,35 +150,40 @@ class Memory(nn.Module):
             self.first.append(rows if remembered else None)
             rows += feature["rows"] if remembered else 0
         self.sources = 1 + sum(first is not None for first in self.first)
-        self.weights = nn.Parameter(torch.zeros(self.sources + 1))
+        self.weights = nn.Parameter(torch.zeros(2 * self.sources))
         for name in ("articles", "counts", "expected"):
             self.register_buffer(name, torch.zeros(rows, config["memory"]))
+        self.register_buffer("itself", torch.zeros(rows))
 
     def forward(self, logits: Tensor, slots: Tensor, features: Tensor, target: Tensor | None, kept: Tensor | None):
         """Adds to the logits. What is learned from must not count itself: the targets' own appearance is taken off."""
         visible = slots < self.articles_count
+        # By source: which rows count, how much their counts say, and how much the articles that they are about.
         rows, weights = [slots.clamp(max=self.articles_count)], [visible * self.weights[0]]
+        about = [visible * self.weights[self.sources]]
         if kept is not None:
             weights[0] = weights[0] * F.pad(kept, (0, 2))[slots]
         for place, first in enumerate(self.first):
             if first is not None:
+                given = features[:, place] > 0
                 rows.append(features[:, place] + first)
-                weights.append((features[:, place] > 0) * self.weights[len(weights)])
-        rows, weights = torch.cat(rows, 1), GAIN * torch.cat(weights, 1)
+                about.append(given * self.weights[self.sources + len(weights)])
+                weights.append(given * self.weights[len(weights)])
+        rows, weights, about = torch.cat(rows, 1), GAIN * torch.cat(weights, 1), GAIN * torch.cat(about, 1)
+        itself = self.itself[rows].long()
         articles, counts, expected = self.articles[rows].long(), self.counts[rows], self.expected[rows]
         strengths = torch.log1p(counts / (expected + 1))
         if target is not None:
             # Without this outfit some would not have reached a place.
-            itself = (articles == target[:, None, None]) & (counts > 0)
+            own = (articles == target[:, None, None]) & (counts > 0)
             without = torch.log1p((counts - 1).clamp(min=0) / (expected + 1))
             remembered = (counts - 1 > expected) & (without > strengths[..., -1:])
-            strengths = torch.where(itself, without * remembered, strengths)
+            strengths = torch.where(own, without * remembered, strengths)
         boosts = strengths * weights[..., None]
         if kept is not None:
             boosts = boosts * kept[articles]
         logits = logits.scatter_add(1, articles.flatten(1), boosts.flatten(1))
-        itself = visible * GAIN * self.weights[self.sources]
-        return logits.scatter_add(1, slots.clamp(max=self.articles_count - 1), itself)
+        return logits.scatter_add(1, (itself - 1).clamp(min=0), about * (itself > 0))
 
 
 class Model(nn.Module):

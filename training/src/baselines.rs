@@ -23,7 +23,7 @@ use crate::{
 pub use self::{
     cooccurrence::{Cooccurrence, Neighbours, Pairs, Sharpened},
     ease::Ease,
-    history::{History, count_by_customer},
+    history::{Histories, History, count_histories},
     logit::Logit,
     popularity::{Popularity, TypePopularity},
     profile::{Cells, ProfilePopularity},

@@ -13,17 +13,17 @@ const STRENGTHS: [f64; 8] = [10.0, 1.0, 3.0, 30.0, 100.0, 300.0, 1000.0, 3000.0]
 #[derive(Debug)]
 pub struct History<'a> {
     base: &'a dyn Answers,
-    /// By customer and article: how often, over the training outfits.
-    counts: &'a Counts,
+    counts: &'a Histories,
     pub strength: f64,
 }
 
-type Counts = HashMap<u32, HashMap<u32, f64>>;
+/// By customer and article: how often.
+pub type Histories = HashMap<u32, HashMap<u32, f64>>;
 
-/// How often each customer had each article in the training outfits.
-pub fn count_by_customer(data: &Data) -> Counts {
-    let mut counts = Counts::new();
-    for &outfit in data.training() {
+/// How often each customer had each article in these outfits.
+pub fn count_histories(data: &Data, outfits: &[u32]) -> Histories {
+    let mut counts = Histories::new();
+    for &outfit in outfits {
         let own = counts.entry(data.outfits().customer(outfit)).or_default();
         for &article in data.outfits().articles(outfit) {
             *own.entry(article).or_default() += 1.0;
@@ -33,7 +33,7 @@ pub fn count_by_customer(data: &Data) -> Counts {
 }
 
 impl<'a> History<'a> {
-    pub fn fit(data: &Data, base: &'a dyn Answers, counts: &'a Counts) -> Self {
+    pub fn fit(data: &Data, base: &'a dyn Answers, counts: &'a Histories) -> Self {
         choose(data, &STRENGTHS, |strength| Self { base, counts, strength })
     }
 }

@@ -4,9 +4,15 @@
 //! Each feature is a logarithm of "how much more often than by chance", so a few coefficients are all there is to fit.
 //! They are fitted to outfits that the counts have not seen; then everything is counted.
 
+use std::collections::HashMap;
+
 use rayon::prelude::*;
 
-use super::{Answers, Pairs, Question, popularity::count_articles};
+use super::{
+    Answers, Pairs, Question,
+    history::{Histories, count_histories},
+    popularity::count_articles,
+};
 use crate::{
     data::{Attributes, Data},
     number::real,
@@ -50,7 +56,8 @@ impl<'a> Logit<'a> {
     pub fn coefficients(&self) -> impl Iterator<Item = (String, f64)> {
         let names = self.counts.compared.iter().map(|&attribute| &self.data.attributes().names()[attribute]);
         let both = names.flat_map(|name| [format!("beside, {name}"), format!("profile, {name}")]);
-        let fixed = ["popularity", "co-occurrence", "already in the outfit"].map(str::to_owned);
+        let fixed = ["popularity", "co-occurrence", "already in the outfit", "the customer had it"]
+            .map(str::to_owned);
         fixed.into_iter().chain(both).zip(self.coefficients.iter().copied())
     }
 }
@@ -67,8 +74,8 @@ impl Answers for Logit<'_> {
     }
 }
 
-/// Features before those of attributes: popularity, co-occurrence, already in the outfit.
-const FIXED: usize = 3;
+/// Features before those of attributes: popularity, co-occurrence, already in the outfit, how often the customer had it.
+const FIXED: usize = 4;
 
 /// What the features are computed from.
 #[derive(Debug)]
@@ -77,6 +84,7 @@ struct Counts<'a> {
     attributes: &'a Attributes,
     popularity: Vec<f64>,
     pairs: Pairs,
+    histories: Histories,
     chance: Vec<f64>,
     /// The attributes that are compared.
     compared: Vec<usize>,
@@ -92,6 +100,7 @@ struct Counts<'a> {
 /// What a question says, by column and article.
 struct View<'a> {
     visible: &'a [u32],
+    had: Option<&'a HashMap<u32, f64>>,
     beside: Vec<f64>,
     profile: Vec<f64>,
     together: Vec<f64>,
@@ -120,6 +129,7 @@ impl<'a> Counts<'a> {
             attributes,
             popularity: articles.iter().map(|count| ((count + 0.5) / total).ln()).collect(),
             pairs: Pairs::of(data, outfits),
+            histories: count_histories(data, outfits),
             chance: articles.iter().map(|count| count / total).collect(),
             compared,
             columns,
@@ -185,10 +195,11 @@ impl<'a> Counts<'a> {
         self.profile = counts.into_iter().map(|counts| lifts(counts, width, &self.places)).collect();
     }
 
-    fn view<'q>(&self, question: &Question<'q>) -> View<'q> {
+    fn view<'q>(&'q self, question: &Question<'q>) -> View<'q> {
         let width = self.places.len();
         let mut view = View {
             visible: question.visible,
+            had: self.histories.get(&question.customer),
             beside: vec![0.0; width],
             profile: vec![0.0; width],
             together: vec![0.0; self.popularity.len()],
@@ -217,6 +228,7 @@ impl<'a> Counts<'a> {
         features[0] = self.popularity[article as usize];
         features[1] = view.together[article as usize];
         features[2] = f64::from(u8::from(view.visible.contains(&article)));
+        features[3] = view.had.and_then(|had| had.get(&article)).map_or(0.0, |times| times.ln_1p());
         for column in self.columns_of(article) {
             let at = FIXED + 2 * self.places[column];
             features[at] += view.beside[column];
@@ -278,35 +290,75 @@ fn lifts(mut counts: Vec<f32>, width: usize, places: &[usize]) -> Vec<f32> {
     counts
 }
 
-/// Newton's method on the penalised likelihood of the first candidate of each question.
+/// Newton's method on the penalised likelihood of the first candidate of each question. A step that does not raise it is
+/// halved.
 fn maximise(questions: &[Vec<f64>], features: usize) -> Vec<f64> {
-    let mut coefficients = vec![0.0; features];
+    let mut at = Hill::climb(questions, vec![0.0; features]);
     for _ in 0..STEPS {
-        let sums = questions.par_chunks(64).map(|questions| {
-            let mut sums = vec![0.0; features * (features + 1)];
+        let mut step = at.step();
+        let next = loop {
+            let moved =
+                at.coefficients.iter().zip(&step).map(|(coefficient, step)| coefficient + step).collect();
+            let next = Hill::climb(questions, moved);
+            if next.height > at.height {
+                break next;
+            }
+            for step in &mut step {
+                *step /= 2.0;
+            }
+            if step.iter().all(|step| step.abs() < 1e-6) {
+                return at.coefficients;
+            }
+        };
+        at = next;
+    }
+    at.coefficients
+}
+
+/// The penalised likelihood at some coefficients.
+struct Hill {
+    coefficients: Vec<f64>,
+    height: f64,
+    slope: Vec<f64>,
+    /// The negative second derivative.
+    curvature: Vec<f64>,
+}
+
+impl Hill {
+    fn climb(questions: &[Vec<f64>], coefficients: Vec<f64>) -> Self {
+        let features = coefficients.len();
+        let parts = questions.par_chunks(64).map(|questions| {
+            let mut sums = vec![0.0; 1 + features * (features + 1)];
             for question in questions {
                 add_slope(question, &coefficients, &mut sums);
             }
             sums
         });
         // In order, so that the sums do not depend on the number of threads.
-        let sums: Vec<Vec<f64>> = sums.collect();
-        let mut total = vec![0.0; features * (features + 1)];
-        for sums in &sums {
-            total.iter_mut().zip(sums).for_each(|(total, sum)| *total += sum);
+        let parts: Vec<Vec<f64>> = parts.collect();
+        let mut total = vec![0.0; 1 + features * (features + 1)];
+        for part in &parts {
+            total.iter_mut().zip(part).for_each(|(total, sum)| *total += sum);
         }
-        let (slope, curvature) = total.split_at_mut(features);
+        let mut curvature = total.split_off(1 + features);
+        let mut slope = total.split_off(1);
         for at in 0..features {
             slope[at] -= PENALTY * coefficients[at];
             curvature[at * features + at] += PENALTY;
         }
-        solve(curvature, slope);
-        coefficients.iter_mut().zip(&*slope).for_each(|(coefficient, step)| *coefficient += step);
+        let height = total[0] - PENALTY / 2.0 * dot(&coefficients, &coefficients);
+        Self { coefficients, height, slope, curvature }
     }
-    coefficients
+
+    /// Newton's.
+    fn step(&self) -> Vec<f64> {
+        let mut step = self.slope.clone();
+        solve(&mut self.curvature.clone(), &mut step);
+        step
+    }
 }
 
-/// Adds one question's gradient, then its negative second derivative, to `sums`.
+/// Adds one question's logarithm of the likelihood, its gradient, and its negative second derivative to `sums`.
 fn add_slope(question: &[f64], coefficients: &[f64], sums: &mut [f64]) {
     let features = coefficients.len();
     let candidates = question.chunks_exact(features);
@@ -316,7 +368,9 @@ fn add_slope(question: &[f64], coefficients: &[f64], sums: &mut [f64]) {
     for (candidate, share) in candidates.clone().zip(&shares) {
         mean.iter_mut().zip(candidate).for_each(|(mean, value)| *mean += share * value);
     }
-    let (slope, curvature) = sums.split_at_mut(features);
+    let (height, rest) = sums.split_at_mut(1);
+    let (slope, curvature) = rest.split_at_mut(features);
+    height[0] += shares[0].ln();
     for at in 0..features {
         slope[at] += question[at] - mean[at];
     }

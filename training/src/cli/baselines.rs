@@ -6,7 +6,7 @@ use super::{progress::timed, tables};
 use crate::{
     baselines::{
         Answers, Baseline, Cells, Cooccurrence, Ease, History, Logit, Neighbours, Pairs, Popularity,
-        ProfilePopularity, Sharpened, TypePopularity, count_by_customer,
+        ProfilePopularity, Sharpened, TypePopularity, count_histories,
     },
     data::Data,
 };
@@ -51,7 +51,7 @@ impl Baselines {
         let cooccurrence = timed("weight of co-occurrence", || Cooccurrence::fit(&data, &popularity, &pairs));
         let cosines = Neighbours::count(&data, &pairs);
         let neighbours = timed("sharpness of neighbours", || Sharpened::fit(&data, &popularity, &cosines));
-        let histories = count_by_customer(&data);
+        let histories = count_histories(&data, data.training());
         let history = timed("strength of history", || History::fit(&data, &cooccurrence, &histories));
         let logit = timed("conditional logit", || Logit::fit(&data));
         let linear = timed("EASE", || self.ease(&data, &pairs));

@@ -17,7 +17,10 @@ pub(crate) struct Memory {
     /// How often, and how often by chance. An empty place was never.
     pub(crate) counts: Param,
     pub(crate) expected: Param,
-    /// How much a visible article says, then each remembered feature, then that an article is in the outfit already.
+    /// By row: one more than the article that the row is about, such as a product that the customer had; 0 for none.
+    pub(crate) itself: Param,
+    /// How much the visible articles' rows say, then each remembered feature's; then the same of the articles that rows
+    /// are about: one that is in the outfit already, one that is a feature's value.
     pub(crate) weights: Param,
     /// For each feature of the schema its first row, if it is remembered.
     pub(crate) features: Vec<Option<usize>>,
@@ -40,8 +43,14 @@ pub(crate) fn strength(count: f32, expected: f32) -> f32 {
     (count / (expected + 1.0)).ln_1p()
 }
 
+/// An article's number in a table.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^24")]
+fn as_article(number: f32) -> u32 {
+    number as u32
+}
+
 impl Memory {
-    /// The number of sources with a weight of their own, besides the outfit's own articles.
+    /// The visible articles, and each remembered feature.
     fn sources(&self) -> usize {
         1 + self.features.iter().flatten().count()
     }
@@ -97,8 +106,16 @@ impl Memory {
         let table = weights.tensor(self.articles);
         let (width, articles) = (table.shape[1], &table.data);
         let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
+        let itself = weights.data(self.itself);
         let has_memory = |article: u32| kept.is_none_or(|kept| kept[article as usize]);
         let mut of_row = |row: usize, source: usize| {
+            if itself[row] > 0.0 {
+                let article = as_article(itself[row] - 1.0);
+                take(Boost { article, source: self.sources() + source, strength: 1.0 });
+            }
+            if source == 0 && !has_memory(as_article(itself[row] - 1.0)) {
+                return;
+            }
             // What the last place of a full row has, others did not reach.
             let last = (row + 1) * width - 1;
             let cutoff = strength(counts[last], expected[last]);
@@ -106,12 +123,7 @@ impl Memory {
                 if counts[place] == 0.0 {
                     break;
                 }
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "an article's number"
-                )]
-                let article = articles[place] as u32;
+                let article = as_article(articles[place]);
                 let count = if target == Some(article) { counts[place] - 1.0 } else { counts[place] };
                 let strength = strength(count, expected[place]);
                 let is_remembered = target != Some(article) || (count > expected[place] && strength > cutoff);
@@ -120,7 +132,7 @@ impl Memory {
                 }
             }
         };
-        for article in shard.visible(outfit).filter(|&article| has_memory(article)) {
+        for article in shard.visible(outfit) {
             of_row(article as usize, 0);
         }
         let mut source = 0;
@@ -131,9 +143,6 @@ impl Memory {
                 of_row(first + value as usize, source);
             }
         }
-        for article in shard.visible(outfit) {
-            take(Boost { article, source: self.sources(), strength: 1.0 });
-        }
     }
 
     /// The number of rows.
@@ -141,28 +150,23 @@ impl Memory {
         weights.tensor(self.articles).shape[0]
     }
 
-    /// By row, what it adds to the logits of which articles; the first place of an article's row is itself. For export.
+    /// By row, what it adds to the logits of which articles, in one column more than the table has. For export.
     pub(crate) fn rows(&self, weights: &Weights) -> (Vec<i32>, Vec<f32>) {
         let table = weights.tensor(self.articles);
-        let (rows, width) = (table.shape[0], table.shape[1]);
+        let width = table.shape[1];
         let factors = weights.data(self.weights);
         let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
-        let first_of_features = self.features.iter().flatten().copied().min().unwrap_or(rows);
+        let itself = weights.data(self.itself);
         let starts: Vec<usize> = self.features.iter().flatten().copied().collect();
         let (mut articles, mut strengths) = (Vec::new(), Vec::new());
-        for row in 0..rows {
-            // Two rows are the blank's and padding's.
-            let is_article = row + 2 < first_of_features;
+        let whole =
+            |number: f32| i32::try_from(as_article(number)).expect("articles fit 32 bits; this is a bug");
+        for (row, &about) in itself.iter().enumerate() {
             let source = starts.iter().filter(|start| **start <= row).count();
-            articles.push(if is_article {
-                i32::try_from(row).expect("articles fit 32 bits; this is a bug")
-            } else {
-                0
-            });
-            strengths.push(if is_article { GAIN * factors[self.sources()] } else { 0.0 });
+            articles.push(if about > 0.0 { whole(about - 1.0) } else { 0 });
+            strengths.push(if about > 0.0 { GAIN * factors[self.sources() + source] } else { 0.0 });
             for place in row * width..(row + 1) * width {
-                #[expect(clippy::cast_possible_truncation, reason = "an article's number")]
-                articles.push(table.data[place] as i32);
+                articles.push(whole(table.data[place]));
                 strengths.push(GAIN * factors[source] * strength(counts[place], expected[place]));
             }
         }

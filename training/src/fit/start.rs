@@ -95,6 +95,16 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     fill("memory.articles", |entry| number(entry.article as usize));
     fill("memory.counts", |entry| entry.count);
     fill("memory.expected", |entry| entry.expected);
+    // A feature's value may be an article's id, as of what the customer had.
+    let itself = &mut model.named_mut("memory.itself").expect("the model has a memory; this is a bug").data;
+    for (first, feature) in features.iter().zip(data.schema().features()) {
+        let Some(first) = first else { continue };
+        for (row, value) in (first + 1..).zip(&feature.values) {
+            if let Some(article) = data.vocabulary().index_of(value) {
+                itself[row] = number(article as usize + 1);
+            }
+        }
+    }
 }
 
 /// An article that was beside something.

@@ -13,8 +13,7 @@ pub(super) fn build(config: &ModelConfig, seed: u64) -> (Structure, Weights) {
     Builder { config, seed, weights: Weights::default(), composed: Vec::new() }.structure()
 }
 
-/// The memory's first weights, a tenth of what they multiply by: of what goes with the visible articles and with features, and of articles that are in
-/// the outfit already.
+/// The memory's first weights, a tenth of what they multiply by: of all, and of articles that are in the outfit already.
 const FIRST_MEMORY: f32 = 0.01;
 const FIRST_OWN: f32 = -0.3;
 
@@ -122,12 +121,18 @@ impl Builder<'_> {
         let (features, rows) = self.config.memory_rows();
         let shape = [rows, self.config.memory];
         let sources = 1 + features.iter().flatten().count();
-        let weights = self.filled("memory.weights", sources + 1, FIRST_MEMORY);
-        *self.weights.0[weights.0].data.last_mut().expect("it has a last one; this is a bug") = FIRST_OWN;
+        let weights = self.filled("memory.weights", 2 * sources, FIRST_MEMORY);
+        self.weights.0[weights.0].data[sources] = FIRST_OWN;
+        let itself = self.filled("memory.itself", rows, 0.0);
+        // An article's row is about it.
+        for (row, itself) in self.weights.0[itself.0].data[..self.config.articles].iter_mut().enumerate() {
+            *itself = number(row + 1);
+        }
         Memory {
             articles: self.zeros("memory.articles", &shape),
             counts: self.zeros("memory.counts", &shape),
             expected: self.zeros("memory.expected", &shape),
+            itself,
             weights,
             features,
         }

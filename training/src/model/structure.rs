@@ -91,7 +91,10 @@ pub(crate) struct Output<V> {
 impl Structure {
     /// The tensors that no optimiser moves: sums of others, and counts.
     pub(crate) fn unmoved(&self) -> Vec<Param> {
-        let counts = self.memory.iter().flat_map(|memory| [memory.articles, memory.counts, memory.expected]);
+        let counts = self
+            .memory
+            .iter()
+            .flat_map(|memory| [memory.articles, memory.counts, memory.expected, memory.itself]);
         self.composed.iter().map(|table| table.sum).chain(counts).collect()
     }
 

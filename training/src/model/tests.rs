@@ -74,6 +74,9 @@ fn fill_memory(model: &mut Model) {
     // A feature's row 0 is "not given".
     let given = |row: &usize| !(articles..articles + 2).contains(row) && !features.contains(&Some(*row));
     for row in (0..rows).filter(given) {
+        if row > articles {
+            model.named_mut("memory.itself").unwrap().data[row] = number(row - articles);
+        }
         for place in 0..row % (width + 1) {
             let numbers = [number(random.random_range(0..articles)), number(1 + row % 4), 0.7];
             for (name, value) in
