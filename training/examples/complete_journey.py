@@ -39,10 +39,11 @@ DEMOGRAPHICS = {
 }
 # A household's habits are known once it has bought this often.
 ENOUGH = 20
-# Products that a household bought before: the most frequent ones, at most so many, and those of them that it bought at
-# least so often.
-HAD = 60
-OFTEN = 3
+# Products that a household bought before: the most frequent ones, at most so many; those of them that it bought at least
+# so often; and what was in its last baskets.
+HAD = 100
+OFTEN = {"often": 3, "very_often": 8, "always": 20}
+LAST = 3
 PRICE_LEVELS = ["low", "medium", "high"]
 OWN_BRAND = ["seldom", "sometimes", "often"]
 TIMES = ["weekday morning", "weekday afternoon", "weekday evening"] + [
@@ -113,11 +114,13 @@ class Habits:
 
     def __init__(self):
         self.had = collections.Counter()
+        self.last = collections.deque(maxlen=LAST)
         self.departments = collections.Counter()
         self.own_brand = 0
         self.level = 0.0
 
     def add(self, products, levels):
+        self.last.append([product["product_id"] for product in products])
         for product in products:
             self.had[product["product_id"]] += 1
             self.departments[product["department"]] += 1
@@ -128,8 +131,10 @@ class Habits:
         """`usual` is each department's share of all that is bought, `sold` are the articles."""
         count = self.departments.total()
         most = sorted((product for product in self.had if product in sold), key=lambda each: (-self.had[each], each))[:HAD]
-        often = [product for product in most if self.had[product] >= OFTEN]
-        had = {"had": [str(product) for product in most], "often": [str(product) for product in often]}
+        lately = sorted({product for basket in self.last for product in basket if product in sold})
+        had = {"had": most, "lately": lately[:HAD]}
+        had |= {name: [product for product in most if self.had[product] >= times] for name, times in OFTEN.items()}
+        had = {name: [str(product) for product in products] for name, products in had.items()}
         if count < ENOUGH:
             return had
         liking = {name: bought / count / usual[name] for name, bought in self.departments.items() if bought > 2}
@@ -238,7 +243,8 @@ def features_of_schema(demographics, departments, products):
         ("own_brand", "buys the shop's own brand", "category", OWN_BRAND),
         ("time", "time of the week", "category", TIMES),
         ("had", "bought before", "set", products),
-        ("often", f"bought {OFTEN} times or more", "set", products),
+        ("lately", f"in the last {LAST} baskets", "set", products),
+        *((name, f"bought {times} times or more", "set", products) for name, times in OFTEN.items()),
     ]
     text = [f'name = "groceries-{len(features)}"\n']
     for name, label, kind, values in features:

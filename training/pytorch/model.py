@@ -139,39 +139,28 @@ GAIN = 10
 
 
 class Memory(nn.Module):
-    """What goes with what, by counts: rows of articles, two empty ones, rows of the remembered features' values."""
+    """What goes with what, by counts, and which articles the outfit and the features name."""
 
     def __init__(self, config: dict):
         super().__init__()
-        self.articles_count = config["articles"]
-        self.first, rows = [], config["articles"] + 2
+        self.count = config["articles"]
+        self.first, rows = [], 0
         for feature in config["features"]:
-            remembered = feature["rows"] > config["remembered"]
-            self.first.append(rows if remembered else None)
-            rows += feature["rows"] if remembered else 0
-        self.sources = 1 + sum(first is not None for first in self.first)
-        self.weights = nn.Parameter(torch.zeros(2 * self.sources))
+            of_articles = feature["name"] in config.get("of_articles", [])
+            self.first.append(rows if of_articles else None)
+            rows += feature["rows"] if of_articles else 0
+        # Of what was beside the visible articles; of these themselves; of each feature whose values are articles.
+        self.weights = nn.Parameter(torch.zeros(2 + sum(first is not None for first in self.first)))
         for name in ("articles", "counts", "expected"):
-            self.register_buffer(name, torch.zeros(rows, config["memory"]))
-        self.register_buffer("itself", torch.zeros(rows))
+            self.register_buffer(name, torch.zeros(self.count + 2, config["memory"]))
+        self.register_buffer("named", torch.zeros(rows))
 
     def forward(self, logits: Tensor, slots: Tensor, features: Tensor, target: Tensor | None, kept: Tensor | None):
         """Adds to the logits. What is learned from must not count itself: the targets' own appearance is taken off."""
-        visible = slots < self.articles_count
-        # By source: which rows count, how much their counts say, and how much the articles that they are about.
-        rows, weights = [slots.clamp(max=self.articles_count)], [visible * self.weights[0]]
-        about = [visible * self.weights[self.sources]]
-        if kept is not None:
-            weights[0] = weights[0] * F.pad(kept, (0, 2))[slots]
-        for place, first in enumerate(self.first):
-            if first is not None:
-                given = features[:, place] > 0
-                rows.append(features[:, place] + first)
-                about.append(given * self.weights[self.sources + len(weights)])
-                weights.append(given * self.weights[len(weights)])
-        rows, weights, about = torch.cat(rows, 1), GAIN * torch.cat(weights, 1), GAIN * torch.cat(about, 1)
-        itself = self.itself[rows].long()
-        articles, counts, expected = self.articles[rows].long(), self.counts[rows], self.expected[rows]
+        visible = (slots < self.count).float()
+        weights = GAIN * self.weights
+        logits = logits.scatter_add(1, slots.clamp(max=self.count - 1), visible * weights[1])
+        articles, counts, expected = self.articles[slots].long(), self.counts[slots], self.expected[slots]
         strengths = torch.log1p(counts / (expected + 1))
         if target is not None:
             # Without this outfit some would not have reached a place.
@@ -179,11 +168,19 @@ class Memory(nn.Module):
             without = torch.log1p((counts - 1).clamp(min=0) / (expected + 1))
             remembered = (counts - 1 > expected) & (without > strengths[..., -1:])
             strengths = torch.where(own, without * remembered, strengths)
-        boosts = strengths * weights[..., None]
         if kept is not None:
-            boosts = boosts * kept[articles]
+            strengths = strengths * kept[articles] * F.pad(kept, (0, 2))[slots][..., None]
+        boosts = strengths * visible[..., None] * weights[0]
         logits = logits.scatter_add(1, articles.flatten(1), boosts.flatten(1))
-        return logits.scatter_add(1, (itself - 1).clamp(min=0), about * (itself > 0))
+        source = 2
+        for place, first in enumerate(self.first):
+            if first is not None:
+                values = features[:, place]
+                named = self.named[values + first].long()
+                boosts = ((values > 0) & (named > 0)) * weights[source]
+                logits = logits.scatter_add(1, (named - 1).clamp(min=0), boosts)
+                source += 1
+        return logits
 
 
 class Model(nn.Module):

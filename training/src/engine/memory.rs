@@ -1,5 +1,6 @@
-//! What goes with what, by counts: for each article, and for each value of some features, the articles that were
-//! beside it more often than by chance. A few weights say how much that counts.
+//! What goes with what, by counts: for each article those that were beside it more often than by chance. A few weights
+//! say how much that counts, and how much it counts that an article is in the outfit already or is a value of a feature,
+//! such as what the customer had.
 //!
 //! Two articles of ten thousand that go together have too few outfits to be learned as vectors; a count holds them.
 
@@ -11,20 +12,23 @@ use super::{
 /// Where a model keeps its counts.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory {
-    /// By row: the articles that were beside it. Rows of articles, two empty rows for blanks and padding, then the rows
-    /// of each remembered feature.
+    /// By article: those that were beside it. The last two rows, of blanks and padding, are empty.
     pub(crate) articles: Param,
     /// How often, and how often by chance. An empty place was never.
     pub(crate) counts: Param,
     pub(crate) expected: Param,
-    /// By row: one more than the article that the row is about, such as a product that the customer had; 0 for none.
-    pub(crate) itself: Param,
-    /// How much the visible articles' rows say, then each remembered feature's; then the same of the articles that rows
-    /// are about: one that is in the outfit already, one that is a feature's value.
+    /// By row of the features whose values are articles: one more than the article, or 0.
+    pub(crate) named: Param,
+    /// How much it counts what was beside the visible articles; that an article is one of them; that it is a value of each
+    /// of these features.
     pub(crate) weights: Param,
-    /// For each feature of the schema its first row, if it is remembered.
+    /// For each feature of the schema its first row in `named`, if its values are articles.
     pub(crate) features: Vec<Option<usize>>,
 }
+
+/// The places of weights; those of features follow.
+const BESIDE: usize = 0;
+const OWN: usize = 1;
 
 /// Something that boosts an article.
 struct Boost {
@@ -50,11 +54,6 @@ fn as_article(number: f32) -> u32 {
 }
 
 impl Memory {
-    /// The visible articles, and each remembered feature.
-    fn sources(&self) -> usize {
-        1 + self.features.iter().flatten().count()
-    }
-
     /// Adds what an outfit's articles and features boost. An outfit that is learned from must not count itself: a
     /// target's own appearance is taken off, and with it the place that it may owe to that. Articles that are not `kept`
     /// have no memory.
@@ -106,70 +105,66 @@ impl Memory {
         let table = weights.tensor(self.articles);
         let (width, articles) = (table.shape[1], &table.data);
         let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
-        let itself = weights.data(self.itself);
         let has_memory = |article: u32| kept.is_none_or(|kept| kept[article as usize]);
-        let mut of_row = |row: usize, source: usize| {
-            if itself[row] > 0.0 {
-                let article = as_article(itself[row] - 1.0);
-                take(Boost { article, source: self.sources() + source, strength: 1.0 });
+        for visible in shard.visible(outfit) {
+            take(Boost { article: visible, source: OWN, strength: 1.0 });
+            if !has_memory(visible) {
+                continue;
             }
-            if source == 0 && !has_memory(as_article(itself[row] - 1.0)) {
-                return;
-            }
+            let places = visible as usize * width..(visible as usize + 1) * width;
             // What the last place of a full row has, others did not reach.
-            let last = (row + 1) * width - 1;
-            let cutoff = strength(counts[last], expected[last]);
-            for place in row * width..(row + 1) * width {
-                if counts[place] == 0.0 {
-                    break;
-                }
+            let cutoff = strength(counts[places.end - 1], expected[places.end - 1]);
+            for place in places.take_while(|&place| counts[place] > 0.0) {
                 let article = as_article(articles[place]);
                 let count = if target == Some(article) { counts[place] - 1.0 } else { counts[place] };
                 let strength = strength(count, expected[place]);
                 let is_remembered = target != Some(article) || (count > expected[place] && strength > cutoff);
                 if is_remembered && has_memory(article) {
-                    take(Boost { article, source, strength });
+                    take(Boost { article, source: BESIDE, strength });
                 }
             }
-        };
-        for article in shard.visible(outfit) {
-            of_row(article as usize, 0);
         }
-        let mut source = 0;
-        for (feature, first) in self.features.iter().enumerate() {
-            let Some(first) = first else { continue };
-            source += 1;
+        let named = weights.data(self.named);
+        let of_articles =
+            self.features.iter().enumerate().filter_map(|(place, first)| Some((place, (*first)?)));
+        for (source, (feature, first)) in (OWN + 1..).zip(of_articles) {
             for &value in shard.given_values(outfit * self.features.len() + feature) {
-                of_row(first + value as usize, source);
+                let article = named[first + value as usize];
+                if article > 0.0 {
+                    take(Boost { article: as_article(article - 1.0), source, strength: 1.0 });
+                }
             }
         }
     }
 
-    /// The number of rows.
-    pub(crate) fn rows_count(&self, weights: &Weights) -> usize {
-        weights.tensor(self.articles).shape[0]
-    }
-
-    /// By row, what it adds to the logits of which articles, in one column more than the table has. For export.
-    pub(crate) fn rows(&self, weights: &Weights) -> (Vec<i32>, Vec<f32>) {
-        let table = weights.tensor(self.articles);
-        let width = table.shape[1];
-        let factors = weights.data(self.weights);
-        let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
-        let itself = weights.data(self.itself);
-        let starts: Vec<usize> = self.features.iter().flatten().copied().collect();
-        let (mut articles, mut strengths) = (Vec::new(), Vec::new());
+    /// For export: by article's row, the articles that it boosts, first itself, and by how much, in one column more than
+    /// the table has; then the same by row of the features whose values are articles.
+    pub(crate) fn rows(&self, weights: &Weights) -> [(Vec<i32>, Vec<f32>); 2] {
         let whole =
             |number: f32| i32::try_from(as_article(number)).expect("articles fit 32 bits; this is a bug");
-        for (row, &about) in itself.iter().enumerate() {
-            let source = starts.iter().filter(|start| **start <= row).count();
-            articles.push(if about > 0.0 { whole(about - 1.0) } else { 0 });
-            strengths.push(if about > 0.0 { GAIN * factors[self.sources() + source] } else { 0.0 });
+        let (table, factors) = (weights.tensor(self.articles), weights.data(self.weights));
+        let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
+        let (width, count) = (table.shape[1], table.shape[0] - 2);
+        let (mut articles, mut strengths) = (Vec::new(), Vec::new());
+        for row in 0..table.shape[0] {
+            let is_article = row < count;
+            articles.push(if is_article {
+                i32::try_from(row).expect("articles fit 32 bits; this is a bug")
+            } else {
+                0
+            });
+            strengths.push(if is_article { GAIN * factors[OWN] } else { 0.0 });
             for place in row * width..(row + 1) * width {
                 articles.push(whole(table.data[place]));
-                strengths.push(GAIN * factors[source] * strength(counts[place], expected[place]));
+                strengths.push(GAIN * factors[BESIDE] * strength(counts[place], expected[place]));
             }
         }
-        (articles, strengths)
+        let named = weights.data(self.named);
+        let starts: Vec<usize> = self.features.iter().flatten().copied().collect();
+        let source = |row: usize| OWN + starts.iter().filter(|start| **start <= row).count();
+        let by =
+            |(row, &article): (usize, &f32)| if article > 0.0 { GAIN * factors[source(row)] } else { 0.0 };
+        let boosted = named.iter().map(|article| whole((article - 1.0).max(0.0))).collect();
+        [(articles, strengths), (boosted, named.iter().enumerate().map(by).collect())]
     }
 }

@@ -98,26 +98,41 @@ impl<'a> Drawing<'a> {
     /// Adds what the memory boosts: outputs `boosted`, articles, and `boosts`, by how much.
     fn memory(&mut self) {
         let Some(memory) = &self.model.structure().memory else { return };
-        let (articles, strengths) = memory.rows(self.model.weights());
-        let shape = [memory.rows_count(self.model.weights()), self.config().memory + 1];
-        self.graph.integers("memory.articles", &shape.map(size), &articles);
-        let strengths =
-            Tensor { name: "memory.strengths".to_owned(), shape: shape.to_vec(), data: strengths };
-        let strengths = self.graph.weight(&strengths, self.half);
-        let mut rows = vec!["articles".to_owned()];
+        let [beside, named] = memory.rows(self.model.weights());
+        let columns = self.config().memory + 1;
+        let shapes = [vec![beside.0.len() / columns, columns], vec![named.0.len()]];
+        let tables = [("memory.articles", "memory.strengths"), ("memory.named", "memory.named_strengths")];
+        let mut rows = vec![("articles".to_owned(), 0)];
         for (feature, first) in memory.features.iter().enumerate() {
             let Some(first) = first else { continue };
             let feature = self.graph.ints(&[], &[size(feature)]);
             let values = self.graph.node("Gather", &[self.features, &feature], vec![int("axis", 1)]);
             let first = self.graph.ints(&[], &[size(*first)]);
-            rows.push(self.graph.node("Add", &[&values, &first], vec![]));
+            rows.push((self.graph.node("Add", &[&values, &first], vec![]), 1));
         }
-        let rows = concat(&mut self.graph, &rows, 1);
+        let tables =
+            tables.into_iter().zip(shapes).zip([beside, named]).take(if rows.len() > 1 { 2 } else { 1 });
+        let mut stored = Vec::new();
+        for (((articles, strengths), shape), (boosted, boosts)) in tables {
+            let dims: Vec<i64> = shape.iter().copied().map(size).collect();
+            self.graph.integers(articles, &dims, &boosted);
+            let tensor = Tensor { name: strengths.to_owned(), shape, data: boosts };
+            stored.push((articles.to_owned(), self.graph.weight(&tensor, self.half)));
+        }
         let flat = self.graph.list(&[0, -1]);
-        for (table, output) in [("memory.articles", "boosted"), (&strengths, "boosts")] {
-            let found = self.graph.node("Gather", &[table, &rows], vec![]);
-            self.graph.named_node("Reshape", &[&found, &flat], &[output], vec![]);
-        }
+        let lookup = |drawing: &mut Self, table: fn(&(String, String)) -> &str, output: &str| {
+            let found: Vec<String> = rows
+                .iter()
+                .map(|(rows, place)| {
+                    let found = drawing.graph.node("Gather", &[table(&stored[*place]), rows], vec![]);
+                    drawing.graph.node("Reshape", &[&found, &flat], vec![])
+                })
+                .collect();
+            let found: Vec<&str> = found.iter().map(String::as_str).collect();
+            drawing.graph.named_node("Concat", &found, &[output], vec![int("axis", 1)]);
+        };
+        lookup(self, |table| &table.0, "boosted");
+        lookup(self, |table| &table.1, "boosts");
         let attributes = vec![int("axis", 1), text("reduction", "add")];
         self.graph.named_node("ScatterElements", &["plain", "boosted", "boosts"], &["logits"], attributes);
     }

@@ -38,6 +38,10 @@ pub struct DataConfig {
     pub attributes: Option<String>,
 }
 
+/// Rows of rare values have small gradients, of which Adam makes steps as large as any other, unless epsilon is larger
+/// than they are.
+const MATCH_EPSILON: f32 = 1e-3;
+
 /// How a run learns.
 #[expect(clippy::struct_excessive_bools, reason = "switches that a user sets one by one")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -120,6 +124,13 @@ impl Default for FitConfig {
     }
 }
 
+/// The names of features with articles' ids as values.
+fn features_of_articles(data: &Data) -> Vec<String> {
+    let is_article = |value: &String| data.vocabulary().index_of(value).is_some();
+    let of_articles = data.schema().features().iter().filter(|feature| feature.values.iter().any(is_article));
+    of_articles.map(|feature| feature.name.clone()).collect()
+}
+
 /// Settings that differ from the defaults, in the tables `fit`, `task_weights`, `pair`, `adamw` and `model`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Overrides<'a> {
@@ -164,6 +175,11 @@ impl RunConfig {
             adamw: AdamWConfig::default(),
             model: default.clone(),
         };
+        if method == Method::Match {
+            // Biases begin at counts, as the match does.
+            config.fit.count_bias = true;
+            config.adamw.epsilon = MATCH_EPSILON;
+        }
         if let Some(path) = overrides.file {
             let context = || format!("the configuration {}", path.display());
             let text = std::fs::read_to_string(path).with_context(context)?;
@@ -191,6 +207,8 @@ impl RunConfig {
         config.fit.attributes |= method == Method::Match;
         config.model.matching = if method == Method::Match { config.model.matching.max(1) } else { 0 };
         config.model.memory = if method == Method::Match { config.model.memory } else { 0 };
+        config.model.of_articles =
+            if config.model.memory > 0 { features_of_articles(data) } else { Vec::new() };
         config.model.values = if config.fit.attributes { data.attributes().count() } else { 0 };
         config.data.attributes = config.fit.attributes.then(|| data.attributes().fingerprint().to_owned());
         config.check(data)?;

@@ -53,21 +53,14 @@ pub(super) fn set_match(model: &mut Model, data: &Data, seed: u64) {
 /// Fills a model's memory with what was beside what in the training outfits.
 pub(super) fn set_memory(model: &mut Model, data: &Data) {
     let width = model.config().memory;
-    let (features, rows) = model.config().memory_rows();
-    let mut beside: Vec<HashMap<u32, f32>> = vec![HashMap::new(); rows];
+    let mut beside: Vec<HashMap<u32, f32>> = vec![HashMap::new(); data.vocabulary().len()];
     let mut shares = vec![0.0_f32; data.vocabulary().len()];
-    let mut known = Vec::new();
     for &outfit in data.training() {
-        data.features_of(outfit, &mut known);
         let articles = data.outfits().articles(outfit);
-        let remembered = features.iter().zip(&known).filter_map(|(first, values)| Some(((*first)?, values)));
-        let of_features =
-            remembered.flat_map(|(first, values)| values.iter().map(move |&value| first + value as usize));
-        let rows: Vec<usize> = of_features.chain(articles.iter().map(|&article| article as usize)).collect();
         for &article in articles {
             shares[article as usize] += 1.0;
-            for &row in rows.iter().filter(|&&row| row != article as usize) {
-                *beside[row].entry(article).or_default() += 1.0;
+            for &other in articles.iter().filter(|&&other| other != article) {
+                *beside[other as usize].entry(article).or_default() += 1.0;
             }
         }
     }
@@ -95,14 +88,13 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     fill("memory.articles", |entry| number(entry.article as usize));
     fill("memory.counts", |entry| entry.count);
     fill("memory.expected", |entry| entry.expected);
-    // A feature's value may be an article's id, as of what the customer had.
-    let itself = &mut model.named_mut("memory.itself").expect("the model has a memory; this is a bug").data;
+    let (features, _) = model.config().rows_of_articles();
+    let named = &mut model.named_mut("memory.named").expect("the model has a memory; this is a bug").data;
     for (first, feature) in features.iter().zip(data.schema().features()) {
         let Some(first) = first else { continue };
         for (row, value) in (first + 1..).zip(&feature.values) {
-            if let Some(article) = data.vocabulary().index_of(value) {
-                itself[row] = number(article as usize + 1);
-            }
+            let article = data.vocabulary().index_of(value);
+            named[row] = article.map_or(0.0, |article| number(article as usize + 1));
         }
     }
 }

@@ -118,21 +118,15 @@ impl Builder<'_> {
 
     /// Empty at first.
     fn memory(&mut self) -> Memory {
-        let (features, rows) = self.config.memory_rows();
-        let shape = [rows, self.config.memory];
-        let sources = 1 + features.iter().flatten().count();
-        let weights = self.filled("memory.weights", 2 * sources, FIRST_MEMORY);
-        self.weights.0[weights.0].data[sources] = FIRST_OWN;
-        let itself = self.filled("memory.itself", rows, 0.0);
-        // An article's row is about it.
-        for (row, itself) in self.weights.0[itself.0].data[..self.config.articles].iter_mut().enumerate() {
-            *itself = number(row + 1);
-        }
+        let (features, named) = self.config.rows_of_articles();
+        let shape = [self.config.articles + 2, self.config.memory];
+        let weights = self.filled("memory.weights", 2 + features.iter().flatten().count(), FIRST_MEMORY);
+        self.weights.0[weights.0].data[1] = FIRST_OWN;
         Memory {
             articles: self.zeros("memory.articles", &shape),
             counts: self.zeros("memory.counts", &shape),
             expected: self.zeros("memory.expected", &shape),
-            itself,
+            named: self.filled("memory.named", named, 0.0),
             weights,
             features,
         }

@@ -39,12 +39,12 @@ pub struct ModelConfig {
     /// Width of the match of what the customer and the visible articles say with each article's values; 0 is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub matching: usize,
-    /// How many articles the memory holds for each article, and for each value of features with many values; 0 is none.
+    /// How many articles the memory holds for each article; 0 is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub memory: usize,
-    /// Features with more rows than this are remembered, because a match of its width cannot tell their values apart.
-    #[serde(default = "many")]
-    pub remembered: usize,
+    /// Features whose values are articles, such as what the customer had; the memory boosts these articles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub of_articles: Vec<String>,
     /// Whether the model also judges if two halves were one outfit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pair: bool,
@@ -116,7 +116,7 @@ impl ModelConfig {
             values: 0,
             matching: if method == Method::Match { 64 } else { 0 },
             memory: if method == Method::Match { 64 } else { 0 },
-            remembered: many(),
+            of_articles: Vec::new(),
             pair: false,
             initial: InitialScales {
                 articles: 0.02,
@@ -133,17 +133,18 @@ impl ModelConfig {
         self.width + self.matching
     }
 
-    /// The memory's first row of each feature that it remembers, and the number of its rows.
-    pub(crate) fn memory_rows(&self) -> (Vec<Option<usize>>, usize) {
-        let mut rows = self.articles + 2;
-        let remember = |feature: &FeatureRows| {
+    /// For each feature whose values are articles, the first of its rows among those of all such features, and the number
+    /// of these rows.
+    pub(crate) fn rows_of_articles(&self) -> (Vec<Option<usize>>, usize) {
+        let mut rows = 0;
+        let place = |feature: &FeatureRows| {
             let first = rows;
-            (feature.rows > self.remembered).then(|| {
+            self.of_articles.contains(&feature.name).then(|| {
                 rows += feature.rows;
                 first
             })
         };
-        (self.features.iter().map(remember).collect(), rows)
+        (self.features.iter().map(place).collect(), rows)
     }
 
     pub(super) fn dropout(&self, key: u32) -> Dropout {
@@ -165,10 +166,6 @@ impl ModelConfig {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &usize) -> bool {
     *count == 0
-}
-
-fn many() -> usize {
-    64
 }
 
 fn tenth() -> f32 {

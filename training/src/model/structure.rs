@@ -94,7 +94,7 @@ impl Structure {
         let counts = self
             .memory
             .iter()
-            .flat_map(|memory| [memory.articles, memory.counts, memory.expected, memory.itself]);
+            .flat_map(|memory| [memory.articles, memory.counts, memory.expected, memory.named]);
         self.composed.iter().map(|table| table.sum).chain(counts).collect()
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn small(method: Method) -> Model {
         config.values = 5;
         config.matching = 4;
         config.memory = 3;
-        config.remembered = 3;
+        config.of_articles = vec!["colours".to_owned()];
     }
     of_config(&config)
 }
@@ -70,13 +70,7 @@ pub(crate) fn values(config: &ModelConfig) -> ValueRows {
 fn fill_memory(model: &mut Model) {
     let mut random = Pcg64::seed_from_u64(17);
     let (articles, width) = (model.config.articles, model.config.memory);
-    let (features, rows) = model.config.memory_rows();
-    // A feature's row 0 is "not given".
-    let given = |row: &usize| !(articles..articles + 2).contains(row) && !features.contains(&Some(*row));
-    for row in (0..rows).filter(given) {
-        if row > articles {
-            model.named_mut("memory.itself").unwrap().data[row] = number(row - articles);
-        }
+    for row in 0..articles {
         for place in 0..row % (width + 1) {
             let numbers = [number(random.random_range(0..articles)), number(1 + row % 4), 0.7];
             for (name, value) in
@@ -86,6 +80,8 @@ fn fill_memory(model: &mut Model) {
             }
         }
     }
+    // Green and blue are articles, red is none.
+    model.named_mut("memory.named").unwrap().data.copy_from_slice(&[0.0, 0.0, 4.0, 9.0]);
 }
 
 /// Vectors of values start at zero; these have an effect.
