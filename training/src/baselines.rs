@@ -44,6 +44,11 @@ pub struct Question<'a> {
 
 /// Answers questions.
 pub trait Answers: Sync + std::fmt::Debug {
+    /// Whether it reads the question's type.
+    fn knows_type(&self) -> bool {
+        false
+    }
+
     /// Writes Pr(article) for the whole vocabulary.
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]);
 }
@@ -56,6 +61,9 @@ pub struct Baseline {
     pub name: String,
     #[serde(rename = "answers")]
     pub summary: Summary,
+    /// Whether it is told the missing article's type, which methods are not.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub knows_type: bool,
     /// The same answers with the missing article's type known and the outfit's articles left out.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub told_type: Option<Summary>,
@@ -68,6 +76,7 @@ impl Baseline {
         Self {
             name: name.into(),
             summary: tallies.any.summary(),
+            knows_type: baseline.knows_type(),
             told_type: Some(tallies.told_type.summary()),
         }
     }

@@ -100,6 +100,7 @@ impl Table {
             );
         }
         self.write_told_type(&mut text);
+        self.write_losses(&mut text);
         if self.paper.is_empty() {
             return text;
         }
@@ -144,7 +145,7 @@ impl Table {
                 format_percent(told.recall_at_5),
             );
         }
-        for Baseline { name, summary, told_type } in &self.baselines {
+        for Baseline { name, summary, told_type, .. } in &self.baselines {
             let Some(told) = told_type else { continue };
             let _ = writeln!(
                 text,
@@ -155,6 +156,30 @@ impl Table {
                 100.0 * told.recall_at_5.mean,
             );
         }
+    }
+
+    /// Says which methods lose to a baseline that knows no more than they do.
+    fn write_losses(&self, text: &mut String) {
+        let losses: Vec<String> = self.methods.iter().filter_map(|method| self.losses(method)).collect();
+        if !losses.is_empty() {
+            let _ = writeln!(text, "\n{}", losses.join("\n"));
+        }
+    }
+
+    fn losses(&self, method: &MethodResult) -> Option<String> {
+        let equals = self.baselines.iter().filter(|baseline| !baseline.knows_type);
+        let better = equals.filter_map(|Baseline { name, summary, .. }| {
+            let figures = [
+                ("cross-entropy", method.cross_entropy.mean - summary.cross_entropy.mean),
+                ("recall@1", summary.recall_at_1.mean - method.recall_at_1.mean),
+                ("recall@5", summary.recall_at_5.mean - method.recall_at_5.mean),
+            ];
+            let lost: Vec<&str> =
+                figures.into_iter().filter(|(_, behind)| *behind > 0.0).map(|(figure, _)| figure).collect();
+            (!lost.is_empty()).then(|| format!("{name} ({})", lost.join(", ")))
+        });
+        let better: Vec<String> = better.collect();
+        (!better.is_empty()).then(|| format!("- **{} loses to** {}.", method.name(), better.join("; ")))
     }
 
     fn write_method(&self, text: &mut String, result: &MethodResult) {

@@ -68,6 +68,10 @@ impl<'a> TypePopularity<'a> {
 }
 
 impl Answers for TypePopularity<'_> {
+    fn knows_type(&self) -> bool {
+        true
+    }
+
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
         probabilities.fill(0.0);
         for article in self.data.articles_of_type(question.told_type) {

@@ -122,6 +122,10 @@ impl<'a> ProfilePopularity<'a> {
 }
 
 impl Answers for ProfilePopularity<'_> {
+    fn knows_type(&self) -> bool {
+        true
+    }
+
     fn answer(&self, question: &Question<'_>, probabilities: &mut [f64]) {
         probabilities.fill(0.0);
         let kind = question.told_type;

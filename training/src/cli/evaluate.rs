@@ -38,6 +38,9 @@ pub(super) struct Evaluate {
     /// Write all figures here as JSON: methods, baselines, and differences between methods.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// Compare with these baselines, a file written by `baselines --json`, instead of the three that take no time.
+    #[arg(long, value_name = "FILE")]
+    baselines: Option<PathBuf>,
     /// Write every answer here as Parquet.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
@@ -80,7 +83,10 @@ impl Evaluate {
             }
             results.push((evaluation, answers));
         }
-        let baselines = timed("baselines", || beside_methods(&data));
+        let baselines = match &self.baselines {
+            Some(path) => read_json(path)?,
+            None => timed("baselines", || beside_methods(&data)),
+        };
         let comparison = timed("differences", || compare(&data, &cases, &results, baselines.clone()));
         if let Some(path) = &self.out {
             write_json(path, &comparison)?;

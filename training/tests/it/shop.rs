@@ -132,6 +132,7 @@ fn from_three_files_and_a_schema_to_a_release() {
 
     let table = home.output_of(&format!("table --runs {runs} --baselines all.json --json table.json"));
     assert!(table.contains("\n| gsu | 2 | ") && table.contains("| *co-occurrence* |"), "{table}");
+    assert!(table.contains("- **none loses to** popularity (cross-entropy); co-occurrence ("), "{table}");
     assert!(!table.contains("12.21 ± 0.17"), "the paper's own figures are of another data set:\n{table}");
     assert_eq!(home.json("table.json")["methods"][0]["parameters"], all["methods"][0]["parameters"]);
 
