@@ -47,6 +47,7 @@ pub(super) fn split(file: &[u8]) -> Option<Parts> {
             Some(personas) => Some(graph.matrix("personas.weight", personas, last.bias)?),
             None => None,
         },
+        is_boosted: last.is_boosted,
     };
     let articles = head.bias.len();
     let mut outputs = vec![("hidden", FLOAT, Some(head.vocabulary.len() / articles))];

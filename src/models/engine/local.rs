@@ -34,8 +34,6 @@ pub(super) struct Local {
     session: Session,
     /// Computes the last layer, unless the session does.
     head: Option<Arc<Head>>,
-    /// Whether the head adds boosts.
-    boosted: bool,
     device: Device,
     cores: Cores,
     weights_searched: bool,
@@ -55,8 +53,7 @@ impl Local {
             .map_err(|error| rejected(&path, device, &error))?;
         check_metadata(&session, &path, contract)?;
         let weights_searched = check_weights(&path)?;
-        let boosted = session.outputs().iter().any(|output| output.name() == "boosts");
-        Ok(Self { path, session, head, boosted, device, cores, weights_searched })
+        Ok(Self { path, session, head, device, cores, weights_searched })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -85,7 +82,7 @@ impl Local {
         optional: OptionalOutputs,
         questions: &[Question],
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let Self { path, session, head, boosted, device, cores, .. } = self;
+        let Self { path, session, head, device, cores, .. } = self;
         let cores = cores.start_run();
         let rejected = |error: &ort::Error| rejected(path, *device, error);
         let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
@@ -94,7 +91,11 @@ impl Local {
             Some(head) => ("hidden", head.hidden()),
             None => ("logits", articles),
         };
-        let boosts = if *boosted { boosts(path, &outputs, questions.len(), articles)? } else { Vec::new() };
+        // A file of another's may have an output of this name.
+        let boosts = match head {
+            Some(head) if head.is_boosted() => boosts(path, &outputs, questions.len(), articles)?,
+            _ => Vec::new(),
+        };
         let outputs = read_outputs(path, &outputs, questions.len(), (name, width), optional)?;
         let answers = match head {
             Some(head) => {

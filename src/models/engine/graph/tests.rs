@@ -22,6 +22,7 @@ fn every_method_of_the_demo_is_split() {
         let file = demo(method);
         let Parts { trunk, head } = split(&file).unwrap();
         assert_eq!((head.bias.len(), head.vocabulary.len()), (ARTICLES, ARTICLES * 128), "{method}");
+        assert!(!head.is_boosted, "{method}");
         let (full, short) = (graph(&file), graph(&trunk));
         let has_personas = full.outputs.contains(&"personas");
         assert_eq!(head.personas.map(|weights| weights.len()), has_personas.then_some(ARTICLES * 8));

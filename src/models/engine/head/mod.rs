@@ -54,6 +54,7 @@ impl Boosts {
 pub(super) struct Head {
     table: Table,
     hidden: usize,
+    is_boosted: bool,
     arch: Arch,
 }
 
@@ -63,6 +64,8 @@ pub(super) struct HeadWeights {
     pub(super) vocabulary: Vec<f32>,
     pub(super) bias: Vec<f32>,
     pub(super) personas: Option<Vec<f32>>,
+    /// Whether boosts are added to the logits.
+    pub(super) is_boosted: bool,
 }
 
 impl Head {
@@ -72,7 +75,17 @@ impl Head {
         let vocabulary = matrix(&weights.vocabulary);
         let matrices: Vec<Matrix<'_>> =
             std::iter::once(vocabulary).chain(weights.personas.as_deref().map(matrix)).collect();
-        Self { table: Table::new(&weights.bias, &matrices), hidden: vocabulary.columns, arch: Arch::new() }
+        Self {
+            table: Table::new(&weights.bias, &matrices),
+            hidden: vocabulary.columns,
+            is_boosted: weights.is_boosted,
+            arch: Arch::new(),
+        }
+    }
+
+    /// Whether boosts are added to the logits.
+    pub(super) fn is_boosted(&self) -> bool {
+        self.is_boosted
     }
 
     /// The length of a hidden vector.

@@ -37,6 +37,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
         vocabulary: numbers(seed, articles * HIDDEN),
         bias: numbers(seed + 1, articles),
         personas: personas.then(|| numbers(seed + 2, articles * PERSONAS)),
+        is_boosted: true,
     };
     let question = |row: usize| {
         let picks = numbers(seed + 10 + row as u64, articles);
