@@ -43,11 +43,11 @@ impl Pairs {
         Self { starts, others, totals }
     }
 
-    pub(super) fn beside(&self, article: u32) -> &[(u32, f64)] {
+    pub(crate) fn beside(&self, article: u32) -> &[(u32, f64)] {
         &self.others[self.starts[article as usize]..self.starts[article as usize + 1]]
     }
 
-    pub(super) fn total(&self, article: u32) -> f64 {
+    pub(crate) fn total(&self, article: u32) -> f64 {
         self.totals[article as usize]
     }
 }
@@ -138,7 +138,7 @@ pub struct Neighbours<'a> {
 
 impl<'a> Neighbours<'a> {
     pub fn count(data: &Data, pairs: &'a Pairs) -> Self {
-        Self { pairs, counts: super::popularity::count_articles(data, data.training()) }
+        Self { pairs, counts: data.count_articles(data.training()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::{Pairs, cooccurrence::Scores, popularity::count_articles};
+use super::{Pairs, cooccurrence::Scores};
 use crate::{data::Data, engine::add_product};
 
 /// Rows and columns that are eliminated at once.
@@ -21,7 +21,7 @@ impl Ease {
     pub fn fit(data: &Data, pairs: &Pairs, penalty: f32) -> Option<Self> {
         let articles = data.vocabulary().len();
         let mut gram = vec![0.0; articles * articles];
-        let counts = count_articles(data, data.training());
+        let counts = data.count_articles(data.training());
         for (article, row) in (0..).zip(gram.chunks_exact_mut(articles)) {
             for (other, times) in pairs.beside(article) {
                 row[*other as usize] = to_f32(*times);

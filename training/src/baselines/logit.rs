@@ -11,7 +11,6 @@ use rayon::prelude::*;
 use super::{
     Answers, Pairs, Question,
     history::{Histories, count_histories},
-    popularity::count_articles,
 };
 use crate::{
     data::{Attributes, Data},
@@ -122,7 +121,7 @@ impl<'a> Counts<'a> {
                 places.push(place);
             }
         }
-        let articles = count_articles(data, outfits);
+        let articles = data.count_articles(outfits);
         let total: f64 = articles.iter().sum::<f64>() + 0.5 * real(articles.len());
         let mut counts = Self {
             data,

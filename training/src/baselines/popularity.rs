@@ -3,15 +3,6 @@
 use super::{Answers, Question, choose};
 use crate::data::Data;
 
-/// Counts each article in these outfits.
-pub(super) fn count_articles(data: &Data, outfits: &[u32]) -> Vec<f64> {
-    let mut counts = vec![0.0; data.vocabulary().len()];
-    for article in outfits.iter().flat_map(|&outfit| data.outfits().articles(outfit)) {
-        counts[*article as usize] += 1.0;
-    }
-    counts
-}
-
 /// Candidates for the number added to every count.
 const ADDED: [f64; 6] = [0.5, 0.05, 0.1, 0.2, 1.0, 2.0];
 
@@ -24,7 +15,7 @@ pub struct Popularity {
 
 impl Popularity {
     pub fn fit(data: &Data) -> Self {
-        let counts = count_articles(data, data.training());
+        let counts = data.count_articles(data.training());
         choose(data, &ADDED, |added| Self::from_counts(&counts, added))
     }
 
@@ -50,7 +41,7 @@ pub struct TypePopularity<'a> {
 
 impl<'a> TypePopularity<'a> {
     pub fn fit(data: &'a Data) -> Self {
-        let counts = count_articles(data, data.training());
+        let counts = data.count_articles(data.training());
         choose(data, &ADDED, |added| Self::from_counts(&counts, data, added))
     }
 

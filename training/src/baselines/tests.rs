@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::{popularity::count_articles, *};
+use super::*;
 
 /// Coats 0 and 1, hats 2 and 3, a shoe and a bag that go with everything.
 const ARTICLES: &str = r#"{"id":"a-0","type":"coat"}
@@ -62,16 +62,16 @@ fn answer(data: &Data, baseline: &dyn Answers) -> Vec<f64> {
 #[test]
 fn popularity_counts_only_training_outfits() {
     let data = shop();
-    let all = Popularity::from_counts(&count_articles(&data, data.training()), 0.5);
+    let all = Popularity::from_counts(&data.count_articles(data.training()), 0.5);
     near(&answer(&data, &all), &[3.5, 1.5, 2.5, 2.5, 4.5, 4.5].map(|count| count / 19.0));
-    let told = TypePopularity::from_counts(&count_articles(&data, data.training()), &data, 0.5);
+    let told = TypePopularity::from_counts(&data.count_articles(data.training()), &data, 0.5);
     near(&answer(&data, &told), &[3.5 / 5.0, 1.5 / 5.0, 0.0, 0.0, 0.0, 0.0]);
 }
 
 #[test]
 fn cooccurrence_mixes_pairs_with_popularity() {
     let data = shop();
-    let popularity = Popularity::from_counts(&count_articles(&data, data.training()), 0.5);
+    let popularity = Popularity::from_counts(&data.count_articles(data.training()), 0.5);
     let pairs = Pairs::count(&data);
     let both = Cooccurrence { popularity: &popularity, pairs: &pairs, weight: 0.5 };
     // Hat 3 was seen once beside each coat, twice beside the shoe and the bag.
@@ -84,7 +84,7 @@ fn cooccurrence_mixes_pairs_with_popularity() {
 #[test]
 fn a_profile_backs_off_from_band_to_gender_to_type() {
     let data = shop();
-    let base = TypePopularity::from_counts(&count_articles(&data, data.training()), &data, 0.5);
+    let base = TypePopularity::from_counts(&data.count_articles(data.training()), &data, 0.5);
     let cells = Cells::count(&data);
     let told = cells.prices[data.type_of(0)].map(|place| data.schema().features()[place].name.as_str());
     assert_eq!(told, Some("price_outerwear"), "this band has most information about coats");
@@ -98,7 +98,7 @@ fn a_profile_backs_off_from_band_to_gender_to_type() {
 #[test]
 fn evaluation_masks_every_slot_in_turn() {
     let data = shop();
-    let popularity = Popularity::from_counts(&count_articles(&data, data.training()), 0.5);
+    let popularity = Popularity::from_counts(&data.count_articles(data.training()), 0.5);
     let summary = evaluate(&data, data.validation(), &popularity).any.summary();
     // The coat comes last, the hat shares ranks four and five, shoe and bag share one and two.
     assert_eq!(summary.slots, 4);

@@ -17,7 +17,7 @@ use super::{
 const PARTS: usize = 16;
 /// The same, among the articles of a type.
 const PARTS_OF_TYPE: usize = 6;
-/// The values that most articles have, at most so many.
+/// The largest number of values. The most common ones are kept.
 const MOST: usize = 8192;
 /// Attributes that say nothing of how an article is worn.
 const NOT_WORN: [&str; 8] =

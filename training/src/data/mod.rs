@@ -93,6 +93,15 @@ impl Data {
     }
 
     /// In the order of the articles' file.
+    /// Counts each article in these outfits.
+    pub fn count_articles(&self, outfits: &[u32]) -> Vec<f64> {
+        let mut counts = vec![0.0; self.vocabulary().len()];
+        for article in outfits.iter().flat_map(|&outfit| self.outfits().articles(outfit)) {
+            counts[*article as usize] += 1.0;
+        }
+        counts
+    }
+
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }

@@ -357,15 +357,10 @@ fn value_rows(data: &Data) -> Arc<ValueRows> {
 
 /// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.
 fn log_counts(data: &Data) -> Vec<f32> {
-    let mut counts = vec![0_u32; data.vocabulary().len()];
-    for &outfit in data.training() {
-        for &article in data.outfits().articles(outfit) {
-            counts[article as usize] += 1;
-        }
-    }
-    let all = counts.iter().map(|&count| f64::from(count.max(1))).sum::<f64>();
+    let counts = data.count_articles(data.training());
+    let all = counts.iter().map(|count| count.max(1.0)).sum::<f64>();
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-    counts.into_iter().map(|count| (f64::from(count.max(1)) / all).ln() as f32).collect()
+    counts.into_iter().map(|count| (count.max(1.0) / all).ln() as f32).collect()
 }
 
 /// How far a run is: its `state.json`.

@@ -68,10 +68,8 @@ pub(super) fn first_biases(data: &Data, parts: usize, seed: u64) -> Vec<f32> {
 
 /// Each article's share of the training outfits' articles; one that is in none counts as half an article.
 fn shares(data: &Data) -> Vec<f64> {
-    let mut counts = vec![0.5; data.vocabulary().len()];
-    for &article in data.training().iter().flat_map(|&outfit| data.outfits().articles(outfit)) {
-        counts[article as usize] += 1.0;
-    }
+    let counts: Vec<f64> =
+        data.count_articles(data.training()).into_iter().map(|count| count + 0.5).collect();
     let total: f64 = counts.iter().sum();
     counts.into_iter().map(|count| count / total).collect()
 }

@@ -4,11 +4,10 @@
 //! with a row for each of the latter and a column for each of the former. Two narrow matrices whose product is near it
 //! are the first vectors of the match, so a model starts as a naive Bayes classifier and learns from there.
 
-use std::collections::HashMap;
-
 use rayon::prelude::*;
 
 use crate::{
+    baselines::Pairs,
     data::Data,
     engine::{add_product, add_transposed_product, number, strength},
     model::Model,
@@ -53,32 +52,23 @@ pub(super) fn set_match(model: &mut Model, data: &Data, seed: u64) {
 /// Fills a model's memory with what was beside what in the training outfits.
 pub(super) fn set_memory(model: &mut Model, data: &Data) {
     let width = model.config().memory;
-    let mut beside: Vec<HashMap<u32, f32>> = vec![HashMap::new(); data.vocabulary().len()];
-    let mut shares = vec![0.0_f32; data.vocabulary().len()];
-    for &outfit in data.training() {
-        let articles = data.outfits().articles(outfit);
-        for &article in articles {
-            shares[article as usize] += 1.0;
-            for &other in articles.iter().filter(|&&other| other != article) {
-                *beside[other as usize].entry(article).or_default() += 1.0;
-            }
-        }
-    }
-    let total: f32 = shares.iter().sum();
-    let best = |beside: HashMap<u32, f32>| {
-        let of_row: f32 = beside.values().sum();
-        let entry = |(article, count): (u32, f32)| Beside {
-            article,
-            count,
-            expected: of_row * shares[article as usize] / total,
+    let pairs = Pairs::count(data);
+    let counts = data.count_articles(data.training());
+    let total: f64 = counts.iter().sum();
+    let best = |article: u32| {
+        #[expect(clippy::cast_possible_truncation, reason = "counts of outfits")]
+        let entry = |&(other, count): &(u32, f64)| Beside {
+            article: other,
+            count: count as f32,
+            expected: (pairs.total(article) * counts[other as usize] / total) as f32,
         };
-        let mut more: Vec<Beside> =
-            beside.into_iter().map(entry).filter(|entry| entry.count > entry.expected).collect();
+        let beside = pairs.beside(article).iter().map(entry);
+        let mut more: Vec<Beside> = beside.filter(|entry| entry.count > entry.expected).collect();
         more.sort_unstable_by(|a, b| b.strength().total_cmp(&a.strength()).then(a.article.cmp(&b.article)));
         more.truncate(width);
         more
     };
-    let rows: Vec<Vec<Beside>> = beside.into_par_iter().map(best).collect();
+    let rows: Vec<Vec<Beside>> = (0..data.vocabulary().blank()).into_par_iter().map(best).collect();
     let mut fill = |name: &str, number: fn(&Beside) -> f32| {
         let table = &mut model.named_mut(name).expect("the model has a memory; this is a bug").data;
         for (to, row) in table.chunks_exact_mut(width).zip(&rows) {
