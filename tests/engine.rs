@@ -88,7 +88,11 @@ fn soon() -> Instant {
 async fn batched_answers_equal_single_ones() {
     let serving = serving(SETTINGS);
     assert_eq!(serving.device(), Device::Cpu);
-    assert_eq!(serving.methods().collect::<Vec<_>>(), demo::methods());
+    assert_eq!(
+        serving.methods().collect::<Vec<_>>(),
+        demo::methods(),
+        "the demo release has every method but ours"
+    );
     for method in demo::methods() {
         let questions = questions(&serving, 64);
         let together = serving.ask(method, questions.clone(), soon()).await.unwrap();
