@@ -8,6 +8,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
     time::{Duration, Instant},
 };
 
@@ -248,24 +249,47 @@ impl Postgres {
         }
     }
 
-    /// To the server and each of its children.
+    /// To the server and each of its children. Returns when all have got it.
     fn signal(&self, name: &str) -> Result<()> {
         let file = fs::read_to_string(self.0.folder.path().join("data/postmaster.pid"))?;
         let parent = file.lines().next().context("its process")?;
-        let mut all = vec![parent.to_owned()];
-        for process in fs::read_dir("/proc")? {
-            let process = process?.path();
-            // The parent's number follows the state, which follows the name in parentheses.
-            let Ok(stat) = fs::read_to_string(process.join("stat")) else { continue };
-            let after = stat.rsplit(')').next().unwrap_or_default();
-            if after.split_whitespace().nth(1) == Some(parent) {
-                all.extend(process.file_name().and_then(|name| Some(name.to_str()?.to_owned())));
-            }
-        }
-        // A child may have ended.
-        Command::new("kill").arg(format!("-{name}")).args(all).stderr(Stdio::null()).status()?;
-        Ok(())
+        // First the parent, so that a stopped one makes no further child.
+        send(name, &[parent.to_owned()], name == "STOP")?;
+        send(name, &children(parent)?, name == "STOP")
     }
+}
+
+fn children(parent: &str) -> Result<Vec<String>> {
+    let mut children = Vec::new();
+    for process in fs::read_dir("/proc")? {
+        let name = process?.file_name();
+        let Some(id) = name.to_str() else { continue };
+        if state_and_parent(id).is_some_and(|(_, its)| its == parent) {
+            children.push(id.to_owned());
+        }
+    }
+    Ok(children)
+}
+
+/// `None` after its end.
+fn state_and_parent(process: &str) -> Option<(String, String)> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // They follow the name in parentheses.
+    let mut fields = stat.rsplit(')').next()?.split_whitespace();
+    Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
+}
+
+fn send(name: &str, processes: &[String], until_stopped: bool) -> Result<()> {
+    // A child may have ended.
+    Command::new("kill").arg(format!("-{name}")).args(processes).stderr(Stdio::null()).status()?;
+    let runs =
+        |process: &String| state_and_parent(process).is_some_and(|(state, _)| !"TtZX".contains(&state));
+    let started = Instant::now();
+    while until_stopped && processes.iter().any(runs) {
+        ensure!(started.elapsed() < PATIENCE, "Postgres does not stop");
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
 }
 
 impl Drop for Postgres {
