@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from safetensors.torch import load_file as load_tensors
 from torch.nn import functional as F
 
+from data import values_by_article
 from model import Model, decayed
 
 STEPS, RATE = 10, 1e-3
@@ -35,9 +36,7 @@ def check(folder: Path) -> tuple[float, float, float]:
     model = Model(json.loads((folder / "config.json").read_text()))
     model.load_state_dict(load_tensors(folder / "start.safetensors"))
     if "values" in expected:
-        starts, values = (torch.from_numpy(expected[name].astype(np.int64)) for name in ("value_starts", "values"))
-        size = (model.config["articles"], model.config["values"])
-        model.values = torch.sparse_csr_tensor(starts, values, torch.ones(len(values)), size=size)
+        model.values, model.factors = values_by_article(expected, model.config["articles"])
     outfits = len(expected["blank"])
 
     def integers(name, *shape):

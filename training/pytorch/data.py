@@ -1,5 +1,6 @@
 """Batches from the file that `atelier-training fit --prepare` writes."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,8 +68,18 @@ class Data:
         self.development = Split(file, "development", articles, features)
         self.values = None
         if "values" in file:
-            starts, items = (torch.from_numpy(file[name].astype(np.int64)) for name in ("value_starts", "values"))
-            self.values = torch.sparse_csr_tensor(starts, items, torch.ones(len(items)))
+            self.values, self.factors = values_by_article(file, articles)
+
+
+def values_by_article(file: dict, articles: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """A row for each article and a column for each value; and what each value counts in the match."""
+    starts, items = (torch.from_numpy(file[name].astype(np.int64)) for name in ("value_starts", "values"))
+    factors = torch.from_numpy(file["value_factors"])[:, None]
+    with warnings.catch_warnings():
+        # PyTorch says that such tensors are new.
+        warnings.simplefilter("ignore", UserWarning)
+        rows = torch.sparse_csr_tensor(starts, items, torch.ones(len(items)), size=(articles, len(factors)))
+    return rows, factors
 
 
 class Masks:

@@ -58,7 +58,7 @@ class Run:
         self.model.load_state_dict(load_file(folder / "start.safetensors"))
         self.model.to(device)
         if self.data.values is not None:
-            self.model.values = self.data.values.to(device)
+            self.model.values, self.model.factors = self.data.values.to(device), self.data.factors.to(device)
         self.parallel = DistributedDataParallel(self.model) if ranks > 1 else self.model
         adamw = self.adamw
         self.optimiser = torch.optim.AdamW(

@@ -35,10 +35,14 @@ class Composed(nn.Module):
         self.values = nn.Parameter(torch.empty(values, width))
         self.register_buffer("weight", torch.empty(rows, width))
 
-    def compose(self, values: Tensor, kept: Tensor | None) -> Tensor:
-        """`values` has a row for each article and a column for each value; articles that are not `kept` have no own
-        vector."""
-        sums = torch.sparse.mm(values, self.values)
+    def compose(self, values: Tensor, factors: Tensor, kept: Tensor | None) -> Tensor:
+        """`values` has a row for each article and a column for each value, `factors` what each counts in the match;
+        articles that are not `kept` have no own vector."""
+        width = self.own.shape[1]
+        sums = [torch.sparse.mm(values, self.values[:, :width])]
+        if self.values.shape[1] > width:
+            sums.append(torch.sparse.mm(values, factors * self.values[:, width:]))
+        sums = torch.cat(sums, 1)
         own = self.own
         if kept is not None:
             own = own * F.pad(kept, (0, len(own) - len(kept)), value=1.0)[:, None]
@@ -134,8 +138,9 @@ class Concat(nn.Module):
         return self.out(F.relu(self.article(x) + self.context(context)[:, None]))
 
 
-# The memory's weights move this much faster than others.
+# The memory's weights, and the match, are multiplied by these, so that they learn faster.
 GAIN = 10
+MATCH_GAIN = 3
 
 
 class Memory(nn.Module):
@@ -194,7 +199,7 @@ class Model(nn.Module):
             raise SystemExit(f"the method {method} is not written in PyTorch; train it with `atelier-training fit`")
         self.matching = config.get("matching", 0)
         articles, values, wide = config["articles"], config.get("values", 0), width + self.matching
-        self.values = None
+        self.values, self.factors = None, None
         if values:
             self.articles = Composed(articles + 2, width, values, wide)
             self.vocabulary = Composed(articles, width, values, wide)
@@ -251,8 +256,8 @@ class Model(nn.Module):
         hidden = F.gelu(self.transform(x[:, 0]))
         if self.matching:
             # The rows of blanks and padding are zero in the match's columns.
-            matched = rows[..., width:].sum(1) + sum(means(self.match, features))
-            hidden = torch.cat([hidden, matched], 1)
+            matched = rows[..., width:].sum(1) + sum(sums(self.match, features, 0.5))
+            hidden = torch.cat([hidden, MATCH_GAIN * matched], 1)
         logits = hidden @ vocabulary.T + bias
         if self.memory is None:
             return logits
@@ -268,7 +273,7 @@ class Model(nn.Module):
         head = self.vocabulary
         bias = head.own_bias if kept is None else head.own_bias * kept
         bias = bias + torch.sparse.mm(self.values, head.value_biases[:, None])[:, 0]
-        return self.articles.compose(self.values, kept), head.compose(self.values, kept), bias
+        return (*(table.compose(self.values, self.factors, kept) for table in (self.articles, head)), bias)
 
     @torch.no_grad()
     def settle(self):
@@ -277,20 +282,21 @@ class Model(nn.Module):
             self.articles.weight, self.vocabulary.weight, self.vocabulary.bias = self.composed(None)
 
     def context(self, features: Tensor) -> Tensor:
-        return torch.cat(means(self.features, features), 1)
+        return torch.cat(sums(self.features, features, 1), 1)
 
     def meeting(self, x: Tensor) -> Tensor:
         return normalised(x) if self.config.get("normalise_context", False) else x
 
 
-def means(tables: nn.ModuleDict, features: Tensor) -> list[Tensor]:
-    """Each feature's mean over its values; row 0 where it has none."""
+def sums(tables: nn.ModuleDict, features: Tensor, power: float) -> list[Tensor]:
+    """Each feature's sum over its values, over their number to this power; row 0 where it has none."""
     parts = []
     for place, table in enumerate(tables.values()):
         values = features[:, place]
         taken = (values > 0).float()
         taken[:, 0] += taken.sum(1) == 0
-        parts.append((F.embedding(values, table.weight) * taken[..., None]).sum(1) / taken.sum(1, keepdim=True))
+        shares = taken / taken.sum(1, keepdim=True) ** power
+        parts.append((F.embedding(values, table.weight) * shares[..., None]).sum(1))
     return parts
 
 

@@ -20,6 +20,7 @@ use crate::{
     metrics::{Summary, Tally, rank},
 };
 
+pub(crate) use self::logit::Terms;
 pub use self::{
     cooccurrence::{Cooccurrence, Neighbours, Pairs, Sharpened},
     ease::Ease,

@@ -33,7 +33,10 @@ pub struct Effort {
 pub struct Report {
     /// Customer and occasion known: exact.
     pub known: Summary,
-    /// The same, for customers with training outfits.
+    /// The same, with the missing article's type known, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_told_type: Option<Summary>,
+    /// The same as `known`, for customers with training outfits.
     pub known_seen: Summary,
     /// The same, for customers without training outfits.
     pub known_unseen: Summary,
@@ -67,6 +70,9 @@ pub struct AtSize {
     /// The effective number of contexts: the mean over slots of (Σw)²/Σw².
     pub effective_contexts: f64,
     pub answers: Summary,
+    /// The same, with the missing article's type known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_type: Option<Summary>,
 }
 
 /// Questions answered at once; bounds the memory.
@@ -130,6 +136,7 @@ pub fn consult(world: &World, effort: Effort, tell: &mut dyn FnMut(usize)) -> Re
     };
     Report {
         known: summarise(&known),
+        known_told_type: Some(summarise_told_type(&known)),
         known_seen: known_where(true),
         known_unseen: known_where(false),
         unknown: unknown.compare_with(&known, &sizes),
@@ -177,18 +184,20 @@ struct Question {
     answer: usize,
 }
 
-/// The probability and the rank of the true article.
+/// The probability and the rank of the true article, among all articles and among those of its type.
 #[derive(Debug, Clone, Copy)]
 struct Answer {
     probability: f64,
     rank: f64,
+    probability_in_type: f64,
+    rank_in_type: f64,
 }
 
 /// The answer with the customer and the occasion known.
 fn exact(world: &World, question: &Question) -> Answer {
     let mut mixture = Mixture::new(world);
     mixture.add_own_context(world, question);
-    mixture.answer(question.answer)
+    mixture.answer(world, question.answer)
 }
 
 /// Answers with the customer unknown, for several sizes of the draw.
@@ -224,6 +233,7 @@ impl Mixed {
                 contexts: *contexts,
                 effective_contexts: effective / real(answers.len().max(1)),
                 answers: summarise(answers),
+                told_type: Some(summarise_told_type(answers)),
             })
             .collect();
         let worth = |answers: &[Answer]| {
@@ -272,7 +282,7 @@ fn mix(
             for context in &scored {
                 mixture.add(world, &question.evidence, context);
                 if sizes.contains(&mixture.contexts) {
-                    answers.push((mixture.answer(question.answer), mixture.effective_contexts()));
+                    answers.push((mixture.answer(world, question.answer), mixture.effective_contexts()));
                 }
             }
         });
@@ -282,7 +292,7 @@ fn mix(
         .zip(questions)
         .map(|((mixture, _), question)| {
             mixture.add_own_context(world, question);
-            mixture.answer(question.answer)
+            mixture.answer(world, question.answer)
         })
         .collect();
     let mut mixed = Mixed::new(sizes.len());
@@ -299,6 +309,14 @@ fn mix(
 fn summarise<'a>(answers: impl IntoIterator<Item = &'a Answer>) -> Summary {
     let mut tally = Tally::default();
     answers.into_iter().for_each(|answer| tally.add(answer.probability, answer.rank));
+    tally.summary()
+}
+
+fn summarise_told_type(answers: &[Answer]) -> Summary {
+    let mut tally = Tally::default();
+    for answer in answers {
+        tally.add(answer.probability_in_type, answer.rank_in_type);
+    }
     tally.summary()
 }
 
@@ -339,8 +357,15 @@ impl Mixture {
         }
     }
 
-    fn answer(&self, place: usize) -> Answer {
-        Answer { probability: self.joint[place] / self.evidence, rank: rank(&self.joint, place) }
+    fn answer(&self, world: &World, place: usize) -> Answer {
+        let of_type = world.places_of_same_type(place);
+        let in_type = &self.joint[of_type.clone()];
+        Answer {
+            probability: self.joint[place] / self.evidence,
+            rank: rank(&self.joint, place),
+            probability_in_type: self.joint[place] / in_type.iter().sum::<f64>(),
+            rank_in_type: rank(in_type, place - of_type.start),
+        }
     }
 
     fn effective_contexts(&self) -> f64 {
@@ -368,6 +393,11 @@ mod tests {
         assert_eq!(contexts(&report.occasion), [6, 12, 25, 50]);
         assert!(known + 0.3 < unknown[3], "{known} {unknown:?}");
         assert!(unknown[3] < unknown[0], "{unknown:?}");
+        let told_type = report.known_told_type.unwrap();
+        assert!(
+            told_type.cross_entropy.mean < known
+                && told_type.recall_at_1.mean >= report.known.recall_at_1.mean
+        );
         assert!(known < with_own && with_own < unknown[3], "{known} {with_own} {unknown:?}");
         let limit = report.unknown.limit.unwrap();
         assert!((report.unknown.worth_at_most.mean - (unknown[3] - known)).abs() < 1e-9);

@@ -35,8 +35,12 @@ pub struct Table {
 pub struct Bounds {
     /// Customer and occasion known: no method can be better.
     pub known: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub known_told_type: Option<Summary>,
     /// Nothing known, with the largest draw: overstates the cross-entropy a little.
     pub unknown: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_told_type: Option<Summary>,
     /// The cross-entropy with nothing known, extrapolated to an infinite draw.
     pub unknown_limit: Option<f64>,
 }
@@ -145,7 +149,17 @@ impl Table {
                 format_percent(told.recall_at_5),
             );
         }
-        for Baseline { name, summary, told_type, .. } in &self.baselines {
+        let baselines = self
+            .baselines
+            .iter()
+            .map(|baseline| (baseline.name.as_str(), &baseline.summary, &baseline.told_type));
+        let bounds = self.bounds.iter().flat_map(|bounds| {
+            [
+                ("oracle, customer unknown", &bounds.unknown, &bounds.unknown_told_type),
+                ("oracle, customer known", &bounds.known, &bounds.known_told_type),
+            ]
+        });
+        for (name, summary, told_type) in baselines.chain(bounds) {
             let Some(told) = told_type else { continue };
             let _ = writeln!(
                 text,
@@ -208,8 +222,14 @@ impl Table {
 impl Bounds {
     fn new(report: &Report) -> Self {
         let unknown = &report.unknown;
-        let largest = unknown.sizes.last().map_or(&unknown.with_own, |size| &size.answers);
-        Self { known: report.known.clone(), unknown: largest.clone(), unknown_limit: unknown.limit }
+        let largest = unknown.sizes.last();
+        Self {
+            known: report.known.clone(),
+            known_told_type: report.known_told_type.clone(),
+            unknown: largest.map_or(&unknown.with_own, |size| &size.answers).clone(),
+            unknown_told_type: largest.and_then(|size| size.told_type.clone()),
+            unknown_limit: unknown.limit,
+        }
     }
 
     /// The share of the gain from knowing the customer that a method achieves.

@@ -51,6 +51,38 @@ impl<'a> Logit<'a> {
         Self { data, counts: Counts::new(data, data.training()), coefficients }
     }
 
+    /// The same model as a sum over what is known: what a first step of learning can begin at.
+    pub(crate) fn terms(&self) -> Terms {
+        let counts = &self.counts;
+        let width = counts.places.len();
+        let values: Vec<u32> =
+            (0..).zip(&counts.columns).filter_map(|(value, column)| column.map(|_| value)).collect();
+        let weigh = |row: &[f32], coefficient: usize| {
+            let weigh = |(lift, place): (&f32, &usize)| {
+                #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+                let weight = self.coefficients[FIXED + 2 * place + coefficient] as f32;
+                weight * lift
+            };
+            row.iter().zip(&counts.places).map(weigh).collect()
+        };
+        Terms {
+            popularity: counts
+                .popularity
+                .iter()
+                .map(|popularity| popularity * self.coefficients[0])
+                .collect(),
+            together: self.coefficients[1],
+            own: self.coefficients[2],
+            beside: counts.beside.chunks_exact(width.max(1)).map(|row| weigh(row, 0)).collect(),
+            profile: counts
+                .profile
+                .iter()
+                .map(|table| table.chunks_exact(width.max(1)).map(|row| weigh(row, 1)).collect())
+                .collect(),
+            values,
+        }
+    }
+
     /// Each feature's name and coefficient.
     pub fn coefficients(&self) -> impl Iterator<Item = (String, f64)> {
         let names = self.counts.compared.iter().map(|&attribute| &self.data.attributes().names()[attribute]);
@@ -59,6 +91,19 @@ impl<'a> Logit<'a> {
             .map(str::to_owned);
         fixed.into_iter().chain(both).zip(self.coefficients.iter().copied())
     }
+}
+
+/// A conditional logit as a sum over what is known. Rows of `beside` and all columns are of `values`.
+#[derive(Debug)]
+pub(crate) struct Terms {
+    pub(crate) popularity: Vec<f64>,
+    /// The weight of co-occurrence, and of being in the outfit already.
+    pub(crate) together: f64,
+    pub(crate) own: f64,
+    pub(crate) values: Vec<u32>,
+    pub(crate) beside: Vec<Vec<f32>>,
+    /// By feature and its value.
+    pub(crate) profile: Vec<Vec<Vec<f32>>>,
 }
 
 impl Answers for Logit<'_> {
@@ -215,7 +260,8 @@ impl<'a> Counts<'a> {
         }
         for (table, values) in self.profile.iter().zip(question.features) {
             for &value in values {
-                add(&mut view.profile, &table[value as usize * width..][..width], 1.0 / real(values.len()));
+                let share = 1.0 / real(values.len()).sqrt();
+                add(&mut view.profile, &table[value as usize * width..][..width], share);
             }
         }
         view
@@ -344,6 +390,9 @@ impl Hill {
         for at in 0..features {
             slope[at] -= PENALTY * coefficients[at];
             curvature[at * features + at] += PENALTY;
+            for column in 0..at {
+                curvature[at * features + column] = curvature[column * features + at];
+            }
         }
         let height = total[0] - PENALTY / 2.0 * dot(&coefficients, &coefficients);
         Self { coefficients, height, slope, curvature }
@@ -357,7 +406,8 @@ impl Hill {
     }
 }
 
-/// Adds one question's logarithm of the likelihood, its gradient, and its negative second derivative to `sums`.
+/// Adds one question's logarithm of the likelihood, its gradient, and the upper half of its negative second derivative to
+/// `sums`.
 fn add_slope(question: &[f64], coefficients: &[f64], sums: &mut [f64]) {
     let features = coefficients.len();
     let candidates = question.chunks_exact(features);
@@ -373,12 +423,16 @@ fn add_slope(question: &[f64], coefficients: &[f64], sums: &mut [f64]) {
     for at in 0..features {
         slope[at] += question[at] - mean[at];
     }
+    let mut distance = vec![0.0; features];
     for (candidate, share) in candidates.zip(&shares) {
-        for (row, (value, mean_value)) in
-            curvature.chunks_exact_mut(features).zip(candidate.iter().zip(&mean))
-        {
-            let factor = share * (value - mean_value);
-            row.iter_mut().zip(candidate.iter().zip(&mean)).for_each(|(to, (v, m))| *to += factor * (v - m));
+        distance
+            .iter_mut()
+            .zip(candidate.iter().zip(&mean))
+            .for_each(|(to, (value, mean))| *to = value - mean);
+        // The other half is the same.
+        for (at, row) in curvature.chunks_exact_mut(features).enumerate() {
+            let factor = share * distance[at];
+            row[at..].iter_mut().zip(&distance[at..]).for_each(|(to, distance)| *to += factor * distance);
         }
     }
 }

@@ -19,6 +19,10 @@ const PARTS: usize = 16;
 const PARTS_OF_TYPE: usize = 6;
 /// The largest number of values. The most common ones are kept.
 const MOST: usize = 8192;
+/// How the names of attributes begin whose values are those of another, each together with a type.
+const WITH_TYPE: &str = "type and ";
+/// What a value together with a type counts in a match beside the value itself: there are many, each of few articles.
+const OF_TYPE: f32 = 0.1;
 /// Attributes that say nothing of how an article is worn.
 const NOT_WORN: [&str; 8] =
     ["name", "description", "image", "url", "stock", "in_stock", "availability", "embedding"];
@@ -51,6 +55,13 @@ impl Attributes {
     /// The index of a value's attribute in [`Attributes::names`].
     pub fn attribute_of(&self, value: u32) -> usize {
         self.attribute_of[value as usize] as usize
+    }
+
+    /// By value, how much its vector counts in a match.
+    pub fn factors(&self) -> Vec<f32> {
+        let with_type: Vec<bool> = self.names.iter().map(|name| name.starts_with(WITH_TYPE)).collect();
+        let factor = |&attribute: &u32| if with_type[attribute as usize] { OF_TYPE } else { 1.0 };
+        self.attribute_of.iter().map(factor).collect()
     }
 
     /// The values of an article.
@@ -116,7 +127,7 @@ impl AttributesBuilder {
         for words in &mut self.words {
             let kind = words[0].1.clone();
             let with_type =
-                |(name, word): &(String, String)| (format!("type and {name}"), format!("{kind}, {word}"));
+                |(name, word): &(String, String)| (format!("{WITH_TYPE}{name}"), format!("{kind}, {word}"));
             let with_type: Vec<_> = words[1..].iter().map(with_type).collect();
             words.extend(with_type);
             words.sort_unstable();

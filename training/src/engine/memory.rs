@@ -42,6 +42,13 @@ struct Boost {
 /// step.
 const GAIN: f32 = 10.0;
 
+/// Sets the weights of what was beside the visible articles, and of these themselves.
+#[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64) {
+    weights[BESIDE] = beside as f32 / GAIN;
+    weights[OWN] = own as f32 / GAIN;
+}
+
 /// How much a count says: how much more often than by chance, less if it is small.
 pub(crate) fn strength(count: f32, expected: f32) -> f32 {
     (count / (expected + 1.0)).ln_1p()

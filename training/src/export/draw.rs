@@ -9,7 +9,9 @@ use super::{
     proto::{DataType, GraphProto, ValueInfoProto},
 };
 use crate::{
-    engine::{Activation, Adaptive, EVIDENCE, Linear, Norm, Ops, Param, Residue, Rows, Tensor, number},
+    engine::{
+        Activation, Adaptive, EVIDENCE, Linear, MATCH_GAIN, Norm, Ops, Param, Residue, Rows, Tensor, number,
+    },
     model::{Model, ModelConfig, Output},
 };
 
@@ -172,12 +174,14 @@ impl Ops for Drawing<'_> {
         let axis = self.graph.list(&[1]);
         let mut sum = self.graph.node("ReduceSum", &[&by_outfit, &axis], vec![int("keepdims", 0)]);
         if !self.model.structure().tables.matched.is_empty() {
-            let means = self.feature_means(&self.model.structure().tables.matched);
+            let sums = self.feature_sums(&self.model.structure().tables.matched, Among::Root);
             let shape = self.graph.list(&[-1, size(self.config().features.len()), size(matching)]);
-            let means = self.graph.node("Reshape", &[&means, &shape], vec![]);
-            let features = self.graph.node("ReduceSum", &[&means, &axis], vec![int("keepdims", 0)]);
+            let sums = self.graph.node("Reshape", &[&sums, &shape], vec![]);
+            let features = self.graph.node("ReduceSum", &[&sums, &axis], vec![int("keepdims", 0)]);
             sum = self.graph.node("Add", &[&sum, &features], vec![]);
         }
+        let gain = self.graph.float(MATCH_GAIN);
+        sum = self.graph.node("Mul", &[&sum, &gain], vec![]);
         self.record(sum, Rows::Outfits, matching)
     }
 
@@ -304,19 +308,28 @@ impl Ops for Drawing<'_> {
     }
 }
 
+/// What the sum of a feature's values is divided by.
+#[derive(Clone, Copy, PartialEq)]
+enum Among {
+    /// Their number.
+    Mean,
+    /// Its root.
+    Root,
+}
+
 /// Embeddings and personas.
 impl Drawing<'_> {
     /// The context of each outfit.
     fn features(&mut self) -> usize {
         let tables = &self.model.structure().tables;
-        let mean = self.feature_means(&tables.features);
+        let mean = self.feature_sums(&tables.features, Among::Mean);
         let width = tables.features.len() * tables.feature_width;
         let name = self.flat(&mean, width);
         self.record(name, Rows::Outfits, width)
     }
 
-    /// The mean over each feature's values: [batch, features, 1, width of the tables].
-    fn feature_means(&mut self, tables: &[Param]) -> String {
+    /// The sum over each feature's values, over their number or its root: [batch, features, 1, width of the tables].
+    fn feature_sums(&mut self, tables: &[Param], among: Among) -> String {
         let features = self.features;
         let weights: Vec<String> = tables.iter().map(|&param| self.weight(param)).collect();
         // One lookup for all features: the tables one below the other, and where each begins.
@@ -341,7 +354,14 @@ impl Drawing<'_> {
         let none = graph.node("Sub", &[&one, &any], vec![]);
         let taken = graph.node("Add", &[&given, &none], vec![]);
         let axis = graph.list(&[2]);
-        let total = graph.node("ReduceSum", &[&taken, &axis], vec![int("keepdims", 1)]);
+        let mut total = graph.node("ReduceSum", &[&taken, &axis], vec![int("keepdims", 1)]);
+        if among == Among::Root {
+            // The row for "not given" was taken once for each value that is missing, so it is divided by their number.
+            let half = graph.float(0.5);
+            let half = graph.node("Mul", &[&any, &half], vec![]);
+            let power = graph.node("Sub", &[&one, &half], vec![]);
+            total = graph.node("Pow", &[&total, &power], vec![]);
+        }
         let shares = graph.node("Div", &[&taken, &total], vec![]);
         let shares = graph.node("Unsqueeze", &[&shares, &axis], vec![]);
         graph.node("MatMul", &[&shares, &rows], vec![])

@@ -41,6 +41,10 @@ pub struct DataConfig {
 /// Rows of rare values have small gradients, of which Adam makes steps as large as any other, unless epsilon is larger
 /// than they are.
 const MATCH_EPSILON: f32 = 1e-3;
+/// With fewer training outfits than this a match begins at their counts, and learns in smaller steps of fewer outfits.
+const MANY_OUTFITS: usize = 50_000;
+const BATCH_OF_FEW: usize = 64;
+const RATE_OF_FEW: f32 = 3e-4;
 
 /// How a run learns.
 #[expect(clippy::struct_excessive_bools, reason = "switches that a user sets one by one")]
@@ -72,6 +76,9 @@ pub struct FitConfig {
     /// Whether the last biases begin at the logarithm of the articles' counts instead of at 0.
     #[serde(default)]
     pub count_bias: bool,
+    /// Whether a match begins at a conditional logit over counts instead of at random.
+    #[serde(default)]
+    pub begin_at_logit: bool,
     /// Whether latent personas begin at the parts of a mixture that is fitted to the outfits.
     #[serde(default)]
     pub mixture: bool,
@@ -116,6 +123,7 @@ impl Default for FitConfig {
             drop_profile: 0.0,
             drop_feature: 0.0,
             count_bias: false,
+            begin_at_logit: false,
             mixture: false,
             attributes: false,
             drop_own: 0.0,
@@ -179,6 +187,12 @@ impl RunConfig {
             // Biases begin at counts, as the match does.
             config.fit.count_bias = true;
             config.adamw.epsilon = MATCH_EPSILON;
+            config.fit.warm_up = 0.5;
+            if data.training().len() < MANY_OUTFITS {
+                config.fit.begin_at_logit = true;
+                config.fit.batch = BATCH_OF_FEW;
+                config.fit.learning_rate = RATE_OF_FEW;
+            }
         }
         if let Some(path) = overrides.file {
             let context = || format!("the configuration {}", path.display());

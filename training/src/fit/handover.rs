@@ -22,6 +22,8 @@ pub(super) fn write(data: &Data, config: &RunConfig, path: &Path) -> Result<()> 
         (0..data.vocabulary().len()).for_each(|article| values.push(data.attributes().for_article(article)));
         arrays.push(("values".to_owned(), Dtype::U32, values.values));
         arrays.push(("value_starts".to_owned(), Dtype::U32, values.starts));
+        let factors = data.attributes().factors().into_iter().flat_map(f32::to_le_bytes).collect();
+        arrays.push(("value_factors".to_owned(), Dtype::F32, factors));
     }
     for (name, outfits) in [("training", data.training()), ("development", data.development())] {
         let (mut articles, mut features) = (Ragged::default(), Ragged::default());

@@ -165,12 +165,6 @@ pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<
 /// A run's model before its first step.
 fn first_model(data: &Data, config: &RunConfig) -> Model {
     let mut model = Model::new(&config.model, config.fit.seed);
-    if config.model.matching > 0 {
-        start::set_match(&mut model, data, config.fit.seed);
-    }
-    if config.model.memory > 0 {
-        start::set_memory(&mut model, data);
-    }
     if config.fit.mixture {
         let biases = personas::first_biases(data, config.model.personas, config.fit.seed);
         model.set_personas(&biases);
@@ -180,6 +174,13 @@ fn first_model(data: &Data, config: &RunConfig) -> Model {
     }
     if config.fit.count_bias {
         model.set_bias(&log_counts(data));
+    }
+    if config.model.memory > 0 {
+        start::set_memory(&mut model, data);
+    }
+    if config.model.matching > 0 {
+        let begin = if config.fit.begin_at_logit { start::begin_at_logit } else { start::begin_at_random };
+        begin(&mut model, data, config.fit.seed);
     }
     model
 }
@@ -352,7 +353,7 @@ impl<'a> Run<'a> {
 fn value_rows(data: &Data) -> Arc<ValueRows> {
     let attributes = data.attributes();
     let rows = (0..data.vocabulary().len()).map(|article| attributes.for_article(article));
-    Arc::new(ValueRows::new(attributes.count(), rows))
+    Arc::new(ValueRows::new(attributes.factors(), rows))
 }
 
 /// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.

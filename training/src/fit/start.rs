@@ -1,40 +1,81 @@
-//! Where the match begins: at what counts of the training outfits say.
+//! Where a match begins: with few outfits at a conditional logit over their counts, with many at random.
 //!
-//! How much more often than by chance a value of an article is beside another value, or with a customer's, is a matrix
-//! with a row for each of the latter and a column for each of the former. Two narrow matrices whose product is near it
-//! are the first vectors of the match, so a model starts as a naive Bayes classifier and learns from there.
+//! The logit says of each value of a visible article, and of each of the customer's, how much it makes each value of a
+//! candidate likelier. Two narrow matrices whose product is near that are the first vectors of the match. Many outfits
+//! teach more than counts do, and learn it sooner from vectors that are not alike.
 
 use rayon::prelude::*;
 
 use crate::{
-    baselines::Pairs,
+    baselines::{Logit, Pairs, Terms},
     data::Data,
-    engine::{add_product, add_transposed_product, number, strength},
+    engine::{MATCH_GAIN, add_product, add_transposed_product, number, set_first_weights, strength},
     model::Model,
     number::real,
     random::{Stream, Table},
 };
 
-/// What a count is mixed with: this many times by chance. Rare values then say little.
-const BY_CHANCE: f64 = 20.0;
 /// Rounds of the search for the two narrow matrices.
 const ROUNDS: usize = 6;
+/// The root mean square of each column of the candidates' vectors, and of the others if they are drawn.
+const COLUMN: f64 = 0.05;
+const KNOWN: f64 = 0.02;
+/// A column that would have to be multiplied by more is noise.
+const MOST: f32 = 1e4;
+/// How often a value is counted beside its number, so that rare ones are near to theirs, too.
+const AT_LEAST: f64 = 1.0;
 
-/// Logarithms of lifts: rows of what is known, columns of the article's values.
-struct Lifts {
+/// Sets a model's first match, memory and biases.
+pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
+    let terms = Logit::fit(data).terms();
+    let matrix = Matrix::new(data, &terms);
+    let width = model.config().matching;
+    let (mut known, mut values) = matrix.factors(&Weights::count(data), width, seed);
+    for (value, factor) in data.attributes().factors().into_iter().enumerate() {
+        for vectors in [&mut known, &mut values] {
+            vectors[value * width..][..width].iter_mut().for_each(|number| *number /= factor);
+        }
+    }
+    for number in &mut known {
+        *number /= MATCH_GAIN;
+    }
+    set_match(model, data, &known, &values);
+    if model.config().memory > 0 {
+        let weights = model.named_mut("memory.weights").expect("the model has a memory; this is a bug");
+        set_first_weights(&mut weights.data, terms.together, terms.own);
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    let bias: Vec<f32> = terms.popularity.iter().map(|popularity| *popularity as f32).collect();
+    model.set_bias(&bias);
+}
+
+/// Draws a model's first match.
+pub(super) fn begin_at_random(model: &mut Model, data: &Data, seed: u64) {
+    let width = model.config().matching;
+    let values = data.attributes().count();
+    let rows = values + data.schema().features().iter().map(atelier::domain::Feature::rows).sum::<usize>();
+    let mut stream = Stream::new(seed, Table::Match, 0);
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    let mut draw = |rows: usize, scale: f64| -> Vec<f32> {
+        (0..rows * width).map(|_| stream.normal(0.0, scale) as f32).collect()
+    };
+    let (known, values) = (draw(rows, KNOWN), draw(values, COLUMN));
+    set_match(model, data, &known, &values);
+}
+
+/// How much each thing that is known makes each value of a candidate likelier: a row for each value of a visible article,
+/// then for each value of each feature.
+struct Matrix {
     rows: usize,
     columns: usize,
     numbers: Vec<f32>,
 }
 
-/// Sets the first vectors of a model's match.
-pub(super) fn set_match(model: &mut Model, data: &Data, seed: u64) {
+/// Sets the match's vectors of values of visible articles, then of features; and those of candidates' values.
+fn set_match(model: &mut Model, data: &Data, known: &[f32], values: &[f32]) {
     let width = model.config().matching;
-    let lifts = Lifts::count(data);
-    let (known, values) = lifts.factors(width, seed);
-    let count = lifts.columns;
-    let (beside, mut profile) = known.split_at(count * width);
-    for (name, vectors) in [("articles.values", beside), ("vocabulary.values", &values[..])] {
+    let (beside, mut profile) = known.split_at(data.attributes().count() * width);
+    for (name, vectors) in [("articles.values", beside), ("vocabulary.values", values)] {
         let table = model.named_mut(name).expect("the model has values; this is a bug");
         let stride = table.shape[1];
         for (to, from) in table.data.chunks_exact_mut(stride).zip(vectors.chunks_exact(width)) {
@@ -103,87 +144,63 @@ impl Beside {
     }
 }
 
-impl Lifts {
-    fn count(data: &Data) -> Self {
-        let attributes = data.attributes();
-        let columns = attributes.count();
-        let schema = data.schema().features();
-        let starts: Vec<usize> = schema
-            .iter()
-            .scan(columns, |next, feature| {
-                let start = *next;
-                *next += feature.rows();
-                Some(start)
-            })
-            .collect();
-        let rows = columns + schema.iter().map(atelier::domain::Feature::rows).sum::<usize>();
-        let mut numbers = vec![0.0_f32; rows * columns];
-        let mut weights = vec![0.0_f64; rows];
-        let mut features = Vec::new();
-        for &outfit in data.training() {
-            data.features_of(outfit, &mut features);
-            let articles = data.outfits().articles(outfit);
-            for (place, &article) in articles.iter().enumerate() {
-                let values = attributes.for_article(article as usize);
-                let mut add = |row: usize, share: f32| {
-                    weights[row] += f64::from(share);
-                    let to = &mut numbers[row * columns..][..columns];
-                    for &value in values {
-                        to[value as usize] += share;
-                    }
-                };
-                for (_, &other) in articles.iter().enumerate().filter(|(other, _)| *other != place) {
-                    attributes.for_article(other as usize).iter().for_each(|&row| add(row as usize, 1.0));
-                }
-                for (start, known) in starts.iter().zip(&features) {
-                    #[expect(clippy::cast_possible_truncation, reason = "a share of one")]
-                    let share = (1.0 / real(known.len().max(1))) as f32;
-                    for &row in known {
-                        add(start + row as usize, share);
-                    }
-                }
+impl Matrix {
+    fn new(data: &Data, terms: &Terms) -> Self {
+        let columns = data.attributes().count();
+        let profile = terms.profile.iter().flatten();
+        let rows = columns + profile.clone().count();
+        let mut numbers = vec![0.0; rows * columns];
+        let beside = terms.values.iter().map(|&value| value as usize).zip(&terms.beside);
+        for (row, from) in beside.chain((columns..).zip(profile)) {
+            for (&value, &number) in terms.values.iter().zip(from) {
+                numbers[row * columns + value as usize] = number;
             }
         }
-        let mut lifts = Self { rows, columns, numbers };
-        lifts.take_logarithms(&weights, data);
-        lifts
+        Self { rows, columns, numbers }
     }
 
-    /// Compares with chance: a row's weight times how common each value is among all articles of outfits.
-    fn take_logarithms(&mut self, weights: &[f64], data: &Data) {
-        let (shares, each) = shares_of_values(data);
-        self.numbers.par_chunks_mut(self.columns.max(1)).zip(weights).enumerate().for_each(
-            |(row, (numbers, weight))| {
-                // An article has several values, which say much of the same; so has each of the others.
-                let factor = if row < self.columns { 4.0 / (each * each) } else { 1.0 / each };
-                for (number, share) in numbers.iter_mut().zip(&shares) {
-                    let lift = (f64::from(*number) + BY_CHANCE) / (weight * share + BY_CHANCE);
-                    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-                    let lift = (factor * lift.ln()) as f32;
-                    *number = lift;
-                }
-            },
-        );
-    }
-
-    /// Two matrices whose product is near this one: a vector for each row, and one for each column.
-    fn factors(&self, width: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
+    /// Two matrices whose product is near this one, nearest where both row and column are common: a vector for each row,
+    /// and one for each column.
+    fn factors(&self, weights: &Weights, width: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
+        let mut weighted = Matrix { rows: self.rows, columns: self.columns, numbers: self.numbers.clone() };
+        for (row, by_row) in weighted.numbers.chunks_exact_mut(self.columns.max(1)).zip(&weights.rows) {
+            row.iter_mut()
+                .zip(&weights.columns)
+                .for_each(|(number, by_column)| *number *= by_row * by_column);
+        }
         let mut stream = Stream::new(seed, Table::Match, 0);
         #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
         let mut right: Vec<f32> = (0..self.columns * width).map(|_| stream.normal(0.0, 1.0) as f32).collect();
         let mut left = Vec::new();
         for _ in 0..ROUNDS {
-            left = self.times(&right, width);
+            left = weighted.times(&right, width);
             make_orthonormal(&mut left, width);
-            right = self.transposed_times(&left, width);
+            right = weighted.transposed_times(&left, width);
         }
-        // Both get the same length in each column, so that learning moves both.
+        for (vectors, weights) in [(&mut left, &weights.rows), (&mut right, &weights.columns)] {
+            for (vector, weight) in vectors.chunks_exact_mut(width).zip(weights) {
+                for number in vector {
+                    *number /= weight;
+                }
+            }
+        }
+        // The columns of the vectors that learning compares with have one length, so that it moves all of them.
+        let length = COLUMN * real(self.columns).sqrt();
         for column in 0..width {
-            let norm =
-                right.iter().skip(column).step_by(width).map(|value| value * value).sum::<f32>().sqrt();
-            let root = norm.sqrt().max(f32::MIN_POSITIVE);
-            left.iter_mut().skip(column).step_by(width).for_each(|value| *value *= root);
-            right.iter_mut().skip(column).step_by(width).for_each(|value| *value /= root);
+            let norm: f64 =
+                right.iter().skip(column).step_by(width).map(|value| f64::from(value * value)).sum();
+            #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+            let factor = (length / norm.sqrt()) as f32;
+            if factor.is_finite() && factor < MOST {
+                right.iter_mut().skip(column).step_by(width).for_each(|value| *value *= factor);
+                left.iter_mut().skip(column).step_by(width).for_each(|value| *value /= factor);
+                continue;
+            }
+            // The matrix has a lower rank.
+            left.iter_mut().skip(column).step_by(width).for_each(|value| *value = 0.0);
+            #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+            let mut draw = || stream.normal(0.0, COLUMN) as f32;
+            right.iter_mut().skip(column).step_by(width).for_each(|value| *value = draw());
         }
         (left, right)
     }
@@ -215,17 +232,38 @@ impl Lifts {
     }
 }
 
-/// How common each value is among the articles of the training outfits, and how many values an article has.
-fn shares_of_values(data: &Data) -> (Vec<f64>, f64) {
-    let attributes = data.attributes();
-    let mut counts = vec![0.0; attributes.count()];
-    let mut articles = 0.0;
-    for &article in data.training().iter().flat_map(|&outfit| data.outfits().articles(outfit)) {
-        articles += 1.0;
-        attributes.for_article(article as usize).iter().for_each(|&value| counts[value as usize] += 1.0);
+/// The square roots of how common rows and columns are.
+struct Weights {
+    rows: Vec<f32>,
+    columns: Vec<f32>,
+}
+
+impl Weights {
+    fn count(data: &Data) -> Self {
+        let attributes = data.attributes();
+        let mut values = vec![AT_LEAST; attributes.count()];
+        let mut known: Vec<Vec<f64>> =
+            data.schema().features().iter().map(|feature| vec![AT_LEAST; feature.rows()]).collect();
+        let mut features = Vec::new();
+        for &outfit in data.training() {
+            let articles = data.outfits().articles(outfit);
+            for &value in articles.iter().flat_map(|&article| attributes.for_article(article as usize)) {
+                values[value as usize] += 1.0;
+            }
+            data.features_of(outfit, &mut features);
+            for (counts, values) in known.iter_mut().zip(&features) {
+                for &value in values {
+                    counts[value as usize] += real(articles.len());
+                }
+            }
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "a weight needs no more digits")]
+        let root = |count: &f64| count.sqrt() as f32;
+        Self {
+            rows: values.iter().chain(known.iter().flatten()).map(root).collect(),
+            columns: values.iter().map(root).collect(),
+        }
     }
-    let each = counts.iter().sum::<f64>() / f64::max(articles, 1.0);
-    (counts.into_iter().map(|count| count / f64::max(articles, 1.0)).collect(), each.max(1.0))
 }
 
 /// Makes the columns orthogonal and of length one, by Gram and Schmidt, twice for precision.
@@ -267,13 +305,17 @@ mod tests {
         let numbers: Vec<f32> = (0..rows * columns)
             .map(|at| (0..rank).map(|part| entry(at / columns, at % columns, part)).sum())
             .collect();
-        let lifts = Lifts { rows, columns, numbers };
+        let matrix = Matrix { rows, columns, numbers };
+        let weights = Weights {
+            rows: (0..rows).map(|row| 1.0 + number(row % 7)).collect(),
+            columns: (0..columns).map(|column| 1.0 + number(column % 5)).collect(),
+        };
         // Wider than the rank.
-        let (left, right) = lifts.factors(5, 1);
+        let (left, right) = matrix.factors(&weights, 5, 1);
         for row in 0..rows {
             for column in 0..columns {
                 let found: f32 = (0..5).map(|at| left[row * 5 + at] * right[column * 5 + at]).sum();
-                let expected = lifts.numbers[row * columns + column];
+                let expected = matrix.numbers[row * columns + column];
                 assert!((found - expected).abs() < 1e-3, "{row}, {column}: {found}, expected {expected}");
             }
         }

@@ -114,7 +114,7 @@ impl ModelConfig {
             },
             personas: 8,
             values: 0,
-            matching: if method == Method::Match { 64 } else { 0 },
+            matching: if method == Method::Match { 128 } else { 0 },
             memory: if method == Method::Match { 64 } else { 0 },
             of_articles: Vec::new(),
             pair: false,

@@ -63,7 +63,8 @@ pub(crate) fn values(config: &ModelConfig) -> ValueRows {
         values
     });
     let rows: Vec<Vec<u32>> = rows.collect();
-    ValueRows::new(config.values, rows.iter().map(Vec::as_slice))
+    let factors = (0..config.values).map(|value| [1.0, 0.3][value % 2]).collect();
+    ValueRows::new(factors, rows.iter().map(Vec::as_slice))
 }
 
 /// Each row boosts none to three articles.

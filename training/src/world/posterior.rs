@@ -212,6 +212,12 @@ impl World {
         self.catalogue.place_of(number as usize)
     }
 
+    /// The places of all articles with the type of the one at `place`.
+    pub(crate) fn places_of_same_type(&self, place: usize) -> Range<usize> {
+        let cells = &self.catalogue.cells()[self.catalogue.cells_of_type(self.catalogue.at(place).kind)];
+        cells[0].places.start..cells[cells.len() - 1].places.end
+    }
+
     /// The places of a cell.
     pub(crate) fn places_of(&self, cell: usize) -> Range<usize> {
         self.catalogue.cells()[cell].places.clone()

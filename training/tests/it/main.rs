@@ -4,6 +4,7 @@
 
 mod evaluation;
 mod pairs;
+mod pytorch;
 mod shop;
 mod telemetry;
 mod verbs;

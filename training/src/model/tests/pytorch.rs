@@ -67,6 +67,8 @@ fn write(model: &Model, folder: &std::path::Path) {
             starts.push(u32::try_from(values.len()).unwrap());
         }
         integers.extend([("values", values), ("value_starts", starts)]);
+        let factors = (0..model.config.values).map(|value| rows.factor(value)).collect();
+        numbers.push(("value_factors".to_owned(), factors));
     }
     let bytes = |values: Vec<[u8; 4]>| values.concat();
     let mut arrays: Vec<(String, Dtype, Vec<u8>)> = Vec::new();

@@ -1,0 +1,58 @@
+//! `training/pytorch/fit.py` on a prepared run: with `cargo test -p atelier-training -- --ignored pytorch`.
+
+use std::{env, fs, path::Path, process::Command};
+
+use serde_json::Value;
+
+use crate::Home;
+
+/// The folder of PyTorch's own programs is beside the interpreter.
+fn python() -> String {
+    env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned())
+}
+
+fn learn(home: &Home, run: &str, processes: usize) -> Vec<Value> {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pytorch/fit.py");
+    let mut command = Command::new(python());
+    if processes > 1 {
+        command.args([
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            &processes.to_string(),
+        ]);
+    }
+    command.arg(script).arg(home.at(run)).args(["--device", "cpu"]).env("OMP_NUM_THREADS", "1");
+    assert!(command.status().unwrap().success(), "{run}");
+    let lines = fs::read_to_string(home.at(run).join("metrics.jsonl")).unwrap();
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+#[ignore = "needs PyTorch: set PYTHON to one that has torch, numpy and safetensors"]
+fn two_processes_of_pytorch_learn_what_one_does() {
+    let home = Home::new();
+    home.output_of("synthesise --articles 200 --customers 100 --outfits 600 --validation 60 --out world");
+    for method in ["gsu", "match"] {
+        let losses = [1, 2].map(|processes| {
+            let run = format!("{method}-{processes}");
+            // Each process draws its own dropout.
+            home.output_of(&format!(
+                "fit --method {method} --data world --run {run} --prepare --epochs 3 --set fit.batch=32 --set \
+                 model.dropout=0 --set model.dropout_elsewhere=0"
+            ));
+            learn(&home, &run, processes)
+        });
+        let [one, two] = losses.map(|epochs| -> Vec<f64> {
+            let loss = |epoch: &Value| epoch["development"]["cross_entropy"].as_f64().unwrap();
+            epochs.iter().map(loss).collect()
+        });
+        println!("{method}: one process {one:?}, two {two:?}");
+        assert_eq!(one.len(), 3);
+        assert!(one.iter().zip(&two).all(|(one, two)| (one - two).abs() < 1e-3), "{one:?} {two:?}");
+        assert!(one[2] < one[0], "{one:?}");
+        home.output_of(&format!("export --run {method}-2 --out {method}.onnx"));
+        assert!(Path::new(&home.at(&format!("{method}.onnx"))).exists());
+    }
+}
