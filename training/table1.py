@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 PAPER = ["none", "c", "np", "gs", "gsu"]
+SEVERAL_SEEDS = [*PAPER, "match"]
 FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
 RATES = ["0.0003", "0.0005", "0.0008", "0.0013", "0.0021"]
 SEARCH_SEEDS = (1, 2)
@@ -34,8 +35,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parallel runs, with one thread each")
     parser.add_argument("--epochs", type=int, default=30)
     parser.add_argument("--search-epochs", type=int, default=8)
-    parser.add_argument("--methods", nargs="+", default=PAPER + FURTHER)
-    parser.add_argument("--seeds", type=int, default=3, help="seeds of the paper's methods; the others have one")
+    parser.add_argument("--methods", nargs="+", default=SEVERAL_SEEDS + FURTHER)
+    parser.add_argument("--seeds", type=int, default=3, help="seeds of the paper's methods and match; the others have one")
     parser.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE", help="for every run")
     grid = Grid(parser.parse_args())
     # A background process of a script ignores Ctrl-C by default; SIGTERM works the same way.
@@ -46,7 +47,7 @@ def main():
         grid.in_parallel(searches, grid.search)
         best = {method: grid.best(method) for method in grid.methods}
         (grid.runs / "settings.json").write_text(json.dumps(best, indent=1) + "\n")
-        cells = [(m, seed) for seed in range(1, grid.seeds + 1) for m in grid.methods if m in PAPER or seed == 1]
+        cells = [(m, seed) for seed in range(1, grid.seeds + 1) for m in grid.methods if m in SEVERAL_SEEDS or seed == 1]
         grid.in_parallel(cells, lambda method, seed: grid.cell(method, seed, best[method]))
     except KeyboardInterrupt:
         grid.stopping.set()

@@ -140,6 +140,7 @@ class Concat(nn.Module):
 
 # The memory's weights, and the match, are multiplied by these, so that they learn faster.
 GAIN = 10
+DAMPINGS = (1.0, 0.1, 0.01)
 MATCH_GAIN = 3
 
 
@@ -154,8 +155,9 @@ class Memory(nn.Module):
             of_articles = feature["name"] in config.get("of_articles", [])
             self.first.append(rows if of_articles else None)
             rows += feature["rows"] if of_articles else 0
-        # Of what was beside the visible articles; of these themselves; of each feature whose values are articles.
-        self.weights = nn.Parameter(torch.zeros(2 + sum(first is not None for first in self.first)))
+        # Of what was beside the visible articles, by damping; of these; of each feature whose values are articles.
+        features = sum(first is not None for first in self.first)
+        self.weights = nn.Parameter(torch.zeros(len(DAMPINGS) + 1 + features))
         for name in ("articles", "counts", "expected"):
             self.register_buffer(name, torch.zeros(self.count + 2, config["memory"]))
         self.register_buffer("named", torch.zeros(rows))
@@ -164,20 +166,21 @@ class Memory(nn.Module):
         """Adds to the logits. What is learned from must not count itself: the targets' own appearance is taken off."""
         visible = (slots < self.count).float()
         weights = GAIN * self.weights
-        logits = logits.scatter_add(1, slots.clamp(max=self.count - 1), visible * weights[1])
+        beside, own = weights[: len(DAMPINGS)], weights[len(DAMPINGS)]
+        logits = logits.scatter_add(1, slots.clamp(max=self.count - 1), visible * own)
         articles, counts, expected = self.articles[slots].long(), self.counts[slots], self.expected[slots]
-        strengths = torch.log1p(counts / (expected + 1))
         if target is not None:
             # Without this outfit some would not have reached a place.
-            own = (articles == target[:, None, None]) & (counts > 0)
-            without = torch.log1p((counts - 1).clamp(min=0) / (expected + 1))
-            remembered = (counts - 1 > expected) & (without > strengths[..., -1:])
-            strengths = torch.where(own, without * remembered, strengths)
+            cutoff = strengths(counts, expected)[..., -1:, 0]
+            is_own = (articles == target[:, None, None]) & (counts > 0)
+            without = (counts - 1).clamp(min=0)
+            remembered = (counts - 1 > expected) & (strengths(without, expected)[..., 0] > cutoff)
+            counts = torch.where(is_own, without * remembered, counts)
+        boosts = strengths(counts, expected) @ beside
         if kept is not None:
-            strengths = strengths * kept[articles] * F.pad(kept, (0, 2))[slots][..., None]
-        boosts = strengths * visible[..., None] * weights[0]
-        logits = logits.scatter_add(1, articles.flatten(1), boosts.flatten(1))
-        source = 2
+            boosts = boosts * kept[articles] * F.pad(kept, (0, 2))[slots][..., None]
+        logits = logits.scatter_add(1, articles.flatten(1), (boosts * visible[..., None]).flatten(1))
+        source = len(DAMPINGS) + 1
         for place, first in enumerate(self.first):
             if first is not None:
                 values = features[:, place]
@@ -186,6 +189,11 @@ class Memory(nn.Module):
                 logits = logits.scatter_add(1, (named - 1).clamp(min=0), boosts)
                 source += 1
         return logits
+
+
+def strengths(counts: Tensor, expected: Tensor) -> Tensor:
+    """How much counts say, by damping."""
+    return torch.stack([torch.log1p(counts / (expected + damping)) for damping in DAMPINGS], -1)
 
 
 class Model(nn.Module):

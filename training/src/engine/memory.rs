@@ -19,45 +19,56 @@ pub(crate) struct Memory {
     pub(crate) expected: Param,
     /// By row of the features whose values are articles: one more than the article, or 0.
     pub(crate) named: Param,
-    /// How much it counts what was beside the visible articles; that an article is one of them; that it is a value of each
-    /// of these features.
+    /// How much it counts what was beside the visible articles, by damping; that an article is one of them; that it is a
+    /// value of each of these features.
     pub(crate) weights: Param,
     /// For each feature of the schema its first row in `named`, if its values are articles.
     pub(crate) features: Vec<Option<usize>>,
 }
 
-/// The places of weights; those of features follow.
+/// What is added to the count by chance before a count is compared with it: with a small one a rare article that was
+/// there once counts for much. The weights say how much of each helps.
+const DAMPINGS: [f32; 3] = [1.0, 0.1, 0.01];
+/// The places of weights: one for each of the dampings, that of an article that is in the outfit already; those of features
+/// follow.
 const BESIDE: usize = 0;
-const OWN: usize = 1;
+const OWN: usize = DAMPINGS.len();
 
-/// Something that boosts an article.
-struct Boost {
-    article: u32,
-    /// The place of its weight.
-    source: usize,
-    strength: f32,
+/// How many weights a memory has with so many features whose values are articles.
+pub(crate) const fn count_weights(features: usize) -> usize {
+    OWN + 1 + features
 }
 
 /// A few numbers that weigh thousands of counts must move faster than a vector's, which the optimiser moves as far in a
 /// step.
 const GAIN: f32 = 10.0;
 
-/// Sets the weights of what was beside the visible articles, and of these themselves.
+/// Sets the weights of what was beside the visible articles, and of these themselves; those of smaller dampings are 0.
 #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
 pub(crate) fn set_first_weights(weights: &mut [f32], beside: f64, own: f64) {
+    weights[BESIDE..OWN].fill(0.0);
     weights[BESIDE] = beside as f32 / GAIN;
     weights[OWN] = own as f32 / GAIN;
 }
 
 /// How much a count says: how much more often than by chance, less if it is small.
 pub(crate) fn strength(count: f32, expected: f32) -> f32 {
-    (count / (expected + 1.0)).ln_1p()
+    strengths(count, expected)[0]
+}
+
+fn strengths(count: f32, expected: f32) -> [f32; DAMPINGS.len()] {
+    DAMPINGS.map(|damping| (count / (expected + damping)).ln_1p())
 }
 
 /// An article's number in a table.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number below 2^24")]
 fn as_article(number: f32) -> u32 {
     number as u32
+}
+
+/// Over the shorter one's length.
+fn dot(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
 impl Memory {
@@ -75,8 +86,9 @@ impl Memory {
         let factors = weights.data(self.weights);
         let articles = logits.len() / shard.outfits();
         for (outfit, logits) in logits.chunks_exact_mut(articles).enumerate() {
-            self.each(weights, shard, outfit, targets.map(|targets| targets[outfit]), kept, |boost| {
-                logits[boost.article as usize] += GAIN * factors[boost.source] * boost.strength;
+            let target = targets.map(|targets| targets[outfit]);
+            self.each(weights, shard, outfit, target, kept, |article, source, strengths| {
+                logits[article as usize] += GAIN * dot(&factors[source..], strengths);
             });
         }
     }
@@ -94,12 +106,15 @@ impl Memory {
         let articles = logits.len() / shard.outfits();
         let into = gradients.dense_mut(self.weights, weights);
         for ((outfit, logits), &target) in logits.chunks_exact(articles).enumerate().zip(targets) {
-            self.each(weights, shard, outfit, Some(target), kept, |boost| {
-                into[boost.source] += GAIN * logits[boost.article as usize] * boost.strength;
+            self.each(weights, shard, outfit, Some(target), kept, |article, source, strengths| {
+                for (to, strength) in into[source..].iter_mut().zip(strengths) {
+                    *to += GAIN * logits[article as usize] * strength;
+                }
             });
         }
     }
 
+    /// Calls `take` with an article, the place of its first weight, and what its weights are multiplied by.
     fn each(
         &self,
         weights: &Weights,
@@ -107,14 +122,14 @@ impl Memory {
         outfit: usize,
         target: Option<u32>,
         kept: Option<&[bool]>,
-        mut take: impl FnMut(Boost),
+        mut take: impl FnMut(u32, usize, &[f32]),
     ) {
         let table = weights.tensor(self.articles);
         let (width, articles) = (table.shape[1], &table.data);
         let (counts, expected) = (weights.data(self.counts), weights.data(self.expected));
         let has_memory = |article: u32| kept.is_none_or(|kept| kept[article as usize]);
         for visible in shard.visible(outfit) {
-            take(Boost { article: visible, source: OWN, strength: 1.0 });
+            take(visible, OWN, &[1.0]);
             if !has_memory(visible) {
                 continue;
             }
@@ -124,10 +139,11 @@ impl Memory {
             for place in places.take_while(|&place| counts[place] > 0.0) {
                 let article = as_article(articles[place]);
                 let count = if target == Some(article) { counts[place] - 1.0 } else { counts[place] };
-                let strength = strength(count, expected[place]);
-                let is_remembered = target != Some(article) || (count > expected[place] && strength > cutoff);
+                let strengths = strengths(count, expected[place]);
+                let is_remembered =
+                    target != Some(article) || (count > expected[place] && strengths[0] > cutoff);
                 if is_remembered && has_memory(article) {
-                    take(Boost { article, source: BESIDE, strength });
+                    take(article, BESIDE, &strengths);
                 }
             }
         }
@@ -138,7 +154,7 @@ impl Memory {
             for &value in shard.given_values(outfit * self.features.len() + feature) {
                 let article = named[first + value as usize];
                 if article > 0.0 {
-                    take(Boost { article: as_article(article - 1.0), source, strength: 1.0 });
+                    take(as_article(article - 1.0), source, &[1.0]);
                 }
             }
         }
@@ -163,7 +179,7 @@ impl Memory {
             strengths.push(if is_article { GAIN * factors[OWN] } else { 0.0 });
             for place in row * width..(row + 1) * width {
                 articles.push(whole(table.data[place]));
-                strengths.push(GAIN * factors[BESIDE] * strength(counts[place], expected[place]));
+                strengths.push(GAIN * dot(factors, &self::strengths(counts[place], expected[place])));
             }
         }
         let named = weights.data(self.named);

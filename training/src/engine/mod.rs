@@ -35,7 +35,7 @@ pub(crate) use dropout::Dropout;
 pub(crate) use head::{Head, HeadGradients};
 pub(crate) use lookup::MATCH_GAIN;
 pub(crate) use matmul::{add_product, add_transposed_product};
-pub(crate) use memory::{Memory, set_first_weights, strength};
+pub(crate) use memory::{Memory, count_weights, set_first_weights, strength};
 pub(crate) use ops::{Activation, Adaptive, Linear, Norm, Ops, Residue, Rows};
 pub(crate) use pair::{DISTANCE_EPSILON, PairHead, READINGS, Readings, sigmoid};
 pub(crate) use personas::EVIDENCE;

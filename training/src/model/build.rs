@@ -5,7 +5,10 @@ use super::{
     structure::{AttentionLayer, Block, Conditioned, Fnn, Structure, Update},
 };
 use crate::{
-    engine::{Composed, Head, Linear, Memory, Norm, PairHead, Param, Tables, Tensor, Weights, number},
+    engine::{
+        Composed, Head, Linear, Memory, Norm, PairHead, Param, Tables, Tensor, Weights, count_weights,
+        number, set_first_weights,
+    },
     random::{Stream, Table},
 };
 
@@ -13,9 +16,11 @@ pub(super) fn build(config: &ModelConfig, seed: u64) -> (Structure, Weights) {
     Builder { config, seed, weights: Weights::default(), composed: Vec::new() }.structure()
 }
 
-/// The memory's first weights, a tenth of what they multiply by: of all, and of articles that are in the outfit already.
+/// The memory's first weights: of what was beside the visible articles, of these themselves, and, a tenth of what it
+/// multiplies by, of each feature.
+const FIRST_BESIDE: f64 = 0.1;
+const FIRST_OWN: f64 = -3.0;
 const FIRST_MEMORY: f32 = 0.01;
-const FIRST_OWN: f32 = -0.3;
 
 struct Builder<'a> {
     config: &'a ModelConfig,
@@ -120,8 +125,9 @@ impl Builder<'_> {
     fn memory(&mut self) -> Memory {
         let (features, named) = self.config.rows_of_articles();
         let shape = [self.config.articles + 2, self.config.memory];
-        let weights = self.filled("memory.weights", 2 + features.iter().flatten().count(), FIRST_MEMORY);
-        self.weights.0[weights.0].data[1] = FIRST_OWN;
+        let count = count_weights(features.iter().flatten().count());
+        let weights = self.filled("memory.weights", count, FIRST_MEMORY);
+        set_first_weights(&mut self.weights.0[weights.0].data, FIRST_BESIDE, FIRST_OWN);
         Memory {
             articles: self.zeros("memory.articles", &shape),
             counts: self.zeros("memory.counts", &shape),
