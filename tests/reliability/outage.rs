@@ -249,13 +249,13 @@ impl Postgres {
         }
     }
 
-    /// To the server and each of its children. Returns when all have got it.
+    /// To the server and each of its children.
     fn signal(&self, name: &str) -> Result<()> {
         let file = fs::read_to_string(self.0.folder.path().join("data/postmaster.pid"))?;
         let parent = file.lines().next().context("its process")?;
         // First the parent, so that a stopped one makes no further child.
-        send(name, &[parent.to_owned()], name == "STOP")?;
-        send(name, &children(parent)?, name == "STOP")
+        send(name, &[parent.to_owned()])?;
+        send(name, &children(parent)?)
     }
 }
 
@@ -279,13 +279,14 @@ fn state_and_parent(process: &str) -> Option<(String, String)> {
     Some((fields.next()?.to_owned(), fields.next()?.to_owned()))
 }
 
-fn send(name: &str, processes: &[String], until_stopped: bool) -> Result<()> {
+/// Returns when all have stopped, if that is what the signal says.
+fn send(name: &str, processes: &[String]) -> Result<()> {
     // A child may have ended.
     Command::new("kill").arg(format!("-{name}")).args(processes).stderr(Stdio::null()).status()?;
     let runs =
         |process: &String| state_and_parent(process).is_some_and(|(state, _)| !"TtZX".contains(&state));
     let started = Instant::now();
-    while until_stopped && processes.iter().any(runs) {
+    while name == "STOP" && processes.iter().any(runs) {
         ensure!(started.elapsed() < PATIENCE, "Postgres does not stop");
         thread::sleep(Duration::from_millis(1));
     }

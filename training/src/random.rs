@@ -93,6 +93,12 @@ impl Stream {
         mean + deviation * radius * angle.cos()
     }
 
+    /// So many draws from the normal distribution around 0.
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    pub(crate) fn normals(&mut self, count: usize, deviation: f64) -> Vec<f32> {
+        (0..count).map(|_| self.normal(0.0, deviation) as f32).collect()
+    }
+
     /// An index, drawn in proportion to the weights, which are not negative and not all zero.
     pub(crate) fn weighted(&mut self, weights: &[f64]) -> usize {
         let total: f64 = weights.iter().sum();

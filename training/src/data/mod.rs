@@ -92,7 +92,6 @@ impl Data {
         &self.schema
     }
 
-    /// In the order of the articles' file.
     /// Counts each article in these outfits.
     pub fn count_articles(&self, outfits: &[u32]) -> Vec<f64> {
         let mut counts = vec![0.0; self.vocabulary().len()];
@@ -102,6 +101,7 @@ impl Data {
         counts
     }
 
+    /// In the order of the articles' file.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }

@@ -34,7 +34,7 @@ const DAMPINGS: [f32; 3] = [1.0, 0.1, 0.01];
 const BESIDE: usize = 0;
 const OWN: usize = DAMPINGS.len();
 
-/// How many weights a memory has with so many features whose values are articles.
+/// The number of a memory's weights; `features` is the number of features whose values are articles.
 pub(crate) const fn count_weights(features: usize) -> usize {
     OWN + 1 + features
 }

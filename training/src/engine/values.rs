@@ -189,7 +189,8 @@ fn columns(tensor: &Tensor) -> usize {
 mod tests {
     use super::*;
 
-    /// Rows 0 and 1 have value 0, rows 1 and 2 value 1, which counts half in the second column; row 3 is the blank's. Own vectors have one column of two.
+    /// Rows 0 and 1 have value 0, rows 1 and 2 value 1, which counts half in the second column; row 3 is the blank's.
+    /// Own vectors have one column of two.
     fn table() -> (Weights, Composed, ValueRows) {
         let tensor = |name: &str, shape: [usize; 2], data: &[f32]| Tensor {
             name: name.into(),

@@ -172,15 +172,19 @@ fn first_model(data: &Data, config: &RunConfig) -> Model {
     if config.fit.attributes {
         model.set_values(value_rows(data));
     }
-    if config.fit.count_bias {
-        model.set_bias(&log_counts(data));
-    }
     if config.model.memory > 0 {
         start::set_memory(&mut model, data);
     }
+    if config.model.matching > 0 && config.fit.begin_at_logit {
+        // With its biases.
+        start::begin_at_logit(&mut model, data, config.fit.seed);
+        return model;
+    }
     if config.model.matching > 0 {
-        let begin = if config.fit.begin_at_logit { start::begin_at_logit } else { start::begin_at_random };
-        begin(&mut model, data, config.fit.seed);
+        start::begin_at_random(&mut model, data, config.fit.seed);
+    }
+    if config.fit.count_bias {
+        model.set_bias(&log_counts(data));
     }
     model
 }

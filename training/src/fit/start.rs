@@ -55,11 +55,8 @@ pub(super) fn begin_at_random(model: &mut Model, data: &Data, seed: u64) {
     let values = data.attributes().count();
     let rows = values + data.schema().features().iter().map(atelier::domain::Feature::rows).sum::<usize>();
     let mut stream = Stream::new(seed, Table::Match, 0);
-    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-    let mut draw = |rows: usize, scale: f64| -> Vec<f32> {
-        (0..rows * width).map(|_| stream.normal(0.0, scale) as f32).collect()
-    };
-    let (known, values) = (draw(rows, KNOWN), draw(values, COLUMN));
+    let known = stream.normals(rows * width, KNOWN);
+    let values = stream.normals(values * width, COLUMN);
     set_match(model, data, &known, &values);
 }
 
@@ -161,21 +158,19 @@ impl Matrix {
 
     /// Two matrices whose product is near this one, nearest where both row and column are common: a vector for each row,
     /// and one for each column.
-    fn factors(&self, weights: &Weights, width: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
-        let mut weighted = Matrix { rows: self.rows, columns: self.columns, numbers: self.numbers.clone() };
-        for (row, by_row) in weighted.numbers.chunks_exact_mut(self.columns.max(1)).zip(&weights.rows) {
+    fn factors(mut self, weights: &Weights, width: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
+        for (row, by_row) in self.numbers.chunks_exact_mut(self.columns.max(1)).zip(&weights.rows) {
             row.iter_mut()
                 .zip(&weights.columns)
                 .for_each(|(number, by_column)| *number *= by_row * by_column);
         }
         let mut stream = Stream::new(seed, Table::Match, 0);
-        #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-        let mut right: Vec<f32> = (0..self.columns * width).map(|_| stream.normal(0.0, 1.0) as f32).collect();
+        let mut right = stream.normals(self.columns * width, 1.0);
         let mut left = Vec::new();
         for _ in 0..ROUNDS {
-            left = weighted.times(&right, width);
+            left = self.times(&right, width);
             make_orthonormal(&mut left, width);
-            right = weighted.transposed_times(&left, width);
+            right = self.transposed_times(&left, width);
         }
         for (vectors, weights) in [(&mut left, &weights.rows), (&mut right, &weights.columns)] {
             for (vector, weight) in vectors.chunks_exact_mut(width).zip(weights) {
@@ -191,16 +186,16 @@ impl Matrix {
                 right.iter().skip(column).step_by(width).map(|value| f64::from(value * value)).sum();
             #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
             let factor = (length / norm.sqrt()) as f32;
+            let of_left = left.iter_mut().skip(column).step_by(width);
+            let of_right = right.iter_mut().skip(column).step_by(width);
             if factor.is_finite() && factor < MOST {
-                right.iter_mut().skip(column).step_by(width).for_each(|value| *value *= factor);
-                left.iter_mut().skip(column).step_by(width).for_each(|value| *value /= factor);
-                continue;
+                of_right.for_each(|value| *value *= factor);
+                of_left.for_each(|value| *value /= factor);
+            } else {
+                // The matrix has a lower rank.
+                of_left.for_each(|value| *value = 0.0);
+                of_right.zip(stream.normals(self.columns, COLUMN)).for_each(|(value, drawn)| *value = drawn);
             }
-            // The matrix has a lower rank.
-            left.iter_mut().skip(column).step_by(width).for_each(|value| *value = 0.0);
-            #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-            let mut draw = || stream.normal(0.0, COLUMN) as f32;
-            right.iter_mut().skip(column).step_by(width).for_each(|value| *value = draw());
         }
         (left, right)
     }
@@ -305,7 +300,7 @@ mod tests {
         let numbers: Vec<f32> = (0..rows * columns)
             .map(|at| (0..rank).map(|part| entry(at / columns, at % columns, part)).sum())
             .collect();
-        let matrix = Matrix { rows, columns, numbers };
+        let matrix = Matrix { rows, columns, numbers: numbers.clone() };
         let weights = Weights {
             rows: (0..rows).map(|row| 1.0 + number(row % 7)).collect(),
             columns: (0..columns).map(|column| 1.0 + number(column % 5)).collect(),
@@ -315,7 +310,7 @@ mod tests {
         for row in 0..rows {
             for column in 0..columns {
                 let found: f32 = (0..5).map(|at| left[row * 5 + at] * right[column * 5 + at]).sum();
-                let expected = matrix.numbers[row * columns + column];
+                let expected = numbers[row * columns + column];
                 assert!((found - expected).abs() < 1e-3, "{row}, {column}: {found}, expected {expected}");
             }
         }

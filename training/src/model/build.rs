@@ -245,9 +245,7 @@ impl Builder<'_> {
     /// Draws from a normal distribution; each tensor has its own stream.
     fn drawn(&mut self, name: &str, shape: &[usize], scale: f32) -> Param {
         let mut stream = Stream::new(self.seed, Table::Weights, self.weights.0.len());
-        #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
-        let mut draw = || stream.normal(0.0, f64::from(scale)) as f32;
-        let data = (0..shape.iter().product()).map(|_| draw()).collect();
+        let data = stream.normals(shape.iter().product(), f64::from(scale));
         self.push(name, shape, data)
     }
 

@@ -1,19 +1,14 @@
 //! `training/pytorch/fit.py` on a prepared run: with `cargo test -p atelier-training -- --ignored pytorch`.
 
-use std::{env, fs, path::Path, process::Command};
+use std::{env, fs, process::Command};
 
 use serde_json::Value;
 
 use crate::Home;
 
-/// The folder of PyTorch's own programs is beside the interpreter.
-fn python() -> String {
-    env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned())
-}
-
 fn learn(home: &Home, run: &str, processes: usize) -> Vec<Value> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/pytorch/fit.py");
-    let mut command = Command::new(python());
+    let mut command = Command::new(env::var("PYTHON").unwrap_or_else(|_| "python3".to_owned()));
     if processes > 1 {
         command.args([
             "-m",
@@ -53,6 +48,6 @@ fn two_processes_of_pytorch_learn_what_one_does() {
         assert!(one.iter().zip(&two).all(|(one, two)| (one - two).abs() < 1e-3), "{one:?} {two:?}");
         assert!(one[2] < one[0], "{one:?}");
         home.output_of(&format!("export --run {method}-2 --out {method}.onnx"));
-        assert!(Path::new(&home.at(&format!("{method}.onnx"))).exists());
+        assert!(home.at(&format!("{method}.onnx")).exists());
     }
 }
