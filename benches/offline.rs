@@ -40,6 +40,9 @@ use ort::{session::Session, value::Tensor};
 struct Arguments {
     #[arg(long, default_value = "models/demo")]
     release: PathBuf,
+    /// The same methods as whole files: `atelier-training export --whole models/demo --out data/demo-whole`.
+    #[arg(long, default_value = "data/demo-whole")]
+    whole: PathBuf,
     #[arg(long, default_value = "gsu")]
     method: Method,
     #[arg(long, default_value_t = 20_000)]
@@ -72,12 +75,12 @@ async fn main() -> Result<()> {
         Settings { workers, batch: arguments.batch, queue: Job::queue(workers), device: DeviceChoice::Cpu };
     let serving = Engine::new(onnx_runtime.clone(), settings).load(&arguments.release)?;
     let release = Arc::clone(serving.release());
-    let catalogue =
-        Catalogue::new(release.articles().iter().cloned(), release.vocabulary(), release.schema());
+    let catalogue = Catalogue::new(release.articles().iter().cloned(), &release);
+    let articles = Arc::new(serving.articles(catalogue.places().clone()));
     let profiles = Profiles::read(&arguments.release.join("customers.jsonl"), release.schema())?;
     let (method, k) = (arguments.method, arguments.k);
     let wanted = Wanted { method, k, filters: Filters::default(), diversity: 0.0, skip_bad: false };
-    let job = Arc::new(Job { serving: Arc::new(serving), catalogue, profiles, wanted, workers });
+    let job = Arc::new(Job { serving: Arc::new(serving), catalogue, articles, profiles, wanted, workers });
 
     let mut bare: Vec<Bare> = Vec::new();
     for batch in [16, 64, 256] {
@@ -156,9 +159,7 @@ impl Bare {
         outfits: &[OpenOutfit],
         batch: usize,
     ) -> Result<Self> {
-        let release = job.serving.release();
-        let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
-        let path = release.model_path(entry.context("the release lacks the method")?);
+        let path = arguments.whole.join(format!("{}.onnx", arguments.method));
         // Sorted by length, as offline does: padding would only slow it.
         let mut sorted: Vec<&OpenOutfit> = outfits.iter().collect();
         sorted.sort_by_key(|outfit| outfit.slots.as_slice().len());

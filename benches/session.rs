@@ -25,7 +25,7 @@ use atelier::{
     domain::{Customer, Mask, Method, Outfit},
     files::{self, Table},
     models::{
-        engine::{self, Device, DeviceChoice, Engine, Question, Serving},
+        engine::{self, Articles, BLANK, Device, DeviceChoice, Engine, Places, Question, Serving},
         onnx_runtime::OnnxRuntime,
         release::Release,
     },
@@ -41,6 +41,9 @@ use serde_json::json;
 struct Arguments {
     #[arg(long, default_value = "data/speed/random")]
     release: PathBuf,
+    /// The same methods as whole files: `atelier-training export --whole data/speed/random --out data/speed/whole`.
+    #[arg(long, default_value = "data/speed/whole")]
+    whole: PathBuf,
     #[arg(long, default_value = "gsu")]
     method: Method,
     /// How long each is measured in each round.
@@ -73,15 +76,15 @@ fn main() -> Result<()> {
     let config = Config::default();
     let onnx_runtime = OnnxRuntime::load(&config.cache.folder, |notice| eprintln!("{notice}"))?;
     let release = Release::open(&arguments.release)?;
-    let questions = questions(&arguments, &release)?;
     let settings = engine::Settings { device: arguments.device, ..config.engine.settings() };
     let serving = Arc::new(Engine::new(onnx_runtime.clone(), settings).load(&arguments.release)?);
+    let articles = Arc::new(serving.articles(Places::of_release(&release)));
+    let questions = questions(&arguments, &release, &articles)?;
     let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_time().build()?;
     let mut contestants = Vec::new();
     if serving.device() == Device::Cpu {
         for &threads in &arguments.threads {
-            let entry = release.manifest().methods.iter().find(|entry| entry.method == arguments.method);
-            let path = release.model_path(entry.context("the release lacks the method")?);
+            let path = arguments.whole.join(format!("{}.onnx", arguments.method));
             for &batch in &arguments.batches {
                 let session = Session::builder(onnx_runtime.environment())?
                     .with_intra_threads(threads)
@@ -109,7 +112,7 @@ fn main() -> Result<()> {
 
 /// Outfits of five slots with a blank, each with its customer, under the mask of `/complete`: every article that is not
 /// in the outfit.
-fn questions(arguments: &Arguments, release: &Release) -> Result<Vec<Question>> {
+fn questions(arguments: &Arguments, release: &Release, articles: &Arc<Articles>) -> Result<Vec<Question>> {
     let schema = release.schema();
     let rows = |name: &str| arguments.release.join(format!("{name}.jsonl"));
     let mut customers = HashMap::new();
@@ -129,11 +132,11 @@ fn questions(arguments: &Arguments, release: &Release) -> Result<Vec<Question>> 
         let mut slots: Vec<u32> =
             outfit.articles().iter().map(index).collect::<Option<_>>().context("known")?;
         let blank = questions.len() % SLOTS;
-        slots[blank] = vocabulary.blank();
+        slots[blank] = BLANK;
         let mut mask = Mask::all(vocabulary.len());
-        slots.iter().filter(|&&slot| slot != vocabulary.blank()).for_each(|&slot| mask.remove(slot));
+        slots.iter().filter(|&&slot| slot != BLANK).for_each(|&slot| mask.remove(slot));
         let context = customers.get(outfit.customer.as_str()).context("a known customer")?;
-        let mut question = Question::new(slots, blank, Arc::clone(context));
+        let mut question = Question::new(Arc::clone(articles), slots, blank, Arc::clone(context));
         question.admissible = Some(Arc::new(mask));
         question.k = K;
         questions.push(question);
@@ -242,8 +245,12 @@ fn bare(session: &mut Session, batch: usize, ground: &Ground<'_>, time: Duration
 
 fn inputs(questions: &[Question], features: bool) -> Result<Vec<(&'static str, Tensor<i64>)>> {
     let batch = questions.len();
-    let slots = questions.iter().flat_map(|question| &question.slots).map(|&slot| i64::from(slot));
-    let slots: Vec<i64> = slots.collect();
+    let number = |question: &Question, slot: u32| -> Result<i64> {
+        Ok(if slot == BLANK { i64::try_from(question.articles.len())? } else { slot.into() })
+    };
+    let slots =
+        questions.iter().flat_map(|question| question.slots.iter().map(move |&slot| (question, slot)));
+    let slots: Vec<i64> = slots.map(|(question, slot)| number(question, slot)).collect::<Result<_>>()?;
     let blanks = questions.iter().map(|question| i64::try_from(question.blank));
     let blanks = blanks.collect::<Result<Vec<_>, _>>()?;
     let mut inputs = vec![

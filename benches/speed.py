@@ -25,6 +25,8 @@ from statistics import median
 ROOT = Path(__file__).resolve().parent.parent
 DATA = ROOT / "data/speed"
 RELEASE = DATA / "random"
+# The same models as files that take numbers of articles and give logits, as other servers run them.
+WHOLE = DATA / "whole"
 SIDE_BY_SIDE = DATA / "side-by-side"
 METHODS = ["none", "c", "np", "gs", "gsu"]
 DOCUMENT = ROOT / "docs/performance.md"
@@ -95,6 +97,9 @@ def build():
         if not (release / "release.json").exists():
             example = ["-p", "atelier-training", "--example", "random_release"]
             run("run", "--release", *example, "--", "--out", str(release), "--methods", *methods)
+    if not WHOLE.exists():
+        export = ["export", "--whole", str(RELEASE), "--out", str(WHOLE)]
+        run("run", "--release", "-p", "atelier-training", "--bin", "atelier-training", "--", *export)
     return Path(environment.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
@@ -122,7 +127,7 @@ def start_peers():
     servers = []
     for name in ("fastapi", "litserve"):
         log = open(DATA / f"{name}.log", "w", encoding="utf-8")
-        command = [str(python), f"benches/peers/{name}_server.py", str(RELEASE), "gsu", str(PORTS[name])]
+        command = [str(python), f"benches/peers/{name}_server.py", str(RELEASE), str(WHOLE), "gsu", str(PORTS[name])]
         servers.append(Server(name, command, "/docs", log))
     return servers
 
@@ -135,7 +140,7 @@ def rounds(arguments, target, servers):
         load(target, server, 64, arguments.requests if server.name == "service" else 200)
     for number in range(arguments.rounds):
         print(f"round {number + 1} of {arguments.rounds}", flush=True)
-        session = [bench(target, "session"), "--release", str(RELEASE), "--json", "--bench"]
+        session = [bench(target, "session"), "--release", str(RELEASE), "--whole", str(WHOLE), "--json", "--bench"]
         session += ["--rounds", "1", "--seconds", str(arguments.seconds)]
         for line in run_lines(session):
             found.setdefault((line["who"], line["threads"], line["at_once"]), []).append(line)

@@ -11,8 +11,8 @@ use atelier::{
     domain::{Mask, Method},
     models::{
         engine::{
-            Answer, AskError, Context, Device, DeviceChoice, Engine, LoadError, ModelError, Question,
-            Serving, Settings,
+            Answer, Articles, AskError, BLANK, Context, Device, DeviceChoice, Engine, LoadError, ModelError,
+            Places, Question, Serving, Settings,
         },
         onnx_runtime::OnnxRuntime,
         release::{Manifest, ReleaseError},
@@ -51,9 +51,14 @@ fn serving(settings: Settings) -> Serving {
     engine(settings).load(&demo()).unwrap()
 }
 
+/// The release's articles, in its order.
+fn articles(serving: &Serving) -> Arc<Articles> {
+    Arc::new(serving.articles(Places::of_release(serving.release())))
+}
+
 /// Questions of all lengths, with and without a context, the same every time.
 fn questions(serving: &Serving, count: usize) -> Vec<Question> {
-    let release = serving.release();
+    let (release, all) = (serving.release(), articles(serving));
     let articles = release.vocabulary().blank();
     let mut state = 1_u64;
     let mut draw = move |below: u32| {
@@ -64,7 +69,7 @@ fn questions(serving: &Serving, count: usize) -> Vec<Question> {
         let length = 1 + number % 8;
         let blank = number % length;
         let mut slots: Vec<u32> = (0..length).map(|_| draw(articles)).collect();
-        slots[blank] = articles;
+        slots[blank] = BLANK;
         let context: Context = release
             .schema()
             .features()
@@ -75,7 +80,8 @@ fn questions(serving: &Serving, count: usize) -> Vec<Question> {
             })
             .collect();
         let named = vec![draw(articles), draw(articles)];
-        Question { k: 20, placements_of: named, ranks: true, ..Question::new(slots, blank, context) }
+        let question = Question::new(Arc::clone(&all), slots, blank, context);
+        Question { k: 20, placements_of: named, ranks: true, ..question }
     };
     (0..count).map(question).collect()
 }
@@ -304,7 +310,9 @@ fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec
         .commit_from_file(serving.release().model_path(entry))
         .unwrap();
     let row = |question: &Question| {
-        let slots: Vec<i64> = question.slots.iter().copied().map(i64::from).collect();
+        let blank = serving.release().vocabulary().blank();
+        let number = |&slot: &u32| i64::from(if slot == BLANK { blank } else { slot });
+        let slots: Vec<i64> = question.slots.iter().map(number).collect();
         let values = question.context.iter().map(Vec::len).max().unwrap().max(1);
         let features: Vec<i64> = question
             .context

@@ -4,10 +4,12 @@
     python3 training/vary.py --data data/fifth --shuffle-contexts --out data/fifth-shuffled
     python3 training/vary.py --data data/fifth --outfits 19000 --out data/fifth-less
     python3 training/vary.py --data data/fifth --noise 0.3 --out data/fifth-noisy
+    python3 training/vary.py --data data/journey --withhold 0.1 --out data/journey-new
 
 --shuffle-contexts gives each outfit the customer and the occasion of another outfit in its split, which removes all
 information of the context and nothing else. --outfits keeps the first N training outfits. --noise replaces this share
-of the articles in training outfits by another of their type, drawn by how often it is worn. Training outfits include
+of the articles in training outfits by another of their type, drawn by how often it is worn. --withhold takes this share
+of all articles out of the training outfits, so that they are new to a model; outfits of fewer than four are left out. Training outfits include
 those that `fit` sets aside for development. Validation outfits change only with --shuffle-contexts. The same
 arguments write the same bytes.
 """
@@ -30,6 +32,7 @@ def main():
     what.add_argument("--shuffle-contexts", action="store_true")
     what.add_argument("--outfits", type=int)
     what.add_argument("--noise", type=float)
+    what.add_argument("--withhold", type=float)
     options = parser.parse_args()
     if options.out.exists():
         sys.exit(f"{options.out} exists; choose another folder, or remove it")
@@ -42,6 +45,8 @@ def main():
         shuffle_contexts(outfits, draw)
     elif options.outfits is not None:
         outfits = fewer(outfits, options.outfits)
+    elif options.withhold is not None:
+        outfits = withhold(outfits, rows(files["articles.jsonl"]), options.withhold, draw)
     else:
         add_noise(outfits, rows(files["articles.jsonl"]), options.noise, draw)
     half = options.out.with_name(options.out.name + ".part")
@@ -78,6 +83,15 @@ def fewer(outfits, wanted):
     if not 0 < wanted <= len(train):
         sys.exit(f"--outfits must be from 1 to {len(train)}, not {wanted}")
     return train[:wanted] + [outfit for outfit in outfits if not is_training(outfit)]
+
+
+def withhold(outfits, articles, share, draw):
+    if not 0 < share < 1:
+        sys.exit(f"--withhold must be between 0 and 1, not {share}")
+    new = {article["id"] for article in draw.sample(articles, round(share * len(articles)))}
+    for outfit in filter(is_training, outfits):
+        outfit["articles"] = [article for article in outfit["articles"] if article not in new]
+    return [outfit for outfit in outfits if len(outfit["articles"]) >= 4]
 
 
 def add_noise(outfits, articles, share, draw):

@@ -17,7 +17,7 @@ import onnxruntime
 
 
 class Model:
-    def __init__(self, release: str, method: str, threads: int):
+    def __init__(self, release: str, whole: str, method: str, threads: int):
         folder = Path(release)
         with open(folder / "articles.jsonl", encoding="utf-8") as file:
             self.ids = [json.loads(line)["id"] for line in file]
@@ -30,7 +30,7 @@ class Model:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         self.session = onnxruntime.InferenceSession(
-            str(folder / f"{method}.onnx"), options, providers=["CPUExecutionProvider"]
+            str(Path(whole) / f"{method}.onnx"), options, providers=["CPUExecutionProvider"]
         )
 
     def complete(self, requests: list[dict]) -> list[dict]:

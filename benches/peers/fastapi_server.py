@@ -1,6 +1,6 @@
 """FastAPI and ONNX Runtime, in the usual way: one request, one run, in FastAPI's thread pool.
 
-    python benches/peers/fastapi_server.py data/speed/random gsu 8091
+    python benches/peers/fastapi_server.py data/speed/random data/speed/whole gsu 8091
 """
 
 import sys
@@ -10,7 +10,7 @@ from common import Model
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-model = Model(sys.argv[1], sys.argv[2], threads=0)
+model = Model(sys.argv[1], sys.argv[2], sys.argv[3], threads=0)
 app = FastAPI()
 
 
@@ -26,4 +26,4 @@ def complete(request: Request) -> dict:
 
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[3]), log_level="warning")
+    uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[4]), log_level="warning")

@@ -113,8 +113,8 @@ def bag_of_articles(personal: bool) -> ModelProto:
             node("Cast", ["is_given"], ["given"], to=TensorProto.FLOAT),
             node("ReduceSum", ["given", "axis_2"], ["given_count"], keepdims=1),
             node("Max", ["given_count", "one"], ["given_divisor"]),
-            node("Add", ["features", "begins"], ["rows"]),
-            node("Gather", ["features.weight", "rows"], ["tastes"]),
+            node("Add", ["features", "begins"], ["taste_rows"]),
+            node("Gather", ["features.weight", "taste_rows"], ["tastes"]),
             node("ReduceSum", ["tastes", "axis_2"], ["tastes_sum"], keepdims=0),
             node("Div", ["tastes_sum", "given_divisor"], ["tastes_mean"]),
             node("ReduceSum", ["tastes_mean", "axis_1"], ["customer"], keepdims=0),
@@ -138,8 +138,11 @@ def parameters(model: ModelProto) -> int:
     return sum(int(np.prod(tensor.dims)) for tensor in floats if not tensor.name.startswith(left_out))
 
 
-def write_release(folder: Path, models: dict, default: str, schema: str, articles: list) -> None:
-    """Writes a release named after its folder. `models` maps methods (none, c, np, gs, gsu, …) to models."""
+def write_release(
+    folder: Path, models: dict, default: str, schema: str, articles: list, more: dict = {}, fields: dict = {}
+) -> None:
+    """Writes a release named after its folder. `models` maps methods (none, c, np, gs, gsu, …) to models, `more` the names
+    of further files to their contents; `fields` are added to the manifest."""
     if folder.exists():
         sys.exit(f"{folder} is there already: a release never changes, so name another")
     # Use a hidden name until it is complete. Atelier lists folders with a release.json, which is written last.
@@ -151,6 +154,10 @@ def write_release(folder: Path, models: dict, default: str, schema: str, article
         helper.set_model_props(model, {"method": method, "release": folder.name, "parameters": str(counted)})
         (work / f"{method}.onnx").write_bytes(model.SerializeToString())
         methods.append({"method": method, "file": f"{method}.onnx", "parameters": counted, "metrics": {}})
+        if f"{method}.safetensors" in more:
+            methods[-1]["tables"] = f"{method}.safetensors"
+    for name, content in more.items():
+        (work / name).write_bytes(content)
     (work / "schema.toml").write_text(schema, encoding="utf-8")
     lines = "".join(json.dumps(article, ensure_ascii=False) + "\n" for article in articles)
     (work / "articles.jsonl").write_text(lines, encoding="utf-8")
@@ -166,6 +173,7 @@ def write_release(folder: Path, models: dict, default: str, schema: str, article
         "default_method": default,
         "methods": methods,
         "files": {path.name: entry(path) for path in sorted(work.iterdir())},
+        **fields,
     }
     (work / "release.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     work.rename(folder)

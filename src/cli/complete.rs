@@ -152,11 +152,13 @@ impl Complete {
         }
         let (articles, profiles) = self.sources(all, &serving).await?;
         let release = serving.release();
-        let catalogue = Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema());
+        let catalogue = Catalogue::new(articles.into_iter(), release);
+        let articles = Arc::new(serving.articles(catalogue.places().clone()));
         let Coverage { both, only_catalogue, .. } = catalogue.coverage();
         if only_catalogue > both {
+            let others = if serving.is_open(method) { "new to it" } else { "never suggested" };
             eprintln!(
-                "note: release {} has {both} of the catalogue's {} articles; the others are never suggested",
+                "note: release {} was trained with {both} of the catalogue's {} articles; the others are {others}",
                 release.manifest().name,
                 both + only_catalogue
             );
@@ -171,7 +173,7 @@ impl Complete {
         let wanted =
             Wanted { method, k: self.k, filters, diversity: self.diversity, skip_bad: self.skip_bad };
         eprintln!("{method} of {} on {}, {workers} threads", release.manifest().name, serving.device());
-        Ok(Job { serving: Arc::new(serving), catalogue, profiles, wanted, workers })
+        Ok(Job { serving: Arc::new(serving), catalogue, articles, profiles, wanted, workers })
     }
 
     /// Reads the database, unless a flag names a file.

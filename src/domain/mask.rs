@@ -54,6 +54,11 @@ impl Mask {
         self.length
     }
 
+    /// Whether an article is in both.
+    pub fn meets(&self, other: &Self) -> bool {
+        self.words.iter().zip(&other.words).any(|(own, other)| own & other != 0)
+    }
+
     pub fn intersect(&mut self, other: &Self) {
         self.zip(other, |own, other| own & other);
     }
@@ -115,6 +120,7 @@ mod tests {
         other.insert(5);
         let mut both = some.clone();
         both.intersect(&other);
+        assert!(some.meets(&other) && !some.meets(&Mask::none(130)));
         assert_eq!(both.iter().collect::<Vec<_>>(), [64]);
         let mut either = some.clone();
         either.unite(&other);

@@ -5,6 +5,7 @@
 //! constructors and are not serialisable; each boundary (files, HTTP, database) has its own wire types.
 
 mod article;
+mod article_encoder;
 mod customer;
 mod feature_json;
 mod features;
@@ -22,6 +23,7 @@ mod vocabulary;
 mod words;
 
 pub use article::{Article, ArticleError};
+pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges};
 pub use customer::Customer;
 pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};

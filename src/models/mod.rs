@@ -5,3 +5,4 @@ pub mod catalogue;
 pub mod engine;
 pub mod onnx_runtime;
 pub mod release;
+pub mod tables;

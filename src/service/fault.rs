@@ -36,7 +36,6 @@ pub enum Field {
     Customers,
     K,
     Diversity,
-    Lift,
     Sets,
     /// The types that a slot's filter names.
     TypesOf(usize),
@@ -70,7 +69,6 @@ impl fmt::Display for Field {
             Self::Method | Self::Methods | Self::MethodAt(_) => f.write_str("method"),
             Self::K => f.write_str("k"),
             Self::Diversity => f.write_str("diversity"),
-            Self::Lift => f.write_str("lift"),
             Self::Sets => f.write_str("sets"),
             Self::TypesOf(slot) | Self::TypeAt { slot, .. } => write!(f, "types of slot {slot}"),
             Self::Excluded => f.write_str("excluded articles"),

@@ -22,7 +22,7 @@ use crate::{
     domain::{CustomerId, Method, Schema, Timestamp, Vocabulary},
     models::{
         catalogue::Catalogue,
-        engine::{Engine, LoadError, Serving},
+        engine::{Articles, Engine, LoadError, Serving},
         release::{Release, VocabularyMark},
     },
     service::{
@@ -40,6 +40,8 @@ use crate::{
 pub struct LiveRelease {
     pub serving: Arc<Serving>,
     pub catalogue: Arc<Catalogue>,
+    /// The catalogue as the models take it.
+    pub rows: Arc<Articles>,
     pub routing: Arc<Routing>,
     pub evaluation: Arc<Evaluation>,
     pub personas: Arc<Personas>,
@@ -65,7 +67,7 @@ impl LiveRelease {
     }
 
     pub fn served(&self) -> Served<'_> {
-        Served { serving: &self.serving, catalogue: &self.catalogue }
+        Served { serving: &self.serving, catalogue: &self.catalogue, articles: &self.rows }
     }
 }
 
@@ -284,7 +286,7 @@ impl Releases {
             next.routing = self.routing().await?;
         }
         if articles != live.articles {
-            next.catalogue = self.catalogue(&live.serving).await?;
+            (next.catalogue, next.rows) = self.catalogue(&live.serving).await?;
         }
         self.set_current(next);
         Ok(())
@@ -322,17 +324,23 @@ impl Releases {
         // Read before the tables, so that the next refresh rereads what changes meanwhile.
         let articles = self.store.articles().revision().await?;
         let settings = self.store.settings().revision().await?;
-        let catalogue = self.catalogue(&serving).await?;
+        let (catalogue, rows) = self.catalogue(&serving).await?;
         let routing = self.routing().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        Ok(LiveRelease { serving, catalogue, routing, evaluation, personas, articles, settings })
+        Ok(LiveRelease { serving, catalogue, rows, routing, evaluation, personas, articles, settings })
     }
 
-    async fn catalogue(&self, serving: &Serving) -> Result<Arc<Catalogue>, StoreError> {
+    async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
         let articles: Vec<_> = self.store.articles().all().try_collect().await?;
-        let release = serving.release();
-        let catalogue = Catalogue::new(articles.into_iter(), release.vocabulary(), release.schema());
+        let serving = Arc::clone(serving);
+        // Making the rows of a large catalogue takes a core for some time.
+        let build = task::spawn_blocking(move || {
+            let catalogue = Catalogue::new(articles.into_iter(), serving.release());
+            let rows = serving.articles(catalogue.places().clone());
+            (catalogue, rows)
+        });
+        let (catalogue, rows) = build.await.expect("building a catalogue does not panic; this is a bug");
         let found = catalogue.unreadable();
         let before = self.current().map_or(0, |live| live.catalogue.unreadable().len());
         if let Some(first) = found.first()
@@ -345,7 +353,7 @@ impl Releases {
                  stock as not in stock unless it is a number above 0; store these articles again"
             );
         }
-        Ok(Arc::new(catalogue))
+        Ok((Arc::new(catalogue), Arc::new(rows)))
     }
 
     async fn routing(&self) -> Result<Arc<Routing>, StoreError> {

@@ -1,6 +1,7 @@
 //! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, open files, HTTP, TLS, traces.
 
 pub mod calendar;
+pub mod chunked;
 pub mod clock;
 pub mod csv;
 pub mod digest;

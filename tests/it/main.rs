@@ -66,6 +66,7 @@ fn main() -> ExitCode {
         web::evaluation::lack::contracts(),
         web::feedback::contracts(),
         web::foreign_release::contracts(),
+        web::new_articles::contracts(),
         web::health::contracts(),
         web::keyless::contracts(),
         web::keys::contracts(),

@@ -7,7 +7,7 @@ mod protobuf;
 
 use std::ops::Range;
 
-use self::protobuf::{Field, put_bytes, read_fields};
+use self::protobuf::{Field, valid_fields};
 use crate::chance::Chance;
 
 /// A sound file, and the places of its structure: everything but the weights.
@@ -65,9 +65,19 @@ impl Whole {
             from = raw.end;
         }
         structure.push(from..bytes.len());
-        let parts = read_fields(content(&graph)).expect("the file is sound; this is a bug");
-        let parts = parts.into_iter().map(|field| place(field.encoded)).collect();
-        let graph = place(graph.encoded);
+        let content = place(content(&graph));
+        // The fields of the graph, one after the other: each ends where what is left of it begins.
+        let mut parts = Vec::new();
+        let mut from = content.start;
+        while from < content.end {
+            let rest = &bytes[from..content.end];
+            let length = (1..=rest.len()).find(|length| valid_fields(&rest[..*length]).count() == 1);
+            let end = from + length.expect("the file is sound; this is a bug");
+            parts.push(from..end);
+            from = end;
+        }
+        // With its tag of one byte and its length.
+        let graph = content.start - 1 - varint(content.len()).len()..content.end;
         Self { bytes, structure, weights, graph, parts }
     }
 
@@ -126,17 +136,25 @@ impl Whole {
             _ => parts.swap(one, other),
         }
         let graph: Vec<u8> = parts.into_iter().flat_map(|part| &bytes[part]).copied().collect();
-        let mut field = Vec::new();
-        put_bytes(&mut field, GRAPH, &graph);
         // The file's own tag, of one byte, stays: it may be spoilt already.
-        [&bytes[..=self.graph.start], &field[1..], &bytes[self.graph.end..]].concat()
+        let length = varint(graph.len());
+        [&bytes[..=self.graph.start], &length, &graph, &bytes[self.graph.end..]].concat()
     }
 }
 
 fn find(message: &[u8], number: u64) -> Vec<Field<'_>> {
-    let mut fields = read_fields(message).expect("the file is sound; this is a bug");
-    fields.retain(|field| field.number == number);
-    fields
+    valid_fields(message).filter(|field| field.number == number).collect()
+}
+
+/// A length as protobuf writes it.
+fn varint(mut value: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while value >= 0x80 {
+        bytes.push(u8::try_from(value & 0x7f).expect("seven bits; this is a bug") | 0x80);
+        value >>= 7;
+    }
+    bytes.push(u8::try_from(value).expect("seven bits; this is a bug"));
+    bytes
 }
 
 fn content<'a>(field: &Field<'a>) -> &'a [u8] {

@@ -60,6 +60,7 @@ fn main() -> Result<()> {
         customers: arguments.customers,
         outfits: arguments.outfits,
         validation: 0,
+        new: 0,
     };
     synthesise(plan, Format::JsonLines, out, true, &mut |_, _, _| {})?;
     let schema = Schema::default_schema();
@@ -71,7 +72,15 @@ fn main() -> Result<()> {
         let file = format!("{method}.onnx");
         let metadata = Metadata { release: name.to_owned(), storage: Storage::Float32 };
         let parameters = export(&Model::new(&config, SEED), &metadata, &out.join(&file))?;
-        methods.push(MethodEntry { method, file, pair: None, parameters, metrics: serde_json::Map::new() });
+        let tables = Some(format!("{method}.safetensors"));
+        methods.push(MethodEntry {
+            method,
+            file,
+            tables,
+            pair: None,
+            parameters,
+            metrics: serde_json::Map::new(),
+        });
     }
     let manifest = Manifest {
         format: FORMAT,
@@ -81,6 +90,8 @@ fn main() -> Result<()> {
         data: DataSource { name: "random weights".to_owned(), fingerprint: "none".to_owned() },
         schema: SCHEMA.to_owned(),
         articles: "articles.jsonl".to_owned(),
+        known: None,
+        encoder: None,
         default_method: *arguments.methods.first().context("--methods must name a method")?,
         methods,
         files: entries(out)?,

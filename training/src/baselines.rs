@@ -114,7 +114,9 @@ pub fn evaluate(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Tallies
                 data.features_of(outfit, &mut features);
                 let articles = data.outfits().articles(outfit);
                 let (mut any, mut told_type) = (Vec::new(), Vec::new());
-                for (slot, &missing) in articles.iter().enumerate() {
+                // Methods are asked about the same slots.
+                let known = articles.iter().enumerate().filter(|(_, missing)| data.is_known(**missing));
+                for (slot, &missing) in known {
                     let mut visible = articles.to_vec();
                     visible.remove(slot);
                     let question = Question {

@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn knowing_the_customer_helps_and_more_contexts_are_closer() {
-        let plan = Plan { seed: 2, articles: 400, customers: 300, outfits: 600, validation: 120 };
+        let plan = Plan { seed: 2, articles: 400, customers: 300, outfits: 600, validation: 120, new: 0 };
         let world = World::new(plan).unwrap();
         let report = consult(&world, Effort { slots: 80, contexts: 200 }, &mut |_| {});
         let unknown: Vec<f64> =
@@ -410,7 +410,7 @@ mod tests {
 
     #[test]
     fn the_report_is_the_same_on_any_number_of_threads() {
-        let plan = Plan { seed: 3, articles: 100, customers: 50, outfits: 60, validation: 20 };
+        let plan = Plan { seed: 3, articles: 100, customers: 50, outfits: 60, validation: 20, new: 0 };
         let world = World::new(plan).unwrap();
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

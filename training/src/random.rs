@@ -43,6 +43,8 @@ pub(crate) enum Table {
     Match = 17,
     /// Where the mixture of the personas begins.
     Personas = 18,
+    /// The articles that no training outfit has.
+    New = 19,
 }
 
 /// One row's stream of random numbers.
@@ -93,7 +95,7 @@ impl Stream {
         mean + deviation * radius * angle.cos()
     }
 
-    /// So many draws from the normal distribution around 0.
+    /// `count` draws from the normal distribution around 0.
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
     pub(crate) fn normals(&mut self, count: usize, deviation: f64) -> Vec<f32> {
         (0..count).map(|_| self.normal(0.0, deviation) as f32).collect()

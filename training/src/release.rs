@@ -27,12 +27,17 @@ use serde_json::{Map, Number, Value, json};
 use crate::{
     baselines::Baseline,
     data::{Data, Folder},
-    evaluate::{Answers, Cases, Comparison, Evaluation, PairCases, ask, ask_pairs, compare, write_ranks},
+    evaluate::{
+        Answers, Cases, Comparison, Evaluation, PairCases, Subject, ask, ask_pairs, compare, write_ranks,
+    },
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
     fit::{FitConfig, Overrides, RunConfig, RunFolder},
     random::{Table as Randomness, choose},
 };
+
+/// The file of the article encoder.
+const ENCODER: &str = "encoder.json";
 
 /// The contents of a release.
 #[derive(Debug)]
@@ -78,22 +83,23 @@ impl Plan<'_> {
         // Made only if a run learned from pairs.
         let mut pairs: Option<Option<PairCases>> = None;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
+        let mut methods = Vec::new();
         for Chosen { run, config, .. } in &chosen {
             let method = config.model.method;
-            let path = folder.path().join(model_file(method));
             let metadata = Metadata { release: self.name.to_owned(), storage: self.storage };
-            let model = run.best()?;
-            export(&model, &metadata, &path)?;
-            let answers = ask(runtime, &path, self.data, &cases, &|done| tell(method, done))?;
+            let entry = export_run(run, config, self.data, &metadata, folder.path())?;
+            let release = assemble(folder.path(), self.name, self.data, entry.clone())?;
+            let subject = Subject::new(self.data, &release, &entry);
+            let answers = ask(runtime, &subject, self.data, &cases, &|done| tell(method, done))?;
             let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
             evaluation.attributes = config.fit.attributes;
-            let path = folder.path().join(pair_file(method));
-            if export_pair(&model, &metadata, &path)?.is_some()
+            if let Some(path) = release.pair_path(&entry)
                 && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
             {
                 evaluation.pair = Some(ask_pairs(runtime, &path, self.data, cases)?);
             }
             results.push((evaluation, answers));
+            methods.push(entry);
         }
         let mut comparison = compare(self.data, &cases, &results, self.baselines.clone());
         // A release has one run per method, so its figures name methods only.
@@ -108,7 +114,11 @@ impl Plan<'_> {
             .collect();
         write_ranks(&folder.path().join(RANKS), self.data, &cases, &named)?;
         self.write_tables(folder.path())?;
-        let manifest = self.manifest(folder.path(), &chosen, &results)?;
+        if chosen.iter().any(|chosen| chosen.config.fit.attributes) {
+            let encoder = self.data.attributes().encoder().to_json();
+            files::write(&folder.path().join(ENCODER), encoder.as_bytes())?;
+        }
+        let manifest = self.manifest(folder.path(), &chosen, &results, methods)?;
         put_json(&folder.path().join(MANIFEST), &manifest)?;
         Release::open(folder.path()).context("the new release cannot be opened; this is a bug")?;
         folder.finish()?;
@@ -159,7 +169,11 @@ impl Plan<'_> {
         let mut articles = new_table::<Article>(target, schema)?;
         let mut customers = new_table::<Customer>(target, schema)?;
         let mut outfits = new_table::<Outfit>(target, schema)?;
-        folder.articles(|row| Ok(articles.write(&row)?))?;
+        for article in data.articles() {
+            articles.write(article)?;
+        }
+        // Customers and outfits are read after them.
+        folder.articles(|_| Ok(()))?;
         folder.customers(|row| {
             if ids.contains(row.id.as_str()) {
                 customers.write(&row)?;
@@ -182,18 +196,15 @@ impl Plan<'_> {
         target: &Path,
         chosen: &[Chosen<'_>],
         results: &[(Evaluation, Answers)],
+        methods: Vec<MethodEntry>,
     ) -> Result<Manifest> {
         let best = chosen
             .iter()
             .min_by(|a, b| a.development.total_cmp(&b.development))
             .map(|chosen| chosen.config.model.method)
             .expect("there is a run; this is a bug");
-        let methods = chosen.iter().zip(results).map(|(chosen, (evaluation, _))| MethodEntry {
-            method: evaluation.about.method,
-            file: model_file(evaluation.about.method),
-            pair: chosen.config.model.pair.then(|| pair_file(evaluation.about.method)),
-            parameters: evaluation.about.parameters,
-            metrics: metrics(chosen, evaluation),
+        let methods = chosen.iter().zip(results).zip(methods).map(|((chosen, (evaluation, _)), entry)| {
+            MethodEntry { metrics: metrics(chosen, evaluation), ..entry }
         });
         let mut commands: Vec<String> = world_command(self.folder).into_iter().collect();
         for Chosen { config, run, .. } in chosen {
@@ -211,6 +222,8 @@ impl Plan<'_> {
             },
             schema: SCHEMA.to_owned(),
             articles: table_file::<Article>(),
+            known: known(self.data),
+            encoder: target.join(ENCODER).is_file().then(|| ENCODER.to_owned()),
             default_method: self.default_method.unwrap_or(best),
             methods: methods.collect(),
             files: entries(target)?,
@@ -218,12 +231,49 @@ impl Plan<'_> {
     }
 }
 
-fn model_file(method: Method) -> String {
-    format!("{method}.onnx")
+/// Exports a run's best weights, under the method's name.
+pub(crate) fn export_run(
+    run: &RunFolder,
+    config: &RunConfig,
+    data: &Data,
+    metadata: &Metadata,
+    folder: &Path,
+) -> Result<MethodEntry> {
+    let method = config.model.method;
+    let file = |extension: &str| format!("{method}.{extension}");
+    let [trunk, tables, pair] = ["onnx", "safetensors", "pair.onnx"].map(file);
+    let model = run.best_for(data)?;
+    let parameters = export(&model, metadata, &folder.join(&trunk))?;
+    let pair = export_pair(&model, metadata, &folder.join(&pair))?.map(|_| pair);
+    Ok(MethodEntry { method, file: trunk, tables: Some(tables), pair, parameters, metrics: Map::new() })
 }
 
-fn pair_file(method: Method) -> String {
-    format!("{method}.pair.onnx")
+/// A release of one method whose files were just written, to measure it.
+///
+/// # Errors
+/// If the data has an article twice.
+pub fn assemble(folder: &Path, name: &str, data: &Data, method: MethodEntry) -> Result<Release> {
+    let manifest = Manifest {
+        format: FORMAT,
+        name: name.to_owned(),
+        created: String::new(),
+        commands: Vec::new(),
+        data: DataSource { name: data.name().to_owned(), fingerprint: data.fingerprint().to_owned() },
+        schema: SCHEMA.to_owned(),
+        articles: table_file::<Article>(),
+        known: known(data),
+        encoder: None,
+        default_method: method.method,
+        methods: vec![method],
+        files: BTreeMap::new(),
+    };
+    let encoder = data.attributes().encoder().clone();
+    Ok(Release::assemble(folder, manifest, data.schema().clone(), data.articles().to_vec(), Some(encoder))?)
+}
+
+/// The number of articles that models know, if there are others.
+fn known(data: &Data) -> Option<usize> {
+    Some(data.known()).filter(|known| *known < data.articles().len())
 }
 
 fn new_table<T: Table>(target: &Path, schema: &Schema) -> Result<Writer<T>> {

@@ -140,10 +140,11 @@ fn write<T: Table, I: Iterator<Item = T>>(
 }
 
 fn command_line(plan: Plan, format: Format) -> String {
-    let Plan { seed, articles, customers, outfits, validation } = plan;
+    let Plan { seed, articles, customers, outfits, validation, new } = plan;
+    let new = if new > 0 { format!(" --new {new}") } else { String::new() };
     format!(
         "atelier-training synthesise --seed {seed} --articles {articles} --customers {customers} --outfits \
-         {outfits} --validation {validation} --format {format}"
+         {outfits} --validation {validation}{new} --format {format}"
     )
 }
 
@@ -214,7 +215,7 @@ mod tests {
     use super::*;
     use crate::{data::Data, survey::Rows};
 
-    const PLAN: Plan = Plan { seed: 4, articles: 120, customers: 60, outfits: 150, validation: 20 };
+    const PLAN: Plan = Plan { seed: 4, articles: 120, customers: 60, outfits: 150, validation: 20, new: 0 };
 
     fn make(out: &Path, plan: Plan, format: Format, force: bool) -> Result<WorldFile> {
         synthesise(plan, format, out, force, &mut |_, _, _| {})

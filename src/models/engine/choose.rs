@@ -6,6 +6,7 @@ use super::{
     Answer, Candidate, Placement, Question,
     softmax::{largest, masked_sum_exp, sum_exp},
 };
+use crate::domain::Mask;
 
 /// The `k` articles with the highest logits. Articles with equal logits must be considered in ascending order.
 #[derive(Debug)]
@@ -67,23 +68,18 @@ impl PartialOrd for Contender {
     }
 }
 
-/// Makes an answer from each row of logits.
-pub(super) fn choose_all(logits: &[f32], articles: usize, questions: &[Question]) -> Vec<Option<Answer>> {
-    logits.chunks_exact(articles).zip(questions).map(|(logits, question)| choose(logits, question)).collect()
-}
-
-/// Returns None if a logit is not finite.
-pub(super) fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
+/// Makes an answer from a row of logits, one for each place. `known` are the places of articles, of which all may be
+/// suggested if the question does not say which. Returns None if a logit is not finite.
+pub(super) fn choose(logits: &[f32], known: &Mask, question: &Question) -> Option<Answer> {
+    let admissible = question.admissible.as_deref().unwrap_or(known);
     let highest = largest(logits);
     if !highest.is_finite() {
         return None;
     }
     let total = sum_exp(logits, highest);
     let probability = |logit: f32| f64::from(logit - highest).exp() / total;
-    let mask = question.admissible.as_deref();
-    let admissible_probability =
-        mask.map_or(1.0, |mask| (masked_sum_exp(logits, mask, highest) / total).min(1.0));
-    let top = choose_best(logits, question)
+    let admissible_probability = (masked_sum_exp(logits, admissible, highest) / total).min(1.0);
+    let top = choose_best(logits, admissible, question.k)
         .into_iter()
         .map(|Contender { logit, article }| Candidate { article, probability: probability(logit) })
         .collect();
@@ -91,13 +87,13 @@ pub(super) fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
         let logit = logits[article as usize];
         Placement {
             log_probability: f64::from(logit - highest) - total.ln(),
-            rank: question.ranks.then(|| 1 + count_above(logits, question, Contender { logit, article })),
+            rank: question.ranks.then(|| 1 + count_above(logits, admissible, Contender { logit, article })),
         }
     };
     Some(Answer {
         top,
         placements: question.placements_of.iter().map(placement).collect(),
-        admissible: mask.map_or(logits.len(), crate::domain::Mask::count),
+        admissible: admissible.count(),
         admissible_probability,
         personas: None,
         steps: None,
@@ -105,26 +101,16 @@ pub(super) fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
 }
 
 /// The best `k` articles, best first.
-fn choose_best(logits: &[f32], question: &Question) -> Vec<Contender> {
-    let mut best = Best::new(question.k);
-    for_each_admissible(logits, question, |article, logit| best.consider(article, logit));
+fn choose_best(logits: &[f32], admissible: &Mask, k: usize) -> Vec<Contender> {
+    let mut best = Best::new(k);
+    admissible.iter().for_each(|article| best.consider(article, logits[article as usize]));
     best.sorted()
 }
 
 /// The number of admissible articles that are better than this one.
-fn count_above(logits: &[f32], question: &Question, one: Contender) -> usize {
-    let mut count = 0;
-    for_each_admissible(logits, question, |article, logit| {
-        count += usize::from(Contender { logit, article } < one);
-    });
-    count
-}
-
-fn for_each_admissible(logits: &[f32], question: &Question, mut visit: impl FnMut(u32, f32)) {
-    match question.admissible.as_deref() {
-        None => (0..).zip(logits).for_each(|(article, &logit)| visit(article, logit)),
-        Some(mask) => mask.iter().for_each(|article| visit(article, logits[article as usize])),
-    }
+fn count_above(logits: &[f32], admissible: &Mask, one: Contender) -> usize {
+    let contender = |article: u32| Contender { logit: logits[article as usize], article };
+    admissible.iter().filter(|&article| contender(article) < one).count()
 }
 
 #[cfg(test)]
@@ -134,12 +120,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::Mask;
 
     fn question(admissible: Option<Mask>, k: usize, placements_of: Vec<u32>) -> Question {
         let context: Vec<Vec<u32>> = Vec::new();
         let admissible = admissible.map(Arc::new);
-        Question { admissible, k, placements_of, ranks: true, ..Question::new(vec![], 0, context.into()) }
+        let question = Question::new(Arc::default(), vec![], 0, context.into());
+        Question { admissible, k, placements_of, ranks: true, ..question }
+    }
+
+    fn choose(logits: &[f32], question: &Question) -> Option<Answer> {
+        super::choose(logits, &Mask::all(logits.len()), question)
     }
 
     proptest! {

@@ -1,27 +1,18 @@
 //! A model in a session of this process.
-//!
-//! On a CPU, a file written by our exporter is served in two parts: ONNX Runtime computes the trunk and the
-//! [`head`](super::head) computes the last layer. On other devices, and for other files, ONNX Runtime computes the
-//! whole model.
 
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
 };
 
 use ort::{
     session::{Session, SessionInputs, SessionOutputs},
-    value::Tensor,
+    value::{DynValue, Tensor},
 };
 
 use super::{
-    Answer, Device, ModelError, Question,
-    choose::choose_all,
-    cores::Cores,
-    graph,
-    head::{Boosts, Head},
-    inputs::Inputs,
+    Device, ModelError,
+    inputs::{ArticleCells, Inputs},
     model::{Contract, OptionalOutputs, Outputs},
     signature::Port,
     weights,
@@ -32,36 +23,26 @@ use crate::models::onnx_runtime::OnnxRuntime;
 pub(super) struct Local {
     path: PathBuf,
     session: Session,
-    /// Computes the last layer, unless the session does.
-    head: Option<Arc<Head>>,
     device: Device,
-    cores: Cores,
     weights_searched: bool,
 }
 
 impl Local {
-    /// Opens the file. Further copies of a model share the head of the first.
     pub(super) fn open(
         runtime: &OnnxRuntime,
         device: Device,
-        cores: Cores,
         contract: Contract<'_>,
-        head: Option<Arc<Head>>,
     ) -> Result<Self, ModelError> {
         let path = contract.file();
-        let (session, head) = open_session(runtime, &path, contract, device, head)
-            .map_err(|error| rejected(&path, device, &error))?;
+        let session =
+            open_session(runtime, &path, device).map_err(|error| rejected(&path, device, &error))?;
         check_metadata(&session, &path, contract)?;
         let weights_searched = check_weights(&path)?;
-        Ok(Self { path, session, head, device, cores, weights_searched })
+        Ok(Self { path, session, device, weights_searched })
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
-    }
-
-    pub(super) fn head(&self) -> Option<&Arc<Head>> {
-        self.head.as_ref()
     }
 
     /// Whether all weights are in the file, where they were searched for numbers with which nothing can be computed.
@@ -75,72 +56,43 @@ impl Local {
         (ports(self.session.inputs()), ports(self.session.outputs()))
     }
 
-    pub(super) fn answer(
+    /// Runs the model, and reads its outputs; `last` is the one that answers are made from.
+    pub(super) fn infer<T>(
         &mut self,
         inputs: Inputs,
-        articles: usize,
+        last: (&'static str, usize),
         optional: OptionalOutputs,
-        questions: &[Question],
-    ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let Self { path, session, head, device, cores, .. } = self;
-        let cores = cores.start_run();
+        read: impl FnOnce(Outputs<'_>) -> T,
+    ) -> Result<T, ModelError> {
+        let Self { path, session, device, .. } = self;
         let rejected = |error: &ort::Error| rejected(path, *device, error);
+        let batch = inputs.batch;
         let tensors = tensors(inputs).map_err(|error| rejected(&error))?;
         let outputs = session.run(SessionInputs::from(tensors)).map_err(|error| rejected(&error))?;
-        let (name, width) = match head {
-            Some(head) => ("hidden", head.hidden()),
-            None => ("logits", articles),
-        };
-        // A file of another's may have an output of this name.
-        let boosts = match head {
-            Some(head) if head.is_boosted() => boosts(path, &outputs, questions.len(), articles)?,
-            _ => Vec::new(),
-        };
-        let outputs = read_outputs(path, &outputs, questions.len(), (name, width), optional)?;
-        let answers = match head {
-            Some(head) => {
-                let personas = outputs.personas.map(|(_, mixes)| mixes);
-                head.answer(outputs.last, personas, &boosts, questions, &cores)
-            }
-            None => choose_all(outputs.last, articles, questions),
-        };
-        Ok(outputs.complete(path, answers))
+        Ok(read(read_outputs(path, &outputs, batch, last, optional)?))
     }
 }
 
-/// Opens the file in a session, or only its trunk with a head where that is faster.
-fn open_session(
-    runtime: &OnnxRuntime,
-    path: &Path,
-    contract: Contract<'_>,
-    device: Device,
-    shared: Option<Arc<Head>>,
-) -> Result<(Session, Option<Arc<Head>>), ort::Error> {
+fn open_session(runtime: &OnnxRuntime, path: &Path, device: Device) -> Result<Session, ort::Error> {
     let builder = Session::builder(runtime.environment())?.with_intra_threads(1)?;
-    let mut builder = device.configure(builder)?;
-    // If the file cannot be read or cut, ONNX Runtime reports what is wrong with it.
-    let parts = match device {
-        Device::Cpu => fs::read(path).ok().and_then(|file| graph::split(&file)),
-        Device::Cuda | Device::Remote => None,
-    };
-    match parts {
-        Some(parts) if parts.head.bias.len() == contract.articles() => {
-            let session = builder.commit_from_memory(&parts.trunk)?;
-            Ok((session, Some(shared.unwrap_or_else(|| Arc::new(Head::new(&parts.head))))))
-        }
-        _ => Ok((builder.commit_from_file(path)?, None)),
-    }
+    device.configure(builder)?.commit_from_file(path)
 }
 
-fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, Tensor<i64>)>> {
+fn tensors(inputs: Inputs) -> ort::Result<Vec<(&'static str, DynValue)>> {
     let Inputs { batch, slots, articles, blanks, features } = inputs;
-    let mut tensors = vec![
-        ("articles", Tensor::from_array(([batch, slots], articles))?),
-        ("blank", Tensor::from_array(([batch], blanks))?),
-    ];
+    let mut tensors = match articles {
+        ArticleCells::Numbers(numbers) => {
+            vec![("articles", Tensor::from_array(([batch, slots], numbers))?.into_dyn())]
+        }
+        ArticleCells::Rows { width, rows, kinds } => vec![
+            ("rows", Tensor::from_array(([batch, slots, width], rows))?.into_dyn()),
+            ("kinds", Tensor::from_array(([batch, slots], kinds))?.into_dyn()),
+        ],
+    };
+    tensors.push(("blank", Tensor::from_array(([batch], blanks))?.into_dyn()));
     if let Some(features) = features {
         let shape = [batch, features.features, features.values];
-        tensors.push(("features", Tensor::from_array((shape, features.cells))?));
+        tensors.push(("features", Tensor::from_array((shape, features.cells))?.into_dyn()));
     }
     Ok(tensors)
 }
@@ -157,29 +109,6 @@ fn read_outputs<'a>(
         personas: optional.personas.then(|| rows(path, outputs, "personas", batch)).transpose()?,
         steps: optional.steps.then(|| floats(path, outputs, "steps", &[batch])).transpose()?,
     })
-}
-
-/// What is added to the logits, question by question.
-fn boosts(
-    path: &Path,
-    outputs: &SessionOutputs<'_>,
-    batch: usize,
-    articles: usize,
-) -> Result<Vec<Boosts>, ModelError> {
-    let (columns, values) = rows(path, outputs, "boosts", batch)?;
-    let refused = |found: String| ModelError::Output { path: path.to_owned(), found };
-    let (_, boosted) = outputs["boosted"]
-        .try_extract_tensor::<i32>()
-        .map_err(|error| refused(format!("boosted that {error}")))?;
-    if boosted.len() != values.len() {
-        return Err(refused(format!("{} boosted articles and {} boosts", boosted.len(), values.len())));
-    }
-    let each = boosted.chunks(columns.max(1)).zip(values.chunks(columns.max(1)));
-    each.map(|(boosted, values)| {
-        Boosts::new(boosted, values, articles)
-            .ok_or_else(|| refused(format!("boosted articles beyond the {articles} of the vocabulary")))
-    })
-    .collect()
 }
 
 fn floats<'a>(

@@ -1,10 +1,10 @@
 //! The engine: predicts the article for a blank with a release's models in ONNX Runtime.
 //!
-//! A [`Question`] comes in: an outfit as indices of the vocabulary, one of its blanks, the customer's context, and the
-//! admissible articles. An [`Answer`] goes out: the best admissible articles and their probabilities. Questions to one
+//! A [`Question`] comes in: an outfit as places of the catalogue's [`Articles`], one of its blanks, the customer's context,
+//! and the admissible articles. An [`Answer`] goes out: the best admissible articles and their probabilities. Questions to one
 //! method wait in one bounded queue. OS threads that own their sessions take a batch from it whenever they are free, so
 //! batches fill while models are busy, without a timer. The threads also choose the best articles, so the
-//! logits of the whole vocabulary never leave them. Where `head` computes a model's last layer, the logits are never
+//! logits of all articles never leave them. Where `head` computes a model's last layer, the logits are never
 //! stored at all; idle `cores` help with that. A thread may own a connection to a model server instead of a session.
 //!
 //! A [`Serving`] is a release with all its methods loaded. It is shared by requests. When the last request that holds
@@ -12,10 +12,10 @@
 //!
 //! Must not know the web layer, the database, customers, or anything about an article but its index.
 
+mod articles;
 mod choose;
 mod cores;
 mod device;
-mod graph;
 mod head;
 mod inputs;
 mod local;
@@ -24,6 +24,7 @@ mod model;
 mod protobuf;
 mod queue;
 mod remote;
+mod scorer;
 mod serving;
 mod signature;
 mod softmax;
@@ -33,11 +34,13 @@ mod worker;
 
 use std::{path::Path, sync::Arc};
 
+pub use articles::{Articles, Places};
 pub use cores::available_cores;
 pub use device::{Device, DeviceChoice};
 pub use metrics::EngineMetrics;
 pub use model::ModelError;
 pub use queue::{Admission, AskError, QueueState, Reply, Reservation};
+pub use scorer::{Scorer, Scores};
 pub use serving::{LoadError, Serving};
 
 use self::cores::Cores;
@@ -46,6 +49,7 @@ use crate::{
     models::{
         onnx_runtime::OnnxRuntime,
         release::{Release, ReleaseError},
+        tables::TablesError,
     },
     util::http_client::Origin,
 };
@@ -54,17 +58,21 @@ use crate::{
 /// up, or nothing if the feature is not given.
 pub type Context = Arc<[Vec<u32>]>;
 
+/// What a slot holds that is a blank.
+pub const BLANK: u32 = u32::MAX;
+/// What a slot holds that the outfit does not have.
+pub(crate) const PADDING: u32 = u32::MAX - 1;
+
 /// Asks which article belongs in one blank of an outfit.
 #[derive(Debug, Clone)]
 pub struct Question {
-    /// One to eight slots, as indices of the vocabulary. Blanks are [`Vocabulary::blank`].
-    ///
-    /// [`Vocabulary::blank`]: crate::domain::Vocabulary::blank
+    pub articles: Arc<Articles>,
+    /// One to eight slots: the articles' places, or [`BLANK`].
     pub slots: Vec<u32>,
     /// The blank's place in `slots`.
     pub blank: usize,
     pub context: Context,
-    /// The articles that may be suggested; None for all.
+    /// The articles that may be suggested, of those that the method knows; None for all of these.
     pub admissible: Option<Arc<Mask>>,
     /// The number of suggestions.
     pub k: usize,
@@ -76,8 +84,17 @@ pub struct Question {
 
 impl Question {
     /// A question that admits all articles and requests nothing yet.
-    pub fn new(slots: Vec<u32>, blank: usize, context: Context) -> Self {
-        Self { slots, blank, context, admissible: None, k: 0, placements_of: Vec::new(), ranks: false }
+    pub fn new(articles: Arc<Articles>, slots: Vec<u32>, blank: usize, context: Context) -> Self {
+        Self {
+            articles,
+            slots,
+            blank,
+            context,
+            admissible: None,
+            k: 0,
+            placements_of: Vec::new(),
+            ranks: false,
+        }
     }
 }
 
@@ -98,9 +115,10 @@ pub struct Answer {
     pub steps: Option<f32>,
 }
 
-/// An article and its probability over the whole vocabulary.
+/// An article and its probability over all that the method knows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
+    /// Its place.
     pub article: u32,
     pub probability: f64,
 }
@@ -197,6 +215,7 @@ impl Engine {
             LoadError::Model(error) => match error {
                 ModelError::Runtime { device, .. } => *device == Device::Cpu,
                 ModelError::Contract { .. } | ModelError::Output { .. } | ModelError::Weights { .. } => local,
+                ModelError::Tables(error) => !matches!(error, TablesError::File { .. }),
                 ModelError::Remote { .. } | ModelError::Timeout { .. } | ModelError::File { .. } => false,
             },
             LoadError::Thread(_) => false,

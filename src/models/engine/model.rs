@@ -1,7 +1,7 @@
 //! One model, checked against its release: an ONNX file open in a session, or the same model on a server.
 //!
-//! Where a [`head`](super::head) computes the last layer, it also chooses the best articles. Otherwise they are chosen
-//! from all logits.
+//! Of a trunk, a [`head`] computes the last layer and chooses the best articles; of a whole model they are
+//! chosen from all logits.
 
 use std::{
     io,
@@ -11,25 +11,30 @@ use std::{
 };
 
 use super::{
-    Answer, Device, Question,
-    choose::choose_all,
-    cores::Cores,
-    head::Head,
+    Answer, Articles, BLANK, Device, PADDING, Places, Question, choose,
+    cores::{Cores, RunCores},
+    head::{self, Boosts, Read},
     inputs::Inputs,
     local::Local,
     remote::Remote,
+    scorer::Scores,
     signature::Signature,
     trial::{Run, Trial},
 };
 use crate::{
-    domain::Schema,
+    domain::{ArticleEncoder, Method, Schema},
     models::{
         onnx_runtime::OnnxRuntime,
         release::{Manifest, MethodEntry, Release},
+        tables::{Tables, TablesError},
     },
     util::http_client::Origin,
 };
 
+/// The number of articles that a trunk is tried with: its tables' numbers are checked when they are read.
+const TRIED: usize = 256;
+/// The place of articles that are not tried.
+const NOWHERE: u32 = u32::MAX;
 /// How long a server may take to answer the trial questions, for which it may have to load the model.
 const TRIAL: Duration = Duration::from_mins(1);
 
@@ -37,14 +42,21 @@ const TRIAL: Duration = Duration::from_mins(1);
 #[derive(Debug, Clone)]
 pub(super) enum Location {
     Local { runtime: OnnxRuntime, device: Device, cores: Cores },
-    Remote(Origin),
+    Remote { origin: Origin, cores: Cores },
 }
 
 impl Location {
     pub(super) fn device(&self) -> Device {
         match self {
             Self::Local { device, .. } => *device,
-            Self::Remote(_) => Device::Remote,
+            Self::Remote { .. } => Device::Remote,
+        }
+    }
+
+    /// The cores that choose articles.
+    fn cores(&self) -> &Cores {
+        match self {
+            Self::Local { cores, .. } | Self::Remote { cores, .. } => cores,
         }
     }
 }
@@ -70,6 +82,8 @@ pub enum ModelError {
     Weights { path: PathBuf, weight: String, found: String },
     #[error("{path}: {source}", path = .path.display())]
     File { path: PathBuf, source: io::Error },
+    #[error(transparent)]
+    Tables(#[from] TablesError),
 }
 
 /// What a method's model must match: the release and the method's entry in its manifest.
@@ -105,6 +119,29 @@ impl<'a> Contract<'a> {
         format!("{}-{}", self.manifest().name, self.entry.method)
     }
 
+    /// Reads the method's tables, if the release has them beside the model.
+    pub(super) fn open_tables(self) -> Result<Option<Arc<Tables>>, ModelError> {
+        let Some(path) = self.release.tables_path(self.entry) else { return Ok(None) };
+        let values = self.release.encoder().map(ArticleEncoder::count);
+        Ok(Some(Arc::new(Tables::open(&path, self.articles(), values, self.schema())?)))
+    }
+
+    /// Articles to try a model with: of a whole model all of the vocabulary, else some.
+    fn trial_articles(self, form: &Form) -> Arc<Articles> {
+        let (method, articles) = (self.entry.method, self.articles());
+        let Form::Trunk(tables) = form else {
+            return Arc::new(Articles::new(Places::of_vocabulary(articles), [(method, None)].into_iter()));
+        };
+        let step = articles.div_ceil(TRIED);
+        let mut places = Places { of_index: Arc::new(vec![NOWHERE; articles]), ..Places::default() };
+        let of_index = Arc::make_mut(&mut places.of_index);
+        for (place, index) in (0..).zip((0..articles).step_by(step)) {
+            of_index[index] = place;
+            places.compositions.push(Some(self.release.compose(&self.release.articles()[index]).0));
+        }
+        Arc::new(Articles::new(places, [(method, Some(&**tables))].into_iter()))
+    }
+
     /// The number of articles in the vocabulary.
     pub(super) fn articles(self) -> usize {
         self.release.vocabulary().len()
@@ -119,11 +156,32 @@ impl<'a> Contract<'a> {
 /// A model that is ready to answer.
 #[derive(Debug)]
 pub(super) struct Model {
+    method: Method,
     backend: Backend,
-    articles: usize,
+    form: Form,
     /// The number of features, if it takes features.
     features: Option<usize>,
     optional: OptionalOutputs,
+    cores: Cores,
+}
+
+/// What a model takes and gives.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    /// Numbers of the vocabulary's articles, and their logits.
+    Whole { articles: usize },
+    /// Articles' rows, and the vector that the last layer reads. The tables have the rest.
+    Trunk(Arc<Tables>),
+}
+
+impl Form {
+    /// The name and length of the output that answers are made from.
+    pub(super) fn last(&self) -> (&'static str, usize) {
+        match self {
+            Self::Whole { articles } => ("logits", *articles),
+            Self::Trunk(tables) => ("hidden", tables.widths().hidden()),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -137,13 +195,6 @@ impl Backend {
         match self {
             Self::Local(local) => local.path(),
             Self::Remote(remote) => remote.path(),
-        }
-    }
-
-    fn head(&self) -> Option<&Arc<Head>> {
-        match self {
-            Self::Local(local) => local.head(),
-            Self::Remote(_) => None,
         }
     }
 
@@ -166,7 +217,7 @@ pub(super) struct OptionalOutputs {
 /// The outputs of one run.
 #[derive(Debug)]
 pub(super) struct Outputs<'a> {
-    /// The logits, or the hidden vectors if a head computes the last layer.
+    /// The output that answers are made from: [`Form::last`].
     pub(super) last: &'a [f32],
     /// The number of personas, and the mixes of all rows.
     pub(super) personas: Option<(usize, &'a [f32])>,
@@ -203,40 +254,40 @@ impl Outputs<'_> {
 
 impl Model {
     /// Opens the file, or finds the model on its server, checks its inputs and outputs, and asks it trial questions.
-    /// Further copies of a model share the head of the first, and are not tried as thoroughly.
+    /// Further copies of a model share its tables, and are not tried as thoroughly.
     pub(super) fn open(
         location: &Location,
         contract: Contract<'_>,
-        head: Option<Arc<Head>>,
+        tables: Option<Arc<Tables>>,
         first: bool,
     ) -> Result<Self, ModelError> {
+        let form = match tables {
+            Some(tables) => Form::Trunk(tables),
+            None => Form::Whole { articles: contract.articles() },
+        };
+        let cores = location.cores().clone();
         let (backend, (inputs, outputs)) = match location {
-            Location::Local { runtime, device, cores } => {
-                let local = Local::open(runtime, *device, cores.clone(), contract, head)?;
+            Location::Local { runtime, device, .. } => {
+                let local = Local::open(runtime, *device, contract)?;
                 let ports = local.ports();
                 (Backend::Local(Box::new(local)), ports)
             }
-            Location::Remote(origin) => {
+            Location::Remote { origin, .. } => {
                 let mut remote = Remote::new(origin.clone(), &contract.remote_name());
                 let ports = remote.fetch_ports(Instant::now() + TRIAL)?;
                 (Backend::Remote(Box::new(remote)), ports)
             }
         };
         let signature = Signature { path: backend.path(), inputs, outputs };
-        signature.check(contract, backend.head().map(|head| &**head))?;
+        signature.check(contract, &form)?;
         let features = signature.has_input("features").then_some(contract.features());
         let optional = OptionalOutputs {
             personas: signature.has_output("personas"),
             steps: signature.has_output("steps"),
         };
-        let mut model = Self { backend, articles: contract.articles(), features, optional };
+        let mut model = Self { method: contract.entry().method, backend, form, features, optional, cores };
         model.run_trial(contract, first)?;
         Ok(model)
-    }
-
-    /// The head that further copies share.
-    pub(super) fn head(&self) -> Option<Arc<Head>> {
-        self.backend.head().cloned()
     }
 
     pub(super) fn takes_features(&self) -> bool {
@@ -254,15 +305,68 @@ impl Model {
         questions: &[Question],
         deadline: Instant,
     ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
-        let Self { backend, articles, features, optional } = self;
-        let inputs = Inputs::new(questions, *articles, *features);
+        let mut answers = Vec::with_capacity(questions.len());
+        // While the catalogue changes, questions of a batch may be about different states of it.
+        let same = |one: &Question, next: &Question| Arc::ptr_eq(&one.articles, &next.articles);
+        for questions in questions.chunk_by(same) {
+            answers.extend(self.run(questions, deadline)?);
+        }
+        Ok(answers)
+    }
+
+    /// Answers questions about one state of the catalogue.
+    fn run(
+        &mut self,
+        questions: &[Question],
+        deadline: Instant,
+    ) -> Result<Vec<Result<Answer, ModelError>>, ModelError> {
+        let (method, form, path) = (self.method, self.form.clone(), self.backend.path().to_owned());
+        self.infer(questions, deadline, |outputs, cores| {
+            outputs.complete(&path, choose(method, &form, &outputs, questions, cores))
+        })
+    }
+
+    /// All logits, by place, of questions about one state of the catalogue.
+    pub(super) fn scores(&mut self, questions: &[Question]) -> Result<Vec<Scores>, ModelError> {
+        let (method, form) = (self.method, self.form.clone());
+        let deadline = Instant::now() + TRIAL;
+        self.infer(questions, deadline, |outputs, _| {
+            let Some(Question { articles, .. }) = questions.first() else { return Vec::new() };
+            let logits: Vec<Vec<f32>> = match &form {
+                Form::Whole { articles: count } => {
+                    outputs.last.chunks_exact(*count).map(|logits| articles.by_place(logits)).collect()
+                }
+                Form::Trunk(tables) => {
+                    let table = articles.table(method).expect("a trunk has a table; this is a bug");
+                    let boosts = all_boosts(tables, questions);
+                    let personas = outputs.personas.map(|(_, mixes)| mixes);
+                    head::logits(table, Read { hidden: outputs.last, personas, boosts: &boosts })
+                }
+            };
+            let steps = |row: usize| outputs.steps.map(|steps| steps[row]);
+            logits.into_iter().enumerate().map(|(row, logits)| Scores { logits, steps: steps(row) }).collect()
+        })
+    }
+
+    /// Runs the model, and reads its outputs.
+    fn infer<T>(
+        &mut self,
+        questions: &[Question],
+        deadline: Instant,
+        read: impl FnOnce(Outputs<'_>, &RunCores<'_>) -> T,
+    ) -> Result<T, ModelError> {
+        let Self { backend, form, features, optional, cores, .. } = self;
+        let inputs = Inputs::new(questions, form, *features);
+        let (batch, last) = (questions.len(), form.last());
         match backend {
-            Backend::Local(local) => local.answer(inputs, *articles, *optional, questions),
+            Backend::Local(local) => {
+                let cores = cores.start_run();
+                local.infer(inputs, last, *optional, |outputs| read(outputs, &cores))
+            }
             Backend::Remote(remote) => {
-                let inferred = remote.infer(&inputs, *articles, *optional, deadline)?;
-                let path = remote.path();
-                let outputs = inferred.outputs(questions.len(), *articles, *optional, path)?;
-                Ok(outputs.complete(path, choose_all(outputs.last, *articles, questions)))
+                let inferred = remote.infer(&inputs, last, *optional, deadline)?;
+                let outputs = inferred.outputs(batch, last, *optional, remote.path())?;
+                Ok(read(outputs, &cores.start_run()))
             }
         }
     }
@@ -270,9 +374,12 @@ impl Model {
     /// A file that fails on a trial question would fail on a customer. `first` is false for further copies of a model
     /// that has passed.
     fn run_trial(&mut self, contract: Contract<'_>, first: bool) -> Result<(), ModelError> {
-        let articles = contract.release.vocabulary().blank();
-        let trial = Trial { articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
-        let weights_searched = self.backend.weights_searched();
+        let is_whole = matches!(self.form, Form::Whole { .. });
+        let articles = contract.trial_articles(&self.form);
+        let trial =
+            Trial { articles: &articles, schema: contract.schema(), deadline: Instant::now() + TRIAL };
+        // The numbers of tables were checked when they were read.
+        let searched = !is_whole || self.backend.weights_searched();
         let path = self.backend.path().to_owned();
         let run: &mut Run<'_> = &mut |questions: &[Question], deadline| self.answer(questions, deadline);
         if !first {
@@ -282,6 +389,53 @@ impl Model {
             let what = "its answer to the same question".to_owned();
             ModelError::Contract { path: path.clone(), what, found, expected }
         })?;
-        if weights_searched { Ok(()) } else { trial.every_article(run) }
+        if searched { Ok(()) } else { trial.every_article(run) }
     }
+}
+
+/// Chooses the best articles for each question. None if a logit is not finite.
+fn choose(
+    method: Method,
+    form: &Form,
+    outputs: &Outputs<'_>,
+    questions: &[Question],
+    cores: &RunCores<'_>,
+) -> Vec<Option<Answer>> {
+    let Some(first) = questions.first() else { return Vec::new() };
+    let articles = &first.articles;
+    let known = articles.known(method).expect("the articles are of the model's release; this is a bug");
+    match form {
+        Form::Whole { articles: count } => {
+            let rows = outputs.last.chunks_exact(*count).zip(questions);
+            rows.map(|(logits, question)| choose::choose(&articles.by_place(logits), known, question))
+                .collect()
+        }
+        Form::Trunk(tables) => {
+            let table = articles.table(method).expect("a trunk has a table; this is a bug");
+            let boosts = all_boosts(tables, questions);
+            let personas = outputs.personas.map(|(_, mixes)| mixes);
+            let read = Read { hidden: outputs.last, personas, boosts: &boosts };
+            head::answer(table, known, read, questions, cores)
+        }
+    }
+}
+
+/// What the memory adds to each question's logits; empty without a memory.
+fn all_boosts(tables: &Tables, questions: &[Question]) -> Vec<Boosts> {
+    let asked = if tables.has_memory() { questions } else { &[] };
+    asked.iter().map(|question| boosts(tables, question)).collect()
+}
+
+/// What the memory adds to the logits of articles, by place.
+fn boosts(tables: &Tables, question: &Question) -> Boosts {
+    let mut boosts = Vec::new();
+    let mut boost = |index: u32, by: f32| {
+        boosts.extend(question.articles.place_of(index).map(|place| (place, by)));
+    };
+    let visible = question.slots.iter().filter(|slot| ![BLANK, PADDING].contains(slot));
+    for own in visible.filter_map(|&slot| question.articles.composition(slot)?.own) {
+        tables.boosts_of_article(own, &mut boost);
+    }
+    tables.boosts_of_context(&question.context, &mut boost);
+    Boosts::new(boosts)
 }

@@ -3,14 +3,18 @@
 use std::{collections::BTreeMap, io, ops::Range, sync::Arc, time::Instant};
 
 use super::{
-    Admission, AskError, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply, Reservation,
+    Admission, Articles, AskError, BLANK, Device, Engine, EngineMetrics, Models, Question, QueueState, Reply,
+    Reservation,
     model::{Contract, Location, Model, ModelError},
     queue::Queue,
     worker::Worker,
 };
 use crate::{
     domain::Method,
-    models::release::{Release, ReleaseError},
+    models::{
+        release::{Release, ReleaseError},
+        tables::Tables,
+    },
     util::memory::ReturnMemoryOnDrop,
 };
 
@@ -45,6 +49,8 @@ struct RunningMethod {
     queue: Arc<Queue>,
     takes_features: bool,
     gives_personas: bool,
+    /// None if its file is whole.
+    tables: Option<Arc<Tables>>,
 }
 
 impl Serving {
@@ -54,7 +60,8 @@ impl Serving {
         let onnx_runtime = match &engine.models {
             Models::Local(onnx_runtime) => onnx_runtime,
             Models::Remote(origin) => {
-                return Self::start_at(&Location::Remote(origin.clone()), engine, release);
+                let location = Location::Remote { origin: origin.clone(), cores: engine.cores.clone() };
+                return Self::start_at(&location, engine, release);
             }
         };
         let start = |device| {
@@ -88,26 +95,27 @@ impl Serving {
         let entries = serving.release.manifest().methods.clone();
         let return_memory = Arc::new(ReturnMemoryOnDrop);
         // A model server may be slow to answer one run while it would answer others.
-        let parallel_run = if matches!(location, Location::Remote(_)) { 1 } else { MIN_PARALLEL_RUN };
-        for (entry, model) in entries.iter().zip(open_models(location, &serving.release)?) {
+        let parallel_run = if matches!(location, Location::Remote { .. }) { 1 } else { MIN_PARALLEL_RUN };
+        for (entry, (model, tables)) in entries.iter().zip(open_models(location, &serving.release)?) {
             let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel_run));
             // Inserted before its first thread starts: if a later thread fails to, dropping `serving` ends this one.
-            let method =
-                RunningMethod { queue: Arc::clone(&queue), takes_features: false, gives_personas: false };
-            let method = serving.methods.entry(entry.method).insert_entry(method).into_mut();
+            let method = RunningMethod {
+                queue: Arc::clone(&queue),
+                takes_features: model.takes_features(),
+                gives_personas: model.gives_personas(),
+                tables: tables.clone(),
+            };
+            serving.methods.insert(entry.method, method);
             let metrics = serving.metrics.for_model(entry.method, &serving.release.manifest().name, device);
             let worker = Worker::new(entry.method, queue, metrics, Arc::clone(&return_memory));
-            method.takes_features = model.takes_features();
-            method.gives_personas = model.gives_personas();
-            let head = model.head();
             worker.clone().start(model)?;
             for _ in 1..settings.workers {
                 let (location, release) = (location.clone(), Arc::clone(&serving.release));
-                let (entry, head) = (entry.clone(), head.clone());
+                let (entry, tables) = (entry.clone(), tables.clone());
                 let open = move || {
                     // The file may have changed since; all copies of a model must give the same answers.
                     release.check_model(&entry)?;
-                    Ok(Model::open(&location, Contract::new(&release, &entry), head, false)?)
+                    Ok(Model::open(&location, Contract::new(&release, &entry), tables, false)?)
                 };
                 worker.clone().start_reserve(open)?;
             }
@@ -147,16 +155,32 @@ impl Serving {
         self.methods.get(&method).is_some_and(|running| running.gives_personas)
     }
 
+    /// Whether the method can suggest articles that it was not trained with.
+    pub fn is_open(&self, method: Method) -> bool {
+        self.methods
+            .get(&method)
+            .and_then(|running| running.tables.as_ref())
+            .is_some_and(|tables| tables.is_open())
+    }
+
+    pub(super) fn tables(&self) -> impl Iterator<Item = (Method, Option<&Tables>)> {
+        self.methods.iter().map(|(method, running)| (*method, running.tables.as_deref()))
+    }
+
     pub fn queues(&self) -> impl Iterator<Item = (Method, QueueState)> {
         self.methods.iter().map(|(method, running)| (*method, running.queue.state()))
     }
 
     /// Asks the method a question, to find out whether it answers at all.
-    pub async fn probe(&self, method: Method, deadline: Instant) -> Result<(), AskError> {
+    pub async fn probe(
+        &self,
+        articles: &Arc<Articles>,
+        method: Method,
+        deadline: Instant,
+    ) -> Result<(), AskError> {
         let features = self.release.schema().features().len();
-        let slots = vec![self.release.vocabulary().blank()];
         let context = vec![Vec::new(); features].into();
-        let question = Question { k: 1, ..Question::new(slots, 0, context) };
+        let question = Question { k: 1, ..Question::new(Arc::clone(articles), vec![BLANK], 0, context) };
         self.ask(method, vec![question], deadline).await.map(drop)
     }
 
@@ -190,19 +214,26 @@ impl Serving {
     }
 }
 
+/// A model and its tables.
+type Opened = (Model, Option<Arc<Tables>>);
+
 /// Opens and tries the model of each method. Each takes a core for some time, so idle cores help; on other devices the
 /// first failure ends it.
-fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, ModelError> {
+fn open_models(location: &Location, release: &Release) -> Result<Vec<Opened>, ModelError> {
     let entries = &release.manifest().methods;
-    let open = |range: Range<usize>| -> Result<Vec<Model>, ModelError> {
-        let model = |entry| Model::open(location, Contract::new(release, entry), None, true);
+    let open = |range: Range<usize>| -> Result<Vec<Opened>, ModelError> {
+        let model = |entry| {
+            let contract = Contract::new(release, entry);
+            let tables = contract.open_tables()?;
+            Ok((Model::open(location, contract, tables.clone(), true)?, tables))
+        };
         entries[range].iter().map(model).collect()
     };
     let opened = match location {
         Location::Local { device: Device::Cpu, cores, .. } => {
             cores.start_run().map_ranges(entries.len(), open)
         }
-        Location::Local { .. } | Location::Remote(_) => vec![open(0..entries.len())],
+        Location::Local { .. } | Location::Remote { .. } => vec![open(0..entries.len())],
     };
     opened.into_iter().try_fold(Vec::new(), |mut all, models| {
         all.extend(models?);

@@ -4,10 +4,7 @@ use std::path::Path;
 
 use ort::value::{Outlet, TensorElementType, ValueType};
 
-use super::{
-    head::Head,
-    model::{Contract, ModelError},
-};
+use super::model::{Contract, Form, ModelError};
 
 /// One input or output.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,35 +57,40 @@ impl Signature<'_> {
         self.outputs.iter().any(|port| port.name == name)
     }
 
-    /// Checks the whole model, or its trunk if a head computes the last layer.
-    pub(super) fn check(&self, contract: Contract<'_>, head: Option<&Head>) -> Result<(), ModelError> {
-        let (articles, features) = (contract.articles(), contract.features());
+    /// Checks the model's inputs and outputs.
+    pub(super) fn check(&self, contract: Contract<'_>, form: &Form) -> Result<(), ModelError> {
+        let features = contract.features();
         let (inputs, outputs) = (&self.inputs, &self.outputs);
-        self.require(inputs, "input", "articles", Element::Int64, &[None, None])?;
+        let (last, width) = form.last();
+        let articles: &[&str] = match form {
+            Form::Whole { .. } => {
+                self.require(inputs, "input", "articles", Element::Int64, &[None, None])?;
+                &["articles"]
+            }
+            Form::Trunk(tables) => {
+                let row = tables.widths().row();
+                self.require(inputs, "input", "rows", Element::Float32, &[None, None, Some(row)])?;
+                self.require(inputs, "input", "kinds", Element::Int64, &[None, None])?;
+                &["rows", "kinds"]
+            }
+        };
         self.require(inputs, "input", "blank", Element::Int64, &[None])?;
         self.check_port(inputs, "input", "features", Element::Int64, &[None, Some(features), None])?;
-        if let Some(head) = head {
-            self.require(outputs, "output", "hidden", Element::Float32, &[None, Some(head.hidden())])?;
-            if head.personas() > 0 {
-                self.require(
-                    outputs,
-                    "output",
-                    "personas",
-                    Element::Float32,
-                    &[None, Some(head.personas())],
-                )?;
-            }
-        } else {
-            self.require(outputs, "output", "logits", Element::Float32, &[None, Some(articles)])?;
+        self.require(outputs, "output", last, Element::Float32, &[None, Some(width)])?;
+        if let Form::Trunk(tables) = form
+            && tables.widths().personas > 0
+        {
+            let axes = [None, Some(tables.widths().personas)];
+            self.require(outputs, "output", "personas", Element::Float32, &axes)?;
         }
         self.check_port(outputs, "output", "personas", Element::Float32, &[None, None])?;
         self.check_port(outputs, "output", "steps", Element::Float32, &[None])?;
-        let known = ["articles", "blank", "features"];
+        let known = [articles, &["blank", "features"]].concat();
         match inputs.iter().find(|input| !known.contains(&input.name.as_str())) {
             Some(input) => Err(self.mismatch(
                 "an input".into(),
                 format!("called {:?}", input.name),
-                "only articles, blank and features".into(),
+                format!("only {}", known.join(", ")),
             )),
             None => Ok(()),
         }

@@ -7,9 +7,9 @@
 //!
 //! Must not know releases, files or where the model runs.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
-use super::{Answer, Context, Question, model::ModelError};
+use super::{Answer, Articles, BLANK, Context, PADDING, Question, model::ModelError};
 use crate::domain::{Feature, MAX_SLOTS, Schema};
 
 /// The articles whose probabilities are compared, evenly from the whole vocabulary. All logits are computed and must be
@@ -32,7 +32,7 @@ pub(super) type Run<'a> =
 /// What a trial run is about.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Trial<'a> {
-    pub(super) articles: u32,
+    pub(super) articles: &'a Arc<Articles>,
     pub(super) schema: &'a Schema,
     pub(super) deadline: Instant,
 }
@@ -56,7 +56,7 @@ impl Trial<'_> {
         for question in &questions {
             alone.extend(self.ask(run, std::slice::from_ref(question))?);
         }
-        let padded = questions.iter().map(|question| self.with_padding(question)).collect();
+        let padded = questions.iter().map(Self::with_padding).collect();
         let reversed = questions.iter().map(reversed).collect();
         let ways: [(&str, Vec<Question>); 3] = [
             ("in a batch with longer outfits", questions),
@@ -78,14 +78,18 @@ impl Trial<'_> {
 
     /// Asks about outfits that contain each article once.
     pub(super) fn every_article(&self, run: &mut Run<'_>) -> Result<(), ModelError> {
-        let articles: Vec<u32> = (0..self.articles).collect();
+        let articles: Vec<u32> = (0..self.count()).collect();
         let empty = self.contexts()[1].clone();
         let question = |others: &[u32]| {
-            let slots = [&[self.articles][..], others].concat();
-            Question { k: 1, ..Question::new(slots, 0, empty.clone()) }
+            let slots = [&[BLANK][..], others].concat();
+            Question { k: 1, ..Question::new(Arc::clone(self.articles), slots, 0, empty.clone()) }
         };
         let questions: Vec<Question> = articles.chunks(MAX_SLOTS - 1).map(question).collect();
         questions.chunks(BATCH).try_for_each(|questions| self.ask(run, questions).map(drop))
+    }
+
+    fn count(&self) -> u32 {
+        u32::try_from(self.articles.len()).expect("articles are counted in 32 bits; this is a bug")
     }
 
     fn ask(&self, run: &mut Run<'_>, questions: &[Question]) -> Result<Vec<Answer>, ModelError> {
@@ -94,22 +98,23 @@ impl Trial<'_> {
 
     /// One question for each length. Outfits of six and more slots have two blanks.
     fn questions(&self) -> Vec<Question> {
-        let blank = self.articles;
+        let count = self.count();
         let contexts = self.contexts();
-        let step = (blank / COMPARED).max(1);
-        let compared: Vec<u32> = (0..blank).step_by(step as usize).chain([blank - 1]).collect();
+        let step = (count / COMPARED).max(1);
+        let compared: Vec<u32> = (0..count).step_by(step as usize).chain([count - 1]).collect();
         // Multiples of a prime, to have articles from the whole vocabulary.
         let others = (1..).map(|place: u64| {
-            u32::try_from(place * 7919 % u64::from(blank)).expect("it is below the vocabulary; this is a bug")
+            u32::try_from(place * 7919 % u64::from(count)).expect("it is below the vocabulary; this is a bug")
         });
         let question = |length: usize| {
             let mut slots: Vec<u32> =
-                std::iter::once(blank).chain(others.clone().skip(length).take(length - 1)).collect();
+                std::iter::once(BLANK).chain(others.clone().skip(length).take(length - 1)).collect();
             if length > 5 {
-                slots[2] = blank;
+                slots[2] = BLANK;
             }
             let context = contexts[length % 2].clone();
-            Question { k: 1, placements_of: compared.clone(), ..Question::new(slots, 0, context) }
+            let question = Question::new(Arc::clone(self.articles), slots, 0, context);
+            Question { k: 1, placements_of: compared.clone(), ..question }
         };
         (1..=MAX_SLOTS).map(question).collect()
     }
@@ -125,20 +130,20 @@ impl Trial<'_> {
     }
 
     /// The question with as much padding in front of its slots as fits.
-    fn with_padding(&self, question: &Question) -> Question {
+    fn with_padding(question: &Question) -> Question {
         let mut room = MAX_SLOTS - question.slots.len();
         let (mut slots, mut blank) = (Vec::new(), 0);
         for (place, &slot) in question.slots.iter().enumerate() {
             // An outfit of one slot has padding behind it, too.
             let here = room.min(2);
-            slots.extend(std::iter::repeat_n(self.articles + 1, here));
+            slots.extend(std::iter::repeat_n(PADDING, here));
             room -= here;
             if place == question.blank {
                 blank = slots.len();
             }
             slots.push(slot);
         }
-        slots.extend(std::iter::repeat_n(self.articles + 1, room));
+        slots.extend(std::iter::repeat_n(PADDING, room));
         Question { slots, blank, ..question.clone() }
     }
 }

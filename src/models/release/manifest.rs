@@ -10,8 +10,11 @@ use crate::domain::Method;
 
 /// The file name of the manifest.
 pub const MANIFEST: &str = "release.json";
-/// The version of the manifest's format.
-pub const FORMAT: u32 = 1;
+/// The version of the format in which releases are written. In format 1 each model is one file, and only the vocabulary's
+/// articles can be suggested; in format 2 tables stand beside the models.
+pub const FORMAT: u32 = 2;
+/// The formats that are read.
+pub(super) const FORMATS: [u32; 2] = [1, FORMAT];
 
 /// One file of the release.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +31,10 @@ pub struct MethodEntry {
     pub method: Method,
     /// Its ONNX file, one of the release's files.
     pub file: String,
+    /// The tables of its articles, also one of the files; without them the ONNX file is whole: articles' numbers in,
+    /// logits out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tables: Option<String>,
     /// Its ONNX file that tells whether two halves belong to one outfit, if it has one. Also one of the release's
     /// files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +69,12 @@ pub struct Manifest {
     pub schema: String,
     /// The file of the articles in vocabulary order, one of `files`.
     pub articles: String,
+    /// How many of these are the vocabulary; the others are new to the models. By default all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known: Option<usize>,
+    /// The file of the article encoder, one of `files`, with which tables say what any article is made of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub encoder: Option<String>,
     pub default_method: Method,
     pub methods: Vec<MethodEntry>,
     /// Every file of the release except the manifest.
@@ -94,7 +107,7 @@ impl Manifest {
         }
         let json = |source| ReleaseError::Json { path: path.to_owned(), source };
         let Format { format } = serde_json::from_str(text).map_err(json)?;
-        if format != FORMAT {
+        if !FORMATS.contains(&format) {
             return Err(ReleaseError::Format { path: path.to_owned(), found: format });
         }
         serde_json::from_str(text).map_err(json)
@@ -110,12 +123,19 @@ impl Manifest {
         if let Some(name) = self.files.keys().find(|name| !is_plain(name)) {
             return reject(name, "that is not a plain file name");
         }
-        let models = self.methods.iter().flat_map(|entry| [&entry.file].into_iter().chain(&entry.pair));
-        let named = [&self.schema, &self.articles].into_iter().chain(models);
+        let models = self
+            .methods
+            .iter()
+            .flat_map(|entry| [&entry.file].into_iter().chain(&entry.pair).chain(&entry.tables));
+        let named = [&self.schema, &self.articles].into_iter().chain(&self.encoder).chain(models);
         for name in named {
             if !self.files.contains_key(name) {
                 return reject(name, "has no size and SHA-256 under `files`");
             }
+        }
+        let has_more = self.known.is_some() || self.encoder.is_some();
+        if self.format == 1 && (has_more || self.methods.iter().any(|entry| entry.tables.is_some())) {
+            return reject("format 1", "that has no tables, encoder or new articles; write \"format\": 2");
         }
         for (place, entry) in self.methods.iter().enumerate() {
             if self.methods[..place].iter().any(|earlier| earlier.method == entry.method) {

@@ -16,8 +16,12 @@ use std::{
 pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry};
 
 use crate::{
-    domain::{Article, Schema, SchemaError, Vocabulary, VocabularyError},
+    domain::{
+        Article, ArticleEncoder, ArticleEncoderError, EncodedArticle, Schema, SchemaError, Vocabulary,
+        VocabularyError,
+    },
     files::{self, FileError, RowError},
+    models::tables::Composition,
     util::digest,
 };
 
@@ -29,6 +33,7 @@ pub struct Release {
     schema: Schema,
     articles: Vec<Article>,
     vocabulary: Vocabulary,
+    encoder: Option<ArticleEncoder>,
 }
 
 /// Why a folder is not a release that can be served. Each error names the file, what was found and what was expected.
@@ -40,8 +45,12 @@ pub enum ReleaseError {
     NoManifest { path: PathBuf },
     #[error("{path} is not a release manifest: {source}", path = .path.display())]
     Json { path: PathBuf, source: serde_json::Error },
-    #[error("{path}: format {found}, expected {expected}", path = .path.display(), expected = manifest::FORMAT)]
+    #[error("{path}: format {found}, expected 1 or {expected}", path = .path.display(), expected = manifest::FORMAT)]
     Format { path: PathBuf, found: u32 },
+    #[error("{path}: {articles} articles are known, but the release has {found}", path = .path.display())]
+    Known { path: PathBuf, articles: usize, found: usize },
+    #[error("{path}: {source}", path = .path.display())]
+    Encoder { path: PathBuf, source: ArticleEncoderError },
     #[error(
         "the folder {folder} holds a release called {found:?}; a release and its folder must have the same name",
         folder = .folder.display()
@@ -74,8 +83,43 @@ impl Release {
             check_file(&folder.join(name), entry)?;
         }
         let schema = read_schema(&folder.join(&manifest.schema))?;
-        let (articles, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema)?;
-        Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary })
+        let (articles, vocabulary) =
+            read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
+        let encoder = manifest.encoder.as_ref().map(|file| read_encoder(&folder.join(file))).transpose()?;
+        Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary, encoder })
+    }
+
+    /// A release whose files its caller has just written: the manifest is not read, and digests are not checked.
+    ///
+    /// # Errors
+    /// If more articles are known than there are, or one is there twice.
+    pub fn assemble(
+        folder: &Path,
+        manifest: Manifest,
+        schema: Schema,
+        articles: Vec<Article>,
+        encoder: Option<ArticleEncoder>,
+    ) -> Result<Self, ReleaseError> {
+        let vocabulary = vocabulary(folder, &articles, manifest.known)?;
+        Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary, encoder })
+    }
+
+    /// Says what an article is made of; None if no model has tables of values.
+    pub fn encoder(&self) -> Option<&ArticleEncoder> {
+        self.encoder.as_ref()
+    }
+
+    /// What an article is made of.
+    pub fn compose(&self, article: &Article) -> (Composition, EncodedArticle) {
+        let own = self.vocabulary.index_of(article.id.as_str());
+        let mut encoded = self.encoder.as_ref().map(|encoder| encoder.encode(article)).unwrap_or_default();
+        let values = std::mem::take(&mut encoded.values).into();
+        (Composition { own, values }, encoded)
+    }
+
+    /// The path of a method's tables, if it has some.
+    pub fn tables_path(&self, method: &MethodEntry) -> Option<PathBuf> {
+        method.tables.as_ref().map(|file| self.folder.join(file))
     }
 
     pub fn manifest(&self) -> &Manifest {
@@ -98,11 +142,11 @@ impl Release {
             check_file(&folder.join(name), entry(&manifest, name))?;
         }
         let schema = read_schema(&folder.join(&manifest.schema))?;
-        let (_, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema)?;
+        let (_, vocabulary) = read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
         Ok((vocabulary_mark(&manifest), vocabulary))
     }
 
-    /// In vocabulary order.
+    /// In vocabulary order; those that are new to the models come last.
     pub fn articles(&self) -> &[Article] {
         &self.articles
     }
@@ -149,15 +193,32 @@ fn vocabulary_mark(manifest: &Manifest) -> VocabularyMark {
     mark
 }
 
-/// The articles in vocabulary order, and the vocabulary.
-fn read_articles(path: &Path, schema: &Schema) -> Result<(Vec<Article>, Vocabulary), ReleaseError> {
+fn read_encoder(path: &Path) -> Result<ArticleEncoder, ReleaseError> {
+    let text = fs::read_to_string(path).map_err(file_error(path))?;
+    ArticleEncoder::parse(&text).map_err(|source| ReleaseError::Encoder { path: path.to_owned(), source })
+}
+
+/// The articles in vocabulary order, and the vocabulary: the first `known` of them, or all.
+fn read_articles(
+    path: &Path,
+    schema: &Schema,
+    known: Option<usize>,
+) -> Result<(Vec<Article>, Vocabulary), ReleaseError> {
     let articles = files::read::<Article>(path, schema)?
         .map(|row| row.map(|row| row.value))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?;
-    let vocabulary = Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
-        .map_err(|source| ReleaseError::Vocabulary { path: path.to_owned(), source })?;
+    let vocabulary = vocabulary(path, &articles, known)?;
     Ok((articles, vocabulary))
+}
+
+fn vocabulary(path: &Path, articles: &[Article], known: Option<usize>) -> Result<Vocabulary, ReleaseError> {
+    let known = known.unwrap_or(articles.len());
+    if known > articles.len() {
+        return Err(ReleaseError::Known { path: path.to_owned(), articles: known, found: articles.len() });
+    }
+    Vocabulary::new(articles[..known].iter().map(|article| article.id.clone()).collect())
+        .map_err(|source| ReleaseError::Vocabulary { path: path.to_owned(), source })
 }
 
 /// The sizes and times of change of a release's files. Files that have changed since have another state.

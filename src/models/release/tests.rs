@@ -53,6 +53,23 @@ fn a_valid_release_opens_in_vocabulary_order() {
 }
 
 #[test]
+fn articles_past_the_known_ones_are_not_in_the_vocabulary() {
+    let (_home, folder) = release(|manifest, _| {
+        (manifest["format"], manifest["known"]) = (2.into(), 1.into());
+    });
+    let release = Release::open(&folder).unwrap();
+    assert_eq!((release.vocabulary().len(), release.articles().len()), (1, 2));
+    let (composition, encoded) = release.compose(&release.articles()[1]);
+    assert_eq!(
+        (composition, encoded),
+        (Composition::default(), EncodedArticle::default()),
+        "there is no encoder"
+    );
+    let more = rejection(|manifest, _| (manifest["format"], manifest["known"]) = (2.into(), 3.into()));
+    assert_eq!(more, "spring/articles.jsonl: 3 articles are known, but the release has 2");
+}
+
+#[test]
 fn a_pair_file_is_checked_like_any_other() {
     let named = |manifest: &mut serde_json::Value| manifest["methods"][0]["pair"] = "none.pair.onnx".into();
     assert_eq!(
@@ -90,8 +107,13 @@ fn an_error_names_the_file_what_was_found_and_what_was_expected() {
     let missing = rejection(|_, folder| fs::remove_file(folder.join("none.onnx")).unwrap());
     assert!(missing.starts_with("spring/none.onnx: No such file"), "{missing}");
     assert_eq!(
-        rejection(|manifest, _| manifest["format"] = 2.into()),
-        "spring/release.json: format 2, expected 1"
+        rejection(|manifest, _| manifest["format"] = 3.into()),
+        "spring/release.json: format 3, expected 1 or 2"
+    );
+    assert_eq!(
+        rejection(|manifest, _| manifest["known"] = 1.into()),
+        "spring/release.json: the manifest names \"format 1\" but that has no tables, encoder or new articles; write \
+         \"format\": 2"
     );
     assert_eq!(
         rejection(|manifest, _| manifest["name"] = "autumn".into()),

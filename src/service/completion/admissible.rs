@@ -4,9 +4,9 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Request, Served,
-    prepare::{Blank, Slots, Warning},
+    prepare::{Blank, Slots, Warning, known},
 };
-use crate::domain::{Features, Mask};
+use crate::domain::{Features, Mask, Method};
 use crate::service::fault::{Fault, Field};
 
 /// Limits on the types for one slot and on the excluded articles: more than any shop's page needs.
@@ -34,7 +34,7 @@ pub(super) fn blanks(
             }
         };
         if admissible.count() == 0 {
-            let detail = nothing_admissible(served, slot);
+            let detail = nothing_admissible(served, request.method, slot);
             warnings.push(Warning { code: "nothing-admissible", detail });
         }
         Blank { slot, place, admissible }
@@ -52,10 +52,10 @@ fn common(
     errors: &mut Vec<Fault>,
 ) -> Mask {
     let (catalogue, filters) = (served.catalogue, &request.filters);
-    let vocabulary = served.serving.release().vocabulary();
     let mut mask = catalogue.present().clone();
-    for index in slots.known.iter().flatten() {
-        mask.remove(*index);
+    mask.intersect(known(served, request.method));
+    for place in &slots.worn {
+        mask.remove(*place);
     }
     if filters.exclude.len() > MAX_EXCLUDED {
         let detail =
@@ -63,13 +63,11 @@ fn common(
         errors.push(Fault::new(Field::Excluded, detail));
     }
     for (place, id) in filters.exclude.iter().enumerate() {
-        match vocabulary.index_of(id.as_str()) {
-            Some(index) => mask.remove(index),
-            None if catalogue.unknown(id).is_some() => {}
-            None => {
-                let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
-                warnings.push(Warning { code: "unknown-article-excluded", detail });
-            }
+        if let Some(article) = catalogue.place_of(id.as_str()) {
+            mask.remove(article);
+        } else {
+            let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
+            warnings.push(Warning { code: "unknown-article-excluded", detail });
         }
     }
     let (least, most) = (filters.least_price, filters.most_price);
@@ -112,7 +110,7 @@ fn types(
     slots: &Slots,
     errors: &mut Vec<Fault>,
 ) -> BTreeMap<usize, Mask> {
-    let mut found = BTreeMap::new();
+    let (mut found, known) = (BTreeMap::new(), known(served, request.method));
     for (&slot, types) in &request.filters.types {
         let field = Field::TypesOf(slot);
         if !slots.blanks.iter().any(|(blank, _)| *blank == slot) {
@@ -130,41 +128,48 @@ fn types(
         }
         let mut mask = Mask::none(served.catalogue.present().length());
         for (place, kind) in types.iter().enumerate() {
-            if let Some(articles) = served.catalogue.of_type(kind) {
-                mask.unite(articles);
-                continue;
+            match served.catalogue.of_type(kind) {
+                Some(articles) if articles.meets(known) => mask.unite(articles),
+                found => {
+                    let detail = missing_type(served, request.method, kind, found);
+                    errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
+                }
             }
-            let detail = missing_type(served, kind);
-            errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
         }
         found.insert(slot, mask);
     }
     found
 }
 
-/// Says whether the catalogue or the release lacks the type.
-fn missing_type(served: Served<'_>, kind: &str) -> String {
-    let types = served.catalogue.types().join(", ");
-    match served.catalogue.unknown_of_type(kind) {
-        0 => {
+/// Says whether the catalogue or the method lacks the type. `found` are the catalogue's articles of the type.
+fn missing_type(served: Served<'_>, method: Method, kind: &str, found: Option<&Mask>) -> String {
+    let known = known(served, method);
+    let all = served.catalogue.types();
+    let can_be =
+        all.into_iter().filter(|kind| served.catalogue.of_type(kind).is_some_and(|of| of.meets(known)));
+    let types = can_be.collect::<Vec<_>>().join(", ");
+    match found {
+        None => {
             format!("the catalogue has no articles of type {kind:?}; types that can be suggested are {types}")
         }
-        count => format!(
-            "release {} has none of the catalogue's articles of type {kind:?} ({count}); types that can be suggested are \
-             {types}",
-            served.serving.release().manifest().name
+        Some(articles) => format!(
+            "release {} was trained with none of the catalogue's articles of type {kind:?} ({}), and {method} suggests no new \
+             ones; types that can be suggested are {types}",
+            served.serving.release().manifest().name,
+            articles.count()
         ),
     }
 }
 
-fn nothing_admissible(served: Served<'_>, slot: usize) -> String {
-    let coverage = served.catalogue.coverage();
-    if coverage.is_none() {
-        let name = &served.serving.release().manifest().name;
-        return format!(
-            "release {name} has none of the catalogue's articles ({}), so there is nothing to suggest for slot {slot}",
-            coverage.only_catalogue
-        );
+fn nothing_admissible(served: Served<'_>, method: Method, slot: usize) -> String {
+    let present = served.catalogue.present();
+    if present.count() == 0 || present.meets(known(served, method)) {
+        return format!("no article passes the filters for slot {slot}");
     }
-    format!("no article passes the filters for slot {slot}")
+    format!(
+        "release {} was trained with none of the catalogue's articles ({}), and {method} suggests no new ones, so there is nothing \
+         to suggest for slot {slot}",
+        served.serving.release().manifest().name,
+        present.count()
+    )
 }

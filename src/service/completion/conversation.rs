@@ -47,17 +47,8 @@ impl<'a> Conversation<'a> {
 
     /// Asks follow-up questions that were reserved.
     pub(super) async fn follow_up(&mut self, questions: Vec<Question>) -> Result<Vec<Answer>, AskError> {
-        self.reservation.spend(questions.len());
-        self.follow_up_with(self.method, questions).await
-    }
-
-    /// Asks another method follow-up questions, which were not reserved.
-    pub(super) async fn follow_up_with(
-        &mut self,
-        method: Method,
-        questions: Vec<Question>,
-    ) -> Result<Vec<Answer>, AskError> {
-        let (count, watch) = (questions.len(), Stopwatch::start());
+        let (method, count, watch) = (self.method, questions.len(), Stopwatch::start());
+        self.reservation.spend(count);
         let asked = self.serving.ask_as(Admission::FollowUp, method, questions, self.deadline);
         let (reply, _) = asked.await?;
         Ok(self.add(&watch, method, count, reply))

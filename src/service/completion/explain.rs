@@ -3,10 +3,12 @@
 //! Takes each feature out of the context and each other article out of the outfit, one at a time, all in one batch. Gives a
 //! reason only if the probability changes noticeably.
 
+use std::sync::Arc;
+
 use super::{Blank, Conversation, Prepared, prepare};
 use crate::{
     domain::{FeatureValue, Method},
-    models::engine::{AskError, Context, Question, Serving},
+    models::engine::{Articles, AskError, BLANK, Context, Question, Serving},
     util::text::abbreviate,
 };
 
@@ -69,6 +71,7 @@ pub(super) async fn explain(
 /// The request with one thing taken away.
 pub(super) struct Without {
     cause: Cause,
+    articles: Arc<Articles>,
     slots: Vec<u32>,
     context: Context,
     /// The place that is gone, where it is an article's: blanks behind it move up.
@@ -80,7 +83,12 @@ impl Without {
         let moved = usize::from(self.gone.is_some_and(|gone| gone < blank.place));
         Question {
             placements_of,
-            ..Question::new(self.slots.clone(), blank.place - moved, self.context.clone())
+            ..Question::new(
+                Arc::clone(&self.articles),
+                self.slots.clone(),
+                blank.place - moved,
+                self.context.clone(),
+            )
         }
     }
 }
@@ -115,18 +123,19 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
             let mut context = prepared.context.to_vec();
             context[place].clear();
             let cause = Cause::Feature { name: feature.name.clone(), value: beginning(value) };
-            all.push(Without { cause, slots: prepared.slots.clone(), context: context.into(), gone: None });
+            let (articles, slots) = (Arc::clone(&prepared.articles), prepared.slots.clone());
+            all.push(Without { cause, articles, slots, context: context.into(), gone: None });
         }
     }
-    let blank = serving.release().vocabulary().blank();
     for (place, index) in prepared.slots.iter().enumerate() {
-        if *index == blank {
+        if *index == BLANK {
             continue;
         }
         let mut slots = prepared.slots.clone();
         slots.remove(place);
         let cause = Cause::Article { slot: prepared.places[place] };
-        all.push(Without { cause, slots, context: prepared.context.clone(), gone: Some(place) });
+        let articles = Arc::clone(&prepared.articles);
+        all.push(Without { cause, articles, slots, context: prepared.context.clone(), gone: Some(place) });
     }
     all
 }

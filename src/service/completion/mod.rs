@@ -32,7 +32,7 @@ use crate::{
     domain::{ArticleId, Features, Method},
     models::{
         catalogue::{Catalogue, CatalogueArticle},
-        engine::{Admission, Answer, AskError, Question, Serving},
+        engine::{Admission, Answer, Articles, AskError, Question, Serving},
     },
     service::fault::Fault,
 };
@@ -158,11 +158,13 @@ pub enum CompletionError {
     Ask(#[from] AskError),
 }
 
-/// What completions are made from: a release, and the catalogue by its indices.
+/// What completions are made from: a release and a catalogue.
 #[derive(Debug, Clone, Copy)]
 pub struct Served<'a> {
     pub serving: &'a Serving,
     pub catalogue: &'a Catalogue,
+    /// The catalogue as the models take it.
+    pub articles: &'a Arc<Articles>,
 }
 
 /// Completes an outfit.
@@ -174,7 +176,8 @@ pub async fn complete(
     let mut prepared = Prepared::new(served, request)?;
     let alternatives =
         request.explain.then(|| explain::alternatives(served.serving, request.method, &prepared));
-    let explaining = alternatives.as_ref().map_or(0, Vec::len) * prepared.blanks.len();
+    let explaining =
+        (alternatives.as_ref().map_or(0, Vec::len) + usize::from(request.lift)) * prepared.blanks.len();
     let admission =
         Admission::New { follow_ups: explaining + joint::most_questions(&prepared, request.sets) };
     let first = questions(&prepared, request);
@@ -259,18 +262,19 @@ fn read_answer(
     Blank { slot: blank.slot, placements: placements.collect(), suggestions, admissible: answer.admissible }
 }
 
-/// Compares with what [None] answers, which does not know the customer.
+/// Compares with what the same method answers without the customer's features.
 async fn add_lift(
     conversation: &mut Conversation<'_>,
     prepared: &Prepared,
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
+        context: vec![Vec::new(); prepared.context.len()].into(),
         placements_of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
         ..prepared.question(blank)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
-    let answers = conversation.follow_up_with(Method::None, questions).await?;
+    let answers = conversation.follow_up(questions).await?;
     for (blank, answer) in blanks.iter_mut().zip(answers) {
         for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
             suggestion.lift = Some((suggestion.probability.ln() - placement.log_probability).exp());

@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, admissible};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
-    models::engine::{Context, Question},
+    models::engine::{Articles, BLANK, Context, Question},
     service::fault::{Fault, Field},
     util::text::abbreviate,
 };
@@ -42,7 +42,8 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
 /// A request as a model needs it.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// The outfit by vocabulary indices, without articles outside the release.
+    pub(super) articles: Arc<Articles>,
+    /// The outfit by the articles' places, without those that the method does not know.
     pub(super) slots: Vec<u32>,
     /// For each of `slots`, its place in the request's outfit.
     pub(super) places: Vec<usize>,
@@ -94,10 +95,6 @@ impl Prepared {
             let detail = format!("with diversity k is at most {MAX_VARIED}, found {}", request.k);
             errors.push(Fault::new(Field::K, detail));
         }
-        if request.lift && !served.serving.has(Method::None) {
-            let detail = "lift compares with the method none, which this release does not have";
-            errors.push(Fault::new(Field::Lift, detail));
-        }
         Self::build(served, request, &outfit, errors)
     }
 
@@ -123,7 +120,7 @@ impl Prepared {
 
     /// The question about a blank. The caller adds the figures that it wants.
     pub(super) fn question(&self, blank: &Blank) -> Question {
-        Question::new(self.slots.clone(), blank.place, self.context.clone())
+        Question::new(Arc::clone(&self.articles), self.slots.clone(), blank.place, self.context.clone())
     }
 
     fn build(
@@ -138,9 +135,10 @@ impl Prepared {
             let detail =
                 format!("this release has no method {}; it has {}", request.method, methods.join(", "));
             errors.push(Fault::new(Field::Method, detail));
+            return Err(CompletionError::Faults(errors));
         }
         let (context, features, left_out) = encode(served, request, &mut warnings, &mut errors);
-        let slots = Slots::new(served, outfit, &mut warnings, &mut errors);
+        let slots = Slots::new(served, request.method, outfit, &mut warnings, &mut errors);
         let blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
         if !errors.is_empty() {
             return Err(CompletionError::Faults(errors));
@@ -154,83 +152,92 @@ impl Prepared {
         }
         bound(&mut warnings, left_out);
         Ok(Self {
-            slots: slots.indices,
+            articles: Arc::clone(served.articles),
+            slots: slots.held,
             places: slots.places,
             blanks,
             context,
             features,
-            placements_of: indices(served, &request.placements_of),
+            placements_of: places(served, request),
             warnings,
         })
     }
 }
 
-/// The articles' vocabulary indices; None for articles outside the release.
-fn indices(served: Served<'_>, ids: &[ArticleId]) -> Vec<Option<u32>> {
-    let vocabulary = served.serving.release().vocabulary();
-    ids.iter().map(|id| vocabulary.index_of(id.as_str())).collect()
+/// The articles that a method knows.
+///
+/// # Panics
+/// If the release has no such method.
+pub(super) fn known(served: Served<'_>, method: Method) -> &Mask {
+    served.articles.known(method).expect("the method was checked; this is a bug")
 }
 
-/// The outfit by vocabulary indices.
+/// The places of the named articles; None for articles that the method does not know.
+fn places(served: Served<'_>, request: &Request) -> Vec<Option<u32>> {
+    let known = known(served, request.method);
+    let place =
+        |id: &ArticleId| served.catalogue.place_of(id.as_str()).filter(|place| known.contains(*place));
+    request.placements_of.iter().map(place).collect()
+}
+
+/// The outfit by the articles' places.
 #[derive(Debug)]
 pub(super) struct Slots {
-    pub(super) indices: Vec<u32>,
+    /// What the method sees: places and blanks.
+    pub(super) held: Vec<u32>,
+    /// For each of `held`, its slot in the request.
     pub(super) places: Vec<usize>,
-    pub(super) known: Vec<Option<u32>>,
-    /// The blanks: the slot in the request and the place in `indices`.
+    /// The places of all articles of the outfit.
+    pub(super) worn: Vec<u32>,
+    /// The blanks: the slot in the request and the place in `held`.
     pub(super) blanks: Vec<(usize, usize)>,
 }
 
 impl Slots {
     fn new(
         served: Served<'_>,
+        method: Method,
         outfit: &[Option<ArticleId>],
         warnings: &mut Vec<Warning>,
         errors: &mut Vec<Fault>,
     ) -> Self {
-        let vocabulary = served.serving.release().vocabulary();
-        let mut slots =
-            Self { indices: Vec::new(), places: Vec::new(), known: Vec::new(), blanks: Vec::new() };
+        let known = known(served, method);
+        let mut slots = Self { held: Vec::new(), places: Vec::new(), worn: Vec::new(), blanks: Vec::new() };
         let mut seen = HashSet::new();
         for (slot, article) in outfit.iter().enumerate() {
             let Some(id) = article else {
-                slots.blanks.push((slot, slots.indices.len()));
-                slots.push(slot, vocabulary.blank());
-                slots.known.push(None);
+                slots.blanks.push((slot, slots.held.len()));
+                slots.push(slot, BLANK);
                 continue;
             };
             if !seen.insert(id) {
                 let detail = format!("article {id} is in the outfit twice; remove one");
                 errors.push(Fault::new(Field::Slot(slot), detail));
             }
-            let known = vocabulary.index_of(id.as_str());
-            slots.known.push(known);
-            match known {
-                Some(index) => {
-                    if served.catalogue.article(index).is_none() {
-                        let detail = format!("{id} is no longer in the catalogue; the release still has it");
-                        warnings.push(Warning { code: "article-not-in-catalogue", detail });
-                    }
-                    slots.push(slot, index);
-                }
-                None if served.catalogue.unknown(id).is_some() => {
-                    let detail = format!(
-                        "{id} is in the catalogue, but release {} was trained without it: models do not see it",
-                        served.serving.release().manifest().name
-                    );
-                    warnings.push(Warning { code: "article-not-in-release", detail });
-                }
-                None => {
-                    let detail = format!("there is no article {id}");
-                    errors.push(Fault::new(Field::Slot(slot), detail));
-                }
+            let Some(place) = served.catalogue.place_of(id.as_str()) else {
+                errors.push(Fault::new(Field::Slot(slot), format!("there is no article {id}")));
+                continue;
+            };
+            slots.worn.push(place);
+            if !known.contains(place) {
+                let detail = format!(
+                    "{id} is in the catalogue, but release {} was trained without it: {method} does not see it",
+                    served.serving.release().manifest().name
+                );
+                warnings.push(Warning { code: "article-not-in-release", detail });
+                continue;
             }
+            if served.catalogue.article(place).is_none() {
+                let detail = format!("{id} is no longer in the catalogue; the release still has it");
+                warnings.push(Warning { code: "article-not-in-catalogue", detail });
+            }
+            slots.push(slot, place);
         }
         slots
     }
 
-    fn push(&mut self, slot: usize, index: u32) {
-        self.indices.push(index);
+    fn push(&mut self, slot: usize, held: u32) {
+        self.held.push(held);
         self.places.push(slot);
     }
 }

@@ -2,13 +2,13 @@
 
 use std::{sync::Arc, time::Instant};
 
-use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning};
+use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning, prepare::known};
 use crate::service::fault::{Fault, Field};
 use crate::{
     domain::{Mask, Method},
     models::{
         catalogue::CatalogueArticle,
-        engine::{Admission, Question},
+        engine::{Admission, BLANK, Question},
     },
 };
 
@@ -45,20 +45,21 @@ pub(super) async fn score(
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
     let catalogue = served.catalogue;
-    let blank = served.serving.release().vocabulary().blank();
     let mut scored = Vec::new();
     let mut questions = Vec::new();
     for (place, &index) in prepared.slots.iter().enumerate() {
         // Articles that left the catalogue are seen by the model, but not scored.
         let Some(article) = catalogue.article(index) else { continue };
-        let of_type = catalogue.of_type(article.kind()).expect("the catalogue has its type; this is a bug");
+        let mut of_type =
+            catalogue.of_type(article.kind()).expect("the catalogue has its type; this is a bug").clone();
+        of_type.intersect(known(served, method));
         let mut slots = prepared.slots.clone();
-        slots[place] = blank;
+        slots[place] = BLANK;
         questions.push(question(&prepared, slots, place, index, of_type));
         scored.push((prepared.places[place], Arc::clone(article)));
     }
     if questions.is_empty() {
-        let detail = "none of its articles is in both the catalogue and the release";
+        let detail = "none of its articles is in the catalogue and known to the method";
         return Err(CompletionError::Faults(vec![Fault::new(Field::Outfit, detail)]));
     }
     let admission = Admission::New { follow_ups: 0 };
@@ -102,11 +103,11 @@ pub(super) async fn score(
     })
 }
 
-fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: &Mask) -> Question {
+fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: Mask) -> Question {
     Question {
-        admissible: Some(Arc::new(of_type.clone())),
+        admissible: Some(Arc::new(of_type)),
         placements_of: vec![index],
         ranks: true,
-        ..Question::new(slots, place, prepared.context.clone())
+        ..Question::new(Arc::clone(&prepared.articles), slots, place, prepared.context.clone())
     }
 }

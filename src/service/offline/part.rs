@@ -14,7 +14,10 @@ use super::{Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::{
     domain::{ArticleId, CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
     files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
-    models::{catalogue::Catalogue, engine::Serving},
+    models::{
+        catalogue::Catalogue,
+        engine::{Articles, Serving},
+    },
     service::{
         completion::{Completion, Request, Served, complete_many},
         fault::Fault,
@@ -39,6 +42,8 @@ pub const BATCH: usize = 256;
 pub struct Job {
     pub serving: Arc<Serving>,
     pub catalogue: Catalogue,
+    /// The catalogue as the models take it.
+    pub articles: Arc<Articles>,
     pub profiles: Profiles,
     pub wanted: Wanted,
     /// Threads of the model.
@@ -155,7 +160,7 @@ async fn answer(
         };
         answered.push(Answered { line, outcome: Err(refused) });
     }
-    let served = Served { serving: &job.serving, catalogue: &job.catalogue };
+    let served = Served { serving: &job.serving, catalogue: &job.catalogue, articles: &job.articles };
     let found = complete_many(served, job.wanted.method, &requests, Instant::now() + PATIENCE).await?;
     for ((line, customer), found) in customers.into_iter().zip(found) {
         let outcome = found.map(|completion| (customer, completion)).map_err(|faults| describe(&faults));

@@ -1,10 +1,13 @@
 //! Asks a model for the persona mixes of outfits.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     domain::{MAX_SLOTS, Method},
-    models::engine::{AskError, Context, Question, Serving},
+    models::engine::{Articles, AskError, BLANK, Context, Question, Serving},
 };
 
 /// Shares of the personas; they add up to 1.
@@ -13,12 +16,13 @@ pub type Mix = Vec<f32>;
 /// Questions per batch. Completions wait for one such batch at most.
 const BATCH: usize = 64;
 
-/// The mixes of outfits, each of one to seven articles by their vocabulary indices. Of longer outfits only the first
+/// The mixes of outfits, each of one to seven articles by their places. Of longer outfits only the first
 /// seven count, to leave room for the blank.
 ///
 /// Each batch must be answered within `patience`. `progress` receives the number of finished outfits.
 pub async fn mixes_of(
     serving: &Serving,
+    articles: &Arc<Articles>,
     method: Method,
     outfits: &[Vec<u32>],
     patience: Duration,
@@ -26,7 +30,7 @@ pub async fn mixes_of(
 ) -> Result<Vec<Mix>, AskError> {
     let mut mixes = Vec::with_capacity(outfits.len());
     for outfits in outfits.chunks(BATCH) {
-        mixes.extend(ask(serving, method, outfits, Instant::now() + patience).await?);
+        mixes.extend(ask(serving, articles, method, outfits, Instant::now() + patience).await?);
         progress(mixes.len());
     }
     Ok(mixes)
@@ -46,18 +50,19 @@ pub fn mean_mix(mixes: &[Mix]) -> Option<Mix> {
 
 async fn ask(
     serving: &Serving,
+    articles: &Arc<Articles>,
     method: Method,
     outfits: &[Vec<u32>],
     deadline: Instant,
 ) -> Result<Vec<Mix>, AskError> {
-    let (vocabulary, schema) = (serving.release().vocabulary(), serving.release().schema());
+    let schema = serving.release().schema();
     // Personas depend on the articles only, so the context is empty.
     let context: Context = vec![Vec::new(); schema.features().len()].into();
     let question = |outfit: &Vec<u32>| {
         let mut slots: Vec<u32> = outfit.iter().copied().take(MAX_SLOTS - 1).collect();
-        slots.push(vocabulary.blank());
+        slots.push(BLANK);
         let blank = slots.len() - 1;
-        Question::new(slots, blank, Context::clone(&context))
+        Question::new(Arc::clone(articles), slots, blank, Context::clone(&context))
     };
     let answered = loop {
         let questions = outfits.iter().map(question).collect();

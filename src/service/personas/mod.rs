@@ -20,7 +20,7 @@ pub use portrait::{Persona, Portrait};
 
 use crate::{
     domain::Method,
-    models::engine::Serving,
+    models::engine::{Articles, Serving},
     store::{Store, StoreError},
 };
 
@@ -74,7 +74,12 @@ impl Personas {
 
     /// The method's portrait or its progress. Starts the computation if there is no portrait, or if outfits were added
     /// or removed; until that is done the old portrait is returned.
-    pub async fn portrait(&self, method: Method, store: &Store) -> Result<Progress, StoreError> {
+    pub async fn portrait(
+        &self,
+        method: Method,
+        articles: &Arc<Articles>,
+        store: &Store,
+    ) -> Result<Progress, StoreError> {
         let stored = store.outfits().count().await?.min(MOST_OUTFITS.into());
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         let state = states.entry(method).or_default();
@@ -84,7 +89,7 @@ impl Personas {
         let fresh = state.portrait.as_ref().is_some_and(|portrait| portrait.outfits as u64 == stored);
         if !fresh && state.working.is_none() {
             state.working = Some((0, self.serving.release().vocabulary().len()));
-            self.begin(method, state.portrait.clone(), store.clone());
+            self.begin(method, Arc::clone(articles), state.portrait.clone(), store.clone());
         }
         Ok(match (&state.portrait, state.working) {
             (Some(portrait), _) => Progress::Ready(Arc::clone(portrait)),
@@ -95,7 +100,7 @@ impl Personas {
         })
     }
 
-    fn begin(&self, method: Method, before: Option<Arc<Portrait>>, store: Store) {
+    fn begin(&self, method: Method, articles: Arc<Articles>, before: Option<Arc<Portrait>>, store: Store) {
         let (serving, states, turn) =
             (Arc::clone(&self.serving), Arc::clone(&self.states), Arc::clone(&self.turn));
         let work = async move {
@@ -104,7 +109,8 @@ impl Personas {
                 let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
                 states.entry(method).or_default().working = Some((done, of));
             };
-            let result = Portrait::new(&serving, method, before.as_deref(), &store, progress).await;
+            let result =
+                Portrait::new(&serving, &articles, method, before.as_deref(), &store, progress).await;
             let mut states = states.lock().unwrap_or_else(PoisonError::into_inner);
             let state = states.entry(method).or_default();
             state.working = None;

@@ -1,6 +1,6 @@
 //! A method's personas with their typical articles and outfits.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use super::{
     MOST_OUTFITS,
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     domain::Method,
-    models::engine::{AskError, Serving},
+    models::engine::{Articles, AskError, Serving},
     store::{Store, StoreError},
 };
 
@@ -71,6 +71,7 @@ impl Portrait {
     /// Takes the articles from `before`, if there is one: they do not change, and asking about them takes longest.
     pub(super) async fn new(
         serving: &Serving,
+        articles: &Arc<Articles>,
         method: Method,
         before: Option<&Portrait>,
         store: &Store,
@@ -83,23 +84,26 @@ impl Portrait {
             .into_iter()
             .map(|record| {
                 let known = record.outfit.articles().iter().filter_map(|id| vocabulary.index_of(id.as_str()));
-                (record.seq, known.collect::<Vec<_>>())
+                (record.seq, known.filter_map(|index| articles.place_of(index)).collect::<Vec<_>>())
             })
             .filter(|(_, articles)| !articles.is_empty())
             .collect();
         let (numbers, outfits): (Vec<i64>, Vec<Vec<u32>>) = outfits.into_iter().unzip();
-        let articles = if before.is_some() { 0 } else { vocabulary.len() };
-        let total = articles + outfits.len();
+        let alone = if before.is_some() { 0 } else { vocabulary.len() };
+        let total = alone + outfits.len();
 
         let mut portrait = if let Some(before) = before {
             before.clone()
         } else {
-            let each: Vec<Vec<u32>> = (0..).take(articles).map(|index| vec![index]).collect();
-            let mixes = mixes_of(serving, method, &each, PATIENCE, |done| progress(done, total)).await?;
+            let each = (0..).take(alone).map(|index| articles.place_of(index).into_iter().collect());
+            let each: Vec<Vec<u32>> = each.collect();
+            let mixes =
+                mixes_of(serving, articles, method, &each, PATIENCE, |done| progress(done, total)).await?;
             Self::from_articles(&mixes)
         };
         let mixes =
-            mixes_of(serving, method, &outfits, PATIENCE, |done| progress(articles + done, total)).await?;
+            mixes_of(serving, articles, method, &outfits, PATIENCE, |done| progress(alone + done, total))
+                .await?;
         for (place, persona) in portrait.personas.iter_mut().enumerate() {
             persona.outfits = largest(numbers.iter().copied().zip(&mixes), place, OUTFITS);
         }

@@ -44,7 +44,6 @@ fn pointer(field: &Field) -> String {
         Field::MethodAt(place) => format!("/methods/{place}"),
         Field::K => "/k".into(),
         Field::Diversity => "/diversity".into(),
-        Field::Lift => "/lift".into(),
         Field::Sets => "/sets".into(),
         Field::TypesOf(slot) => format!("/filters/types/{slot}"),
         Field::TypeAt { slot, place } => format!("/filters/types/{slot}/{place}"),

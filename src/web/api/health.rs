@@ -48,7 +48,7 @@ struct Ready {
 #[schema(as = Coverage)]
 struct CoverageBody {
     both: usize,
-    /// Articles that cannot be suggested.
+    /// Articles that the release was not trained with: only some methods can suggest them.
     only_in_catalogue: usize,
     /// Articles that the shop does not have.
     only_in_release: usize,
@@ -66,7 +66,7 @@ struct CoverageBody {
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
     state.store.ping().await?;
     let live = state.live_release()?;
-    match live.serving.probe(live.choose(None).method, state.times().deadline).await {
+    match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {
         // A full queue means that the model answers: a load balancer must not remove a busy service.
         Ok(()) | Err(AskError::Full { .. }) => {}
         Err(error) => return Err(error.into()),

@@ -50,12 +50,9 @@ impl ArticleView {
 
     /// The article from the live release's catalogue or, if it has left the shop, from the release itself.
     pub(super) fn from_live_release(live: &LiveRelease, id: &ArticleId) -> Self {
-        let release = live.serving.release();
-        let Some(index) = release.vocabulary().index_of(id.as_str()) else { return Self::gone(id) };
-        match live.catalogue.article(index) {
-            Some(article) => Self::new(article),
-            None => release.articles().get(index as usize).map_or_else(|| Self::gone(id), Self::new),
-        }
+        let article =
+            live.catalogue.place_of(id.as_str()).and_then(|place| live.catalogue.any_article(place));
+        article.map_or_else(|| Self::gone(id), |article| Self::new(article))
     }
 
     /// A placeholder for an article that has left the catalogue.

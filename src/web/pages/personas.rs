@@ -133,7 +133,7 @@ async fn content(
     customer: Option<&CustomerId>,
     outfit: Option<i64>,
 ) -> Result<Content, Problem> {
-    let portrait = match live.personas.portrait(method, &state.store).await? {
+    let portrait = match live.personas.portrait(method, &live.rows, &state.store).await? {
         Progress::Working { done, of } => return Ok(Content::Working { done, of }),
         Progress::Failed => return Ok(Content::Failed),
         Progress::Ready(portrait) => portrait,
@@ -296,11 +296,8 @@ async fn mixture(
         }
         (None, None) => return Ok(None),
     };
-    let vocabulary = live.serving.release().vocabulary();
-    // An outfit without any article of the release has no mix.
-    records.retain(|record| {
-        record.outfit.articles().iter().any(|id| vocabulary.index_of(id.as_str()).is_some())
-    });
+    // An outfit without any article that the method knows has no mix.
+    records.retain(|record| !known_places(live, method, record).is_empty());
     let mixes = mixes(live, method, &records, state.limits.deadline()).await?;
     let mean = mean_mix(&mixes);
     let shown = records.iter().zip(&mixes).take(SHOWN_OUTFITS);
@@ -324,13 +321,17 @@ async fn mixes(
     records: &[OutfitRecord],
     patience: Duration,
 ) -> Result<Vec<Mix>, Problem> {
-    let vocabulary = live.serving.release().vocabulary();
-    let known = |record: &OutfitRecord| {
-        record.outfit.articles().iter().filter_map(|id| vocabulary.index_of(id.as_str())).collect()
-    };
-    let outfits: Vec<Vec<u32>> = records.iter().map(known).collect();
-    let mixes = mixes_of(&live.serving, method, &outfits, patience, |_| {}).await;
+    let outfits: Vec<Vec<u32>> = records.iter().map(|record| known_places(live, method, record)).collect();
+    let mixes = mixes_of(&live.serving, &live.rows, method, &outfits, patience, |_| {}).await;
     Ok(mixes?)
+}
+
+/// The places of an outfit's articles that the method knows.
+fn known_places(live: &LiveRelease, method: Method, record: &OutfitRecord) -> Vec<u32> {
+    let known = live.rows.known(method);
+    let is_known = |place: &u32| known.is_some_and(|known| known.contains(*place));
+    let articles = record.outfit.articles().iter();
+    articles.filter_map(|id| live.catalogue.place_of(id.as_str())).filter(is_known).collect()
 }
 
 fn draw(title: &str, mix: &Mix, portrait: &Portrait) -> String {

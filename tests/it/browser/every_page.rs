@@ -145,7 +145,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
 async fn personas(service: &Service) {
     let live = service.releases.current().unwrap();
     until!(matches!(
-        live.personas.portrait(Method::Latent, &service.store).await.unwrap(),
+        live.personas.portrait(Method::Latent, &live.rows, &service.store).await.unwrap(),
         Progress::Ready(_)
     ));
 }

@@ -302,7 +302,8 @@ async fn a_release_with_little_of_the_catalogue_is_noted(db: TestDatabase) {
     let row = json!({"customer": "c", "articles": [null], "features": {"age": 30}});
     let folder = tempfile::tempdir().unwrap();
     let articles = folder.path().join("articles.jsonl");
-    let note = "note: release demo has 1 of the catalogue's 3 articles; the others are never suggested";
+    let note =
+        "note: release demo was trained with 1 of the catalogue's 3 articles; the others are never suggested";
     for (round, (unknown, noted)) in [(2, true), (1, false)].into_iter().enumerate() {
         let ids = std::iter::once("a-00134".to_owned()).chain((0..unknown).map(|n| format!("new-{n}")));
         let lines: Vec<_> = ids.map(|id| format!("{{\"id\":\"{id}\",\"type\":\"coat\"}}\n")).collect();

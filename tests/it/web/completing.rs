@@ -366,19 +366,13 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
     let top = &answer["blanks"][0]["suggestions"][0];
     let probability = top["probability"].as_f64().unwrap();
 
-    let mut none = base.clone();
-    none["method"] = json!("none");
-    none["k"] = json!(250);
-    let none = service.ask_ok("/complete", &none).await;
-    let same = none["blanks"][0]["suggestions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .find(|suggestion| suggestion["article"]["id"] == top["article"]["id"]);
-    if let Some(same) = same {
-        let expected = probability / same["probability"].as_f64().unwrap();
-        assert!((top["lift"].as_f64().unwrap() / expected - 1.0).abs() < 1e-3);
-    }
+    let unknown = json!({"outfit": blanked(outfit), "method": "gsu", "k": 250, "lift": true});
+    let unknown = service.ask_ok("/complete", &unknown).await;
+    let suggestions = unknown["blanks"][0]["suggestions"].as_array().unwrap();
+    assert!(suggestions.iter().all(|suggestion| (suggestion["lift"].as_f64().unwrap() - 1.0).abs() < 1e-9));
+    let same = suggestions.iter().find(|suggestion| suggestion["article"]["id"] == top["article"]["id"]);
+    let expected = probability / same.unwrap()["probability"].as_f64().unwrap();
+    assert!((top["lift"].as_f64().unwrap() / expected - 1.0).abs() < 1e-3);
 
     let mut reasons = 0;
     for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {

@@ -73,8 +73,8 @@ async fn an_empty_catalogue_can_be_filled_later(db: TestDatabase) {
     service.put("/articles/p-1", &json!({"type": "poncho"})).await;
     assert_eq!(both().await, json!({"both": 0, "only_in_catalogue": 1, "only_in_release": 1500}));
     let answer = service.ask_ok("/complete", &json!({"outfit": [null]})).await;
-    let detail =
-        "release demo has none of the catalogue's articles (1), so there is nothing to suggest for slot 0";
+    let detail = "release demo was trained with none of the catalogue's articles (1), and gsu suggests no new ones, so there is nothing to \
+         suggest for slot 0";
     assert_eq!(answer["warnings"][0], json!({"code": "nothing-admissible", "detail": detail}), "{answer}");
     // A reload is an activation.
     assert_eq!(service.ask("/releases/demo/activate", &json!({})).await.0, 409);
@@ -95,7 +95,9 @@ async fn an_answer_says_which_side_lacks_a_type(db: TestDatabase) {
     };
     let poncho = lacks("poncho").await;
     assert!(
-        poncho.starts_with("release demo has none of the catalogue's articles of type \"poncho\" (1)"),
+        poncho.starts_with(
+            "release demo was trained with none of the catalogue's articles of type \"poncho\" (1)"
+        ),
         "{poncho}"
     );
     let cape = lacks("cape").await;

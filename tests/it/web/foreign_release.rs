@@ -56,8 +56,12 @@ async fn python(arguments: Vec<String>) {
 
 /// Runs the example as from a shell.
 async fn export(models: &TempDir) {
-    let script = examples().join("export_release.py").display().to_string();
-    python(vec![script, models.path().join("example").display().to_string()]).await;
+    run_example("export_release.py", &models.path().join("example")).await;
+}
+
+/// Makes a release with one of the examples.
+pub async fn run_example(script: &str, folder: &Path) {
+    python([examples().join(script), folder.to_owned()].map(|path| path.display().to_string()).into()).await;
 }
 
 async fn start(db: &TestDatabase, models: &TempDir) -> Service {

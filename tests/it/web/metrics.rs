@@ -8,7 +8,7 @@ use std::{
 use atelier::{
     config::Limits,
     domain::{Method, Outfit},
-    models::engine::{AskError, Question},
+    models::engine::{AskError, BLANK, Question},
 };
 use serde_json::{Value, json};
 
@@ -158,16 +158,10 @@ async fn counts_requests_and_inference(db: TestDatabase) {
     );
 
     // Asked of the engine itself: the deadline is over before a model is free.
-    let serving = service.releases.current().unwrap().serving.clone();
-    let question = Question {
-        slots: vec![serving.release().vocabulary().blank()],
-        blank: 0,
-        context: vec![Vec::new(); serving.release().schema().features().len()].into(),
-        admissible: None,
-        k: 1,
-        placements_of: Vec::new(),
-        ranks: false,
-    };
+    let live = service.releases.current().unwrap();
+    let serving = &live.serving;
+    let context = vec![Vec::new(); serving.release().schema().features().len()].into();
+    let question = Question { k: 1, ..Question::new(live.rows.clone(), vec![BLANK], 0, context) };
     let late = serving.ask(Method::Np, vec![question], Instant::now()).await.unwrap_err();
     assert!(matches!(late, AskError::Deadline { .. }), "{late}");
 

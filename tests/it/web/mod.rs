@@ -19,6 +19,7 @@ pub mod keys;
 pub mod limits;
 pub mod metrics;
 pub mod monitoring;
+pub mod new_articles;
 pub mod odd_addresses;
 pub mod operations;
 pub mod outfits;

@@ -8,7 +8,7 @@ use std::{
 use atelier::{
     config::Limits,
     domain::{CustomerId, Method, Outfit, Role},
-    models::engine::{Context, Question, Serving},
+    models::engine::{BLANK, Context, Places, Question, Serving},
 };
 
 use serde_json::Value;
@@ -47,9 +47,10 @@ async fn ready(browser: &Browser, path: &str) -> String {
 async fn ask(serving: &Serving, method: Method, outfits: &[Vec<u32>]) -> Vec<Vec<f32>> {
     let release = serving.release();
     let context: Context = vec![Vec::new(); release.schema().features().len()].into();
+    let articles = Arc::new(serving.articles(Places::of_release(release)));
     let question = |outfit: &Vec<u32>| {
-        let slots = [&[release.vocabulary().blank()], outfit.as_slice()].concat();
-        Question::new(slots, 0, context.clone())
+        let slots = [&[BLANK], outfit.as_slice()].concat();
+        Question::new(Arc::clone(&articles), slots, 0, context.clone())
     };
     let mut mixes = Vec::new();
     for outfits in outfits.chunks(256) {

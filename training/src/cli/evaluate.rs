@@ -1,11 +1,17 @@
 //! `atelier-training evaluate`.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use anyhow::{Context, Result, bail};
 use atelier::{
     config::Config,
-    models::{onnx_runtime::OnnxRuntime, release::Release},
+    models::{
+        onnx_runtime::OnnxRuntime,
+        release::{MethodEntry, Release},
+    },
 };
 use clap::Args;
 use serde::{Serialize, de::DeserializeOwned};
@@ -15,11 +21,13 @@ use crate::{
     baselines::beside_methods,
     data::Data,
     evaluate::{
-        Answers, Cases, Evaluation, PairCases, ask, ask_pairs, compare, name, pair_table, write_ranks,
+        Answers, Cases, Evaluation, PairCases, Subject, ask, ask_pairs, compare, name, pair_table,
+        write_ranks,
     },
-    export::{Metadata, Storage, export, export_pair},
+    export::{Metadata, Storage},
     files,
     fit::{RunConfig, RunFolder},
+    release::{assemble, export_run},
     synthesise::is_world,
     table::Table,
 };
@@ -46,13 +54,12 @@ pub(super) struct Evaluate {
     ranks: Option<PathBuf>,
 }
 
-/// A model to evaluate.
+/// A method to evaluate.
 struct Candidate {
     /// Its name in columns and lines.
     name: String,
-    file: PathBuf,
-    /// The file that judges pairs, if there is one.
-    pair: Option<PathBuf>,
+    release: Arc<Release>,
+    method: MethodEntry,
     seed: Option<u64>,
     attributes: bool,
     run: Option<RunFolder>,
@@ -66,17 +73,18 @@ impl Evaluate {
             Some(folder) => models_of_release(folder, &data)?,
             None => export_runs(&self.runs, &data)?,
         };
-        let has_pairs = candidates.iter().any(|candidate| candidate.pair.is_some());
+        let has_pairs = candidates.iter().any(|candidate| candidate.method.pair.is_some());
         let pairs = has_pairs.then(|| PairCases::of_validation(&data)).flatten();
         let runtime = runtime()?;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for candidate in &candidates {
-            let answers = answers(&runtime, &candidate.file, &candidate.name, &data, &cases)?;
+            let subject = Subject::new(&data, &candidate.release, &candidate.method);
+            let answers = answers(&runtime, &subject, &candidate.name, &data, &cases)?;
             let mut evaluation = Evaluation::new(&data, &cases, &answers, candidate.seed);
             evaluation.attributes = candidate.attributes;
             evaluation.synthetic = is_world(&self.data);
-            if let (Some(path), Some(cases)) = (&candidate.pair, &pairs) {
-                evaluation.pair = Some(ask_pairs(&runtime, path, &data, cases)?);
+            if let (Some(path), Some(cases)) = (candidate.release.pair_path(&candidate.method), &pairs) {
+                evaluation.pair = Some(ask_pairs(&runtime, &path, &data, cases)?);
             }
             if let Some(run) = &candidate.run {
                 write_json(&run.evaluation(), &evaluation)?;
@@ -127,16 +135,16 @@ pub(super) fn runtime() -> Result<OnnxRuntime> {
     Ok(OnnxRuntime::load(&Config::default().cache.folder, |notice| eprintln!("{notice}"))?)
 }
 
-/// Evaluates a file on all cases, with a progress bar.
+/// Evaluates a method on all cases, with a progress bar.
 pub(super) fn answers(
     runtime: &OnnxRuntime,
-    file: &Path,
+    subject: &Subject<'_>,
     name: &str,
     data: &Data,
     cases: &Cases,
 ) -> Result<Answers> {
     let bar = Progress::new(name, cases.as_slice().len());
-    let answers = ask(runtime, file, data, cases, &|done| bar.set(done))?;
+    let answers = ask(runtime, subject, data, cases, &|done| bar.set(done))?;
     bar.finish();
     Ok(answers)
 }
@@ -147,35 +155,22 @@ fn export_runs(folders: &[PathBuf], data: &Data) -> Result<Vec<Candidate>> {
     let configs = runs.iter().map(RunFolder::config).collect::<Result<Vec<_>>>()?;
     let mut candidates = Vec::new();
     for (run, config) in runs.into_iter().zip(&configs) {
-        if config.data.fingerprint != data.fingerprint() {
-            bail!(
-                "{} was trained on data with fingerprint {}, but {} has {}: a run is evaluated on the validation \
-                 split of its own data",
-                run.path().display(),
-                config.data.fingerprint,
-                data.name(),
-                data.fingerprint()
-            );
-        }
-        let file = run.onnx(config);
         let metadata = Metadata { release: String::new(), storage: Storage::Float32 };
-        let model = run.best()?;
-        export(&model, &metadata, &file)?;
-        let pair = run.pair_onnx(config);
-        let pair = export_pair(&model, &metadata, &pair)?.map(|_| pair);
+        let method = export_run(&run, config, data, &metadata, run.path())?;
+        let release = Arc::new(assemble(run.path(), "", data, method.clone())?);
         let name_of = |config: &RunConfig| name(config.model.method, config.fit.attributes);
         let (mut name, seed, attributes) = (name_of(config), config.fit.seed, config.fit.attributes);
         if configs.iter().filter(|config| name_of(config) == name).count() > 1 {
             name = format!("{name}-{seed}");
         }
-        candidates.push(Candidate { name, file, pair, seed: Some(seed), attributes, run: Some(run) });
+        candidates.push(Candidate { name, release, method, seed: Some(seed), attributes, run: Some(run) });
     }
     Ok(candidates)
 }
 
 fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
-    let release = Release::open(folder)?;
-    if !release.vocabulary().iter().eq(data.vocabulary().iter()) {
+    let release = Arc::new(Release::open(folder)?);
+    if !release.vocabulary().iter().eq(data.vocabulary().iter().take(data.known())) {
         bail!("{} has other articles than {}, or has them in another order", folder.display(), data.name());
     }
     if release.schema().features() != data.schema().features() {
@@ -185,8 +180,8 @@ fn models_of_release(folder: &Path, data: &Data) -> Result<Vec<Candidate>> {
     Ok(methods
         .map(|entry| Candidate {
             name: entry.method.to_string(),
-            file: release.model_path(entry),
-            pair: release.pair_path(entry),
+            release: Arc::clone(&release),
+            method: entry.clone(),
             seed: None,
             attributes: false,
             run: None,

@@ -1,23 +1,38 @@
 //! `atelier-training export`.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use atelier::{
+    domain::ArticleEncoder,
+    models::{
+        release::Release,
+        tables::{Composition, Tables},
+    },
+};
 use clap::{Args, ValueEnum};
 
 use crate::{
-    export::{Metadata, Storage, export, export_pair},
+    data::Data,
+    export::{Metadata, Storage, export_whole},
     fit::RunFolder,
+    release::export_run,
 };
 
 #[derive(Debug, Args)]
 pub(super) struct Export {
-    /// A run's folder; exports the weights of its best epoch.
-    #[arg(long, value_name = "DIR")]
-    run: PathBuf,
-    /// The file to write [default: METHOD.onnx in the run's folder]. If the run learned from pairs, a file ending in
-    /// .pair.onnx is written next to it.
-    #[arg(long, value_name = "FILE")]
+    /// A run's folder; exports the weights of its best epoch: METHOD.onnx, METHOD.safetensors with the tables and, if the
+    /// run learned from pairs, METHOD.pair.onnx.
+    #[arg(long, value_name = "DIR", required_unless_present = "whole")]
+    run: Option<PathBuf>,
+    /// A release's folder; exports METHOD.onnx of each method, self-contained: articles' numbers in, logits out.
+    #[arg(long, value_name = "RELEASE", conflicts_with = "run")]
+    whole: Option<PathBuf>,
+    /// The folder to write to [default: the run's].
+    #[arg(long, value_name = "DIR", required_unless_present = "run")]
     out: Option<PathBuf>,
     /// Precision of stored matrices; the model computes in float32 with both.
     #[arg(long, value_enum, default_value_t = Floats::Float32)]
@@ -41,17 +56,46 @@ impl From<Floats> for Storage {
 
 impl Export {
     pub(super) fn run(self) -> Result<()> {
-        let run = RunFolder::new(self.run);
-        let config = run.config()?;
-        let path = self.out.unwrap_or_else(|| run.onnx(&config));
-        let metadata = Metadata { release: String::new(), storage: self.storage.into() };
-        let model = run.best()?;
-        let parameters = export(&model, &metadata, &path)?;
-        println!("{}: {parameters} parameters", path.display());
-        let pair = path.with_extension("pair.onnx");
-        if let Some(parameters) = export_pair(&model, &metadata, &pair)? {
-            println!("{}: {parameters} parameters", pair.display());
+        let out = self.out.as_ref().or(self.run.as_ref()).context("--out names no folder; this is a bug")?;
+        fs::create_dir_all(out).with_context(|| out.display().to_string())?;
+        let storage = self.storage.into();
+        match (self.run.as_ref(), self.whole.as_ref()) {
+            (Some(run), _) => export_from_run(&RunFolder::new(run), storage, out),
+            (None, Some(release)) => export_release(release, storage, out),
+            (None, None) => unreachable!("clap requires one of them; this is a bug"),
         }
-        Ok(())
     }
+}
+
+fn export_from_run(run: &RunFolder, storage: Storage, out: &Path) -> Result<()> {
+    let config = run.config()?;
+    let data = Data::load(&config.data.folder)?;
+    let method = export_run(run, &config, &data, &Metadata { release: String::new(), storage }, out)?;
+    println!("{}: {} parameters", out.join(&method.file).display(), method.parameters);
+    for file in method.tables.iter().chain(&method.pair) {
+        println!("{}", out.join(file).display());
+    }
+    Ok(())
+}
+
+fn export_release(folder: &Path, storage: Storage, out: &Path) -> Result<()> {
+    let release = Release::open(folder)?;
+    let vocabulary = &release.articles()[..release.vocabulary().len()];
+    let articles: Vec<Composition> = vocabulary.iter().map(|article| release.compose(article).0).collect();
+    for method in &release.manifest().methods {
+        let (trunk, path) = (release.model_path(method), out.join(format!("{}.onnx", method.method)));
+        match release.tables_path(method) {
+            Some(tables) => {
+                let values = release.encoder().map(ArticleEncoder::count);
+                let tables = Tables::open(&tables, articles.len(), values, release.schema())?;
+                export_whole(&trunk, &tables, &articles, storage, &path)?;
+            }
+            // It is whole.
+            None => {
+                fs::copy(&trunk, &path).with_context(|| path.display().to_string())?;
+            }
+        }
+        println!("{}", path.display());
+    }
+    Ok(())
 }

@@ -81,7 +81,9 @@ impl Fit {
         );
         let overrides = Overrides { file: self.config.as_deref(), set: &self.set };
         let config = RunConfig::new(self.method, &data, &self.data, overrides, |fit| self.apply_flags(fit))?;
-        let attributes = if config.fit.attributes { "-attributes" } else { "" };
+        // A match always learns from attributes.
+        let of_attributes = config.fit.attributes && self.method != Method::Match;
+        let attributes = if of_attributes { "-attributes" } else { "" };
         let default =
             || format!("runs/{}/{}{attributes}-{}", data.name(), self.method, config.fit.seed).into();
         let folder = RunFolder::new(self.run.clone().unwrap_or_else(default));

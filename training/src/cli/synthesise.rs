@@ -26,6 +26,10 @@ pub(super) struct Synthesise {
     /// Number of validation outfits.
     #[arg(long, default_value_t = 17_000)]
     validation: usize,
+    /// Number of articles that no training outfit has, as next season's: they are in the catalogue and in validation
+    /// outfits.
+    #[arg(long, default_value_t = 0)]
+    new: usize,
     /// jsonl, csv or parquet.
     #[arg(long, default_value_t = Format::JsonLines)]
     format: Format,
@@ -42,6 +46,7 @@ impl Synthesise {
             customers: self.customers,
             outfits: self.outfits,
             validation: self.validation,
+            new: self.new,
         };
         let mut stages = Stages::default();
         let file =

@@ -1,12 +1,11 @@
-//! The attribute values that articles share.
+//! The values that articles share, counted in all articles, and the encoder that says them of any article.
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap},
 };
 
-use atelier::domain::Article;
-use serde_json::Value;
+use atelier::domain::{ArticleEncoder, Facts, Ranges};
 
 use super::{
     fingerprint::Fingerprint,
@@ -19,19 +18,14 @@ const PARTS: usize = 16;
 const PARTS_OF_TYPE: usize = 6;
 /// The largest number of values. The most common ones are kept.
 const MOST: usize = 8192;
-/// How the names of attributes begin whose values are those of another, each together with a type.
-const WITH_TYPE: &str = "type and ";
 /// What a value together with a type counts in a match beside the value itself: there are many, each of few articles.
 const OF_TYPE: f32 = 0.1;
-/// Attributes that say nothing of how an article is worn.
-const NOT_WORN: [&str; 8] =
-    ["name", "description", "image", "url", "stock", "in_stock", "availability", "embedding"];
 
 /// For each article the values that it shares with others, such as its type, colour, brand and price range, each also
 /// together with its type, numbered over all attributes.
 #[derive(Debug, Clone)]
 pub struct Attributes {
-    count: usize,
+    encoder: ArticleEncoder,
     /// The attributes' names, `type` among them, in alphabetical order.
     names: Vec<String>,
     /// For each value the index of its attribute.
@@ -44,7 +38,12 @@ pub struct Attributes {
 impl Attributes {
     /// The number of values.
     pub fn count(&self) -> usize {
-        self.count
+        self.encoder.count()
+    }
+
+    /// Says the values of any article.
+    pub fn encoder(&self) -> &ArticleEncoder {
+        &self.encoder
     }
 
     /// The names of the attributes with values.
@@ -59,8 +58,9 @@ impl Attributes {
 
     /// By value, how much its vector counts in a match.
     pub fn factors(&self) -> Vec<f32> {
-        let with_type: Vec<bool> = self.names.iter().map(|name| name.starts_with(WITH_TYPE)).collect();
-        let factor = |&attribute: &u32| if with_type[attribute as usize] { OF_TYPE } else { 1.0 };
+        let factor = |&attribute: &u32| {
+            if ArticleEncoder::is_with_type(&self.names[attribute as usize]) { OF_TYPE } else { 1.0 }
+        };
         self.attribute_of.iter().map(factor).collect()
     }
 
@@ -75,134 +75,105 @@ impl Attributes {
     }
 }
 
-/// Collects articles in the vocabulary's order.
-#[derive(Debug, Default)]
-pub(super) struct AttributesBuilder {
-    /// Each article's values, as (attribute, word).
-    words: Vec<Vec<(String, String)>>,
-    /// By attribute: each number and its article.
-    numbers: BTreeMap<String, Vec<(f64, usize)>>,
-}
-
-impl AttributesBuilder {
-    pub(super) fn push(&mut self, article: &Article) {
-        let place = self.words.len();
-        let mut words = vec![("type".to_owned(), article.kind().to_owned())];
-        let worn = article.attributes().iter().filter(|(name, _)| !NOT_WORN.contains(&name.as_str()));
-        for (name, value) in worn {
-            match value {
-                Value::Array(values) => {
-                    words.extend(values.iter().filter_map(word).map(|word| (name.clone(), word)));
-                }
-                Value::Number(number) => {
-                    let number = number.as_f64().expect("a JSON number converts to f64; this is a bug");
-                    self.numbers.entry(name.clone()).or_default().push((number, place));
-                }
-                value => words.extend(word(value).map(|word| (name.clone(), word))),
-            }
-        }
-        self.words.push(words);
-    }
-
-    /// The type is an article's first word.
-    fn kind(&self, article: usize) -> &str {
-        &self.words[article][0].1
-    }
-
-    pub(super) fn finish(mut self) -> Attributes {
-        for (name, mut numbers) in std::mem::take(&mut self.numbers) {
-            numbers.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-            for (article, part) in parts(&numbers, PARTS) {
-                self.words[article].push((name.clone(), part.to_string()));
-            }
-            let mut by_type: BTreeMap<String, Vec<(f64, usize)>> = BTreeMap::new();
-            for &(number, article) in &numbers {
-                by_type.entry(self.kind(article).to_owned()).or_default().push((number, article));
-            }
-            for (article, part) in by_type.values().flat_map(|numbers| parts(numbers, PARTS_OF_TYPE)) {
-                self.words[article].push((format!("{name} for its type"), part.to_string()));
-            }
-        }
+impl Attributes {
+    /// `facts` are in the vocabulary's order; the first `known` articles are those to learn from.
+    pub(super) fn new(facts: Vec<Facts>, known: usize) -> Self {
+        let ranges = ranges(&facts[..known]);
+        let articles: Vec<_> = facts.into_iter().map(|facts| facts.into_values(&ranges)).collect();
         let mut shared: HashMap<&(String, String), usize> = HashMap::new();
-        for words in &mut self.words {
-            let kind = words[0].1.clone();
-            let with_type =
-                |(name, word): &(String, String)| (format!("{WITH_TYPE}{name}"), format!("{kind}, {word}"));
-            let with_type: Vec<_> = words[1..].iter().map(with_type).collect();
-            words.extend(with_type);
-            words.sort_unstable();
-            words.dedup();
-        }
-        for word in self.words.iter().flatten() {
+        for word in articles[..known].iter().flatten() {
             *shared.entry(word).or_default() += 1;
         }
         // A value that one article has, or all have, relates no articles to each other.
-        let mut values: Vec<_> = shared
+        let mut common: Vec<_> = shared
             .into_iter()
-            .filter(|&(_, articles)| (2..self.words.len()).contains(&articles))
-            .map(|(word, articles)| (Reverse(articles), word))
+            .filter(|&(_, count)| (2..known).contains(&count))
+            .map(|(word, count)| (Reverse(count), word))
             .collect();
-        values.sort_unstable();
-        values.truncate(MOST);
-        let mut values: Vec<_> = values.into_iter().map(|(_, word)| word).collect();
-        values.sort_unstable();
-        let index: HashMap<_, u32> = values.iter().copied().zip(0..).collect();
+        common.sort_unstable();
+        common.truncate(MOST);
+        let mut values: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (_, (name, word)) in &common {
+            values.entry(name.clone()).or_default().push(word.clone());
+        }
+        let encoder = ArticleEncoder::new(values, ranges);
+        let mut common: Vec<_> = common.into_iter().map(|(_, word)| word).collect();
+        common.sort_unstable();
+        let index: HashMap<_, u32> = common.into_iter().zip(0..).collect();
         let mut fingerprint = Fingerprint::new();
         let mut rows = FeatureTable::new(1);
-        for words in &self.words {
+        for words in &articles {
             let own: Vec<u32> = words.iter().filter_map(|word| index.get(word).copied()).collect();
             fingerprint.values(&own);
             rows.push(&[own]);
         }
-        let mut names: Vec<String> = values.iter().map(|(name, _)| name.clone()).collect();
-        names.dedup();
-        let find = |(name, _): &&(String, String)| {
-            place(names.binary_search(name).expect("it is among them; this is a bug"))
-        };
-        let attribute_of = values.iter().map(find).collect();
-        let count = values.len();
-        Attributes { count, names, attribute_of, values: rows, fingerprint: fingerprint.finish() }
+        let names = encoder.attributes().map(|(name, _)| name.to_owned()).collect();
+        let attribute_of = encoder
+            .attributes()
+            .zip(0..)
+            .flat_map(|((_, count), at)| std::iter::repeat_n(at, count))
+            .collect();
+        Self { encoder, names, attribute_of, values: rows, fingerprint: fingerprint.finish() }
     }
 }
 
-/// Splits ascending numbers into parts with equally many; equal numbers are in the same part.
-fn parts(numbers: &[(f64, usize)], count: usize) -> Vec<(usize, usize)> {
-    let mut part = 0;
-    let mut before = None;
-    let place = |(rank, &(number, article)): (usize, &(f64, usize))| {
-        if before != Some(number) {
-            part = rank * count / numbers.len();
+/// An attribute's numbers: of all articles, and of those of each type.
+#[derive(Debug, Default)]
+struct Numbers<'a> {
+    all: Vec<f64>,
+    of_type: BTreeMap<&'a str, Vec<f64>>,
+}
+
+/// The ranges of each number.
+fn ranges(articles: &[Facts]) -> BTreeMap<String, Ranges> {
+    let mut numbers: BTreeMap<&str, Numbers<'_>> = BTreeMap::new();
+    for facts in articles {
+        for (name, number) in &facts.numbers {
+            let Numbers { all, of_type } = numbers.entry(name).or_default();
+            all.push(*number);
+            of_type.entry(facts.kind()).or_default().push(*number);
         }
-        before = Some(number);
-        (article, part)
+    }
+    let ranges = |(name, Numbers { all, of_type }): (&str, Numbers<'_>)| {
+        let of_type =
+            of_type.into_iter().map(|(kind, numbers)| (kind.to_owned(), edges(numbers, PARTS_OF_TYPE)));
+        (name.to_owned(), Ranges { all: edges(all, PARTS), of_type: of_type.collect() })
     };
-    numbers.iter().enumerate().map(place).collect()
+    numbers.into_iter().map(ranges).collect()
 }
 
-fn word(value: &Value) -> Option<String> {
-    match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Bool(flag) => Some(flag.to_string()),
-        _ => None,
+/// The lowest number of each part, if numbers are split into parts with equally many; equal numbers are in the same part.
+fn edges(mut numbers: Vec<f64>, parts: usize) -> Vec<f64> {
+    numbers.sort_unstable_by(f64::total_cmp);
+    let mut edges: Vec<f64> = Vec::new();
+    let mut last = None;
+    for (rank, &number) in numbers.iter().enumerate() {
+        let part = rank * parts / numbers.len();
+        let is_new = rank == 0 || number > numbers[rank - 1];
+        if is_new && last != Some(part) {
+            edges.push(number);
+            last = Some(part);
+        }
     }
+    edges
 }
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::ArticleId;
-    use serde_json::json;
+    use atelier::domain::{Article, ArticleId};
+    use serde_json::{Value, json};
 
     use super::*;
 
     fn attributes(articles: &[Value]) -> Attributes {
-        let mut builder = AttributesBuilder::default();
-        for article in articles {
-            let mut fields = article.as_object().unwrap().clone();
-            let mut text = |name| fields.remove(name).unwrap().as_str().unwrap().to_owned();
-            let (id, kind) = (ArticleId::new(text("id")).unwrap(), text("type"));
-            builder.push(&Article::new(id, kind, fields).unwrap());
-        }
-        builder.finish()
+        Attributes::new(articles.iter().map(|article| Facts::new(&read(article))).collect(), articles.len())
+    }
+
+    fn read(article: &Value) -> Article {
+        let mut fields = article.as_object().unwrap().clone();
+        let mut text = |name| fields.remove(name).unwrap().as_str().unwrap().to_owned();
+        let (id, kind) = (ArticleId::new(text("id")).unwrap(), text("type"));
+        Article::new(id, kind, fields).unwrap()
     }
 
     #[test]
@@ -232,6 +203,22 @@ mod tests {
         assert_eq!(attributes.for_article(0), attributes.for_article(39));
         assert_eq!(attributes.for_article(40), attributes.for_article(49));
         assert_ne!(attributes.for_article(49), attributes.for_article(50));
+    }
+
+    #[test]
+    fn the_encoder_says_the_same_values() {
+        let fields = |at: usize| {
+            let (kind, colour) = (["hat", "Coat"][at % 2], ["red", "blue", "Grün"][at % 3]);
+            json!({"id": format!("a-{at}"), "type": kind, "colour": colour,
+                "sizes": &["S", "M", "L"][..at % 4], "price": f64::from(u32::try_from(at * 37 % 50).unwrap()) / 4.0,
+                "lined": at.is_multiple_of(5)})
+        };
+        let articles: Vec<Value> = (0..200).map(fields).collect();
+        let attributes = attributes(&articles);
+        for (place, article) in articles.iter().enumerate() {
+            let encoded = attributes.encoder().encode(&read(article));
+            assert_eq!(encoded.values, attributes.for_article(place), "{article}");
+        }
     }
 
     #[test]

@@ -11,14 +11,13 @@ mod outfits;
 #[cfg(test)]
 pub(crate) mod tests;
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, mem, path::Path};
 
 use anyhow::{Context, Result};
-use atelier::domain::{ArticleId, CustomerId, Schema, Split, Vocabulary};
+use atelier::domain::{Article, CustomerId, Facts, Schema, Split, Vocabulary, VocabularyError};
 
 use crate::random::{Table, choose};
 
-use attributes::AttributesBuilder;
 use fingerprint::Fingerprint;
 use outfits::{FeatureTable, place};
 
@@ -31,7 +30,9 @@ pub use outfits::Outfits;
 pub struct Data {
     name: String,
     schema: Schema,
+    articles: Vec<Article>,
     vocabulary: Vocabulary,
+    known: usize,
     types: Vec<String>,
     articles_of_type: Vec<Vec<u32>>,
     /// Each article's type.
@@ -50,21 +51,33 @@ impl Data {
         let mut folder = Folder::open(path)?;
         let mut fingerprint = Fingerprint::new();
         fingerprint.text(folder.schema().source());
-        let (ids, kinds, attributes) = read_articles(&mut folder, &mut fingerprint)?;
-        let vocabulary = Vocabulary::new(ids).with_context(|| path.display().to_string())?;
-        let (types, type_of) = number_types(&kinds);
+        let mut articles = read_articles(&mut folder, &mut fingerprint)?;
+        let read = vocabulary(&articles).with_context(|| path.display().to_string())?;
+        let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
+        let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
+        let (mut outfits, split_of) = read_outfits(&mut folder, &read, &index, &mut fingerprint)?;
+        let is_known = known_articles(&outfits, &split_of, read.len());
+        let known = is_known.iter().filter(|known| **known).count();
+        let vocabulary = if known == 0 || known == read.len() {
+            read
+        } else {
+            outfits.renumber(&put_first(&mut articles, &is_known));
+            vocabulary(&articles).expect("the same articles in another order; this is a bug")
+        };
+        let known = if known == 0 { vocabulary.len() } else { known };
+        let attributes = Attributes::new(articles.iter().map(Facts::new).collect(), known);
+        let (types, type_of) = number_types(&articles);
         let mut articles_of_type = vec![Vec::new(); types.len()];
         for (article, &kind) in (0..).zip(&type_of) {
             articles_of_type[kind as usize].push(article);
         }
-        let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;
-        let index: HashMap<&CustomerId, u32> = customers.iter().zip(0..).collect();
-        let (outfits, split_of) = read_outfits(&mut folder, &vocabulary, &index, &mut fingerprint)?;
         let splits = Splits::new(&outfits, &split_of, customers.len());
         Ok(Self {
             name: folder_name(path)?,
             schema: folder.schema().clone(),
+            articles,
             vocabulary,
+            known,
             types,
             articles_of_type,
             type_of,
@@ -101,7 +114,22 @@ impl Data {
         counts
     }
 
-    /// In the order of the articles' file.
+    /// In the vocabulary's order.
+    pub fn articles(&self) -> &[Article] {
+        &self.articles
+    }
+
+    /// How many articles are in training outfits: the first of the vocabulary. The others are new to a model.
+    pub fn known(&self) -> usize {
+        self.known
+    }
+
+    /// Whether a model can have learned of this article.
+    pub fn is_known(&self, article: u32) -> bool {
+        (article as usize) < self.known
+    }
+
+    /// In the order of the articles' file, those that are in no training outfit last.
     pub fn vocabulary(&self) -> &Vocabulary {
         &self.vocabulary
     }
@@ -169,30 +197,56 @@ impl Data {
     }
 }
 
-/// The articles' ids, types and attributes.
-fn read_articles(
-    folder: &mut Folder,
-    fingerprint: &mut Fingerprint,
-) -> Result<(Vec<ArticleId>, Vec<String>, Attributes)> {
-    let (mut ids, mut kinds, mut attributes) = (Vec::new(), Vec::new(), AttributesBuilder::default());
+/// Puts these articles first, and returns the new index of each.
+fn put_first(articles: &mut Vec<Article>, is_first: &[bool]) -> Vec<u32> {
+    let mut order: Vec<(bool, usize, Article)> = mem::take(articles)
+        .into_iter()
+        .enumerate()
+        .map(|(at, article)| (!is_first[at], at, article))
+        .collect();
+    order.sort_by_key(|(is_last, at, _)| (*is_last, *at));
+    let mut index = vec![0; order.len()];
+    for (to, (_, from, article)) in (0..).zip(order) {
+        index[from] = to;
+        articles.push(article);
+    }
+    index
+}
+
+fn read_articles(folder: &mut Folder, fingerprint: &mut Fingerprint) -> Result<Vec<Article>> {
+    let mut articles = Vec::new();
     folder.articles(|article| {
         fingerprint.text(article.id.as_str());
         fingerprint.text(article.kind());
-        kinds.push(article.kind().to_owned());
-        attributes.push(&article);
-        ids.push(article.id);
+        articles.push(article);
         Ok(())
     })?;
-    Ok((ids, kinds, attributes.finish()))
+    Ok(articles)
+}
+
+fn vocabulary(articles: &[Article]) -> Result<Vocabulary, VocabularyError> {
+    Vocabulary::new(articles.iter().map(|article| article.id.clone()).collect())
+}
+
+/// The articles that are in an outfit that may be learned from.
+fn known_articles(outfits: &Outfits, split_of: &[Split], articles: usize) -> Vec<bool> {
+    let mut is_known = vec![false; articles];
+    for (outfit, _) in (0..).zip(split_of).filter(|(_, split)| **split == Split::Train) {
+        outfits.articles(outfit).iter().for_each(|&article| is_known[article as usize] = true);
+    }
+    is_known
 }
 
 /// The types, sorted, and each article's index among them.
-fn number_types(kinds: &[String]) -> (Vec<String>, Vec<u32>) {
-    let mut types = kinds.to_vec();
+fn number_types(articles: &[Article]) -> (Vec<String>, Vec<u32>) {
+    let mut types: Vec<String> = articles.iter().map(|article| article.kind().to_owned()).collect();
     types.sort_unstable();
     types.dedup();
-    let index = |kind: &String| place(types.binary_search(kind).expect("it is among them; this is a bug"));
-    let type_of = kinds.iter().map(index).collect();
+    let index = |article: &Article| {
+        let found = types.binary_search_by(|kind| kind.as_str().cmp(article.kind()));
+        place(found.expect("it is among them; this is a bug"))
+    };
+    let type_of = articles.iter().map(index).collect();
     (types, type_of)
 }
 

@@ -41,6 +41,11 @@ impl Outfits {
         self.override_ends.push(place(self.overrides.len()));
     }
 
+    /// Gives each article another index.
+    pub(super) fn renumber(&mut self, index: &[u32]) {
+        self.articles.iter_mut().for_each(|article| *article = index[*article as usize]);
+    }
+
     pub fn len(&self) -> usize {
         self.customers.len()
     }

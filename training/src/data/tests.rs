@@ -197,3 +197,22 @@ pub(crate) fn small_model(model: &mut crate::model::ModelConfig) {
     model.feature_width = 8;
     model.personas = 3;
 }
+
+#[test]
+fn articles_that_no_training_outfit_has_come_last() {
+    let outfits = OUTFITS.replace(
+        r#"["a-5","a-4","a-3","a-2","a-1"],"split":"train""#,
+        r#"["a-5","a-3","a-2","a-1"],"split":"train""#,
+    );
+    let data = Data::load(folder(&outfits).path()).unwrap();
+    assert_eq!(data.known(), 4);
+    let ids: Vec<&str> = data.vocabulary().iter().map(atelier::domain::ArticleId::as_str).collect();
+    assert_eq!(ids, ["a-1", "a-2", "a-3", "a-5", "a-4"], "a-4 is in a validation outfit only");
+    assert_eq!(data.outfits().articles(0), [0, 1, 2, 3]);
+    assert_eq!(data.outfits().articles(2), [0, 1, 2, 4]);
+    assert_eq!(data.types()[data.type_of(4)], "hat");
+    assert_eq!(data.articles_of_type(data.type_of(4)), [0, 4]);
+    assert_eq!(data.attributes().count(), 0, "two hats, but only one of them is known");
+    let all = Data::load(folder(OUTFITS).path()).unwrap();
+    assert_eq!((all.known(), all.attributes().count()), (5, 1), "the hats' type");
+}

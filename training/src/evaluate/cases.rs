@@ -1,15 +1,26 @@
-//! The questions of the validation split, and a file's answers to them.
+//! The questions of the validation split, and a method's answers to them.
 
 use std::{
+    fs, io,
     num::NonZero,
-    path::Path,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     thread,
 };
 
-use atelier::models::onnx_runtime::OnnxRuntime;
+use atelier::{
+    domain::Article,
+    models::{
+        catalogue::Catalogue,
+        engine::{Articles, BLANK, ModelError, Places, Question, Scorer},
+        onnx_runtime::OnnxRuntime,
+        release::{MethodEntry, Release},
+    },
+};
 
-use super::{About, Refusal, model_file::ModelFile};
+use super::{About, Refusal, model_file::refused};
 use crate::{
     data::Data,
     judge::{Verdict, judge, judge_within},
@@ -33,11 +44,22 @@ pub struct Cases(Vec<Case>);
 const BATCH: usize = 64;
 
 impl Cases {
+    /// About the articles that are in training outfits.
     pub fn of_validation(data: &Data) -> Self {
+        Self::about(data, true)
+    }
+
+    /// About the articles that are new to models.
+    pub fn of_new_articles(data: &Data) -> Self {
+        Self::about(data, false)
+    }
+
+    fn about(data: &Data, known: bool) -> Self {
         let mut cases = Vec::new();
         for &outfit in data.validation() {
-            let articles = data.outfits().articles(outfit);
-            cases.extend((0..).zip(articles).map(|(slot, &target)| Case { outfit, slot, target }));
+            let articles = (0..).zip(data.outfits().articles(outfit));
+            let asked = articles.filter(|(_, target)| data.is_known(**target) == known);
+            cases.extend(asked.map(|(slot, &target)| Case { outfit, slot, target }));
         }
         Self(cases)
     }
@@ -95,42 +117,112 @@ impl Answers {
 /// One thread's answers: case indices, verdicts and steps.
 type Share = Vec<(usize, Verdict, Option<f32>)>;
 
-/// Asks a file about all cases, on all threads. Calls `tell` with the number of cases done.
+/// A method of a release, with the articles of a data folder.
+#[derive(Debug)]
+pub struct Subject<'a> {
+    release: &'a Release,
+    method: &'a MethodEntry,
+    places: Places,
+    /// By the data's index: an article's place.
+    place_of: Vec<u32>,
+}
+
+impl<'a> Subject<'a> {
+    pub fn new(data: &Data, release: &'a Release, method: &'a MethodEntry) -> Self {
+        let catalogue = Catalogue::new(data.articles().iter().cloned(), release);
+        let place = |article: &Article| {
+            catalogue
+                .place_of(article.id.as_str())
+                .expect("the catalogue is made of these articles; this is a bug")
+        };
+        let place_of = data.articles().iter().map(place).collect();
+        Self { release, method, places: catalogue.places().clone(), place_of }
+    }
+
+    fn about(&self) -> io::Result<About> {
+        let files = [Some(self.release.model_path(self.method)), self.release.tables_path(self.method)];
+        let sizes = files.into_iter().flatten().map(|path| Ok(fs::metadata(path)?.len()));
+        let bytes = sizes.sum::<io::Result<u64>>()?;
+        Ok(About { method: self.method.method, parameters: self.method.parameters, bytes })
+    }
+
+    fn open(&self, runtime: &OnnxRuntime) -> Result<Scorer, ModelError> {
+        Scorer::open(runtime, self.release, self.method, self.places.clone())
+    }
+
+    /// The question about a case.
+    fn question(&self, data: &Data, articles: &Arc<Articles>, case: Case) -> Question {
+        let known = articles.known(self.method.method).expect("the method is the subject; this is a bug");
+        let (mut slots, mut blank) = (Vec::new(), 0);
+        for (slot, &article) in (0..).zip(data.outfits().articles(case.outfit)) {
+            let place = self.place_of[article as usize];
+            if slot == case.slot {
+                blank = slots.len();
+                slots.push(BLANK);
+            } else if known.contains(place) {
+                slots.push(place);
+            }
+        }
+        let mut features = Vec::new();
+        data.features_of(case.outfit, &mut features);
+        Question::new(Arc::clone(articles), slots, blank, features.into())
+    }
+}
+
+/// Asks a method about all cases, on all threads. Calls `tell` with the number of cases done.
 ///
 /// Each thread has its own single-threaded session: inference and judging then keep every core busy, which
 /// one session with many threads does not.
 pub fn ask(
     runtime: &OnnxRuntime,
-    path: &Path,
+    subject: &Subject<'_>,
     data: &Data,
     cases: &Cases,
     tell: &(dyn Fn(usize) + Sync),
 ) -> Result<Answers, Refusal> {
-    let about = ModelFile::open(runtime, path)?.about()?;
+    let about =
+        subject.about().map_err(|error| refused(&subject.release.model_path(subject.method), &error))?;
+    let first = subject.open(runtime)?;
+    // A closed method has logits of the articles that it was trained with, which come first.
+    let count = if first.is_open() { data.articles().len() } else { data.known() };
     let batches = cases.batches(data);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
-    let work = || -> Result<Share, Refusal> {
-        let mut model = ModelFile::open(runtime, path)?;
+    let work = |mut scorer: Scorer| -> Result<Share, Refusal> {
+        let articles = Arc::clone(scorer.articles());
         let mut share = Vec::new();
+        let mut logits = vec![0.0; count];
         while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
             let asked: Vec<_> = batch.iter().map(|&index| cases.as_slice()[index]).collect();
-            model.ask(data, &asked, |at, logits, steps| {
-                let Case { outfit, target, .. } = asked[at];
+            let questions: Vec<_> =
+                asked.iter().map(|&case| subject.question(data, &articles, case)).collect();
+            for (at, (scores, &Case { outfit, target, .. })) in
+                scorer.scores(&questions)?.into_iter().zip(&asked).enumerate()
+            {
+                for (logit, &place) in logits.iter_mut().zip(&subject.place_of) {
+                    *logit = scores.logits[place as usize];
+                }
                 let of_type = data.articles_of_type(data.type_of(target));
-                let mut verdict = judge(logits, target);
-                let articles = data.outfits().articles(outfit);
+                let of_type = &of_type[..of_type.partition_point(|&article| (article as usize) < count)];
+                let mut verdict = judge(&logits, target);
                 let own = logits[target as usize];
                 let weight = |article: u32| f64::from(logits[article as usize] - own).exp();
-                verdict.within_type = Some(judge_within(of_type, articles, target, weight));
-                share.push((batch[at], verdict, steps));
-            })?;
+                let worn = data.outfits().articles(outfit);
+                verdict.within_type = Some(judge_within(of_type, worn, target, weight));
+                share.push((batch[at], verdict, scores.steps));
+            }
             tell(done.fetch_add(batch.len(), Ordering::Relaxed) + batch.len());
         }
         Ok(share)
     };
     let threads = thread::available_parallelism().map_or(1, NonZero::get);
+    let mut scorers = Vec::new();
+    for _ in 1..threads {
+        scorers.push(first.another(runtime, subject.release, subject.method)?);
+    }
+    scorers.push(first);
     let shares = thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let work = &work;
+        let threads: Vec<_> = scorers.into_iter().map(|scorer| scope.spawn(move || work(scorer))).collect();
         let joined =
             threads.into_iter().map(|thread| thread.join().expect("judging does not panic; this is a bug"));
         joined.collect::<Result<Vec<_>, _>>()

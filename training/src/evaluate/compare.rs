@@ -158,9 +158,9 @@ impl MethodResult {
     }
 }
 
-/// The name of a method's runs, with or without attributes.
+/// The name of a method's runs, with or without attributes. A match always has them.
 pub fn name(method: Method, attributes: bool) -> String {
-    format!("{method}{}", if attributes { ATTRIBUTES } else { "" })
+    format!("{method}{}", if attributes && method != Method::Match { ATTRIBUTES } else { "" })
 }
 
 const ATTRIBUTES: &str = " + attributes";

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use bootstrap::Difference;
 pub use calibration::{Bin, Calibration};
-pub use cases::{Answers, Case, Cases, ask};
+pub use cases::{Answers, Case, Cases, Subject, ask};
 pub use compare::{Comparison, MethodResult, Spread, ToldType, compare, name};
 pub use model_file::{About, Refusal};
 pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
@@ -89,7 +89,7 @@ impl Evaluation {
 }
 
 fn coverage(data: &Data, answers: &Answers) -> f64 {
-    let mut shown = vec![false; data.vocabulary().len()];
+    let mut shown = vec![false; data.known()];
     let first = answers.verdicts.iter().flat_map(|verdict| verdict.first.iter().take(FIRST));
     for article in first {
         // Out of bounds if the catalogue has fewer than five articles.

@@ -107,7 +107,9 @@ fn ask_batch(path: &Path, session: &mut Session, data: &Data, pairs: &[Pair]) ->
     let refuse = |error: ort::Error| refused(path, &error);
     let slots = pairs.iter().map(|pair| pair.first.len().max(pair.second.len())).max().unwrap_or_default();
     let half = |articles: fn(&Pair) -> &[u32]| {
-        let padding = std::iter::repeat(data.vocabulary().padding());
+        let padding =
+            u32::try_from(data.known() + 1).expect("a vocabulary is counted in 32 bits; this is a bug");
+        let padding = std::iter::repeat(padding);
         let flat =
             pairs.iter().flat_map(|pair| articles(pair).iter().copied().chain(padding.clone()).take(slots));
         let flat: Vec<i64> = flat.map(i64::from).collect();

@@ -5,7 +5,7 @@
 //! as an axis.
 
 use super::{
-    graph::{Axis, Graph, float, int, ints, size, tensor, text},
+    graph::{Axis, Graph, float, int, ints, size, tensor},
     proto::{DataType, GraphProto, ValueInfoProto},
 };
 use crate::{
@@ -36,6 +36,10 @@ pub(super) struct Drawn {
 const EPSILON: f32 = 1e-5;
 /// Added to attention scores of padding.
 const MASKED: f32 = -1e9;
+/// What a slot holds, in the input `kinds`.
+const ARTICLE: i64 = 0;
+const BLANK: i64 = 1;
+const PADDING: i64 = 2;
 
 impl<'a> Drawing<'a> {
     pub(super) fn new(model: &'a Model, half: bool) -> Self {
@@ -72,71 +76,37 @@ impl<'a> Drawing<'a> {
         self.model.weights().tensor(layer.weight).shape[1]
     }
 
-    /// Draws the last dense layer and the outputs.
-    pub(super) fn head(&mut self, output: Output<usize>) {
-        let head = self.model.structure().head;
-        let hidden = self.values[output.hidden].name.clone();
-        self.graph.named_node("Identity", &[&hidden], &["hidden"], vec![]);
-        let (weight, bias) = (self.weight(head.weight), self.weight(head.bias));
-        let transposed = vec![int("transB", 1)];
-        let logits = if self.model.structure().memory.is_some() { "plain" } else { "logits" };
-        match (output.personas, head.personas) {
-            (Some(shares), Some(table)) => {
-                let shares = self.values[shares].name.clone();
-                self.graph.named_node("Identity", &[&shares], &["personas"], vec![]);
-                let plain = self.graph.node("Gemm", &["hidden", &weight, &bias], transposed.clone());
-                let table = self.weight(table);
-                self.graph.named_node("Gemm", &["personas", &table, &plain], &[logits], transposed);
-            }
-            _ => self.graph.named_node("Gemm", &["hidden", &weight, &bias], &[logits], transposed),
-        }
-        self.memory();
-        if let Some(steps) = output.steps {
-            let steps = self.values[steps].name.clone();
-            self.graph.named_node("Identity", &[&steps], &["steps"], vec![]);
+    /// Draws the outputs.
+    pub(super) fn outputs(&mut self, output: Output<usize>) {
+        let outputs =
+            [("hidden", Some(output.hidden)), ("personas", output.personas), ("steps", output.steps)];
+        for (name, value) in outputs {
+            let Some(value) = value else { continue };
+            let value = self.values[value].name.clone();
+            self.graph.named_node("Identity", &[&value], &[name], vec![]);
         }
     }
 
-    /// Adds what the memory boosts: outputs `boosted`, articles, and `boosts`, by how much.
-    fn memory(&mut self) {
-        let Some(memory) = &self.model.structure().memory else { return };
-        let [beside, named] = memory.rows(self.model.weights());
-        let columns = self.config().memory + 1;
-        let shapes = [vec![beside.0.len() / columns, columns], vec![named.0.len()]];
-        let tables = [("memory.articles", "memory.strengths"), ("memory.named", "memory.named_strengths")];
-        let mut rows = vec![("articles".to_owned(), 0)];
-        for (feature, first) in memory.features.iter().enumerate() {
-            let Some(first) = first else { continue };
-            let feature = self.graph.ints(&[], &[size(feature)]);
-            let values = self.graph.node("Gather", &[self.features, &feature], vec![int("axis", 1)]);
-            let first = self.graph.ints(&[], &[size(*first)]);
-            rows.push((self.graph.node("Add", &[&values, &first], vec![]), 1));
-        }
-        let tables =
-            tables.into_iter().zip(shapes).zip([beside, named]).take(if rows.len() > 1 { 2 } else { 1 });
-        let mut stored = Vec::new();
-        for (((articles, strengths), shape), (boosted, boosts)) in tables {
-            let dims: Vec<i64> = shape.iter().copied().map(size).collect();
-            self.graph.integers(articles, &dims, &boosted);
-            let tensor = Tensor { name: strengths.to_owned(), shape, data: boosts };
-            stored.push((articles.to_owned(), self.graph.weight(&tensor, self.half)));
-        }
-        let flat = self.graph.list(&[0, -1]);
-        let lookup = |drawing: &mut Self, table: fn(&(String, String)) -> &str, output: &str| {
-            let found: Vec<String> = rows
-                .iter()
-                .map(|(rows, place)| {
-                    let found = drawing.graph.node("Gather", &[table(&stored[*place]), rows], vec![]);
-                    drawing.graph.node("Reshape", &[&found, &flat], vec![])
-                })
-                .collect();
-            let found: Vec<&str> = found.iter().map(String::as_str).collect();
-            drawing.graph.named_node("Concat", &found, &[output], vec![int("axis", 1)]);
-        };
-        lookup(self, |table| &table.0, "boosted");
-        lookup(self, |table| &table.1, "boosts");
-        let attributes = vec![int("axis", 1), text("reduction", "add")];
-        self.graph.named_node("ScatterElements", &["plain", "boosted", "boosts"], &["logits"], attributes);
+    /// The number of personas; 0 if the method has none.
+    pub(super) fn personas_count(&self) -> usize {
+        self.model.structure().head.personas.map_or(0, |table| self.model.weights().tensor(table).shape[1])
+    }
+
+    /// Which slots hold articles: [batch, 1, slots], 1 or 0.
+    fn visible(&mut self) -> String {
+        let (article, axis) = (self.graph.ints(&[], &[ARTICLE]), self.graph.list(&[1]));
+        self.graph.shared("visible", |graph| {
+            let visible = graph.node("Equal", &["kinds", &article], vec![]);
+            let visible = graph.node("Cast", &[&visible], vec![int("to", DataType::Float as i64)]);
+            graph.node("Unsqueeze", &[&visible, &axis], vec![])
+        })
+    }
+
+    /// The sum of a part of the rows over each outfit's articles.
+    fn sum_over_visible(&mut self, part: &str) -> String {
+        let (visible, axis) = (self.visible(), self.graph.list(&[1]));
+        let sums = self.graph.node("MatMul", &[&visible, part], vec![]);
+        self.graph.node("Squeeze", &[&sums, &axis], vec![])
     }
 
     pub(super) fn finish(
@@ -153,27 +123,36 @@ impl Ops for Drawing<'_> {
     type Value = usize;
 
     fn articles(&mut self) -> usize {
-        let table = self.weight(self.model.structure().tables.articles);
-        let every = self.graph.list(&[-1]);
-        let flat = self.graph.node("Reshape", &["articles", &every], vec![]);
-        let name = self.graph.node("Gather", &[&table, &flat], vec![]);
-        let (width, matching) = (self.config().width, self.config().matching);
-        if matching == 0 {
-            return self.record(name, Rows::Slots, width);
+        let (width, matching, personas) =
+            (self.config().width, self.config().matching, self.personas_count());
+        let parts = [("read", width), ("matched", matching), ("votes", personas)];
+        let parts: Vec<(&str, usize)> = parts.into_iter().filter(|(_, width)| *width > 0).collect();
+        let mut read = "rows";
+        if parts.len() > 1 {
+            let (names, widths): (Vec<&str>, Vec<i64>) =
+                parts.into_iter().map(|(name, width)| (name, size(width))).unzip();
+            let widths = self.graph.list(&widths);
+            self.graph.named_node("Split", &["rows", &widths], &names, vec![int("axis", 2)]);
+            read = "read";
         }
-        let parts = self.graph.list(&[size(width), size(matching)]);
-        self.graph.named_node("Split", &[&name, &parts], &["read", "matched"], vec![int("axis", 1)]);
-        self.record("read".to_owned(), Rows::Slots, width)
+        let read = self.flat(read, width);
+        let table = self.model.weights().tensor(self.model.structure().tables.articles);
+        let row = self.config().blank() as usize * table.shape[1];
+        let blank = table.data[row..row + width].to_vec();
+        let blank = Tensor { name: "articles.blank".to_owned(), shape: vec![1, width], data: blank };
+        let blank = self.graph.weight(&blank, self.half);
+        let (kind, column) = (self.graph.ints(&[], &[BLANK]), self.graph.list(&[-1, 1]));
+        let is_blank = self.graph.node("Equal", &["kinds", &kind], vec![]);
+        let is_blank = self.graph.node("Reshape", &[&is_blank, &column], vec![]);
+        let name = self.graph.node("Where", &[&is_blank, &blank, &read], vec![]);
+        self.record(name, Rows::Slots, width)
     }
 
     fn matched(&mut self) -> usize {
         let matching = self.config().matching;
-        // The rows of blanks and padding are zero here.
-        let rows = Drawn { name: "matched".to_owned(), rows: Rows::Slots, width: matching };
-        let by_outfit = self.by_outfit(&rows);
-        let axis = self.graph.list(&[1]);
-        let mut sum = self.graph.node("ReduceSum", &[&by_outfit, &axis], vec![int("keepdims", 0)]);
+        let mut sum = self.sum_over_visible("matched");
         if !self.model.structure().tables.matched.is_empty() {
+            let axis = self.graph.list(&[1]);
             let sums = self.feature_sums(&self.model.structure().tables.matched, Among::Root);
             let shape = self.graph.list(&[-1, size(self.config().features.len()), size(matching)]);
             let sums = self.graph.node("Reshape", &[&sums, &shape], vec![]);
@@ -303,8 +282,8 @@ impl Ops for Drawing<'_> {
         self.repeat(x, halting, unit)
     }
 
-    fn personas(&mut self, table: Param) -> usize {
-        self.mixture(table)
+    fn personas(&mut self, _: Param) -> usize {
+        self.mixture()
     }
 }
 
@@ -368,21 +347,10 @@ impl Drawing<'_> {
     }
 
     /// The mixture of personas that the visible articles suggest.
-    fn mixture(&mut self, table: Param) -> usize {
-        let count = self.model.weights().tensor(table).shape[1];
-        let table = self.weight(table);
-        let last = i64::from(self.config().blank()) - 1;
+    fn mixture(&mut self) -> usize {
+        let count = self.personas_count();
+        let sums = self.sum_over_visible("votes");
         let graph = &mut self.graph;
-        let last = graph.ints(&[], &[last]);
-        let hidden = graph.node("Greater", &["articles", &last], vec![]);
-        // Blanks and padding have no row; they take another row times 0.
-        let rows = graph.node("Min", &["articles", &last], vec![]);
-        let biases = graph.node("Gather", &[&table, &rows], vec![]);
-        let (one, zero, axis) = (graph.float(1.0), graph.float(0.0), graph.list(&[1]));
-        let visible = graph.node("Where", &[&hidden, &zero, &one], vec![]);
-        let visible = graph.node("Unsqueeze", &[&visible, &axis], vec![]);
-        let sums = graph.node("MatMul", &[&visible, &biases], vec![]);
-        let sums = graph.node("Squeeze", &[&sums, &axis], vec![]);
         let softmax = graph.node("Softmax", &[&sums], vec![int("axis", -1)]);
         let (evidence, even) = (graph.float(EVIDENCE), graph.float((1.0 - EVIDENCE) / number(count)));
         let shares = graph.node("Mul", &[&softmax, &evidence], vec![]);
@@ -503,9 +471,9 @@ impl Drawing<'_> {
             let parts = [batch, one, rest_list];
             return self.graph.shared(&key, |graph| concat(graph, &parts, 0));
         }
-        let slots = self.graph.shared("slots", |graph| {
-            graph.node("Shape", &["articles"], vec![int("start", 1), int("end", 2)])
-        });
+        let slots = self
+            .graph
+            .shared("slots", |graph| graph.node("Shape", &["kinds"], vec![int("start", 1), int("end", 2)]));
         let count = if rows == Rows::Positions {
             let one = self.graph.list(&[1]);
             self.graph.shared("positions", |graph| graph.node("Add", &[&slots, &one], vec![]))
@@ -518,8 +486,8 @@ impl Drawing<'_> {
 
     /// Which slots are padding: [batch, slots].
     fn is_padding(&mut self) -> String {
-        let padding = self.graph.ints(&[], &[i64::from(self.config().padding())]);
-        self.graph.shared("is padding", |graph| graph.node("Equal", &["articles", &padding], vec![]))
+        let padding = self.graph.ints(&[], &[PADDING]);
+        self.graph.shared("is padding", |graph| graph.node("Equal", &["kinds", &padding], vec![]))
     }
 
     /// Added to attention scores to mask padding: [batch, 1, 1, rows of an outfit].

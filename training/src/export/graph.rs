@@ -19,17 +19,30 @@ pub(super) struct Graph {
     initializers: Vec<TensorProto>,
     /// Names of values that are needed more than once, by a key. They depend on constants and inputs alone.
     shared: HashMap<String, String>,
+    /// Begins the names of values that are not named by the caller.
+    prefix: &'static str,
     names: usize,
 }
 
 impl Graph {
     pub(super) fn new() -> Self {
-        Self { scopes: vec![Vec::new()], initializers: Vec::new(), shared: HashMap::new(), names: 0 }
+        Self::within("")
+    }
+
+    /// A graph whose names differ from those of another that it takes up.
+    pub(super) fn within(prefix: &'static str) -> Self {
+        Self { scopes: vec![Vec::new()], initializers: Vec::new(), shared: HashMap::new(), prefix, names: 0 }
+    }
+
+    /// Adds the nodes and weights of another graph.
+    pub(super) fn append(&mut self, other: GraphProto) {
+        self.scopes.last_mut().expect("the graph itself is always open; this is a bug").extend(other.node);
+        self.initializers.extend(other.initializer);
     }
 
     fn new_name(&mut self, operator: &str) -> String {
         self.names += 1;
-        format!("{}_{}", operator.to_lowercase(), self.names)
+        format!("{}{}_{}", self.prefix, operator.to_lowercase(), self.names)
     }
 
     /// Adds a node, and returns the name of its output.

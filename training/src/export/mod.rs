@@ -1,20 +1,24 @@
-//! Writes a model as an ONNX file.
+//! Writes a model as a release has it: the trunk as ONNX, and its tables beside it.
 //!
-//! The file meets a release's contract: inputs `articles`, `features`, `blank`; outputs `logits`, and `personas` and
-//! `steps` if the method has them. The input of the last dense layer is called `hidden`, weights keep their names, and
-//! every float initialiser except the tables counts as parameters. The graph is drawn from the structure that
-//! training computes. This module knows no run and no metric, and of a release only its name.
+//! The trunk reads the rows of visible articles and the customer's features, and its output `hidden` is what the last
+//! dense layer reads. The tables hold what rows are made of, and the last layer. `whole` joins both into a file that
+//! takes articles' numbers and gives logits. Every float initialiser except the tables counts as parameters. The graph is
+//! drawn from the structure that training computes. This module knows no run and no metric, and of a release only its
+//! name.
 
 mod draw;
 mod graph;
 mod pair;
 mod proto;
+mod tables;
+mod whole;
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
+use atelier::models::tables::{Composition, Tables};
 use prost::Message;
 
 use self::{
@@ -50,10 +54,38 @@ pub struct ExportError {
     source: io::Error,
 }
 
-/// Writes the model, and returns its parameters as the paper counts them: without the embeddings of articles and
-/// features, the personas, and the last dense layer.
+/// Writes the trunk to `path` and the tables beside it, and returns the parameters as the paper counts them: without the
+/// embeddings of articles and features, the personas, and the last dense layer.
 pub fn export(model: &Model, metadata: &Metadata, path: &Path) -> Result<u64, ExportError> {
+    tables::write(model, metadata.storage, &tables_path(path))?;
     write(draw(model, metadata.storage), model, metadata, &[], path)
+}
+
+/// Where the tables of a trunk are.
+pub fn tables_path(trunk: &Path) -> PathBuf {
+    trunk.with_extension("safetensors")
+}
+
+/// Joins a trunk and its tables into one file: articles' numbers in, logits out. `articles` are what those of the
+/// vocabulary are made of.
+///
+/// # Errors
+/// If the trunk cannot be read or the file cannot be written.
+pub fn export_whole(
+    trunk: &Path,
+    tables: &Tables,
+    articles: &[Composition],
+    storage: Storage,
+    path: &Path,
+) -> Result<(), ExportError> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        move |source| ExportError { path, source }
+    };
+    let bytes = fs::read(trunk).map_err(failed(trunk))?;
+    let proto = ModelProto::decode(bytes.as_slice()).map_err(io::Error::other).map_err(failed(trunk))?;
+    let file = whole::join(&proto, tables, articles, storage == Storage::Float16);
+    fs::write(path, file.encode_to_vec()).map_err(failed(path))
 }
 
 /// Writes the file that judges pairs, and returns its parameters, counted as by [`export`]; writes nothing if the
@@ -100,16 +132,21 @@ fn draw(model: &Model, storage: Storage) -> GraphProto {
     let config = model.config();
     let mut drawing = Drawing::new(model, storage == Storage::Float16);
     let output = model.structure().forward(&mut drawing);
-    drawing.head(output);
-    let batch = Axis::Named("batch");
-    let mut inputs = vec![tensor("articles", DataType::Int64, &[batch, Axis::Named("slots")])];
+    drawing.outputs(output);
+    let (batch, slots) = (Axis::Named("batch"), Axis::Named("slots"));
+    let width = config.width + config.matching + drawing.personas_count();
+    let mut inputs = vec![
+        tensor("rows", DataType::Float, &[batch, slots, Axis::Fixed(width)]),
+        tensor("kinds", DataType::Int64, &[batch, slots]),
+    ];
     let tables = &model.structure().tables;
     if !(tables.features.is_empty() && tables.matched.is_empty()) {
         let axes = [batch, Axis::Fixed(config.features.len()), Axis::Named("values")];
         inputs.push(tensor("features", DataType::Int64, &axes));
     }
     inputs.push(tensor("blank", DataType::Int64, &[batch]));
-    let mut outputs = vec![tensor("logits", DataType::Float, &[batch, Axis::Fixed(config.articles)])];
+    let hidden = config.width + config.matching;
+    let mut outputs = vec![tensor("hidden", DataType::Float, &[batch, Axis::Fixed(hidden)])];
     if output.personas.is_some() {
         outputs.push(tensor("personas", DataType::Float, &[batch, Axis::Fixed(config.personas)]));
     }
@@ -125,7 +162,9 @@ fn parameters(graph: &GraphProto) -> u64 {
 
 /// Whether the paper does not count this tensor.
 fn is_table(name: &str) -> bool {
-    matches!(name, "articles.weight" | "vocabulary.weight" | "vocabulary.bias" | "personas.weight")
+    name.starts_with("articles.")
+        || name.starts_with("vocabulary.")
+        || name.starts_with("personas.")
         || name.starts_with("features.")
         || name.starts_with("match.")
         || name.starts_with("memory.")

@@ -5,6 +5,7 @@ use super::{
     draw::{Drawing, concat},
     graph::{Axis, Graph, int, tensor},
     proto::{DataType, GraphProto},
+    whole::look_up,
 };
 use crate::{
     engine::{DISTANCE_EPSILON, PairHead, READINGS},
@@ -53,6 +54,12 @@ impl Drawing<'_> {
         let rows = [row(["first", &nothing]), row(["second", &nothing]), row(["first", "second"])];
         let graph = &mut self.graph;
         graph.named_node("Concat", &rows.each_ref().map(String::as_str), &["articles"], vec![int("axis", 0)]);
+        let tables = &self.model.structure().tables;
+        let rows = self.weight(tables.articles);
+        let personas = self.model.structure().head.personas.map(|table| self.weight(table));
+        let articles = self.config().articles;
+        look_up(&mut self.graph, &rows, personas.as_deref(), articles);
+        let graph = &mut self.graph;
         // The blank is the last slot of each.
         let slots = graph.node("Shape", &["articles"], vec![int("start", 1), int("end", 2)]);
         let one = graph.ints(&[], &[1]);

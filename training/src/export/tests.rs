@@ -1,4 +1,4 @@
-use std::{collections::HashMap, path::Path, sync::LazyLock};
+use std::{collections::HashMap, fmt::Write, path::Path, sync::LazyLock};
 
 use atelier::{
     config::Config,
@@ -13,7 +13,7 @@ use crate::model::{
     tests::{
         OwnedExample, batch, examples,
         pairs::{OwnedPair, pair_batch, pairs, small_pair},
-        small,
+        small, values,
     },
 };
 
@@ -32,12 +32,39 @@ fn session(path: &Path) -> Session {
         .unwrap()
 }
 
+/// The trunk and its tables, joined.
 fn exported(model: &Model, storage: Storage) -> (Session, ModelProto) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.onnx");
-    export(model, &Metadata { release: "test".into(), storage }, &path).unwrap();
+    let (trunk, path) = (folder.path().join("model.onnx"), folder.path().join("whole.onnx"));
+    let count = export(model, &Metadata { release: "test".into(), storage }, &trunk).unwrap();
+    let config = model.config();
+    let rows = (config.values > 0).then(|| values(config));
+    let tables = Tables::open(
+        &tables_path(&trunk),
+        config.articles,
+        rows.as_ref().map(|_| config.values),
+        &schema(config),
+    );
+    let article = |own: u32| {
+        let values = rows.as_ref().map_or(&[][..], |rows| rows.of_article(own as usize));
+        Composition { own: Some(own), values: values.into() }
+    };
+    let articles: Vec<Composition> = (0..config.blank()).map(article).collect();
+    export_whole(&trunk, &tables.unwrap(), &articles, storage, &path).unwrap();
     let proto = ModelProto::decode(fs::read(&path).unwrap().as_slice()).unwrap();
+    assert_eq!(parameters(proto.graph.as_ref().unwrap()), count);
     (session(&path), proto)
+}
+
+/// A schema with the model's features.
+fn schema(config: &ModelConfig) -> Schema {
+    let mut text = "name = \"test\"\n".to_owned();
+    for feature in &config.features {
+        let values: Vec<String> = (1..feature.rows).map(|value| format!("\"{value}\"")).collect();
+        let (name, values) = (&feature.name, values.join(", "));
+        writeln!(text, "[[feature]]\nname = \"{name}\"\nkind = \"set\"\nvalues = [{values}]").unwrap();
+    }
+    Schema::parse(&text).unwrap()
 }
 
 /// Outputs by name, in ONNX Runtime.
@@ -198,7 +225,7 @@ fn the_error_names_a_file_that_cannot_be_written() {
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
     let error =
         export(&small(Method::None), &metadata, Path::new("/nowhere/none.onnx")).unwrap_err().to_string();
-    assert!(error.starts_with("/nowhere/none.onnx: "), "{error}");
+    assert!(error.starts_with("/nowhere/none.safetensors: "), "{error}");
 }
 
 /// The answers of a pair file in ONNX Runtime.

@@ -134,7 +134,8 @@ impl Default for FitConfig {
 
 /// The names of features with articles' ids as values.
 fn features_of_articles(data: &Data) -> Vec<String> {
-    let is_article = |value: &String| data.vocabulary().index_of(value).is_some();
+    let is_article =
+        |value: &String| data.vocabulary().index_of(value).is_some_and(|index| data.is_known(index));
     let of_articles = data.schema().features().iter().filter(|feature| feature.values.iter().any(is_article));
     of_articles.map(|feature| feature.name.clone()).collect()
 }
@@ -168,7 +169,7 @@ impl RunConfig {
         overrides: Overrides<'_>,
         flags: impl FnOnce(&mut FitConfig),
     ) -> Result<Self> {
-        let default = ModelConfig::new(method, data.vocabulary().len(), data.schema());
+        let default = ModelConfig::new(method, data.known(), data.schema());
         let data_config = DataConfig {
             folder: folder.to_owned(),
             name: data.name().to_owned(),
@@ -187,6 +188,8 @@ impl RunConfig {
             // Biases begin at counts, as the match does.
             config.fit.count_bias = true;
             config.adamw.epsilon = MATCH_EPSILON;
+            // A new article is made of its values alone.
+            config.fit.drop_own = 0.1;
             config.fit.warm_up = 0.5;
             if data.training().len() < MANY_OUTFITS {
                 config.fit.begin_at_logit = true;

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{EpochRecord, RunConfig, State, curves, handover, readme};
+use super::{EpochRecord, RunConfig, State, curves, handover, readme, value_rows};
 use crate::{
     data::Data,
     files,
@@ -59,8 +59,32 @@ impl RunFolder {
     /// The model of the best epoch on the development split.
     ///
     /// # Errors
-    /// If the run has not finished its first epoch yet.
-    pub fn best(&self) -> Result<Model> {
+    /// If the run has not finished its first epoch yet, or was trained on other data.
+    pub fn best_for(&self, data: &Data) -> Result<Model> {
+        let (mut model, config) = (self.best()?, self.config()?);
+        if config.data.fingerprint != data.fingerprint() {
+            bail!(
+                "{} was trained on data with fingerprint {}, but {} has {}: a run belongs to its own data",
+                self.0.display(),
+                config.data.fingerprint,
+                data.name(),
+                data.fingerprint()
+            );
+        }
+        if config.fit.attributes {
+            if config.data.attributes.as_deref() != Some(data.attributes().fingerprint()) {
+                bail!(
+                    "{} was trained with other attributes of the articles than {} has: train it again",
+                    self.0.display(),
+                    data.name()
+                );
+            }
+            model.set_values(value_rows(data));
+        }
+        Ok(model)
+    }
+
+    pub(super) fn best(&self) -> Result<Model> {
         let path = self.0.join(BEST);
         if !path.is_file() {
             bail!(
@@ -79,17 +103,7 @@ impl RunFolder {
         Ok(self.state()?.epochs)
     }
 
-    /// The file of the exported model.
-    pub fn onnx(&self, config: &RunConfig) -> PathBuf {
-        self.0.join(format!("{}.onnx", config.model.method))
-    }
-
-    /// The file of the exported model of pairs, if the run learns from pairs.
-    pub fn pair_onnx(&self, config: &RunConfig) -> PathBuf {
-        self.onnx(config).with_extension("pair.onnx")
-    }
-
-    /// The file of their evaluation.
+    /// The file of the exported model's evaluation.
     pub fn evaluation(&self) -> PathBuf {
         self.0.join("evaluation.json")
     }

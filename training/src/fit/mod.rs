@@ -356,13 +356,14 @@ impl<'a> Run<'a> {
 /// Which article has which values.
 fn value_rows(data: &Data) -> Arc<ValueRows> {
     let attributes = data.attributes();
-    let rows = (0..data.vocabulary().len()).map(|article| attributes.for_article(article));
+    let rows = (0..data.known()).map(|article| attributes.for_article(article));
     Arc::new(ValueRows::new(attributes.factors(), rows))
 }
 
 /// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.
 fn log_counts(data: &Data) -> Vec<f32> {
-    let counts = data.count_articles(data.training());
+    let mut counts = data.count_articles(data.training());
+    counts.truncate(data.known());
     let all = counts.iter().map(|count| count.max(1.0)).sum::<f64>();
     #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
     counts.into_iter().map(|count| (count.max(1.0) / all).ln() as f32).collect()

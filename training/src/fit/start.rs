@@ -106,7 +106,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
         more.truncate(width);
         more
     };
-    let rows: Vec<Vec<Beside>> = (0..data.vocabulary().blank()).into_par_iter().map(best).collect();
+    let rows: Vec<Vec<Beside>> = (0..model.config().blank()).into_par_iter().map(best).collect();
     let mut fill = |name: &str, number: fn(&Beside) -> f32| {
         let table = &mut model.named_mut(name).expect("the model has a memory; this is a bug").data;
         for (to, row) in table.chunks_exact_mut(width).zip(&rows) {
@@ -121,7 +121,7 @@ pub(super) fn set_memory(model: &mut Model, data: &Data) {
     for (first, feature) in features.iter().zip(data.schema().features()) {
         let Some(first) = first else { continue };
         for (row, value) in (first + 1..).zip(&feature.values) {
-            let article = data.vocabulary().index_of(value);
+            let article = data.vocabulary().index_of(value).filter(|&article| data.is_known(article));
             named[row] = article.map_or(0.0, |article| number(article as usize + 1));
         }
     }

@@ -37,9 +37,10 @@ impl Builder<'_> {
         let articles = self.table("articles", &[config.articles + 2, width], scales.articles);
         let weight = self.table("vocabulary", &[config.articles, width], scales.vocabulary);
         let bias = self.biases("vocabulary.bias", config.articles);
-        let personas = axes
-            .personas
-            .then(|| self.drawn("personas.weight", &[config.articles, config.personas], scales.personas));
+        let personas = axes.personas.then(|| {
+            let shape = [config.articles, config.personas];
+            self.sums("personas", &shape, scales.personas, config.personas)
+        });
         let features = if axes.conditioning == Conditioning::None { Vec::new() } else { self.features() };
         let matched = if config.matching > 0 { self.matched() } else { Vec::new() };
         let tables = Tables {
@@ -89,12 +90,16 @@ impl Builder<'_> {
 
     /// A table with a row per article, whose last columns are the match's: composed if articles share values.
     fn table(&mut self, name: &str, shape: &[usize; 2], scale: f32) -> Param {
+        self.sums(name, shape, scale, self.config.hidden_width())
+    }
+
+    /// A table with a row per article, and this width if articles share values.
+    fn sums(&mut self, name: &str, shape: &[usize; 2], scale: f32, width: usize) -> Param {
         let full = format!("{name}.weight");
         if self.config.values == 0 {
             return self.drawn(&full, shape, scale);
         }
         let own = self.drawn(&format!("{name}.own"), shape, scale);
-        let width = self.config.hidden_width();
         let values = self.zeros(&format!("{name}.values"), &[self.config.values, width]);
         let sum = self.zeros(&full, &[shape[0], width]);
         self.composed.push(Composed { sum, own, values });

@@ -23,7 +23,7 @@ pub(crate) use structure::{Output, Structure};
 
 use std::sync::Arc;
 
-use crate::engine::{Tensor, ValueRows, Weights};
+use crate::engine::{Composed, Param, Tensor, ValueRows, Weights};
 
 /// A model of one method.
 #[derive(Debug, Clone)]
@@ -63,7 +63,7 @@ impl Model {
     /// articles' own biases are the rest.
     pub(crate) fn set_bias(&mut self, bias: &[f32]) {
         let head = self.structure.head.bias;
-        let composed = self.structure.composed.iter().find(|table| table.sum == head);
+        let composed = self.composed(head);
         let (Some(table), Some(rows)) = (composed, &self.values) else {
             self.weights.0[head.0].data.copy_from_slice(bias);
             return;
@@ -77,11 +77,29 @@ impl Model {
         self.compose(None);
     }
 
+    /// What a table of sums is made of; None for other tables.
+    pub(crate) fn composed(&self, table: Param) -> Option<Composed> {
+        self.structure.composed.iter().find(|composed| composed.sum == table).copied()
+    }
+
+    /// The vectors of values as sums take them: those of the match, from this column on, times their factors.
+    pub(crate) fn scaled_values(&self, values: Param, from: usize) -> Tensor {
+        let mut tensor = self.weights.tensor(values).clone();
+        let columns = tensor.shape.get(1).copied().unwrap_or(1);
+        if let Some(rows) = &self.values {
+            for (value, vector) in tensor.data.chunks_exact_mut(columns).enumerate() {
+                vector[from..].iter_mut().for_each(|number| *number *= rows.factor(value));
+            }
+        }
+        tensor
+    }
+
     /// Sets the personas' biases, if the model has personas.
     pub(crate) fn set_personas(&mut self, biases: &[f32]) {
-        if let Some(table) = self.structure.head.personas {
-            self.weights.0[table.0].data.copy_from_slice(biases);
-        }
+        let Some(personas) = self.structure.head.personas else { return };
+        let own = self.composed(personas).map_or(personas, |table| table.own);
+        self.weights.0[own.0].data.copy_from_slice(biases);
+        self.compose(None);
     }
 
     /// A tensor's numbers, by its name.

@@ -19,7 +19,7 @@ pub struct Pair {
 #[derive(Debug)]
 pub struct Halves<'a> {
     data: &'a Data,
-    outfits: &'a [u32],
+    outfits: Vec<u32>,
     /// By article type: the outfits that have it.
     by_type: Vec<Vec<u32>>,
 }
@@ -38,10 +38,13 @@ const SEARCH_LIMIT: usize = 4096;
 const SEED: u64 = 1;
 
 impl<'a> Halves<'a> {
-    /// `outfits` are those of one split, so no half comes from another split.
-    pub fn new(data: &'a Data, outfits: &'a [u32]) -> Self {
+    /// `outfits` are those of one split, so no half comes from another split. Those with a new article are left out.
+    pub fn new(data: &'a Data, outfits: &[u32]) -> Self {
+        let is_known =
+            |&outfit: &u32| data.outfits().articles(outfit).iter().all(|&article| data.is_known(article));
+        let outfits: Vec<u32> = outfits.iter().copied().filter(is_known).collect();
         let mut by_type = vec![Vec::new(); data.types().len()];
-        for &outfit in outfits {
+        for &outfit in &outfits {
             for &article in data.outfits().articles(outfit) {
                 let same_type: &mut Vec<u32> = &mut by_type[data.type_of(article)];
                 if same_type.last() != Some(&outfit) {
@@ -56,7 +59,7 @@ impl<'a> Halves<'a> {
     /// whose second half there is no stranger.
     pub fn questions(&self) -> Vec<Pair> {
         let mut pairs = Vec::new();
-        for &outfit in self.outfits {
+        for &outfit in &self.outfits {
             let mut stream = Stream::new(SEED, Table::Pairs, outfit as usize);
             if let Some(Split { first, second, stranger }) = self.split(outfit, &mut stream) {
                 pairs.push(Pair { outfit, first: first.clone(), second, same: true });

@@ -35,7 +35,7 @@ pub(crate) use lexicon::Occasion;
 pub(crate) use posterior::{Evidence, ScoredContext};
 pub(crate) use profile::Context;
 
-use crate::random::{Stream, Table};
+use crate::random::{Stream, Table, choose};
 use catalogue::Catalogue;
 use lexicon::{ArticleType, Word};
 use population::Population;
@@ -59,6 +59,14 @@ pub struct Plan {
     pub outfits: usize,
     /// Validation outfits, drawn at random.
     pub validation: usize,
+    /// Articles that no training outfit has: next season's.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub new: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Why a plan cannot make a world.
@@ -72,6 +80,8 @@ pub enum PlanError {
     Customers,
     #[error("a world needs at least one outfit; raise --outfits")]
     Outfits,
+    #[error("{found} new articles of {articles} are too many: at most a quarter may be new; lower --new")]
+    New { found: usize, articles: usize },
 }
 
 /// A world. Its outfits are made on request.
@@ -82,6 +92,8 @@ pub struct World {
     population: Population,
     stylist: Stylist,
     validation: HashSet<usize>,
+    /// The numbers of new articles.
+    new: HashSet<u32>,
 }
 
 /// An outfit whose customer and articles are row numbers in their files.
@@ -92,6 +104,13 @@ pub(crate) struct NumberedOutfit {
     /// In random order.
     pub(crate) articles: Vec<u32>,
     pub(crate) split: Split,
+}
+
+/// Draws the new articles from every second place of the shelf, where similar ones are neighbours: a stylist must have
+/// others to choose.
+fn new_articles(catalogue: &Catalogue, plan: Plan) -> HashSet<u32> {
+    let from: Vec<u32> = (1..catalogue.len()).step_by(2).map(|place| catalogue.number_of(place)).collect();
+    choose(plan.seed, Table::New, &from, plan.new).into_iter().collect()
 }
 
 impl World {
@@ -106,12 +125,18 @@ impl World {
         if total == 0 {
             return Err(PlanError::Outfits);
         }
+        if plan.new > plan.articles / 4 {
+            return Err(PlanError::New { found: plan.new, articles: plan.articles });
+        }
         let mut numbers: Vec<usize> = (0..total).collect();
         Stream::new(plan.seed, Table::Split, 0).shuffle(&mut numbers);
         numbers.truncate(plan.validation);
+        let catalogue = Catalogue::new(plan.seed, plan.articles);
+        let new = new_articles(&catalogue, plan);
         Ok(Self {
             plan,
-            catalogue: Catalogue::new(plan.seed, plan.articles),
+            catalogue,
+            new,
             population: Population::new(plan.seed, plan.customers),
             stylist: Stylist::new(),
             validation: numbers.into_iter().collect(),
@@ -158,12 +183,19 @@ impl World {
         let mut stream = Stream::new(self.plan.seed, Table::Outfit, outfit);
         let customer = self.population.draw(&mut stream);
         let occasion = occasion::draw(&mut stream, self.population.profile(customer));
-        let places = self.stylist.draw_outfit(&self.catalogue, self.context(customer, occasion), &mut stream);
-        let mut articles: Vec<u32> =
-            places.into_iter().map(|place| self.catalogue.number_of(place)).collect();
+        let split = if self.validation.contains(&outfit) { Split::Validation } else { Split::Train };
+        let mut draw = || -> Vec<u32> {
+            let context = self.context(customer, occasion);
+            let places = self.stylist.draw_outfit(&self.catalogue, context, &mut stream);
+            places.into_iter().map(|place| self.catalogue.number_of(place)).collect()
+        };
+        let mut articles = draw();
+        // As if the stylist had not had them.
+        while split == Split::Train && articles.iter().any(|article| self.new.contains(article)) {
+            articles = draw();
+        }
         // The file's order must not show which slot was filled first.
         stream.shuffle(&mut articles);
-        let split = if self.validation.contains(&outfit) { Split::Validation } else { Split::Train };
         NumberedOutfit { customer, occasion, articles, split }
     }
 

@@ -17,7 +17,7 @@ use crate::{
 };
 
 fn small(seed: u64, articles: usize) -> World {
-    World::new(Plan { seed, articles, customers: 200, outfits: 900, validation: 100 }).unwrap()
+    World::new(Plan { seed, articles, customers: 200, outfits: 900, validation: 100, new: 0 }).unwrap()
 }
 
 fn context<'w>(world: &'w World, outfit: &NumberedOutfit) -> Context<'w> {
@@ -158,7 +158,8 @@ fn the_stylist_picks_articles_as_often_as_the_oracle_expects() {
 
 #[test]
 fn outfits_are_complete_and_of_five_articles_on_average() {
-    let world = World::new(Plan { seed: 1, articles: 2000, customers: 3000, outfits: 7500, validation: 500 });
+    let world =
+        World::new(Plan { seed: 1, articles: 2000, customers: 3000, outfits: 7500, validation: 500, new: 0 });
     let world = world.unwrap();
     // `Outfit::new` rejects anything but four to eight different articles.
     let outfits = world.outfits(0..8000);
@@ -181,8 +182,41 @@ fn outfits_are_complete_and_of_five_articles_on_average() {
 }
 
 #[test]
+fn new_articles_are_in_no_training_outfit() {
+    let plan = Plan { seed: 1, articles: 600, customers: 300, outfits: 900, validation: 100, new: 90 };
+    let (world, old) = (World::new(plan).unwrap(), World::new(Plan { new: 0, ..plan }).unwrap());
+    assert_eq!(world.new.len(), 90);
+    let has_new = |outfit: &NumberedOutfit| outfit.articles.iter().any(|article| world.new.contains(article));
+    let (mut redrawn, mut validated) = (0, 0);
+    for number in 0..1000 {
+        let (outfit, before) = (world.outfit(number), old.outfit(number));
+        assert_eq!(
+            (outfit.customer, outfit.occasion, outfit.split),
+            (before.customer, before.occasion, before.split)
+        );
+        match outfit.split {
+            atelier::domain::Split::Validation => {
+                validated += usize::from(has_new(&outfit));
+                assert_eq!(outfit, before);
+            }
+            atelier::domain::Split::Train => {
+                assert!(!has_new(&outfit));
+                redrawn += usize::from(has_new(&before));
+                assert_eq!(outfit == before, !has_new(&before));
+            }
+        }
+    }
+    assert!(redrawn > 200 && validated > 20, "{redrawn} redrawn, {validated} in validation");
+    assert!(matches!(
+        World::new(Plan { new: 151, ..plan }),
+        Err(super::PlanError::New { found: 151, articles: 600 })
+    ));
+}
+
+#[test]
 fn no_gos_and_sizes_are_almost_always_respected() {
-    let world = World::new(Plan { seed: 1, articles: 3000, customers: 2000, outfits: 3000, validation: 0 });
+    let world =
+        World::new(Plan { seed: 1, articles: 3000, customers: 2000, outfits: 3000, validation: 0, new: 0 });
     let world = world.unwrap();
     let (mut slips, mut misfits, mut slots) = (0, 0, 0);
     for outfit in 0..3000 {

@@ -1,17 +1,25 @@
 //! Evaluation through ONNX Runtime gives the same figures as the trained weights.
 
-use std::{fmt::Write, fs, path::Path, sync::LazyLock};
+use std::{fmt::Write, fs, sync::LazyLock};
 
 use atelier::{
-    config::Config, domain::Method, models::onnx_runtime::OnnxRuntime, service::evaluation::Metric,
+    config::Config,
+    domain::Method,
+    models::{
+        onnx_runtime::OnnxRuntime,
+        release::{MethodEntry, Release},
+    },
+    service::evaluation::Metric,
 };
 use atelier_training::{
     data::Data,
-    evaluate::{Cases, Evaluation, ask, compare},
+    evaluate::{Cases, Evaluation, Subject, ask, compare},
     export::{Metadata, Storage, export},
     metrics::{Tally, rank},
     model::{Batch, Example, Model, ModelConfig},
+    release::assemble,
 };
+use serde_json::Map;
 
 use super::Home;
 
@@ -101,16 +109,15 @@ fn figures_through_onnx_runtime_match_the_weights() {
     let data = Data::load(home.0.path()).unwrap();
     let cases = Cases::of_validation(&data);
     assert_eq!(cases.as_slice().len(), 240);
-    let asked = |method: Method, seed: u64, path: &Path| {
+    let asked = |method: Method, seed: u64| {
         let model = model(&data, method, seed);
-        export(&model, &Metadata { release: "test".into(), storage: Storage::Float32 }, path).unwrap();
-        let answers = ask(&RUNTIME, path, &data, &cases, &|_| {}).unwrap();
+        let (release, entry) = exported(&home, &data, &model);
+        let answers = ask(&RUNTIME, &Subject::new(&data, &release, &entry), &data, &cases, &|_| {}).unwrap();
         (Evaluation::new(&data, &cases, &answers, Some(seed)), answers, by_hand(&data, &model).summary())
     };
-    let path = home.at("model.onnx");
     let mut results = Vec::new();
     for (method, seed) in [(Method::Np, 1), (Method::Np, 2), (Method::GsxLatent, 1), (Method::Universal, 1)] {
-        let (evaluation, answers, expected) = asked(method, seed, &path);
+        let (evaluation, answers, expected) = asked(method, seed);
         let found = &evaluation.summary;
         assert_eq!((found.slots, evaluation.outfits), (240, 40));
         assert_eq!(evaluation.about.method, method);
@@ -149,18 +156,34 @@ fn figures_through_onnx_runtime_match_the_weights() {
     assert!(found.low < found.difference && found.difference < found.high, "{found:?}");
 }
 
+/// A release of this model alone.
+fn exported(home: &Home, data: &Data, model: &Model) -> (Release, MethodEntry) {
+    let method = model.config().method;
+    let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
+    let file = format!("{method}.onnx");
+    let parameters = export(model, &metadata, &home.at(&file)).unwrap();
+    let tables = Some(format!("{method}.safetensors"));
+    let entry = MethodEntry { method, file, tables, pair: None, parameters, metrics: Map::new() };
+    (assemble(home.0.path(), "test", data, entry.clone()).unwrap(), entry)
+}
+
 #[test]
 fn a_file_for_another_catalogue_is_refused() {
     let home = shop();
     let data = Data::load(home.0.path()).unwrap();
-    let path = home.at("none.onnx");
     let config = ModelConfig::new(Method::None, 39, data.schema());
-    let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
-    export(&Model::new(&config, 1), &metadata, &path).unwrap();
+    let (release, entry) = exported(&home, &data, &Model::new(&config, 1));
     let cases = Cases::of_validation(&data);
-    let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("{}: ", path.display())), "{error}");
-    fs::write(&path, "not a model").unwrap();
-    let error = ask(&RUNTIME, &path, &data, &cases, &|_| {}).unwrap_err().to_string();
-    assert!(error.contains("ONNX Runtime rejects it"), "{error}");
+    let refused = || {
+        let subject = Subject::new(&data, &release, &entry);
+        ask(&RUNTIME, &subject, &data, &cases, &|_| {}).unwrap_err().to_string()
+    };
+    let error = refused();
+    let tables = home.at("none.safetensors");
+    let expected =
+        format!("{}: the tensor articles.own is of shape [39, 128], expected 40 rows", tables.display());
+    assert!(error.starts_with(&expected), "{error}");
+    let (_, _) = exported(&home, &data, &model(&data, Method::None, 1));
+    fs::write(home.at("none.onnx"), "not a model").unwrap();
+    assert!(refused().contains("ONNX Runtime rejects it"), "{}", refused());
 }

@@ -87,8 +87,9 @@ fn pairs_that_match_by_colour_are_recognised_from_fit_to_release() {
     assert!(home.json("runs/shop/none-1/evaluation.json").get("pair").is_none());
     assert!(!home.at("runs/shop/none-1/none.pair.onnx").exists());
 
-    let answer = home.output_of("export --run runs/shop/gsu-1 --out there.onnx");
-    assert!(answer.contains("there.onnx: ") && answer.contains("\nthere.pair.onnx: "), "{answer}");
+    let answer = home.output_of("export --run runs/shop/gsu-1 --out there");
+    assert!(answer.starts_with("there/gsu.onnx: "), "{answer}");
+    assert!(answer.ends_with("\nthere/gsu.safetensors\nthere/gsu.pair.onnx\n"), "{answer}");
     home.output_of(&format!("release --name spring --data shop --runs {runs} --customers 1"));
     let release = Release::open(&home.at("models/spring")).unwrap();
     let entries = &release.manifest().methods;

@@ -47,7 +47,7 @@ fn two_processes_of_pytorch_learn_what_one_does() {
         assert_eq!(one.len(), 3);
         assert!(one.iter().zip(&two).all(|(one, two)| (one - two).abs() < 1e-3), "{one:?} {two:?}");
         assert!(one[2] < one[0], "{one:?}");
-        home.output_of(&format!("export --run {method}-2 --out {method}.onnx"));
-        assert!(home.at(&format!("{method}.onnx")).exists());
+        home.output_of(&format!("export --run {method}-2 --out {method}"));
+        assert!(home.at(&format!("{method}/{method}.safetensors")).exists());
     }
 }

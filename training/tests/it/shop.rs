@@ -132,12 +132,15 @@ fn from_three_files_and_a_schema_to_a_release() {
 
     let table = home.output_of(&format!("table --runs {runs} --baselines all.json --json table.json"));
     assert!(table.contains("\n| gsu | 2 | ") && table.contains("| *co-occurrence* |"), "{table}");
-    assert!(table.contains("- **none loses to** popularity (cross-entropy); co-occurrence ("), "{table}");
+    assert!(table.contains("- **gsu loses to** popularity (cross-entropy); co-occurrence ("), "{table}");
     assert!(!table.contains("12.21 ± 0.17"), "the paper's own figures are of another data set:\n{table}");
     assert_eq!(home.json("table.json")["methods"][0]["parameters"], all["methods"][0]["parameters"]);
 
-    let output = home.output_of("export --run runs/garden/gsu-1 --storage float16 --out half.onnx");
-    assert!(output.starts_with("half.onnx: "), "{output}");
+    let output = home.output_of("export --run runs/garden/gsu-1 --storage float16 --out half");
+    assert!(
+        output.starts_with("half/gsu.onnx: ") && output.ends_with("\nhalf/gsu.safetensors\n"),
+        "{output}"
+    );
 
     let made = home.output_of(&format!(
         "release --name spring --data garden --runs {runs} --storage float16 --customers 3"
@@ -145,7 +148,8 @@ fn from_three_files_and_a_schema_to_a_release() {
     assert_eq!(made, "models/spring\n");
     let release = Release::open(&home.at("models/spring")).unwrap();
     assert_eq!(release.schema().context_width(), 6 * 32);
-    assert_eq!(release.articles()[7].attribute("latin"), Some(&Value::from("Planta 1")));
+    let latin = Value::from("Planta 1");
+    assert!(release.articles().iter().any(|article| article.attribute("latin") == Some(&latin)));
     let methods: Vec<Method> = release.manifest().methods.iter().map(|entry| entry.method).collect();
     assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
     assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
@@ -230,7 +234,7 @@ fn the_guides_furnished_rooms_import_without_a_bad_row() {
     let data = Data::load(&home.at("rooms")).unwrap();
     assert_eq!(data.schema().context_width(), 6 * 32);
     assert_eq!((data.vocabulary().len(), data.types().len(), data.validation().len()), (400, 12, 40));
-    assert_eq!(data.vocabulary().article(0).unwrap().as_str(), "möbel-0001");
+    assert!(data.vocabulary().index_of("möbel-0001").is_some());
     let new = data.validation().iter().filter(|&&outfit| !data.seen(data.outfits().customer(outfit)));
     assert!((4..25).contains(&new.count()), "some customers are new in validation");
     let households: Vec<Vec<u32>> = data

@@ -5,7 +5,11 @@ use std::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
-use super::{row::Row, simd::logits, table::Table};
+use super::{
+    row::Row,
+    simd::{logits, numbers},
+    table::{PANEL, Table},
+};
 
 /// A pass over some parts of the table.
 #[derive(Debug)]
@@ -32,6 +36,58 @@ impl WithSimd for Pass<'_, '_> {
     }
 }
 
+/// A pass that keeps all logits.
+#[derive(Debug)]
+pub(super) struct All<'a> {
+    pub(super) table: &'a Table,
+    pub(super) inputs: &'a [f32],
+}
+
+impl WithSimd for All<'_> {
+    type Output = Vec<Vec<f32>>;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) -> Vec<Vec<f32>> {
+        match S::F32_LANES {
+            16 => self.run::<S, 2>(simd),
+            8 => self.run::<S, 4>(simd),
+            4 => self.run::<S, 8>(simd),
+            _ => self.run::<S, 32>(simd),
+        }
+    }
+}
+
+impl All<'_> {
+    #[inline(always)]
+    fn run<S: Simd, const VECTORS: usize>(self, simd: S) -> Vec<Vec<f32>> {
+        const ROWS: usize = 4;
+        let Self { table, inputs } = self;
+        let (width, count) = (table.inputs(), inputs.len() / table.inputs());
+        let mut rows = vec![Vec::with_capacity(table.places() + PANEL); count];
+        let groups: Vec<(usize, Vec<f32>)> = (0..count)
+            .step_by(ROWS)
+            .map(|first| {
+                // The last group is filled up with its last row.
+                let row = |at: usize| &inputs[(first + at).min(count - 1) * width..][..width];
+                (first, (0..width).flat_map(|input| (0..ROWS).map(move |at| row(at)[input])).collect())
+            })
+            .collect();
+        for (_, panel) in (0..table.parts()).flat_map(|part| table.panels(part)) {
+            for (first, inputs) in &groups {
+                let (inputs, _) = inputs.as_chunks::<ROWS>();
+                let logits = logits::<S, ROWS, VECTORS>(simd, panel, inputs);
+                for (row, logits) in rows[*first..].iter_mut().zip(&logits) {
+                    row.extend_from_slice(&numbers::<S, VECTORS>(logits));
+                }
+            }
+        }
+        for row in &mut rows {
+            row.truncate(table.places());
+        }
+        rows
+    }
+}
+
 /// Rows that are computed together, with their inputs transposed.
 struct Group {
     first: usize,
@@ -49,7 +105,7 @@ impl Pass<'_, '_> {
             row.find_named(simd, parts.start == 0, |panel| {
                 logits::<S, 1, VECTORS>(simd, table.panel(panel), inputs)[0]
             });
-            row.start_at(Table::first_article(parts.start));
+            row.start_at(Table::first_place(parts.start));
         }
         let groups = groups(rows.len(), sizes, inputs, width);
         for part in parts {

@@ -7,9 +7,12 @@ use super::{
     simd::{any_above, exp, lanes, largest, numbers},
     table::PANEL,
 };
-use crate::models::engine::{
-    Answer, Candidate, Placement, Question,
-    choose::{Best, Contender},
+use crate::{
+    domain::Mask,
+    models::engine::{
+        Answer, Candidate, Placement, Question,
+        choose::{Best, Contender},
+    },
 };
 
 /// The number of panels that are summed in single precision before they are added in double precision.
@@ -20,7 +23,8 @@ const LANES: usize = 16;
 #[derive(Debug)]
 pub(super) struct Row<'q> {
     question: &'q Question,
-    articles: usize,
+    /// The articles that may be suggested.
+    mask: &'q Mask,
     /// What is added to logits, by article; those of panels that went by are gone.
     boosts: &'q [(u32, f32)],
     /// The articles whose placement is wanted, each with the number of admissible articles that are better.
@@ -64,10 +68,10 @@ impl Sum {
 }
 
 impl<'q> Row<'q> {
-    pub(super) fn new(question: &'q Question, articles: usize, boosts: &'q [(u32, f32)]) -> Self {
+    pub(super) fn new(question: &'q Question, known: &'q Mask, boosts: &'q [(u32, f32)]) -> Self {
         Self {
             question,
-            articles,
+            mask: question.admissible.as_deref().unwrap_or(known),
             boosts,
             named: Vec::new(),
             best: Best::new(question.k),
@@ -185,12 +189,9 @@ impl<'q> Row<'q> {
     /// The admissible articles of a panel.
     #[inline(always)]
     fn bits(&self, panel: usize) -> u32 {
-        match self.question.admissible.as_deref() {
-            #[expect(clippy::cast_possible_truncation, reason = "that half of the word")]
-            Some(mask) => (mask.words()[panel / 2] >> (panel % 2 * PANEL)) as u32,
-            None if (panel + 1) * PANEL <= self.articles => u32::MAX,
-            None => (1 << (self.articles % PANEL)) - 1,
-        }
+        #[expect(clippy::cast_possible_truncation, reason = "that half of the word")]
+        let bits = (self.mask.words()[panel / 2] >> (panel % 2 * PANEL)) as u32;
+        bits
     }
 
     #[cold]
@@ -264,12 +265,11 @@ impl<'q> Row<'q> {
             log_probability: f64::from(named.logit - highest) - all.ln(),
             rank: self.question.ranks.then_some(1 + better),
         };
-        let mask = self.question.admissible.as_deref();
         Some(Answer {
             top: self.best.sorted().into_iter().map(candidate).collect(),
             placements: self.named.into_iter().map(placement).collect(),
-            admissible: mask.map_or(self.articles, crate::domain::Mask::count),
-            admissible_probability: mask.map_or(1.0, |_| (admissible / all).min(1.0)),
+            admissible: self.mask.count(),
+            admissible_probability: (admissible / all).min(1.0),
             personas: None,
             steps: None,
         })

@@ -1,97 +1,137 @@
 //! The last layer's weights in the order in which they are multiplied.
 
+use std::sync::Arc;
+
 use memmap2::MmapMut;
+use rayon::prelude::*;
+
+use crate::models::{engine::articles::Places, tables::Tables};
 
 /// The number of articles whose logits are computed together: half a word of a [`Mask`](crate::domain::Mask).
 pub(super) const PANEL: usize = 32;
 /// The number of panels in a part. Sums start at zero for each part, so that an answer has the same bits on one core
-/// and on many.
-const PART: usize = 256;
-/// The bias of places in the last panel that have no article: far below all logits, but finite.
-const NO_ARTICLE: f32 = -1e30;
+/// and on many; and a change copies a part.
+const PART: usize = 64;
+/// The bias of places without an article: far below all logits, but finite.
+pub(in crate::models::engine) const NO_ARTICLE: f32 = -1e30;
 
 /// A sequence of panels. A panel is rows of [`PANEL`] numbers: the articles' biases, then their weights for the first
 /// input, for the second, and so on.
+#[derive(Debug, Clone)]
+pub(in crate::models::engine) struct Table {
+    places: usize,
+    hidden: usize,
+    personas: usize,
+    parts: Vec<Arc<Part>>,
+}
+
+/// Floats in an anonymous mapping, which starts at a page boundary and may use huge pages. A pass reads all of it, and in
+/// pages of 4 KiB it has more pages than the processor's TLB has entries.
 #[derive(Debug)]
-pub(super) struct Table {
-    articles: usize,
-    inputs: usize,
-    /// Floats in an anonymous mapping, which starts at a page boundary and may use huge pages. A pass reads all of it,
-    /// and in pages of 4 KiB it has more pages than the processor's TLB has entries.
-    memory: MmapMut,
-}
+struct Part(MmapMut);
 
-/// A matrix of the layer: one row per article, one column per input.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Matrix<'a> {
-    pub(super) weights: &'a [f32],
-    pub(super) columns: usize,
-}
-
-impl Table {
-    /// Puts the matrices side by side.
-    pub(super) fn new(bias: &[f32], matrices: &[Matrix<'_>]) -> Self {
-        let (articles, inputs) = (bias.len(), matrices.iter().map(|matrix| matrix.columns).sum::<usize>());
-        let length = articles.div_ceil(PANEL) * (1 + inputs) * PANEL;
-        let mut memory =
+impl Part {
+    fn new(panels: usize, inputs: usize) -> Self {
+        let length = panels * (1 + inputs) * PANEL;
+        let memory =
             MmapMut::map_anon(length * size_of::<f32>()).expect("no memory for a model's last layer");
         // Without huge pages it is slower.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
-        let panels = bytemuck::cast_slice_mut(&mut memory).chunks_exact_mut((1 + inputs) * PANEL);
-        for (panel, first) in panels.zip((0..articles).step_by(PANEL)) {
-            let (biases, weights) = panel.split_at_mut(PANEL);
-            let here = PANEL.min(articles - first);
-            biases.fill(NO_ARTICLE);
-            biases[..here].copy_from_slice(&bias[first..][..here]);
-            let mut rows = weights;
-            for matrix in matrices {
-                let (own, others) = rows.split_at_mut(matrix.columns * PANEL);
-                for place in 0..here {
-                    let article = &matrix.weights[(first + place) * matrix.columns..][..matrix.columns];
-                    for (row, &weight) in own.chunks_exact_mut(PANEL).zip(article) {
-                        row[place] = weight;
-                    }
-                }
-                rows = others;
-            }
-        }
-        Self { articles, inputs, memory }
+        Self(memory)
     }
 
-    pub(super) fn articles(&self) -> usize {
-        self.articles
+    fn numbers(&self) -> &[f32] {
+        bytemuck::cast_slice(&self.0)
+    }
+
+    fn numbers_mut(&mut self) -> &mut [f32] {
+        bytemuck::cast_slice_mut(&mut self.0)
+    }
+}
+
+impl Table {
+    /// The rows of a catalogue's articles.
+    pub(in crate::models::engine) fn compose(tables: &Tables, articles: &Places) -> Self {
+        let widths = tables.widths();
+        Self::new(articles.compositions.len(), widths.hidden(), widths.personas, |place, weights| {
+            let article = articles.compositions.get(place)?.as_ref()?;
+            tables.knows(article).then(|| tables.write_weights(article, weights))
+        })
+    }
+
+    /// `write` writes the weights of the article at a place, and returns its bias; None if there is no article.
+    pub(super) fn new(
+        places: usize,
+        hidden: usize,
+        personas: usize,
+        write: impl Fn(usize, &mut [f32]) -> Option<f32> + Sync,
+    ) -> Self {
+        let inputs = hidden + personas;
+        let make = |first: usize| {
+            let panels = PART.min((places - first).div_ceil(PANEL));
+            let mut part = Part::new(panels, inputs);
+            let mut weights = vec![0.0; inputs];
+            let panels = part.numbers_mut().chunks_exact_mut((1 + inputs) * PANEL);
+            for (panel, first) in panels.zip((first..).step_by(PANEL)) {
+                for lane in 0..PANEL {
+                    let bias = if first + lane < places { write(first + lane, &mut weights) } else { None };
+                    put(panel, lane, bias, &weights);
+                }
+            }
+            Arc::new(part)
+        };
+        let firsts: Vec<usize> = (0..places).step_by(PART * PANEL).collect();
+        Self { places, hidden, personas, parts: firsts.into_par_iter().map(make).collect() }
+    }
+
+    pub(super) fn places(&self) -> usize {
+        self.places
+    }
+
+    /// The length of a hidden vector.
+    pub(in crate::models::engine) fn hidden(&self) -> usize {
+        self.hidden
+    }
+
+    pub(in crate::models::engine) fn personas(&self) -> usize {
+        self.personas
     }
 
     pub(super) fn inputs(&self) -> usize {
-        self.inputs
+        self.hidden + self.personas
     }
 
     pub(super) fn parts(&self) -> usize {
-        self.articles.div_ceil(PART * PANEL)
+        self.parts.len()
     }
 
-    /// The number of a part's first article.
-    pub(super) fn first_article(part: usize) -> usize {
+    /// The number of a part's first place.
+    pub(super) fn first_place(part: usize) -> usize {
         part * PART * PANEL
     }
 
     /// The panels of a part, with their places in the table.
     pub(super) fn panels(&self, part: usize) -> impl Iterator<Item = (usize, &[f32])> {
-        self.numbers().chunks_exact(self.panel_length()).enumerate().skip(part * PART).take(PART)
+        (part * PART..).zip(self.parts[part].numbers().chunks_exact(self.panel_length()))
     }
 
     pub(super) fn panel(&self, place: usize) -> &[f32] {
-        &self.numbers()[place * self.panel_length()..][..self.panel_length()]
-    }
-
-    fn numbers(&self) -> &[f32] {
-        bytemuck::cast_slice(&self.memory)
+        let part = self.parts[place / PART].numbers();
+        &part[place % PART * self.panel_length()..][..self.panel_length()]
     }
 
     fn panel_length(&self) -> usize {
-        (1 + self.inputs) * PANEL
+        (1 + self.inputs()) * PANEL
     }
+}
+
+/// Puts an article into its lane of a panel.
+fn put(panel: &mut [f32], lane: usize, bias: Option<f32>, weights: &[f32]) {
+    let column = panel.iter_mut().skip(lane).step_by(PANEL);
+    let (bias, factor) = bias.map_or((NO_ARTICLE, 0.0), |bias| (bias, 1.0));
+    let numbers = std::iter::once(bias).chain(weights.iter().map(|weight| factor * weight));
+    column.zip(numbers).for_each(|(to, from)| *to = from);
 }
 
 #[cfg(test)]
@@ -100,40 +140,34 @@ mod tests {
 
     #[test]
     fn parts_hold_each_panel_once() {
-        for (articles, expected) in [(1, vec![1]), (8192, vec![256]), (8193, vec![256, 1])] {
-            let table = Table::new(&vec![0.0; articles], &[]);
+        for (places, expected) in [(1, vec![1]), (2048, vec![64]), (2049, vec![64, 1])] {
+            let table = Table::new(places, 0, 0, |_, _| Some(0.0));
             let parts = (0..table.parts()).map(|part| table.panels(part));
             assert_eq!(parts.clone().map(Iterator::count).collect::<Vec<_>>(), expected);
-            assert!(parts.flatten().map(|(place, _)| place).eq(0..articles.div_ceil(PANEL)));
+            assert!(parts.flatten().map(|(place, _)| place).eq(0..places.div_ceil(PANEL)));
         }
     }
 
     #[test]
     fn each_weight_has_its_place() {
-        let number = |article: usize, input: usize| f32::from(u16::try_from(article * 10 + input).unwrap());
-        for articles in [1, 31, 32, 33, 70] {
-            let matrix = |from: usize, to: usize| -> Vec<f32> {
-                (0..articles)
-                    .flat_map(|article| (from..to).map(move |input| number(article, input)))
-                    .collect()
-            };
-            let bias: Vec<f32> = (0..articles).map(|article| number(article, 9)).collect();
-            let (wide, narrow) = (matrix(0, 3), matrix(3, 5));
-            let matrices = [Matrix { weights: &wide, columns: 3 }, Matrix { weights: &narrow, columns: 2 }];
-            let table = Table::new(&bias, &matrices);
-            assert_eq!((table.articles(), table.inputs()), (articles, 5));
-            assert_eq!((table.parts(), table.panels(0).count()), (1, articles.div_ceil(PANEL)));
-            for (place, panel) in table.panels(0) {
+        let number = |place: usize, input: usize| f32::from(u16::try_from(place * 10 + input).unwrap());
+        for places in [1, 31, 32, 33, 70, 2100] {
+            let table = Table::new(places, 3, 2, |place, weights| {
+                (0..).zip(&mut *weights).for_each(|(input, weight)| *weight = number(place, input));
+                (place % 7 != 5).then(|| number(place, 9))
+            });
+            assert_eq!((table.places(), table.hidden(), table.personas()), (places, 3, 2));
+            for (place, panel) in (0..table.parts()).flat_map(|part| table.panels(part)) {
                 assert_eq!(panel, table.panel(place));
                 for lane in 0..PANEL {
                     let article = place * PANEL + lane;
                     let column: Vec<f32> = panel.iter().skip(lane).step_by(PANEL).copied().collect();
-                    let expected: Vec<f32> = if article < articles {
+                    let expected: Vec<f32> = if article < places && article % 7 != 5 {
                         [9, 0, 1, 2, 3, 4].map(|input| number(article, input)).to_vec()
                     } else {
                         vec![NO_ARTICLE, 0.0, 0.0, 0.0, 0.0, 0.0]
                     };
-                    assert_eq!(column, expected, "{articles} articles, {article}");
+                    assert_eq!(column, expected, "{places} places, {article}");
                 }
             }
         }

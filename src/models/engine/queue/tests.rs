@@ -98,7 +98,7 @@ fn reserved_questions_count_until_they_are_asked() {
 }
 
 fn job(blank: usize) -> (Vec<Job>, oneshot::Receiver<Result<Reply, AskError>>) {
-    let questions = vec![Question::new(vec![0], blank, Vec::new().into())];
+    let questions = vec![Question::new(Arc::default(), vec![0], blank, Vec::new().into())];
     let (reply, answer) = oneshot::channel();
     let now = Instant::now();
     let caller = Caller { since: now, deadline: now + Duration::from_mins(1), reply };

@@ -1,6 +1,6 @@
 //! A model on a server that speaks the Open Inference Protocol v2 over HTTP (Triton, `KServe` and others).
 //!
-//! Inputs are sent as JSON, because they are small. Outputs are requested as bytes (the protocol's binary extension): a
+//! Inputs are sent as JSON. Outputs are requested as bytes (the protocol's binary extension): a
 //! batch's logits as text would be ten times as large and slow to read. Servers without the extension answer in JSON,
 //! which is read too.
 
@@ -19,7 +19,7 @@ use ureq::http::{
 
 use self::numbers::Numbers;
 use super::{
-    inputs::{FeatureCells, Inputs},
+    inputs::{ArticleCells, FeatureCells, Inputs},
     model::{ModelError, OptionalOutputs, Outputs},
     signature::{Element, Port},
 };
@@ -68,7 +68,14 @@ struct InputBody<'a> {
     name: &'static str,
     datatype: &'static str,
     shape: Vec<usize>,
-    data: &'a [i64],
+    data: InputData<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum InputData<'a> {
+    Integers(&'a [i64]),
+    Floats(&'a [f32]),
 }
 
 #[derive(Serialize)]
@@ -134,19 +141,19 @@ impl Remote {
         Ok((ports(inputs), ports(outputs)))
     }
 
-    /// `articles` is the size of the vocabulary, which bounds the answer.
+    /// `last` is the output that answers are made from; its length bounds the answer.
     pub(super) fn infer(
         &mut self,
         inputs: &Inputs,
-        articles: usize,
+        last: (&'static str, usize),
         optional: OptionalOutputs,
         deadline: Instant,
     ) -> Result<Inferred, ModelError> {
-        let body = serde_json::to_vec(&body(inputs, optional)).expect("numbers are JSON; this is a bug");
+        let body =
+            serde_json::to_vec(&body(inputs, last.0, optional)).expect("numbers are JSON; this is a bug");
         let path = format!("{}/infer", self.model);
         let headers = HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static("application/json"))]);
-        let answer =
-            self.client.post(&path, headers, &body, longest_answer(inputs.batch, articles), deadline);
+        let answer = self.client.post(&path, headers, &body, longest_answer(inputs.batch, last.1), deadline);
         let answer = self.check(answer)?;
         read(&answer).map_err(|reason| self.error(&reason))
     }
@@ -181,20 +188,28 @@ impl From<Described> for Port {
     }
 }
 
-fn longest_answer(batch: usize, articles: usize) -> u64 {
-    MOST_TEXT + (batch * (articles + MOST_OTHERS)) as u64 * MOST_NUMBER
+fn longest_answer(batch: usize, last: usize) -> u64 {
+    MOST_TEXT + (batch * (last + MOST_OTHERS)) as u64 * MOST_NUMBER
 }
 
-fn body(inputs: &Inputs, optional: OptionalOutputs) -> InferBody<'_> {
-    let input = |name, shape, data| InputBody { name, datatype: "INT64", shape, data };
-    let mut tensors = vec![
-        input("articles", vec![inputs.batch, inputs.slots], &inputs.articles),
-        input("blank", vec![inputs.batch], &inputs.blanks),
-    ];
+fn body<'a>(inputs: &'a Inputs, last: &'static str, optional: OptionalOutputs) -> InferBody<'a> {
+    fn input<'a>(name: &'static str, shape: Vec<usize>, data: &'a [i64]) -> InputBody<'a> {
+        InputBody { name, datatype: "INT64", shape, data: InputData::Integers(data) }
+    }
+    let outfits = vec![inputs.batch, inputs.slots];
+    let mut tensors = match &inputs.articles {
+        ArticleCells::Numbers(numbers) => vec![input("articles", outfits, numbers)],
+        ArticleCells::Rows { width, rows, kinds } => {
+            let shape = vec![inputs.batch, inputs.slots, *width];
+            let rows = InputBody { name: "rows", datatype: "FP32", shape, data: InputData::Floats(rows) };
+            vec![rows, input("kinds", outfits, kinds)]
+        }
+    };
+    tensors.push(input("blank", vec![inputs.batch], &inputs.blanks));
     if let Some(FeatureCells { features, values, cells }) = &inputs.features {
         tensors.push(input("features", vec![inputs.batch, *features, *values], cells));
     }
-    let wanted = [("logits", true), ("personas", optional.personas), ("steps", optional.steps)];
+    let wanted = [(last, true), ("personas", optional.personas), ("steps", optional.steps)];
     let wanted = wanted.into_iter().filter(|(_, wanted)| *wanted);
     let outputs = wanted.map(|(name, _)| WantedBody { name, parameters: AsBytes { binary_data: true } });
     InferBody { inputs: tensors, outputs: outputs.collect() }
@@ -237,7 +252,7 @@ impl Inferred {
     pub(super) fn outputs(
         &self,
         batch: usize,
-        articles: usize,
+        (last, width): (&str, usize),
         optional: OptionalOutputs,
         path: &Path,
     ) -> Result<Outputs<'_>, ModelError> {
@@ -255,7 +270,7 @@ impl Inferred {
             }
         };
         Ok(Outputs {
-            last: find("logits", &[Some(batch), Some(articles)])?.1,
+            last: find(last, &[Some(batch), Some(width)])?.1,
             personas: optional.personas.then(|| find("personas", &[Some(batch), None])).transpose()?,
             steps: optional
                 .steps

@@ -102,8 +102,7 @@ async fn totals(
     ];
     if let Some(live) = live {
         let coverage = live.catalogue.coverage();
-        figures
-            .insert(1, ("articles unknown to the release", figures::count(coverage.only_catalogue as u64)));
+        figures.insert(1, ("articles new to the release", figures::count(coverage.only_catalogue as u64)));
         figures.insert(2, ("articles only in the release", figures::count(coverage.only_release as u64)));
     }
     Ok(figures)

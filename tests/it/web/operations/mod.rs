@@ -64,7 +64,7 @@ async fn figures_equal_the_metrics(db: TestDatabase) {
         assert!(html.contains(&shown), "{shown} in {html}");
     };
     figure("articles", "1,501");
-    figure("articles unknown to the release", "1");
+    figure("articles new to the release", "1");
     figure("customers", "300");
     figure("answers", "5");
     figure("errors (5xx)", "0");

@@ -1,0 +1,369 @@
+//! What a model knows of an article besides its number: the values of its attributes.
+//!
+//! Training and serving both encode articles with this module, so an article that is new to a model is made of the same
+//! values as those that it learned from.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::{Map, Value, json};
+
+use super::{Article, fold};
+
+/// How the names of attributes begin whose values are those of another, each together with a type.
+const WITH_TYPE: &str = "type and ";
+/// How the names of attributes end whose values are ranges of a number among the articles of one type.
+const FOR_TYPE: &str = " for its type";
+const TYPE: &str = "type";
+/// Attributes that say nothing of how an article is worn.
+const NOT_WORN: [&str; 8] =
+    ["name", "description", "image", "url", "stock", "in_stock", "availability", "embedding"];
+
+/// Numbers the values that articles have, over all attributes: words, ranges of numbers, and both together with the type.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArticleEncoder {
+    /// By attribute, in alphabetical order.
+    values: BTreeMap<String, Vec<String>>,
+    ranges: BTreeMap<String, Ranges>,
+    index: Index,
+    count: usize,
+}
+
+/// The ranges of a number: of all articles, and of those of a type.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Ranges {
+    pub all: Vec<f64>,
+    pub of_type: BTreeMap<String, Vec<f64>>,
+}
+
+/// Finds values without building their words.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Index {
+    /// By attribute and word, a number for the word, used below.
+    words: HashMap<String, HashMap<String, u32>>,
+    /// The value that is the word.
+    alone: HashMap<u32, u32>,
+    /// By type's word and word, the value of both together.
+    with_type: HashMap<(u32, u32), u32>,
+}
+
+/// An article as a model knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EncodedArticle {
+    /// Ascending.
+    pub values: Vec<u32>,
+    /// What the article says that no value says, as `colour mauve`: the model learned of no two articles with it.
+    pub unknown: Vec<String>,
+    /// Whether the type, alone or together with something else, is known.
+    pub knows_type: bool,
+}
+
+/// Why a text is not an encoder.
+#[derive(Debug, thiserror::Error)]
+#[error("not an article encoder: {0}")]
+pub struct ArticleEncoderError(String);
+
+/// What an article says of itself in words and in numbers, by attribute; the first is its type. Words are folded.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Facts {
+    pub words: Vec<(String, String)>,
+    pub numbers: Vec<(String, f64)>,
+}
+
+impl Facts {
+    pub fn new(article: &Article) -> Self {
+        let mut facts = Self { words: vec![(TYPE.to_owned(), fold(article.kind()))], numbers: Vec::new() };
+        let worn = article.attributes().iter().filter(|(name, _)| !NOT_WORN.contains(&name.as_str()));
+        for (name, value) in worn {
+            match value {
+                Value::Array(values) => {
+                    facts.words.extend(values.iter().filter_map(word).map(|word| (name.clone(), word)));
+                }
+                Value::Number(number) => {
+                    facts.numbers.extend(number.as_f64().map(|number| (name.clone(), number)));
+                }
+                value => facts.words.extend(word(value).map(|word| (name.clone(), word))),
+            }
+        }
+        facts
+    }
+
+    /// The article's type, folded.
+    pub fn kind(&self) -> &str {
+        &self.words[0].1
+    }
+
+    /// Adds the ranges that the numbers are in to the words.
+    fn add_ranges(&mut self, ranges: &BTreeMap<String, Ranges>) {
+        for (name, number) in &self.numbers {
+            let Some(Ranges { all, of_type }) = ranges.get(name) else { continue };
+            let of_type = of_type.get(self.kind()).map_or(&[][..], Vec::as_slice);
+            for (name, edges) in [(name.clone(), all.as_slice()), (format!("{name}{FOR_TYPE}"), of_type)] {
+                if !edges.is_empty() {
+                    self.words.push((name, range(edges, *number).to_string()));
+                }
+            }
+        }
+    }
+
+    /// All values: words, ranges, and all of these together with the type. Sorted, each once.
+    pub fn into_values(mut self, ranges: &BTreeMap<String, Ranges>) -> Vec<(String, String)> {
+        self.add_ranges(ranges);
+        let mut words = self.words;
+        let kind = words[0].1.clone();
+        let with_type: Vec<_> = words[1..].iter().map(|(name, word)| with_type(name, &kind, word)).collect();
+        words.extend(with_type);
+        words.sort_unstable();
+        words.dedup();
+        words
+    }
+}
+
+fn with_type(name: &str, kind: &str, word: &str) -> (String, String) {
+    (format!("{WITH_TYPE}{name}"), format!("{kind}, {word}"))
+}
+
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(fold(text)),
+        Value::Bool(flag) => Some(flag.to_string()),
+        _ => None,
+    }
+}
+
+/// The range of a number: the last that begins at or below it, or the first.
+fn range(edges: &[f64], number: f64) -> usize {
+    edges.partition_point(|edge| *edge <= number).saturating_sub(1)
+}
+
+impl ArticleEncoder {
+    /// `values` has the words of each attribute; `ranges` the lowest number of each range.
+    pub fn new(mut values: BTreeMap<String, Vec<String>>, ranges: BTreeMap<String, Ranges>) -> Self {
+        for words in values.values_mut() {
+            words.sort_unstable();
+        }
+        let index = Index::new(&values);
+        let count = values.values().map(Vec::len).sum();
+        Self { values, ranges, index, count }
+    }
+
+    /// Reads what [`ArticleEncoder::to_json`] wrote.
+    ///
+    /// # Errors
+    /// If the text is something else.
+    pub fn parse(text: &str) -> Result<Self, ArticleEncoderError> {
+        let wrong = |what: &str| ArticleEncoderError(what.to_owned());
+        let json: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+        let object = |name: &str| {
+            json.get(name)
+                .and_then(Value::as_object)
+                .ok_or_else(|| wrong(&format!("it needs an object `{name}`")))
+        };
+        let texts = |name: &str, value: &Value| -> Option<(String, Vec<String>)> {
+            let words = value.as_array()?.iter().map(|word| Some(word.as_str()?.to_owned()));
+            Some((name.to_owned(), words.collect::<Option<_>>()?))
+        };
+        let edges = |value: &Value| -> Option<Vec<f64>> {
+            let edges: Vec<f64> = value.as_array()?.iter().map(Value::as_f64).collect::<Option<_>>()?;
+            edges.is_sorted().then_some(edges)
+        };
+        let ranges = |name: &str, value: &Value| -> Option<(String, Ranges)> {
+            let of_type = value.get("of_type")?.as_object()?.iter();
+            let of_type = of_type.map(|(kind, value)| Some((kind.clone(), edges(value)?)));
+            Some((
+                name.to_owned(),
+                Ranges { all: edges(value.get("all")?)?, of_type: of_type.collect::<Option<_>>()? },
+            ))
+        };
+        let values: Option<BTreeMap<_, _>> =
+            object("values")?.iter().map(|(name, value)| texts(name, value)).collect();
+        let ranges: Option<BTreeMap<_, _>> =
+            object("ranges")?.iter().map(|(name, value)| ranges(name, value)).collect();
+        let values = values.ok_or_else(|| wrong("`values` has lists of texts, by attribute"))?;
+        let words: usize = values.values().map(Vec::len).sum();
+        let distinct: HashSet<(&String, &String)> =
+            values.iter().flat_map(|(name, words)| words.iter().map(move |word| (name, word))).collect();
+        if distinct.len() != words {
+            return Err(wrong("`values` has a word of an attribute twice"));
+        }
+        let ranges = ranges.ok_or_else(|| {
+            wrong("`ranges` has `all` and, by type, `of_type`, lists of ascending numbers, by attribute")
+        })?;
+        Ok(Self::new(values, ranges))
+    }
+
+    /// As the release's file has it.
+    pub fn to_json(&self) -> String {
+        let ranges = |(name, Ranges { all, of_type }): (&String, &Ranges)| {
+            (name.clone(), json!({"all": all, "of_type": of_type}))
+        };
+        let ranges: Map<String, Value> = self.ranges.iter().map(ranges).collect();
+        json!({"values": self.values, "ranges": ranges}).to_string()
+    }
+
+    /// The number of values.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The attributes with values, in alphabetical order, each with the number of its values. Values are numbered in
+    /// this order.
+    pub fn attributes(&self) -> impl Iterator<Item = (&str, usize)> {
+        self.values.iter().map(|(name, words)| (name.as_str(), words.len()))
+    }
+
+    /// Whether an attribute's values are those of another, each together with a type.
+    pub fn is_with_type(attribute: &str) -> bool {
+        attribute.starts_with(WITH_TYPE)
+    }
+
+    pub fn encode(&self, article: &Article) -> EncodedArticle {
+        let mut facts = Facts::new(article);
+        let named = facts.words.len();
+        facts.add_ranges(&self.ranges);
+        let find = |(name, word): &(String, String)| self.index.words.get(name)?.get(word).copied();
+        let kind = find(&facts.words[0]);
+        let mut encoded = EncodedArticle { knows_type: kind.is_some(), ..EncodedArticle::default() };
+        for (place, fact) in facts.words.iter().enumerate() {
+            let word = find(fact);
+            let with_type = kind.zip(word).and_then(|both| self.index.with_type.get(&both));
+            let alone = word.and_then(|word| self.index.alone.get(&word));
+            encoded.values.extend(alone.into_iter().chain(with_type.filter(|_| place > 0)));
+            let (name, word_of) = fact;
+            // An attribute without any value says nothing that could be unknown, as does one that has ranges.
+            if word.is_none() && place < named && (place == 0 || self.index.words.contains_key(name)) {
+                encoded.unknown.push(format!("{name} {word_of}"));
+            }
+        }
+        encoded.values.sort_unstable();
+        encoded.values.dedup();
+        encoded
+    }
+}
+
+impl Index {
+    fn new(values: &BTreeMap<String, Vec<String>>) -> Self {
+        let mut index = Self::default();
+        let mut count = 0;
+        let numbered = values.iter().flat_map(|(name, words)| words.iter().map(move |word| (name, word)));
+        for ((name, word), value) in numbered.zip(0..) {
+            let Some(name) = name.strip_prefix(WITH_TYPE) else {
+                let word = index.number(name, word, &mut count);
+                index.alone.insert(word, value);
+                continue;
+            };
+            // Types and words may have commas; each way to cut is a pair that an article may have.
+            for (cut, _) in word.match_indices(", ") {
+                let kind = index.number(TYPE, &word[..cut], &mut count);
+                let word = index.number(name, &word[cut + 2..], &mut count);
+                index.with_type.insert((kind, word), value);
+            }
+        }
+        index
+    }
+
+    fn number(&mut self, name: &str, word: &str, count: &mut u32) -> u32 {
+        let words = self.words.entry(name.to_owned()).or_default();
+        *words.entry(word.to_owned()).or_insert_with(|| {
+            *count += 1;
+            *count
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::ArticleId;
+
+    fn article(kind: &str, attributes: Value) -> Article {
+        let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
+        Article::new(ArticleId::new("a").unwrap(), kind, attributes).unwrap()
+    }
+
+    fn encoder() -> ArticleEncoder {
+        let words = |name: &str, words: &[&str]| {
+            (name.to_owned(), words.iter().copied().map(str::to_owned).collect::<Vec<_>>())
+        };
+        let values = [
+            words("type", &["hat", "coat, long"]),
+            words("colour", &["red", "blue"]),
+            words("type and colour", &["coat, long, red", "hat, red", "hat, white"]),
+            words("price", &["0", "1"]),
+            words("price for its type", &["1"]),
+            words("type and price", &["hat, 1"]),
+        ];
+        let ranges = Ranges {
+            all: vec![5.0, 20.0],
+            of_type: [("hat".to_owned(), vec![5.0, 8.0])].into_iter().collect(),
+        };
+        ArticleEncoder::new(
+            values.into_iter().collect(),
+            [("price".to_owned(), ranges)].into_iter().collect(),
+        )
+    }
+
+    /// The encoder's values, in the order of their numbers.
+    const VALUES: [&str; 11] = [
+        "colour blue",
+        "colour red",
+        "price 0",
+        "price 1",
+        "price for its type 1",
+        "type coat, long",
+        "type hat",
+        "type and colour coat, long, red",
+        "type and colour hat, red",
+        "type and colour hat, white",
+        "type and price hat, 1",
+    ];
+
+    fn says(encoded: &EncodedArticle) -> Vec<&str> {
+        encoded.values.iter().map(|&value| VALUES[value as usize]).collect()
+    }
+
+    #[test]
+    fn an_article_has_the_values_of_its_words_and_numbers() {
+        let encoder = encoder();
+        assert_eq!(encoder.count(), VALUES.len());
+        let hat = encoder
+            .encode(&article("Hat", json!({"colour": ["RED ", "white", "red"], "price": 20, "name": "x"})));
+        let expected = [
+            "colour red",
+            "price 1",
+            "price for its type 1",
+            "type hat",
+            "type and colour hat, red",
+            "type and colour hat, white",
+            "type and price hat, 1",
+        ];
+        assert_eq!(says(&hat), expected);
+        assert_eq!((hat.unknown, hat.knows_type), (vec![], true), "white is known together with hats");
+        let coat = encoder
+            .encode(&article("coat, long", json!({"colour": "red", "price": 1, "width": 3, "line": "a"})));
+        assert_eq!(
+            says(&coat),
+            ["colour red", "price 0", "type coat, long", "type and colour coat, long, red"]
+        );
+        assert_eq!(coat.unknown, Vec::<String>::new(), "no article of the training has a line");
+    }
+
+    #[test]
+    fn what_no_value_says_is_named() {
+        let boot = encoder().encode(&article("boot", json!({"colour": "mauve", "price": 6})));
+        assert_eq!(says(&boot), ["price 0"]);
+        assert_eq!((boot.unknown, boot.knows_type), (vec!["type boot".into(), "colour mauve".into()], false));
+    }
+
+    #[test]
+    fn an_encoder_is_read_as_it_was_written() {
+        let encoder = encoder();
+        assert_eq!(ArticleEncoder::parse(&encoder.to_json()).unwrap(), encoder);
+        let refused = |text: &str| ArticleEncoder::parse(text).unwrap_err().to_string();
+        assert!(refused("{").contains("EOF"));
+        assert!(refused("{}").contains("`values`"));
+        assert!(refused(r#"{"values": {"a": [1]}, "ranges": {}}"#).contains("lists of texts"));
+        assert!(refused(r#"{"values": {"a": ["x", "x"]}, "ranges": {}}"#).contains("twice"));
+        let descending = r#"{"values": {}, "ranges": {"a": {"all": [2, 1], "of_type": {}}}}"#;
+        assert!(refused(descending).contains("ascending"));
+    }
+}

@@ -1,0 +1,126 @@
+//! A catalogue's articles as a release's methods take them: each has a place, and rows in the methods' tables.
+//!
+//! A question holds the articles that it is about, so an answer is about one state of the catalogue, whatever changes
+//! meanwhile. After a change, the next state shares what stayed.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    head::{NO_ARTICLE, Table},
+    serving::Serving,
+};
+use crate::{
+    domain::{Mask, Method},
+    models::{
+        release::Release,
+        tables::{Composition, Tables},
+    },
+    util::chunked::Chunked,
+};
+
+/// What the articles of a catalogue are made of.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// By place; None at free places.
+    pub compositions: Chunked<Option<Composition>>,
+    /// By index of the vocabulary: the article's place.
+    pub of_index: Arc<Vec<u32>>,
+}
+
+impl Places {
+    /// The articles of a release's vocabulary, in its order.
+    pub fn of_release(release: &Release) -> Self {
+        let articles = &release.articles()[..release.vocabulary().len()];
+        let compositions = articles.iter().map(|article| Some(release.compose(article).0)).collect();
+        Self { compositions, of_index: Arc::new((0..).take(articles.len()).collect()) }
+    }
+
+    /// The first articles of a vocabulary, in its order, made of their own vectors alone.
+    pub(super) fn of_vocabulary(articles: usize) -> Self {
+        let indices = || (0..).take(articles);
+        let composition = |index| Some(Composition { own: Some(index), values: Box::default() });
+        Self { compositions: indices().map(composition).collect(), of_index: Arc::new(indices().collect()) }
+    }
+}
+
+/// The articles of a catalogue, for all methods of a release.
+#[derive(Debug, Default)]
+pub struct Articles {
+    places: Places,
+    methods: BTreeMap<Method, OfMethod>,
+}
+
+#[derive(Debug)]
+struct OfMethod {
+    /// The places of articles that the method knows.
+    known: Arc<Mask>,
+    /// The rows of its last layer; None if its file has them.
+    table: Option<Table>,
+}
+
+impl Articles {
+    pub(super) fn new<'a>(
+        places: Places,
+        methods: impl Iterator<Item = (Method, Option<&'a Tables>)>,
+    ) -> Self {
+        let of_method = |(method, tables): (Method, Option<&'a Tables>)| {
+            let table = tables.map(|tables| Table::compose(tables, &places));
+            let mut known = Mask::none(places.compositions.len());
+            for (place, composition) in (0..).zip(places.compositions.iter()) {
+                let is_known = |composition: &Composition| match tables {
+                    Some(tables) => tables.knows(composition),
+                    None => composition.own.is_some(),
+                };
+                if composition.as_ref().is_some_and(is_known) {
+                    known.insert(place);
+                }
+            }
+            (method, OfMethod { known: Arc::new(known), table })
+        };
+        Self { methods: methods.map(of_method).collect(), places }
+    }
+
+    /// The number of places.
+    pub fn len(&self) -> usize {
+        self.places.compositions.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The articles that the method knows. None if the release has no such method.
+    pub fn known(&self, method: Method) -> Option<&Arc<Mask>> {
+        self.methods.get(&method).map(|of_method| &of_method.known)
+    }
+
+    pub(super) fn table(&self, method: Method) -> Option<&Table> {
+        self.methods.get(&method)?.table.as_ref()
+    }
+
+    /// What the article at a place is made of.
+    pub(super) fn composition(&self, place: u32) -> Option<&Composition> {
+        self.places.compositions.get(place as usize)?.as_ref()
+    }
+
+    /// The place of an article of the vocabulary.
+    pub fn place_of(&self, index: u32) -> Option<u32> {
+        self.places.of_index.get(index as usize).copied().filter(|place| (*place as usize) < self.len())
+    }
+
+    /// Logits of the vocabulary, by place; places of other articles have none.
+    pub(super) fn by_place(&self, logits: &[f32]) -> Vec<f32> {
+        let logit = |composition: &Option<Composition>| {
+            let own = composition.as_ref().and_then(|composition| composition.own);
+            own.map_or(NO_ARTICLE, |own| logits[own as usize])
+        };
+        self.places.compositions.iter().map(logit).collect()
+    }
+}
+
+impl Serving {
+    /// The articles of a catalogue as this release's methods take them.
+    pub fn articles(&self, places: Places) -> Articles {
+        Articles::new(places, self.tables())
+    }
+}

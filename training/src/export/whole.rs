@@ -1,0 +1,148 @@
+//! Joins a trunk and its tables into one file: articles' numbers in, logits out.
+
+use atelier::models::tables::{Composition, Tables};
+
+use super::{
+    graph::{Axis, Graph, int, size, tensor, text},
+    proto::{DataType, ModelProto},
+};
+use crate::engine::Tensor;
+
+/// Joins them. `articles` are those of the vocabulary.
+pub(super) fn join(trunk: &ModelProto, tables: &Tables, articles: &[Composition], half: bool) -> ModelProto {
+    let trunk_graph = trunk.graph.clone().expect("a model has a graph; this is a bug");
+    let widths = tables.widths();
+    let mut rows = matrix("articles.weight", articles.len() + 2, widths.hidden());
+    let mut vocabulary = matrix("vocabulary.weight", articles.len(), widths.hidden());
+    let mut bias =
+        Tensor { name: "vocabulary.bias".to_owned(), shape: vec![articles.len()], data: Vec::new() };
+    let mut personas = matrix("personas.weight", articles.len(), widths.personas);
+    let mut row = vec![0.0; widths.row()];
+    for article in articles {
+        tables.write_row(article, &mut row);
+        rows.data.extend_from_slice(&row[..widths.hidden()]);
+        bias.data.push(tables.write_weights(article, &mut row));
+        vocabulary.data.extend_from_slice(&row[..widths.hidden()]);
+        personas.data.extend_from_slice(&row[widths.hidden()..]);
+    }
+    // The trunk has the blank's row.
+    rows.data.resize((articles.len() + 2) * widths.hidden(), 0.0);
+    let mut graph = Graph::within("whole");
+    let rows = graph.weight(&rows, half);
+    let personas = (widths.personas > 0).then(|| graph.weight(&personas, half));
+    look_up(&mut graph, &rows, personas.as_deref(), articles.len());
+    graph.append(trunk_graph.clone());
+    let logits = if tables.has_memory() { "plain" } else { "logits" };
+    let (weight, bias) = (graph.weight(&vocabulary, half), graph.weight(&bias, false));
+    let transposed = || vec![int("transB", 1)];
+    match personas {
+        Some(personas) => {
+            let plain = graph.node("Gemm", &["hidden", &weight, &bias], transposed());
+            graph.named_node("Gemm", &["personas", &personas, &plain], &[logits], transposed());
+        }
+        None => graph.named_node("Gemm", &["hidden", &weight, &bias], &[logits], transposed()),
+    }
+    add_memory(&mut graph, tables, articles.len(), half);
+    let batch = Axis::Named("batch");
+    let mut inputs = vec![tensor("articles", DataType::Int64, &[batch, Axis::Named("slots")])];
+    inputs.extend(
+        trunk_graph.input.iter().filter(|input| !["rows", "kinds"].contains(&input.name.as_str())).cloned(),
+    );
+    let mut outputs = vec![tensor("logits", DataType::Float, &[batch, Axis::Fixed(articles.len())])];
+    outputs.extend(trunk_graph.output.iter().filter(|output| output.name != "hidden").cloned());
+    ModelProto { graph: Some(graph.finish(&trunk_graph.name, inputs, outputs)), ..trunk.clone() }
+}
+
+fn matrix(name: &str, rows: usize, columns: usize) -> Tensor {
+    let data = Vec::with_capacity(rows * columns);
+    Tensor { name: name.to_owned(), shape: vec![rows, columns], data }
+}
+
+/// Draws the trunk's inputs `rows` and `kinds` from `articles`, numbers of the vocabulary, of blanks and of padding. `rows`
+/// has a row for each of these, `personas` for articles alone.
+pub(super) fn look_up(graph: &mut Graph, rows: &str, personas: Option<&str>, articles: usize) {
+    let [last, blank] = [articles - 1, articles].map(|number| graph.ints(&[], &[size(number)]));
+    let beyond = [&last, &blank].map(|number| {
+        let is_beyond = graph.node("Greater", &["articles", number], vec![]);
+        graph.node("Cast", &[&is_beyond], vec![int("to", DataType::Int64 as i64)])
+    });
+    graph.named_node("Add", &[&beyond[0], &beyond[1]], &["kinds"], vec![]);
+    let Some(personas) = personas else {
+        graph.named_node("Gather", &[rows, "articles"], &["rows"], vec![]);
+        return;
+    };
+    let read = graph.node("Gather", &[rows, "articles"], vec![]);
+    // Blanks and padding take another row, which is not read.
+    let within = graph.node("Min", &["articles", &last], vec![]);
+    let votes = graph.node("Gather", &[personas, &within], vec![]);
+    graph.named_node("Concat", &[&read, &votes], &["rows"], vec![int("axis", 2)]);
+}
+
+/// Adds to the logits what the outfit's articles and the customer's features boost.
+fn add_memory(graph: &mut Graph, tables: &Tables, articles: usize, half: bool) {
+    let Some(columns) = tables.memory_columns() else { return };
+    let mut table = Table::new(articles + 2, columns);
+    for article in 0..articles {
+        let place = u32::try_from(article).expect("a vocabulary is counted in 32 bits; this is a bug");
+        let mut column = 0;
+        tables.boosts_of_article(place, |other, strength| {
+            table.set(article, column, other, strength);
+            column += 1;
+        });
+    }
+    let flat = graph.list(&[0, -1]);
+    let mut found = [Vec::new(), Vec::new()];
+    let mut look_up = |graph: &mut Graph, name: &str, table: Table, rows: &str| {
+        let shape: Vec<i64> = [table.rows, table.columns].map(size).to_vec();
+        let boosted = format!("memory.{name}articles");
+        graph.integers(&boosted, &shape, &table.articles);
+        let strengths = Tensor {
+            name: format!("memory.{name}strengths"),
+            shape: vec![table.rows, table.columns],
+            data: table.strengths,
+        };
+        let strengths = graph.weight(&strengths, half);
+        for (found, table) in found.iter_mut().zip([boosted, strengths]) {
+            let rows = graph.node("Gather", &[&table, rows], vec![]);
+            found.push(graph.node("Reshape", &[&rows, &flat], vec![]));
+        }
+    };
+    look_up(graph, "", table, "articles");
+    for (feature, values) in tables.named_articles() {
+        let mut table = Table::new(values.len(), 1);
+        for (value, named) in values.iter().enumerate() {
+            if let Some((article, strength)) = named {
+                table.set(value, 0, *article, *strength);
+            }
+        }
+        let place = graph.ints(&[], &[size(feature)]);
+        let rows = graph.node("Gather", &["features", &place], vec![int("axis", 1)]);
+        look_up(graph, &format!("{feature}."), table, &rows);
+    }
+    for (found, output) in found.iter().zip(["boosted", "boosts"]) {
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        graph.named_node("Concat", &found, &[output], vec![int("axis", 1)]);
+    }
+    let attributes = vec![int("axis", 1), text("reduction", "add")];
+    graph.named_node("ScatterElements", &["plain", "boosted", "boosts"], &["logits"], attributes);
+}
+
+/// What rows boost, by how much.
+struct Table {
+    rows: usize,
+    columns: usize,
+    articles: Vec<i32>,
+    strengths: Vec<f32>,
+}
+
+impl Table {
+    fn new(rows: usize, columns: usize) -> Self {
+        Self { rows, columns, articles: vec![0; rows * columns], strengths: vec![0.0; rows * columns] }
+    }
+
+    fn set(&mut self, row: usize, column: usize, article: u32, strength: f32) {
+        let place = row * self.columns + column;
+        self.articles[place] = i32::try_from(article).expect("articles fit 32 bits; this is a bug");
+        self.strengths[place] = strength;
+    }
+}
