@@ -75,7 +75,8 @@ async fn main() -> Result<()> {
         Settings { workers, batch: arguments.batch, queue: Job::queue(workers), device: DeviceChoice::Cpu };
     let serving = Engine::new(onnx_runtime.clone(), settings).load(&arguments.release)?;
     let release = Arc::clone(serving.release());
-    let catalogue = Catalogue::new(release.articles().iter().cloned(), &release);
+    let articles: Vec<_> = release.articles().iter().map(|article| article.unpack()).collect();
+    let catalogue = Catalogue::build(&articles, &release);
     let articles = Arc::new(serving.articles(catalogue.places().clone()));
     let profiles = Profiles::read(&arguments.release.join("customers.jsonl"), release.schema())?;
     let (method, k) = (arguments.method, arguments.k);

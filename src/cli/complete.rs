@@ -152,7 +152,7 @@ impl Complete {
         }
         let (articles, profiles) = self.sources(all, &serving).await?;
         let release = serving.release();
-        let catalogue = Catalogue::new(articles.into_iter(), release);
+        let catalogue = Catalogue::build(&articles, release);
         let articles = Arc::new(serving.articles(catalogue.places().clone()));
         let Coverage { both, only_catalogue, .. } = catalogue.coverage();
         if only_catalogue > both {
@@ -193,7 +193,7 @@ impl Complete {
                 }
                 articles
             }
-            None => serving.release().articles().to_vec(),
+            None => serving.release().articles().iter().map(|article| article.unpack()).collect(),
         };
         let profiles = match &self.customers {
             Some(path) => Profiles::read(path, schema)?,

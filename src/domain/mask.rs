@@ -40,6 +40,10 @@ impl Mask {
         self.words[place / BITS] >> (place % BITS) & 1 == 1
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|word| *word == 0)
+    }
+
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }

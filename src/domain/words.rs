@@ -14,6 +14,16 @@ fn is_visible(c: char) -> bool {
 
 /// The text without case, outer space and invisible characters, in NFC, with single spaces. ß is ss.
 pub fn fold(text: &str) -> String {
+    if text.is_ascii() {
+        let mut folded = String::with_capacity(text.len());
+        for word in text.split_whitespace() {
+            if !folded.is_empty() {
+                folded.push(' ');
+            }
+            folded.extend(word.chars().map(|c| c.to_ascii_lowercase()));
+        }
+        return folded;
+    }
     let visible = text.chars().filter(|c| is_visible(*c));
     // Through upper case, which turns ß into SS; ẞ is only upper case's own form of ß.
     let upper = visible.flat_map(char::to_lowercase).flat_map(char::to_uppercase);

@@ -1,52 +1,23 @@
 //! The catalogue: the articles that the shop has, each at a place, and the sets of them that filters need.
 //!
-//! Built from the database's articles and a release. It is immutable: after a change in the database, a new one is built.
+//! Built from the database's articles and a release. It is immutable: after a change in the database comes a next one, which
+//! shares what stayed with the one before.
 //!
 //! Must not know HTTP, SQL or models.
 
 use std::{
-    collections::{HashMap, HashSet},
-    ops::Deref,
-    sync::{Arc, OnceLock},
+    collections::{BTreeMap, HashMap},
+    ops::Range,
+    sync::Arc,
 };
 
-use serde::{Serialize, Serializer};
-use serde_json::value::{RawValue, to_raw_value};
+use rayon::prelude::*;
 
 use crate::{
     domain::{Article, ArticleId, Features, Mask, Schema, fold, fold_parts},
-    models::{engine::Places, release::Release},
-    util::chunked::Chunked,
+    models::{engine::Places, packed_article::PackedArticle, release::Release, tables::Composition},
+    util::{chunked::Chunked, sharded::Sharded},
 };
-
-/// An article of the catalogue. Its JSON is cached: an answer has twenty articles, and the same ones are suggested
-/// often.
-#[derive(Debug)]
-pub struct CatalogueArticle {
-    article: Article,
-    json: OnceLock<Box<RawValue>>,
-}
-
-impl From<Article> for CatalogueArticle {
-    fn from(article: Article) -> Self {
-        Self { article, json: OnceLock::new() }
-    }
-}
-
-impl Deref for CatalogueArticle {
-    type Target = Article;
-
-    fn deref(&self) -> &Article {
-        &self.article
-    }
-}
-
-impl Serialize for CatalogueArticle {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let json = || to_raw_value(&self.article).expect("an article is plain JSON; this is a bug");
-        self.json.get_or_init(json).serialize(serializer)
-    }
-}
 
 /// What no-gos exclude.
 #[derive(Debug)]
@@ -74,149 +45,305 @@ impl Coverage {
     pub fn is_none(self) -> bool {
         self.both == 0 && self.only_catalogue > 0
     }
+
+    fn count_of(&mut self, is_present: bool, is_known: bool) -> &mut usize {
+        match (is_present, is_known) {
+            (true, true) => &mut self.both,
+            (true, false) => &mut self.only_catalogue,
+            (false, _) => &mut self.only_release,
+        }
+    }
 }
 
 /// The articles of the shop, and those of the release that it no longer has, each at a place. Articles of one type are at
 /// neighbouring places, in panels of their own.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Catalogue {
     entries: Chunked<Option<Entry>>,
-    places: HashMap<ArticleId, u32>,
+    places: Sharded<ArticleId, u32>,
     rows: Places,
-    present: Mask,
+    /// Free places, by the type whose panels they are in.
+    free: BTreeMap<Box<str>, Vec<u32>>,
+    /// Panels without a type, for new articles.
+    unused: Range<u32>,
+    present: Arc<Mask>,
     coverage: Coverage,
     /// One spelling of each type, by its folded form.
     types: HashMap<String, String>,
     /// By place; NaN for articles without a price.
     prices: Chunked<f64>,
-    out_of_stock: Mask,
+    out_of_stock: Arc<Mask>,
     /// Articles whose stored price or stock an import would refuse.
     unreadable: Vec<ArticleId>,
-    /// By attribute and folded word, for the type and the attributes by which features of the schema exclude articles.
-    words: HashMap<String, HashMap<String, Mask>>,
+    /// The type, and the attributes by which features of the schema exclude articles.
+    attributes: Arc<[String]>,
+    /// By attribute and folded word.
+    words: HashMap<String, HashMap<String, Arc<Mask>>>,
 }
 
 /// An article at its place.
 #[derive(Debug, Clone)]
 struct Entry {
-    article: Arc<CatalogueArticle>,
+    article: Arc<PackedArticle>,
     /// Whether the shop has it.
     is_present: bool,
 }
 
 /// The places of a type are a multiple of this: the last layer is computed for as many articles together.
 const PANEL: usize = 32;
+/// A catalogue has this share of its panels unused at first, and at least so many panels.
+const UNUSED_SHARE: usize = 16;
+const LEAST_UNUSED: usize = 16;
+
+/// What a catalogue keeps of an article.
+#[derive(Debug)]
+struct Prepared {
+    article: Arc<PackedArticle>,
+    composition: Composition,
+    price: f64,
+    in_stock: bool,
+    is_readable: bool,
+    /// By attribute of the catalogue.
+    words: Vec<Vec<String>>,
+}
+
+impl Prepared {
+    fn new(article: &Article, release: &Release, attributes: &[String]) -> Self {
+        let (composition, _) = release.compose(article);
+        let packed = PackedArticle::from(article);
+        let of_release = composition.own.map(|own| &release.articles()[own as usize]);
+        Self {
+            // Most articles are in the shop as they were in training.
+            article: of_release
+                .filter(|other| ***other == packed)
+                .map_or_else(|| Arc::new(packed), Arc::clone),
+            composition,
+            price: article.price().unwrap_or(f64::NAN),
+            in_stock: article.in_stock(),
+            is_readable: article.is_readable(),
+            words: attributes.iter().map(|attribute| article.folded_words(attribute)).collect(),
+        }
+    }
+}
+
+/// Collects the articles of a catalogue.
+#[derive(Debug)]
+pub struct CatalogueBuilder {
+    attributes: Arc<[String]>,
+    articles: Vec<Prepared>,
+}
+
+impl CatalogueBuilder {
+    pub fn new(release: &Release) -> Self {
+        let excluding = release.schema().features().iter().filter_map(|feature| feature.excludes.as_deref());
+        let mut attributes: Vec<String> = excluding.chain([TYPE]).map(str::to_owned).collect();
+        attributes.sort_unstable();
+        attributes.dedup();
+        Self { attributes: attributes.into(), articles: Vec::new() }
+    }
+
+    /// Adds articles of the shop.
+    pub fn add(&mut self, articles: &[Article], release: &Release) {
+        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes);
+        self.articles.par_extend(articles.par_iter().map(prepare));
+    }
+
+    pub fn build(self, release: &Release) -> Catalogue {
+        let Self { attributes, articles } = self;
+        let mut is_in_shop = vec![false; release.vocabulary().len()];
+        for own in articles.iter().filter_map(|article| article.composition.own) {
+            is_in_shop[own as usize] = true;
+        }
+        let gone = release.articles().par_iter().zip(is_in_shop).filter(|(_, is_in_shop)| !is_in_shop);
+        let gone = gone.map(|(article, _)| (Prepared::new(&article.unpack(), release, &attributes), false));
+        let mut all: Vec<(Prepared, bool)> = gone.collect();
+        all.extend(articles.into_iter().map(|article| (article, true)));
+        all.par_sort_by(|(a, _), (b, _)| {
+            let key = |article: &Prepared| article.composition.own.unwrap_or(u32::MAX);
+            let same_type = || key(a).cmp(&key(b)).then_with(|| a.article.id.cmp(&b.article.id));
+            a.article.kind().cmp(b.article.kind()).then_with(same_type)
+        });
+        Catalogue::new(all, release, attributes)
+    }
+}
 
 impl Catalogue {
     /// `articles` are the shop's.
-    pub fn new(articles: impl Iterator<Item = Article>, release: &Release) -> Self {
-        let of_shop = articles.map(|article| (article, true));
-        let mut all: Vec<(Article, bool)> = of_shop.collect();
-        let ids: HashSet<&ArticleId> = all.iter().map(|(article, _)| &article.id).collect();
-        let of_vocabulary = &release.articles()[..release.vocabulary().len()];
-        let gone = of_vocabulary.iter().filter(|article| !ids.contains(&article.id));
-        let gone: Vec<_> = gone.map(|article| (article.clone(), false)).collect();
-        all.extend(gone);
-        let index = |article: &Article| release.vocabulary().index_of(article.id.as_str());
-        all.sort_by_cached_key(|(article, _)| {
-            let index = index(article).unwrap_or(u32::MAX);
-            (article.kind().to_owned(), index, article.id.clone())
-        });
-        let mut catalogue = Self::empty(&all, release);
-        let excluding = release.schema().features().iter().filter_map(|feature| feature.excludes.as_deref());
-        let mut attributes: Vec<&str> = excluding.chain([TYPE]).collect();
-        attributes.sort_unstable();
-        attributes.dedup();
-        let mut before: Option<String> = None;
+    pub fn build(articles: &[Article], release: &Release) -> Self {
+        let mut builder = CatalogueBuilder::new(release);
+        builder.add(articles, release);
+        builder.build(release)
+    }
+
+    /// `all` are sorted by type.
+    fn new(all: Vec<(Prepared, bool)>, release: &Release, attributes: Arc<[String]>) -> Self {
+        let panels: usize = all
+            .chunk_by(|(a, _), (b, _)| a.article.kind() == b.article.kind())
+            .map(|same| same.len().div_ceil(PANEL))
+            .sum();
+        let unused = (panels / UNUSED_SHARE).max(LEAST_UNUSED);
+        let length = (panels + unused) * PANEL;
+        let count = |panels: usize| {
+            u32::try_from(panels * PANEL).expect("articles are counted in 32 bits; this is a bug")
+        };
+        let of_index = Arc::new(vec![0; release.vocabulary().len()]);
+        let mut catalogue = Self {
+            entries: (0..length).map(|_| None).collect(),
+            places: Sharded::default(),
+            rows: Places { compositions: (0..length).map(|_| None).collect(), of_index },
+            free: BTreeMap::new(),
+            unused: 0..count(panels + unused),
+            present: Arc::new(Mask::none(length)),
+            coverage: Coverage::default(),
+            types: HashMap::new(),
+            prices: (0..length).map(|_| f64::NAN).collect(),
+            out_of_stock: Arc::new(Mask::none(length)),
+            unreadable: Vec::new(),
+            attributes,
+            words: HashMap::new(),
+        };
         for (article, is_present) in all {
-            if before.as_ref().is_some_and(|before| before != article.kind()) {
-                catalogue.begin_panel();
-            }
-            before = Some(article.kind().to_owned());
-            catalogue.add(article, is_present, release, &attributes);
+            let place = catalogue.take_place(article.article.kind()).expect("there is room; this is a bug");
+            catalogue.put(place, article, is_present);
         }
-        catalogue.begin_panel();
         catalogue
     }
 
-    /// Without articles, but with room for these.
-    fn empty(all: &[(Article, bool)], release: &Release) -> Self {
-        let panels =
-            all.chunk_by(|(a, _), (b, _)| a.kind() == b.kind()).map(|same| same.len().div_ceil(PANEL));
-        let length = panels.sum::<usize>() * PANEL;
-        let of_index = Arc::new(vec![0; release.vocabulary().len()]);
-        Self {
-            entries: Chunked::default(),
-            places: HashMap::with_capacity(all.len()),
-            rows: Places { compositions: Chunked::default(), of_index },
-            present: Mask::none(length),
-            coverage: Coverage::default(),
-            types: HashMap::new(),
-            prices: Chunked::default(),
-            out_of_stock: Mask::none(length),
-            unreadable: Vec::new(),
-            words: HashMap::new(),
+    /// The catalogue after changes: each article as it is now, or None if the shop no longer has it. Also the places that
+    /// changed. None if there is no room for all new articles.
+    pub fn with_changes(
+        &self,
+        changes: &[(ArticleId, Option<Article>)],
+        release: &Release,
+    ) -> Option<(Self, Vec<u32>)> {
+        let mut next = self.clone();
+        let mut changed = Vec::new();
+        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes);
+        for (id, article) in changes {
+            let place = next.place_of(id.as_str());
+            if let Some(place) = place {
+                next.remove(place);
+            }
+            let own = release.vocabulary().index_of(id.as_str());
+            let (article, is_present) = match (article, own) {
+                (Some(article), _) => (prepare(article), true),
+                // A visible article of an outfit may be one that the shop no longer has.
+                (None, Some(own)) => (prepare(&release.articles()[own as usize].unpack()), false),
+                (None, None) => {
+                    if let Some(place) = place {
+                        next.free_place(place);
+                        changed.push(place);
+                    }
+                    continue;
+                }
+            };
+            let place = place.or_else(|| next.take_place(article.article.kind()))?;
+            next.put(place, article, is_present);
+            changed.push(place);
         }
+        Some((next, changed))
     }
 
-    /// Leaves the rest of the last panel free.
-    fn begin_panel(&mut self) {
-        while !self.entries.len().is_multiple_of(PANEL) {
-            self.entries.push(None);
-            self.rows.compositions.push(None);
-            self.prices.push(f64::NAN);
+    /// A place for a new article, among those of its type if one is free.
+    fn take_place(&mut self, kind: &str) -> Option<u32> {
+        if let Some(place) = self.free.get_mut(kind).and_then(Vec::pop) {
+            return Some(place);
         }
+        if self.unused.is_empty() {
+            return None;
+        }
+        let first = self.unused.start;
+        self.unused.start += u32::try_from(PANEL).expect("a small number; this is a bug");
+        // The lowest is taken first.
+        let rest = (first + 1..self.unused.start).rev();
+        self.free.entry(kind.into()).or_default().extend(rest);
+        Some(first)
     }
 
-    fn add(&mut self, article: Article, is_present: bool, release: &Release, attributes: &[&str]) {
-        let place =
-            u32::try_from(self.entries.len()).expect("articles are counted in 32 bits; this is a bug");
-        let (composition, _) = release.compose(&article);
-        let own = composition.own;
-        if let Some(index) = own {
-            Arc::make_mut(&mut self.rows.of_index)[index as usize] = place;
+    /// Makes a place free whose article was removed.
+    fn free_place(&mut self, place: u32) {
+        let entry = self.entries.get_mut(place as usize).take();
+        let article = entry.expect("an article was at the place; this is a bug").article;
+        *self.rows.compositions.get_mut(place as usize) = None;
+        self.places.remove(&article.id);
+        self.free.entry(article.kind().into()).or_default().push(place);
+    }
+
+    fn put(&mut self, place: u32, prepared: Prepared, is_present: bool) {
+        let Prepared { article, composition, price, in_stock, is_readable, words } = prepared;
+        if let Some(own) = composition.own
+            && self.rows.of_index[own as usize] != place
+        {
+            Arc::make_mut(&mut self.rows.of_index)[own as usize] = place;
         }
-        self.rows.compositions.push(Some(composition));
+        *self.coverage.count_of(is_present, composition.own.is_some()) += 1;
+        *self.rows.compositions.get_mut(place as usize) = Some(composition);
         self.places.insert(article.id.clone(), place);
-        self.prices.push(if is_present { article.price().unwrap_or(f64::NAN) } else { f64::NAN });
-        match (is_present, own.is_some()) {
-            (true, true) => self.coverage.both += 1,
-            (true, false) => self.coverage.only_catalogue += 1,
-            (false, _) => self.coverage.only_release += 1,
-        }
         if is_present {
-            if !article.is_readable() {
+            *self.prices.get_mut(place as usize) = price;
+            if !is_readable {
                 self.unreadable.push(article.id.clone());
             }
-            self.present.insert(place);
+            Arc::make_mut(&mut self.present).insert(place);
             self.types.entry(fold(article.kind())).or_insert_with(|| article.kind().to_owned());
-            if !article.in_stock() {
-                self.out_of_stock.insert(place);
+            if !in_stock {
+                Arc::make_mut(&mut self.out_of_stock).insert(place);
             }
-            for &attribute in attributes {
-                self.note_words(place, &article, attribute);
+            let length = self.present.length();
+            for (attribute, words) in self.attributes.iter().zip(words).filter(|(_, words)| !words.is_empty())
+            {
+                let masks = self.words.entry(attribute.clone()).or_default();
+                for word in words {
+                    let mask = masks.entry(word).or_insert_with(|| Arc::new(Mask::none(length)));
+                    Arc::make_mut(mask).insert(place);
+                }
             }
         }
-        let entry = Entry { article: Arc::new(article.into()), is_present };
-        self.entries.push(Some(entry));
+        *self.entries.get_mut(place as usize) = Some(Entry { article, is_present });
     }
 
-    fn note_words(&mut self, place: u32, article: &Article, attribute: &str) {
-        let length = self.present.length();
-        for word in article.folded_words(attribute) {
-            let words = self.words.entry(attribute.to_owned()).or_default();
-            words.entry(word).or_insert_with(|| Mask::none(length)).insert(place);
+    /// Takes an article out of all sets. It keeps its place.
+    fn remove(&mut self, place: u32) {
+        let Some(Entry { article, is_present }) = self.entries.get(place as usize).cloned().flatten() else {
+            return;
+        };
+        let composition = self.rows.compositions.get(place as usize).and_then(Option::as_ref);
+        let is_known = composition.is_some_and(|composition| composition.own.is_some());
+        *self.coverage.count_of(is_present, is_known) -= 1;
+        if !is_present {
+            return;
+        }
+        *self.prices.get_mut(place as usize) = f64::NAN;
+        self.unreadable.retain(|id| *id != article.id);
+        Arc::make_mut(&mut self.present).remove(place);
+        if self.out_of_stock.contains(place) {
+            Arc::make_mut(&mut self.out_of_stock).remove(place);
+        }
+        let article = article.unpack();
+        for attribute in self.attributes.iter() {
+            let Some(masks) = self.words.get_mut(attribute) else { continue };
+            for word in article.folded_words(attribute) {
+                if let Some(mask) = masks.get_mut(&word) {
+                    Arc::make_mut(mask).remove(place);
+                    if mask.is_empty() {
+                        masks.remove(&word);
+                    }
+                }
+            }
+        }
+        if self.of_type(article.kind()).is_none() {
+            self.types.remove(&fold(article.kind()));
         }
     }
 
     /// None if the shop does not have it.
-    pub fn article(&self, place: u32) -> Option<&Arc<CatalogueArticle>> {
+    pub fn article(&self, place: u32) -> Option<&Arc<PackedArticle>> {
         let entry = self.entries.get(place as usize)?.as_ref()?;
         entry.is_present.then_some(&entry.article)
     }
 
     /// An article of the shop or of the release.
-    pub fn any_article(&self, place: u32) -> Option<&Arc<CatalogueArticle>> {
+    pub fn any_article(&self, place: u32) -> Option<&Arc<PackedArticle>> {
         Some(&self.entries.get(place as usize)?.as_ref()?.article)
     }
 
@@ -241,7 +368,7 @@ impl Catalogue {
 
     /// The articles of a type in any case, or None if the shop has none. `Coat/Jacket` is of both types.
     pub fn of_type(&self, kind: &str) -> Option<&Mask> {
-        self.words.get(TYPE)?.get(&fold(kind))
+        Some(self.words.get(TYPE)?.get(&fold(kind))?)
     }
 
     /// In alphabetical order.
@@ -298,6 +425,7 @@ impl Catalogue {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::{Value, json};
 
     use super::*;
@@ -314,8 +442,8 @@ mod tests {
             "schema": "", "articles": "", "default_method": "none", "methods": [], "files": {}
         });
         let manifest = serde_json::from_value(manifest).unwrap();
-        Release::assemble("r".as_ref(), manifest, Schema::parse(schema).unwrap(), articles.to_vec(), None)
-            .unwrap()
+        let schema = Schema::parse(schema).unwrap();
+        Release::assemble("r".as_ref(), manifest, schema, articles, None).unwrap()
     }
 
     #[test]
@@ -331,7 +459,7 @@ mod tests {
             article("d", "boot", json!({"price": 10})),
             article("new", "hat", json!({"material": "Felt"})),
         ];
-        let catalogue = Catalogue::new(articles.into_iter(), &release);
+        let catalogue = Catalogue::build(&articles, &release);
         let ids = |mask: &Mask| -> Vec<String> {
             mask.iter().map(|place| catalogue.article(place).unwrap().id.to_string()).collect()
         };
@@ -360,7 +488,107 @@ mod tests {
         assert_eq!(catalogue.any_article(gone).unwrap().kind(), "boot");
         assert!(!is_known(catalogue.place_of("new").unwrap()));
         assert_eq!(catalogue.places().of_index.as_slice(), [0, 1, 32, 33, gone]);
-        assert_eq!(catalogue.places().compositions.len(), 96);
+        assert_eq!(catalogue.places().compositions.len(), (3 + LEAST_UNUSED) * PANEL);
         assert_eq!(catalogue.place_of("nowhere"), None);
+    }
+
+    /// What a catalogue says, by ids instead of places.
+    fn describe(catalogue: &Catalogue) -> Value {
+        let ids = |mask: &Mask| {
+            let mut ids: Vec<String> =
+                mask.iter().map(|place| catalogue.article(place).unwrap().id.to_string()).collect();
+            ids.sort_unstable();
+            ids
+        };
+        let mut all = Vec::new();
+        for place in 0..u32::try_from(catalogue.entries.len()).unwrap() {
+            let composition = catalogue.rows.compositions.get(place as usize).unwrap();
+            assert_eq!(catalogue.any_article(place).is_some(), composition.is_some());
+            let Some(article) = catalogue.any_article(place) else { continue };
+            assert_eq!(catalogue.place_of(article.id.as_str()), Some(place));
+            if let Some(own) = composition.as_ref().unwrap().own {
+                assert_eq!(catalogue.rows.of_index[own as usize], place);
+            }
+            let own = composition.as_ref().unwrap().own;
+            all.push((article.id.to_string(), article.unpack(), own, catalogue.article(place).is_some()));
+        }
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        let words: BTreeMap<_, BTreeMap<_, _>> = catalogue
+            .words
+            .iter()
+            .map(|(attribute, words)| {
+                (attribute, words.iter().map(|(word, mask)| (word, ids(mask))).collect())
+            })
+            .collect();
+        let words: BTreeMap<_, _> = words.into_iter().filter(|(_, words)| !words.is_empty()).collect();
+        let mut unreadable: Vec<_> = catalogue.unreadable.iter().map(ToString::to_string).collect();
+        unreadable.sort_unstable();
+        json!({
+            "all": all, "present": ids(&catalogue.present), "stock": ids(catalogue.out_of_stock()), "words": words,
+            "priced": ids(&catalogue.priced(Some(2.0), None)), "types": catalogue.types(),
+            "coverage": format!("{:?}", catalogue.coverage), "unreadable": unreadable,
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn changes_give_the_catalogue_that_is_built_anew(
+            changes in prop::collection::vec((0u8..60, 0u8..4, 0u8..6), 1..150),
+            together in 1usize..20,
+        ) {
+            let schema = "name = \"s\"\n[[feature]]\nname = \"avoids\"\nkind = \"set\"\nvalues = [\"red\"]\n\
+                          excludes = \"colour\"\n";
+            let made = |number: u8, version: u8| {
+                let colour = ["red", "blue", "green / red"][usize::from(version) % 3];
+                let in_stock = [json!(true), json!(false), json!("perhaps")][usize::from(version) % 3].clone();
+                let attributes = json!({"price": version, "colour": colour, "in_stock": in_stock});
+                article(&format!("a-{number}"), ["boot", "coat"][usize::from(number + version) % 2], attributes)
+            };
+            let of_release: Vec<Article> = (0..20).map(|number| made(number, 0)).collect();
+            let release = release(&of_release, schema);
+            let mut shop: BTreeMap<u8, Article> = (10..40).map(|number| (number, made(number, 1))).collect();
+            let articles: Vec<Article> = shop.values().cloned().collect();
+            let mut catalogue = Catalogue::build(&articles, &release);
+            for changes in changes.chunks(together) {
+                let change = |(number, version, what): &(u8, u8, u8)| {
+                    let article = (*what > 1).then(|| made(*number, *version));
+                    match &article {
+                        Some(article) => shop.insert(*number, article.clone()),
+                        None => shop.remove(number),
+                    };
+                    (ArticleId::new(format!("a-{number}")).unwrap(), article)
+                };
+                let changes: Vec<_> = changes.iter().map(change).collect();
+                let before = describe(&catalogue);
+                let (next, changed) = catalogue.with_changes(&changes, &release).unwrap();
+                prop_assert_eq!(describe(&catalogue), before);
+                let places = 0..u32::try_from(next.entries.len()).unwrap();
+                for place in places.filter(|place| !changed.contains(place)) {
+                    prop_assert_eq!(next.any_article(place), catalogue.any_article(place));
+                }
+                catalogue = next;
+            }
+            let articles: Vec<Article> = shop.into_values().collect();
+            prop_assert_eq!(describe(&catalogue), describe(&Catalogue::build(&articles, &release)));
+        }
+    }
+
+    #[test]
+    fn a_full_catalogue_is_built_anew() {
+        let schema = "name = \"s\"\n[[feature]]\nname = \"age\"\nkind = \"number\"\nedges = [1]\n";
+        let release = release(&[article("a", "boot", json!({}))], schema);
+        let mut catalogue = Catalogue::build(&[], &release);
+        let mut added = 1;
+        loop {
+            let new = article(&format!("b-{added}"), "boot", json!({}));
+            let Some((next, changed)) = catalogue.with_changes(&[(new.id.clone(), Some(new))], &release)
+            else {
+                break;
+            };
+            assert_eq!(changed.len(), 1);
+            (catalogue, added) = (next, added + 1);
+        }
+        assert_eq!(added, PANEL * (1 + LEAST_UNUSED));
+        assert_eq!(catalogue.present().count(), added - 1);
     }
 }

@@ -1,8 +1,9 @@
-//! Releases and what runs them: the folder and its loader, the catalogue by a release's indices, and the engine over
+//! Releases and what runs them: the folder and its loader, the catalogue, and the engine over
 //! ONNX Runtime or a model server. Must not know customers, HTTP or the database.
 
 pub mod catalogue;
 pub mod engine;
 pub mod onnx_runtime;
+pub mod packed_article;
 pub mod release;
 pub mod tables;

@@ -7,11 +7,13 @@ use std::{
     io,
     ops::Deref,
     path::PathBuf,
+    pin::pin,
     sync::{Arc, LazyLock, PoisonError, RwLock},
     time::{Duration, Instant},
 };
 
 use futures_util::TryStreamExt;
+use rayon::prelude::*;
 use serde_json::json;
 use tokio::{
     sync::{Mutex, OnceCell},
@@ -21,7 +23,7 @@ use tokio::{
 use crate::{
     domain::{CustomerId, Method, Schema, Timestamp, Vocabulary},
     models::{
-        catalogue::Catalogue,
+        catalogue::{Catalogue, CatalogueBuilder},
         engine::{Articles, Engine, LoadError, Serving},
         release::{Release, VocabularyMark},
     },
@@ -32,7 +34,8 @@ use crate::{
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
-    store::{Author, Entry, Store, StoreError},
+    store::{Author, Entry, Store, StoreError, UnparsedArticle},
+    util::memory::return_memory,
 };
 
 /// A snapshot of everything that answers a request.
@@ -124,6 +127,9 @@ const MOST_LENT: usize = 3;
 
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
+
+/// The number of articles that are prepared together.
+const CHUNK: usize = 8000;
 
 /// The names of the settings that hold the routing and the release's name.
 const ROUTING: &str = "routing";
@@ -286,7 +292,10 @@ impl Releases {
             next.routing = self.routing().await?;
         }
         if articles != live.articles {
-            (next.catalogue, next.rows) = self.catalogue(&live.serving).await?;
+            (next.catalogue, next.rows) = match self.changed_catalogue(&live, articles).await? {
+                Some(changed) => changed,
+                None => self.catalogue(&live.serving).await?,
+            };
         }
         self.set_current(next);
         Ok(())
@@ -332,15 +341,56 @@ impl Releases {
     }
 
     async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
-        let articles: Vec<_> = self.store.articles().all().try_collect().await?;
+        let mut builder = CatalogueBuilder::new(serving.release());
+        let mut chunks = pin!(self.store.articles().all_unparsed().try_chunks(CHUNK));
+        let mut chunk = chunks.try_next().await.map_err(|error| error.1)?;
+        while let Some(articles) = chunk {
+            let release = Arc::clone(serving.release());
+            let add = task::spawn_blocking(move || {
+                let articles = articles.into_par_iter().map(UnparsedArticle::parse);
+                builder.add(&articles.collect::<Result<Vec<_>, _>>()?, &release);
+                Ok::<_, StoreError>(builder)
+            });
+            // The database reads the next ones meanwhile.
+            let (added, next) = tokio::join!(add, chunks.try_next());
+            builder = added.expect("preparing articles does not panic; this is a bug")?;
+            chunk = next.map_err(|error| error.1)?;
+        }
         let serving = Arc::clone(serving);
-        // Making the rows of a large catalogue takes a core for some time.
+        // Making the rows of a large catalogue takes all cores for some time.
         let build = task::spawn_blocking(move || {
-            let catalogue = Catalogue::new(articles.into_iter(), serving.release());
+            let catalogue = builder.build(serving.release());
             let rows = serving.articles(catalogue.places().clone());
+            return_memory();
             (catalogue, rows)
         });
         let (catalogue, rows) = build.await.expect("building a catalogue does not panic; this is a bug");
+        self.warn_of_unreadable(&catalogue);
+        Ok((Arc::new(catalogue), Arc::new(rows)))
+    }
+
+    /// The catalogue after the changes since the live release's revision, or None if it is to be read as a whole.
+    async fn changed_catalogue(
+        &self,
+        live: &LiveRelease,
+        now: i64,
+    ) -> Result<Option<(Arc<Catalogue>, Arc<Articles>)>, StoreError> {
+        let Some(changes) = self.store.articles().changes(live.articles, now).await? else { return Ok(None) };
+        let (serving, catalogue, rows) =
+            (Arc::clone(&live.serving), Arc::clone(&live.catalogue), Arc::clone(&live.rows));
+        let change = task::spawn_blocking(move || {
+            let (catalogue, changed) = catalogue.with_changes(&changes, serving.release())?;
+            let rows = serving.changed_articles(&rows, catalogue.places().clone(), &changed);
+            Some((catalogue, rows))
+        });
+        let changed = change.await.expect("changing a catalogue does not panic; this is a bug");
+        Ok(changed.map(|(catalogue, rows)| {
+            self.warn_of_unreadable(&catalogue);
+            (Arc::new(catalogue), Arc::new(rows))
+        }))
+    }
+
+    fn warn_of_unreadable(&self, catalogue: &Catalogue) {
         let found = catalogue.unreadable();
         let before = self.current().map_or(0, |live| live.catalogue.unreadable().len());
         if let Some(first) = found.first()
@@ -353,7 +403,6 @@ impl Releases {
                  stock as not in stock unless it is a number above 0; store these articles again"
             );
         }
-        Ok((Arc::new(catalogue), Arc::new(rows)))
     }
 
     async fn routing(&self) -> Result<Arc<Routing>, StoreError> {

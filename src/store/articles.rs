@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use serde_json::{Map, Value, json};
-use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
+use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
     Entry, Put, Store, StoreError, json,
     pages::{self, PAGE},
-    revisions, search, upsert,
+    revisions::{self, Changed},
+    search, upsert,
 };
 use crate::domain::{Article, ArticleId, Timestamp};
 
@@ -53,7 +54,7 @@ impl<'a> Articles<'a> {
         if put != Put::Unchanged {
             let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
             entry.write(&mut transaction, self.store.author, now).await?;
-            revisions::increment(&mut transaction, revisions::ARTICLES).await?;
+            self.count_change(&mut transaction, &article.id).await?;
         }
         transaction.commit().await?;
         Ok(put)
@@ -70,16 +71,38 @@ impl<'a> Articles<'a> {
         if deleted {
             let entry = Entry::new("article.delete", id.as_str(), json!({}));
             entry.write(&mut transaction, self.store.author, now).await?;
-            revisions::increment(&mut transaction, revisions::ARTICLES).await?;
+            self.count_change(&mut transaction, id).await?;
         }
         transaction.commit().await?;
         Ok(deleted)
+    }
+
+    async fn count_change(self, connection: &mut AnyConnection, id: &ArticleId) -> Result<(), StoreError> {
+        let changed = Changed::Articles(vec![id.to_string()]);
+        revisions::change_articles(connection, self.store.dialect, changed).await
     }
 
     /// A number that grows with every change of the catalogue. A copy of the catalogue that was begun after reading
     /// this number is current until the number changes.
     pub async fn revision(self) -> Result<i64, StoreError> {
         revisions::read(self.store, revisions::ARTICLES).await
+    }
+
+    /// The articles that changed after one revision up to another, each as it is now, or None if it is gone. None if too
+    /// much changed, or too long ago: then the whole catalogue is to be read.
+    pub async fn changes(
+        self,
+        before: i64,
+        now: i64,
+    ) -> Result<Option<Vec<(ArticleId, Option<Article>)>>, StoreError> {
+        let Some(ids) = revisions::articles_changed_since(self.store, before, now).await? else {
+            return Ok(None);
+        };
+        let ids: Vec<ArticleId> = ids.into_iter().map(article_id).collect::<Result<_, _>>()?;
+        let found = self.get_many(&ids).await?;
+        let mut found: HashMap<ArticleId, Article> =
+            found.into_iter().map(|article| (article.id.clone(), article)).collect();
+        Ok(Some(ids.into_iter().map(|id| (id.clone(), found.remove(&id))).collect()))
     }
 
     /// Up to `n` articles after the id `after`, in the byte order of their ids. Only articles whose id, type or text
@@ -111,9 +134,20 @@ impl<'a> Articles<'a> {
 
     /// Every article in the byte order of their ids, read page by page as needed.
     pub fn all(self) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
-        pages::stream(None::<ArticleId>, move |after| async move {
-            let page = self.list("", after.as_ref(), PAGE).await?;
-            Ok(page.into_iter().map(|article| (Some(article.id.clone()), article)).collect())
+        self.all_unparsed().and_then(async |article| article.parse())
+    }
+
+    /// Every article, for a reader that parses many at once.
+    pub fn all_unparsed(self) -> impl Stream<Item = Result<UnparsedArticle, StoreError>> + Send + use<'a> {
+        pages::stream(String::new(), move |after| async move {
+            let rows: Vec<(String, String, String)> = sqlx::query_as(
+                "select id, type, attributes from articles where id > $1 order by id limit $2",
+            )
+            .bind(after)
+            .bind(i64::from(PAGE))
+            .fetch_all(&self.store.readers)
+            .await?;
+            Ok(rows.into_iter().map(|row| (row.0.clone(), UnparsedArticle(row))).collect())
         })
     }
 
@@ -128,6 +162,16 @@ impl<'a> Articles<'a> {
                     .await?;
             rows.into_iter().map(|(id,)| Ok((id.clone(), article_id(id)?))).collect()
         })
+    }
+}
+
+/// An article as it is stored.
+#[derive(Debug)]
+pub struct UnparsedArticle((String, String, String));
+
+impl UnparsedArticle {
+    pub fn parse(self) -> Result<Article, StoreError> {
+        parse(self.0)
     }
 }
 

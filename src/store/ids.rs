@@ -9,7 +9,11 @@ use std::collections::HashSet;
 
 use sqlx::{AnyConnection, query, query_as, query_scalar};
 
-use super::{Store, StoreError, articles, customers, json, outfits, pages::PAGE, revisions};
+use super::{
+    Store, StoreError, articles, customers, json, outfits,
+    pages::PAGE,
+    revisions::{self, Changed},
+};
 use crate::domain::{ArticleId, CustomerId, MIN_ARTICLES};
 
 const MARK: &str = "ids_to_normalise";
@@ -27,7 +31,7 @@ pub(super) async fn normalise(store: &Store) -> Result<(), StoreError> {
     let articles = rewrite_articles(&mut transaction).await?;
     let customers = rewrite_customers(&mut transaction).await?;
     if articles > 0 {
-        revisions::increment(&mut transaction, revisions::ARTICLES).await?;
+        revisions::change_articles(&mut transaction, store.dialect, Changed::Everything).await?;
     }
     transaction.commit().await?;
     if articles + customers > 0 {

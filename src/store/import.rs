@@ -16,7 +16,8 @@ use super::{
     connect::Dialect,
     customers::{CustomerRow, customer_id},
     outfits::OutfitRow,
-    revisions, upsert,
+    revisions::{self, Changed},
+    upsert,
 };
 use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp};
 
@@ -40,6 +41,8 @@ pub struct Import {
     repeated: HashMap<[u8; 16], u32>,
     /// What happened to each table's rows, for the audit log.
     tables: BTreeMap<&'static str, TableCounts>,
+    /// The articles that may have changed.
+    changed: Changed,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -65,6 +68,7 @@ impl Import {
             now,
             repeated: HashMap::new(),
             tables: BTreeMap::new(),
+            changed: Changed::Articles(Vec::new()),
         })
     }
 
@@ -99,6 +103,7 @@ impl Import {
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
         let millis = self.now.millis();
+        self.changed.add(articles.iter().map(|article| article.id.as_str()));
         let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis }));
         let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
         Ok(self.count(ARTICLES, counts))
@@ -156,7 +161,12 @@ impl Import {
             entry.write(&mut self.transaction, self.author, self.now).await?;
         }
         if tables.get(ARTICLES).is_some_and(|table| changes(&table.stored)) {
-            revisions::increment(&mut self.transaction, revisions::ARTICLES).await?;
+            revisions::change_articles(
+                &mut self.transaction,
+                self.dialect,
+                std::mem::take(&mut self.changed),
+            )
+            .await?;
         }
         let rows = tables.values().map(|table| table.stored.added + table.stored.changed).sum();
         mark.apply(&mut self.transaction, rows, self.now.millis()).await?;

@@ -48,7 +48,7 @@ use tokio::time::timeout;
 
 use self::connect::{Dialect, IfMissing};
 pub use self::{
-    articles::Articles,
+    articles::{Articles, UnparsedArticle},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
     demo::DemoMark,

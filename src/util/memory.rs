@@ -29,7 +29,7 @@ pub(crate) async fn return_memory_periodically() {
 
 /// Takes milliseconds, in which allocations of other threads may wait.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
-fn return_memory() {
+pub(crate) fn return_memory() {
     #[expect(unsafe_code, reason = "no crate wraps this C function")]
     // SAFETY: it takes no pointer, glibc documents it as thread-safe, and it only returns unused memory.
     unsafe {
@@ -39,4 +39,4 @@ fn return_memory() {
 
 /// Other allocators return memory themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn return_memory() {}
+pub(crate) fn return_memory() {}

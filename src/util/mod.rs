@@ -1,4 +1,5 @@
-//! Helpers that do not know the product: dates, CSV, digests, JSON pointers, memory, open files, HTTP, TLS, traces.
+//! Helpers that do not know the product: dates, CSV, digests, lists and maps whose clones share parts, JSON pointers,
+//! memory, open files, HTTP, TLS, traces.
 
 pub mod calendar;
 pub mod chunked;
@@ -10,6 +11,7 @@ pub mod http_client;
 pub(crate) mod json_pointer;
 pub(crate) mod memory;
 pub(crate) mod open_files;
+pub mod sharded;
 pub mod telemetry;
 pub(crate) mod text;
 pub mod tls;

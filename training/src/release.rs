@@ -268,7 +268,7 @@ pub fn assemble(folder: &Path, name: &str, data: &Data, method: MethodEntry) -> 
         files: BTreeMap::new(),
     };
     let encoder = data.attributes().encoder().clone();
-    Ok(Release::assemble(folder, manifest, data.schema().clone(), data.articles().to_vec(), Some(encoder))?)
+    Ok(Release::assemble(folder, manifest, data.schema().clone(), data.articles(), Some(encoder))?)
 }
 
 /// The number of articles that models know, if there are others.

@@ -28,10 +28,16 @@ pub struct Places {
 }
 
 impl Places {
+    /// What the article at a place is made of.
+    pub(super) fn get(&self, place: u32) -> Option<&Composition> {
+        self.compositions.get(place as usize)?.as_ref()
+    }
+
     /// The articles of a release's vocabulary, in its order.
     pub fn of_release(release: &Release) -> Self {
         let articles = &release.articles()[..release.vocabulary().len()];
-        let compositions = articles.iter().map(|article| Some(release.compose(article).0)).collect();
+        let compositions =
+            articles.iter().map(|article| Some(release.compose(&article.unpack()).0)).collect();
         Self { compositions, of_index: Arc::new((0..).take(articles.len()).collect()) }
     }
 
@@ -67,15 +73,38 @@ impl Articles {
             let table = tables.map(|tables| Table::compose(tables, &places));
             let mut known = Mask::none(places.compositions.len());
             for (place, composition) in (0..).zip(places.compositions.iter()) {
-                let is_known = |composition: &Composition| match tables {
-                    Some(tables) => tables.knows(composition),
-                    None => composition.own.is_some(),
-                };
-                if composition.as_ref().is_some_and(is_known) {
+                if composition.as_ref().is_some_and(|composition| is_known(tables, composition)) {
                     known.insert(place);
                 }
             }
             (method, OfMethod { known: Arc::new(known), table })
+        };
+        Self { methods: methods.map(of_method).collect(), places }
+    }
+
+    /// The articles after changes at some places.
+    fn with_changes<'a>(
+        &self,
+        places: Places,
+        changed: &[u32],
+        methods: impl Iterator<Item = (Method, Option<&'a Tables>)>,
+    ) -> Self {
+        let of_method = |(method, tables): (Method, Option<&'a Tables>)| {
+            let OfMethod { known, table } =
+                self.methods.get(&method).expect("both are of one release; this is a bug");
+            let mut known = Arc::clone(known);
+            for &place in changed {
+                let is_known = places.get(place).is_some_and(|composition| is_known(tables, composition));
+                if is_known != known.contains(place) {
+                    let known = Arc::make_mut(&mut known);
+                    if is_known { known.insert(place) } else { known.remove(place) }
+                }
+            }
+            // A closed method's rows are its articles' own.
+            let table = table.clone().zip(tables).map(|(table, tables)| {
+                if tables.is_open() { table.with_changes(tables, &places, changed) } else { table }
+            });
+            (method, OfMethod { known, table })
         };
         Self { methods: methods.map(of_method).collect(), places }
     }
@@ -100,7 +129,7 @@ impl Articles {
 
     /// What the article at a place is made of.
     pub(super) fn composition(&self, place: u32) -> Option<&Composition> {
-        self.places.compositions.get(place as usize)?.as_ref()
+        self.places.get(place)
     }
 
     /// The place of an article of the vocabulary.
@@ -118,9 +147,18 @@ impl Articles {
     }
 }
 
+fn is_known(tables: Option<&Tables>, composition: &Composition) -> bool {
+    tables.map_or(composition.own.is_some(), |tables| tables.knows(composition))
+}
+
 impl Serving {
     /// The articles of a catalogue as this release's methods take them.
     pub fn articles(&self, places: Places) -> Articles {
         Articles::new(places, self.tables())
+    }
+
+    /// The articles of a catalogue after changes at some places.
+    pub fn changed_articles(&self, before: &Articles, places: Places, changed: &[u32]) -> Articles {
+        before.with_changes(places, changed, self.tables())
     }
 }

@@ -76,9 +76,13 @@ pub(super) fn choose(logits: &[f32], known: &Mask, question: &Question) -> Optio
     if !highest.is_finite() {
         return None;
     }
-    let total = sum_exp(logits, highest);
+    if question.only_admissible && admissible.is_empty() {
+        return Some(Answer::empty(question));
+    }
+    let of_admissible = masked_sum_exp(logits, admissible, highest);
+    let total = if question.only_admissible { of_admissible } else { sum_exp(logits, highest) };
     let probability = |logit: f32| f64::from(logit - highest).exp() / total;
-    let admissible_probability = (masked_sum_exp(logits, admissible, highest) / total).min(1.0);
+    let admissible_probability = (of_admissible / total).min(1.0);
     let top = choose_best(logits, admissible, question.k)
         .into_iter()
         .map(|Contender { logit, article }| Candidate { article, probability: probability(logit) })

@@ -78,6 +78,9 @@ pub struct Question {
     pub k: usize,
     /// Articles whose placement is returned, suggested or not.
     pub placements_of: Vec<u32>,
+    /// Whether all probabilities of the answer are among the admissible articles. Then only these are looked at, so a
+    /// question that admits few costs little.
+    pub only_admissible: bool,
     /// Whether placements have ranks. Counting them takes a pass over the vocabulary.
     pub ranks: bool,
 }
@@ -93,6 +96,7 @@ impl Question {
             admissible: None,
             k: 0,
             placements_of: Vec::new(),
+            only_admissible: false,
             ranks: false,
         }
     }
@@ -107,7 +111,7 @@ pub struct Answer {
     pub placements: Vec<Placement>,
     /// The number of admissible articles.
     pub admissible: usize,
-    /// The sum of their probabilities.
+    /// The sum of their probabilities; 1 if only they were looked at.
     pub admissible_probability: f64,
     /// The outfit's mix of personas, if the method has personas.
     pub personas: Option<Vec<f32>>,
@@ -115,7 +119,22 @@ pub struct Answer {
     pub steps: Option<f32>,
 }
 
-/// An article and its probability over all that the method knows.
+impl Answer {
+    /// The answer to a question that admits no article and looks at no other.
+    fn empty(question: &Question) -> Self {
+        let nowhere = Placement { log_probability: f64::NEG_INFINITY, rank: question.ranks.then_some(1) };
+        Self {
+            top: Vec::new(),
+            placements: vec![nowhere; question.placements_of.len()],
+            admissible: 0,
+            admissible_probability: 0.0,
+            personas: None,
+            steps: None,
+        }
+    }
+}
+
+/// An article and its probability over all that the method knows, or over the admissible ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Candidate {
     /// Its place.
@@ -126,7 +145,7 @@ pub struct Candidate {
 /// Where a named article ranks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placement {
-    /// Natural logarithm of the probability over the whole vocabulary.
+    /// Natural logarithm of the probability, as candidates have it.
     pub log_probability: f64,
     /// From 1 up: one more than the number of admissible articles that are more probable.
     pub rank: Option<usize>,

@@ -10,6 +10,7 @@ mod manifest;
 use std::{
     fs, io,
     path::{Path, PathBuf},
+    sync::Arc,
     time::SystemTime,
 };
 
@@ -21,7 +22,7 @@ use crate::{
         VocabularyError,
     },
     files::{self, FileError, RowError},
-    models::tables::Composition,
+    models::{packed_article::PackedArticle, tables::Composition},
     util::digest,
 };
 
@@ -31,7 +32,7 @@ pub struct Release {
     folder: PathBuf,
     manifest: Manifest,
     schema: Schema,
-    articles: Vec<Article>,
+    articles: Vec<Arc<PackedArticle>>,
     vocabulary: Vocabulary,
     encoder: Option<ArticleEncoder>,
 }
@@ -97,9 +98,10 @@ impl Release {
         folder: &Path,
         manifest: Manifest,
         schema: Schema,
-        articles: Vec<Article>,
+        articles: &[Article],
         encoder: Option<ArticleEncoder>,
     ) -> Result<Self, ReleaseError> {
+        let articles: Vec<_> = articles.iter().map(|article| Arc::new(article.into())).collect();
         let vocabulary = vocabulary(folder, &articles, manifest.known)?;
         Ok(Self { folder: folder.to_owned(), manifest, schema, articles, vocabulary, encoder })
     }
@@ -147,7 +149,7 @@ impl Release {
     }
 
     /// In vocabulary order; those that are new to the models come last.
-    pub fn articles(&self) -> &[Article] {
+    pub fn articles(&self) -> &[Arc<PackedArticle>] {
         &self.articles
     }
 
@@ -203,16 +205,20 @@ fn read_articles(
     path: &Path,
     schema: &Schema,
     known: Option<usize>,
-) -> Result<(Vec<Article>, Vocabulary), ReleaseError> {
+) -> Result<(Vec<Arc<PackedArticle>>, Vocabulary), ReleaseError> {
     let articles = files::read::<Article>(path, schema)?
-        .map(|row| row.map(|row| row.value))
+        .map(|row| row.map(|row| Arc::new(PackedArticle::from(&row.value))))
         .collect::<Result<Vec<_>, _>>()
         .map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?;
     let vocabulary = vocabulary(path, &articles, known)?;
     Ok((articles, vocabulary))
 }
 
-fn vocabulary(path: &Path, articles: &[Article], known: Option<usize>) -> Result<Vocabulary, ReleaseError> {
+fn vocabulary(
+    path: &Path,
+    articles: &[Arc<PackedArticle>],
+    known: Option<usize>,
+) -> Result<Vocabulary, ReleaseError> {
     let known = known.unwrap_or(articles.len());
     if known > articles.len() {
         return Err(ReleaseError::Known { path: path.to_owned(), articles: known, found: articles.len() });

@@ -59,7 +59,7 @@ fn articles_past_the_known_ones_are_not_in_the_vocabulary() {
     });
     let release = Release::open(&folder).unwrap();
     assert_eq!((release.vocabulary().len(), release.articles().len()), (1, 2));
-    let (composition, encoded) = release.compose(&release.articles()[1]);
+    let (composition, encoded) = release.compose(&release.articles()[1].unpack());
     assert_eq!(
         (composition, encoded),
         (Composition::default(), EncodedArticle::default()),

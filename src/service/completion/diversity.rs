@@ -1,6 +1,6 @@
 //! Diverse suggestions.
 //!
-//! Each next suggestion has the greatest `(1 − d) · likelihood − d · likeness`: its probability relative to the most
+//! Each next suggestion has the greatest `(1 − d) · likelihood − d · likeness`: its share relative to that of the most
 //! likely one, and its similarity to those already chosen (the share of type and attributes in common). At d = 0 the
 //! order is by probability; at 1 by variety alone.
 
@@ -24,20 +24,21 @@ pub(super) fn choose(mut pool: Vec<Suggestion>, k: usize, diversity: f64) -> Vec
         pool.truncate(k);
         return pool;
     }
-    let Some(first) = pool.first().map(|suggestion| suggestion.probability) else { return pool };
+    let Some(first) = pool.first().map(|suggestion| suggestion.share) else { return pool };
+    let mut articles: Vec<Article> = pool.iter().map(|suggestion| suggestion.article.unpack()).collect();
     let mut alike = vec![0.0_f64; pool.len()];
     let mut chosen: Vec<Suggestion> = Vec::with_capacity(k);
     while chosen.len() < k && !pool.is_empty() {
-        let worth =
-            |place: usize| (1.0 - diversity) * (pool[place].probability / first) - diversity * alike[place];
+        let worth = |place: usize| (1.0 - diversity) * (pool[place].share / first) - diversity * alike[place];
         let next = (0..pool.len())
             .reduce(|best, place| if worth(place) > worth(best) { place } else { best })
             .expect("the pool is not empty; this is a bug");
         // `remove` keeps the pool's order, which breaks ties.
         let next_suggestion = pool.remove(next);
         alike.remove(next);
-        for (alike, other) in alike.iter_mut().zip(&pool) {
-            *alike = alike.max(likeness(&next_suggestion.article, &other.article));
+        let article = articles.remove(next);
+        for (alike, other) in alike.iter_mut().zip(&articles) {
+            *alike = alike.max(likeness(&article, other));
         }
         chosen.push(next_suggestion);
     }
@@ -64,11 +65,11 @@ mod tests {
     use super::*;
     use crate::domain::{Article, ArticleId};
 
-    fn suggestion(index: u32, kind: &str, colour: &str, probability: f64) -> Suggestion {
+    fn suggestion(index: u32, kind: &str, colour: &str, share: f64) -> Suggestion {
         let attributes = json!({"colour": colour, "price": 3}).as_object().unwrap().clone();
         let id = ArticleId::new(format!("a-{index}")).unwrap();
-        let article = Arc::new(Article::new(id, kind, attributes).unwrap().into());
-        Suggestion { index, article, probability, share: 0.0, lift: None, reasons: None }
+        let article = Arc::new((&Article::new(id, kind, attributes).unwrap()).into());
+        Suggestion { index, article, probability: None, share, lift: None, reasons: None }
     }
 
     #[test]

@@ -1,14 +1,12 @@
-//! Reasons for a suggestion: how its probability changes when one thing is taken away.
+//! Reasons for a suggestion: how its share among what could be suggested changes when one thing is taken away.
 //!
 //! Takes each feature out of the context and each other article out of the outfit, one at a time, all in one batch. Gives a
-//! reason only if the probability changes noticeably.
+//! reason only if the share changes noticeably.
 
-use std::sync::Arc;
-
-use super::{Blank, Conversation, Prepared, prepare};
+use super::{Blank, Conversation, Prepared};
 use crate::{
     domain::{FeatureValue, Method},
-    models::engine::{Articles, AskError, BLANK, Context, Question, Serving},
+    models::engine::{AskError, BLANK, Context, Question, Serving},
     util::text::abbreviate,
 };
 
@@ -21,7 +19,7 @@ const MOST: usize = 5;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reason {
     pub cause: Cause,
-    /// The probability, over what it is without the cause: above 1 it speaks for the article.
+    /// The share, over what it is without the cause: above 1 it speaks for the article.
     pub factor: f64,
 }
 
@@ -41,8 +39,8 @@ pub(super) async fn explain(
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
     let questions = prepared.blanks.iter().zip(blanks.iter()).flat_map(|(blank, found)| {
-        let articles: Vec<u32> = found.suggestions.iter().map(|suggestion| suggestion.index).collect();
-        without.iter().map(move |without| without.question(blank, articles.clone()))
+        let asked = prepared.question_about(blank, &found.suggestions);
+        without.iter().map(move |without| without.change(asked.clone()))
     });
     let questions: Vec<Question> = questions.collect();
     let mut answers =
@@ -53,7 +51,7 @@ pub(super) async fn explain(
         }
         for (without, answer) in without.iter().zip(answers.by_ref()) {
             for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
-                let factor = (suggestion.probability.ln() - placement.log_probability).exp();
+                let factor = suggestion.change_from(&placement);
                 if !(1.0 / NOTICEABLE..NOTICEABLE).contains(&factor) {
                     let reason = Reason { cause: without.cause.clone(), factor };
                     suggestion.reasons.get_or_insert_default().push(reason);
@@ -71,7 +69,6 @@ pub(super) async fn explain(
 /// The request with one thing taken away.
 pub(super) struct Without {
     cause: Cause,
-    articles: Arc<Articles>,
     slots: Vec<u32>,
     context: Context,
     /// The place that is gone, where it is an article's: blanks behind it move up.
@@ -79,17 +76,10 @@ pub(super) struct Without {
 }
 
 impl Without {
-    fn question(&self, blank: &prepare::Blank, placements_of: Vec<u32>) -> Question {
-        let moved = usize::from(self.gone.is_some_and(|gone| gone < blank.place));
-        Question {
-            placements_of,
-            ..Question::new(
-                Arc::clone(&self.articles),
-                self.slots.clone(),
-                blank.place - moved,
-                self.context.clone(),
-            )
-        }
+    fn change(&self, question: Question) -> Question {
+        let moved = usize::from(self.gone.is_some_and(|gone| gone < question.blank));
+        let (slots, context) = (self.slots.clone(), self.context.clone());
+        Question { slots, context, blank: question.blank - moved, ..question }
     }
 }
 
@@ -123,8 +113,8 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
             let mut context = prepared.context.to_vec();
             context[place].clear();
             let cause = Cause::Feature { name: feature.name.clone(), value: beginning(value) };
-            let (articles, slots) = (Arc::clone(&prepared.articles), prepared.slots.clone());
-            all.push(Without { cause, articles, slots, context: context.into(), gone: None });
+            let slots = prepared.slots.clone();
+            all.push(Without { cause, slots, context: context.into(), gone: None });
         }
     }
     for (place, index) in prepared.slots.iter().enumerate() {
@@ -134,8 +124,7 @@ pub(super) fn alternatives(serving: &Serving, method: Method, prepared: &Prepare
         let mut slots = prepared.slots.clone();
         slots.remove(place);
         let cause = Cause::Article { slot: prepared.places[place] };
-        let articles = Arc::clone(&prepared.articles);
-        all.push(Without { cause, articles, slots, context: prepared.context.clone(), gone: Some(place) });
+        all.push(Without { cause, slots, context: prepared.context.clone(), gone: Some(place) });
     }
     all
 }

@@ -8,8 +8,9 @@ use std::{collections::HashSet, sync::Arc};
 
 use super::{Conversation, Prepared};
 use crate::models::{
-    catalogue::{Catalogue, CatalogueArticle},
+    catalogue::Catalogue,
     engine::{AskError, Question},
+    packed_article::PackedArticle,
 };
 
 /// Most sets that are returned.
@@ -21,7 +22,7 @@ const BEAM: usize = 16;
 #[derive(Debug, Clone)]
 pub struct OutfitSet {
     /// Slot of the request's outfit, and the article for it.
-    pub articles: Vec<(usize, Arc<CatalogueArticle>)>,
+    pub articles: Vec<(usize, Arc<PackedArticle>)>,
     /// Natural logarithm of the probability of all of them together.
     pub log_probability: f64,
 }

@@ -31,8 +31,9 @@ use prepare::Prepared;
 use crate::{
     domain::{ArticleId, Features, Method},
     models::{
-        catalogue::{Catalogue, CatalogueArticle},
-        engine::{Admission, Answer, Articles, AskError, Question, Serving},
+        catalogue::Catalogue,
+        engine::{self, Admission, Answer, Articles, AskError, Question, Serving},
+        packed_article::PackedArticle,
     },
     service::fault::Fault,
 };
@@ -60,6 +61,8 @@ pub struct Request {
     pub sets: usize,
     /// Articles whose rank and probability the answer tells, suggested or not.
     pub placements_of: Vec<ArticleId>,
+    /// Whether the answer says probabilities over the whole vocabulary, also if that is large.
+    pub probability: bool,
 }
 
 impl Request {
@@ -77,9 +80,18 @@ impl Request {
             explain: false,
             sets: 0,
             placements_of: Vec::new(),
+            probability: false,
         }
     }
+
+    /// Whether the answer says probabilities over the whole vocabulary. With a large one that takes most of the time.
+    fn says_probability(&self, served: Served<'_>) -> bool {
+        self.probability || served.serving.release().vocabulary().len() <= ALWAYS_PROBABILITY
+    }
 }
+
+/// Up to so many articles in the release's vocabulary, each answer says probabilities over all of them.
+pub const ALWAYS_PROBABILITY: usize = 50_000;
 
 /// Which articles may be suggested.
 #[derive(Debug, Clone, PartialEq)]
@@ -130,21 +142,29 @@ pub struct Blank {
 #[derive(Debug, Clone)]
 pub struct Suggestion {
     pub index: u32,
-    pub article: Arc<CatalogueArticle>,
-    /// Over the whole vocabulary.
-    pub probability: f64,
+    pub article: Arc<PackedArticle>,
+    /// Over the whole vocabulary, if the request asks for it or the vocabulary is small.
+    pub probability: Option<f64>,
     /// Of the probability of all articles that pass the filters.
     pub share: f64,
-    /// How many times likelier than without the customer's features.
+    /// The share, over what it is without the customer's features.
     pub lift: Option<f64>,
     pub reasons: Option<Vec<Reason>>,
+}
+
+impl Suggestion {
+    /// The share, over what another answer says of the same article among the same ones.
+    fn change_from(&self, other: &engine::Placement) -> f64 {
+        (self.share.ln() - other.log_probability).exp()
+    }
 }
 
 /// The rank of an article that the request names.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Placement {
     pub rank: usize,
-    pub probability: f64,
+    /// As suggestions have it.
+    pub probability: Option<f64>,
     /// Whether it passes the filters.
     pub admissible: bool,
 }
@@ -180,7 +200,7 @@ pub async fn complete(
         (alternatives.as_ref().map_or(0, Vec::len) + usize::from(request.lift)) * prepared.blanks.len();
     let admission =
         Admission::New { follow_ups: explaining + joint::most_questions(&prepared, request.sets) };
-    let first = questions(&prepared, request);
+    let first = questions(served, &prepared, request);
     let (mut conversation, answers) =
         Conversation::open(served.serving, request.method, deadline, admission, first).await?;
     let (personas, steps) =
@@ -216,12 +236,13 @@ pub async fn score(
     score::score(served, request.method, prepared, deadline).await
 }
 
-fn questions(prepared: &Prepared, request: &Request) -> Vec<Question> {
+fn questions(served: Served<'_>, prepared: &Prepared, request: &Request) -> Vec<Question> {
     let named: Vec<u32> = prepared.placements_of.iter().flatten().copied().collect();
     let question = |blank: &prepare::Blank| Question {
         admissible: Some(Arc::clone(&blank.admissible)),
         k: diversity::pool(request.k, request.diversity),
         placements_of: named.clone(),
+        only_admissible: !request.says_probability(served),
         // Counting ranks looks at every article, so it is done only if an article is named.
         ranks: !named.is_empty(),
         ..prepared.question(blank)
@@ -237,13 +258,13 @@ fn read_answer(
     blank: &prepare::Blank,
     answer: Answer,
 ) -> Blank {
-    let of_admissible = answer.admissible_probability;
+    let (of_admissible, says_probability) = (answer.admissible_probability, request.says_probability(served));
     let suggestions = answer.top.into_iter().map(|candidate| {
         let article = served.catalogue.article(candidate.article);
         Suggestion {
             index: candidate.article,
             article: Arc::clone(article.expect("only what the shop has is admissible; this is a bug")),
-            probability: candidate.probability,
+            probability: says_probability.then_some(candidate.probability),
             share: if of_admissible > 0.0 { (candidate.probability / of_admissible).min(1.0) } else { 0.0 },
             lift: None,
             reasons: None,
@@ -255,7 +276,7 @@ fn read_answer(
         let (index, placement) = ((*index)?, found.next()?);
         Some(Placement {
             rank: placement.rank.expect("ranks were asked for; this is a bug"),
-            probability: placement.log_probability.exp(),
+            probability: says_probability.then(|| placement.log_probability.exp()),
             admissible: blank.admissible.contains(index),
         })
     });
@@ -270,14 +291,13 @@ async fn add_lift(
 ) -> Result<(), AskError> {
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
         context: vec![Vec::new(); prepared.context.len()].into(),
-        placements_of: found.suggestions.iter().map(|suggestion| suggestion.index).collect(),
-        ..prepared.question(blank)
+        ..prepared.question_about(blank, &found.suggestions)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();
     let answers = conversation.follow_up(questions).await?;
     for (blank, answer) in blanks.iter_mut().zip(answers) {
         for (suggestion, placement) in blank.suggestions.iter_mut().zip(answer.placements) {
-            suggestion.lift = Some((suggestion.probability.ln() - placement.log_probability).exp());
+            suggestion.lift = Some(suggestion.change_from(&placement));
         }
     }
     Ok(())

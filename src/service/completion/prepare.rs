@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, admissible};
+use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, Suggestion, admissible};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
     models::engine::{Articles, BLANK, Context, Question},
@@ -121,6 +121,16 @@ impl Prepared {
     /// The question about a blank. The caller adds the figures that it wants.
     pub(super) fn question(&self, blank: &Blank) -> Question {
         Question::new(Arc::clone(&self.articles), self.slots.clone(), blank.place, self.context.clone())
+    }
+
+    /// The question about a blank, of how likely some suggestions for it are among all that it admits.
+    pub(super) fn question_about(&self, blank: &Blank, suggestions: &[Suggestion]) -> Question {
+        Question {
+            admissible: Some(Arc::clone(&blank.admissible)),
+            only_admissible: true,
+            placements_of: suggestions.iter().map(|suggestion| suggestion.index).collect(),
+            ..self.question(blank)
+        }
     }
 
     fn build(

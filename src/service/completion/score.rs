@@ -7,8 +7,8 @@ use crate::service::fault::{Fault, Field};
 use crate::{
     domain::{Mask, Method},
     models::{
-        catalogue::CatalogueArticle,
         engine::{Admission, BLANK, Question},
+        packed_article::PackedArticle,
     },
 };
 
@@ -35,7 +35,7 @@ pub struct ArticleScore {
     pub share: f64,
     /// The number of articles of its type.
     pub of_type: usize,
-    pub article: Arc<CatalogueArticle>,
+    pub article: Arc<PackedArticle>,
 }
 
 pub(super) async fn score(

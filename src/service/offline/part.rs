@@ -185,6 +185,7 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
         k: *k,
         filters: filters.clone(),
         diversity: *diversity,
+        probability: true,
         ..Request::new(slots.as_slice().iter().map(slot).collect(), *method)
     }
 }
@@ -222,7 +223,7 @@ fn write_answer(
                 slot,
                 rank,
                 article: suggestion.article.id.as_str(),
-                probability: suggestion.probability,
+                probability: suggestion.probability.expect("it was asked for; this is a bug"),
             })?;
             done.suggestions += 1;
         }

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
-    models::catalogue::CatalogueArticle,
+    models::packed_article::PackedArticle,
     service::{access::Scope, articles},
     store::Put,
     util::json_pointer::step,
@@ -44,7 +44,7 @@ pub(crate) fn router() -> Routes {
 
 /// An article in an answer.
 #[derive(Debug, Clone)]
-pub(crate) struct ArticleBody(Arc<CatalogueArticle>);
+pub(crate) struct ArticleBody(Arc<PackedArticle>);
 
 impl Serialize for ArticleBody {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -76,15 +76,15 @@ impl ToSchema for ArticleBody {
     }
 }
 
-impl From<Arc<CatalogueArticle>> for ArticleBody {
-    fn from(article: Arc<CatalogueArticle>) -> Self {
+impl From<Arc<PackedArticle>> for ArticleBody {
+    fn from(article: Arc<PackedArticle>) -> Self {
         Self(article)
     }
 }
 
 impl From<Article> for ArticleBody {
     fn from(article: Article) -> Self {
-        Self(Arc::new(article.into()))
+        Self(Arc::new((&article).into()))
     }
 }
 

@@ -68,7 +68,7 @@ struct CompareBody {
     k: Option<usize>,
     #[serde(default, deserialize_with = "read_object")]
     filters: FiltersBody,
-    /// Return the features and articles that changed each suggestion's probability most.
+    /// Return the features and articles that changed each suggestion's share most.
     #[serde(default)]
     explain: bool,
     /// The article that a stylist chose. Each column returns its rank.
@@ -183,6 +183,7 @@ impl CompareBody {
             k: self.k.unwrap_or(DEFAULT_K),
             filters: self.filters.clone().read(findings),
             explain: self.explain,
+            probability: true,
             placements_of: true_article.into_iter().collect(),
             ..Request::new(outfit, Method::None)
         }

@@ -114,6 +114,7 @@ impl ScoreBody {
             k: None,
             filters: FiltersBody::default(),
             diversity: 0.0,
+            probability: false,
             lift: false,
             explain: false,
             sets: 0,

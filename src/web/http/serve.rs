@@ -103,9 +103,12 @@ pub(crate) async fn serve(
             () = open.tend() => {}
         }
     }
-    // Connections that the kernel has already accepted must not be lost.
-    while let Ok(accepted) = timeout(Duration::ZERO, listener.accept()).await {
-        open.accept(accepted).await;
+    // Connections that the kernel has already accepted must not be lost. The kernel is asked itself: tokio may not have
+    // heard of the latest ones yet.
+    let listener = listener.into_std()?;
+    while let Ok((stream, peer)) = listener.accept() {
+        let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        open.accept(stream.map(|stream| (stream, peer))).await;
     }
     drop(listener);
     let last_call = Instant::now() + LAST_CALL;

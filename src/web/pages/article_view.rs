@@ -52,7 +52,7 @@ impl ArticleView {
     pub(super) fn from_live_release(live: &LiveRelease, id: &ArticleId) -> Self {
         let article =
             live.catalogue.place_of(id.as_str()).and_then(|place| live.catalogue.any_article(place));
-        article.map_or_else(|| Self::gone(id), |article| Self::new(article))
+        article.map_or_else(|| Self::gone(id), |article| Self::new(&article.unpack()))
     }
 
     /// A placeholder for an article that has left the catalogue.

@@ -17,6 +17,7 @@ contracts!(
     search_takes_words_in_any_order,
     search_is_literal,
     the_revision_grows_with_every_change,
+    changes_are_named_while_they_are_few,
     concurrent_changes_are_serialised,
 );
 
@@ -189,6 +190,45 @@ async fn the_revision_grows_with_every_change(db: TestDatabase) {
     import.articles(&[coat("b")]).await.unwrap();
     import.commit().await.unwrap();
     changed(false).await;
+}
+
+async fn changes_are_named_while_they_are_few(db: TestDatabase) {
+    let store = db.open().await;
+    let articles = store.articles();
+    let start = articles.revision().await.unwrap();
+    let changes = async |since: i64| {
+        let changes = articles.changes(since, articles.revision().await.unwrap()).await.unwrap()?;
+        let change = |(id, article): &(_, Option<Article>)| {
+            format!("{id} {}", article.as_ref().map_or("gone", |article| article.kind()))
+        };
+        Some(changes.iter().map(change).collect::<Vec<_>>().join(", "))
+    };
+    assert_eq!(changes(start).await.as_deref(), Some(""));
+    articles.put(&coat("b"), NOW).await.unwrap();
+    articles.put(&coat("a"), NOW).await.unwrap();
+    articles.put(&article("b", "hat", json!({})), NOW).await.unwrap();
+    let middle = articles.revision().await.unwrap();
+    articles.delete(&article_id("a"), NOW).await.unwrap();
+    assert_eq!(changes(start).await.as_deref(), Some("a gone, b hat"));
+    assert_eq!(changes(middle).await.as_deref(), Some("a gone"));
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&[coat("c"), coat("d")]).await.unwrap();
+    import.commit().await.unwrap();
+    assert_eq!(changes(middle).await.as_deref(), Some("a gone, c coat, d coat"));
+    // Too many to name them.
+    let many: Vec<Article> = (0..1001).map(|number| coat(&format!("many-{number}"))).collect();
+    let mut import = store.import(NOW).await.unwrap();
+    import.articles(&many).await.unwrap();
+    import.commit().await.unwrap();
+    assert_eq!(changes(middle).await, None);
+    let now = articles.revision().await.unwrap();
+    articles.put(&coat("e"), NOW).await.unwrap();
+    assert_eq!(changes(now).await.as_deref(), Some("e coat"));
+    // Too long ago: old changes are not kept.
+    for number in 0..257 {
+        articles.put(&article("e", "coat", json!({"price": number})), NOW).await.unwrap();
+    }
+    assert_eq!(changes(now).await, None);
 }
 
 /// Every writer increments the revision last, so none waits for the rows of another while it holds the revision.

@@ -10,6 +10,7 @@ use crate::harness::{TestDatabase, contracts, tools};
 contracts!(
     a_copy_of_an_article_stands_beside_it needs tools::onnx,
     a_new_article_counts_in_an_outfit needs tools::onnx,
+    changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole needs tools::onnx,
     an_article_with_unknown_values_has_those_that_are_known needs tools::onnx,
     the_same_model_in_format_1_gives_the_same_answers needs tools::onnx,
 );
@@ -84,6 +85,43 @@ async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
         let after = coats(service, 250).await;
         assert_eq!(after.len(), 6);
         assert!((after[0].1 - before[0].1).abs() < 1e-9);
+    }
+}
+
+async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    let replica = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    // New, changed, of another type, deleted; one by one and many in one request.
+    for number in 0..5 {
+        let article = json!({"type": "coat", "style": "sporty", "colour": "red", "price": 10 + number});
+        put(&service, &format!("new-{number}"), &article).await;
+    }
+    put(&service, "new-1", &json!({"type": "coat", "style": "classic", "colour": "blue"})).await;
+    put(&service, "new-2", &json!({"type": "shoes", "style": "sporty", "colour": "blue"})).await;
+    put(&service, "sporty-red-coat", &json!({"type": "coat", "style": "classic", "colour": "black"})).await;
+    for gone in ["new-3", "sporty-blue-coat", "classic-red-coat"] {
+        assert_eq!(service.delete(&format!("/articles/{gone}")).await.status(), 204);
+    }
+    let bulk: String = (0..40)
+        .map(|number| format!("{{\"id\": \"many-{number}\", \"type\": \"coat\", \"colour\": \"blue\"}}\n"))
+        .collect();
+    assert_eq!(service.post("/articles/bulk", "application/x-ndjson", bulk.into_bytes()).await.status(), 200);
+    put(&service, "classic-red-coat", &json!({"type": "coat", "style": "classic", "colour": "red"})).await;
+    replica.releases.refresh().await.unwrap();
+    let changed = coats(&service, 250).await;
+    assert_eq!(coats(&replica, 250).await, changed);
+    let ids: Vec<&str> = changed.iter().map(|(id, _)| id.as_str()).collect();
+    assert_eq!(ids.len(), 5 + 3 + 40, "{ids:?}");
+    assert!(["new-0", "new-1", "new-4", "classic-red-coat"].iter().all(|id| ids.contains(id)));
+    assert!(!["new-2", "new-3", "sporty-blue-coat"].iter().any(|id| ids.contains(id)), "{ids:?}");
+    // The same release, loaded again, reads the whole catalogue.
+    service.ask_ok("/releases/open/activate", &json!({})).await;
+    let whole = coats(&service, 250).await;
+    assert_eq!(whole.len(), changed.len());
+    for (id, changed) in &changed {
+        let (_, whole) = whole.iter().find(|(other, _)| other == id).unwrap();
+        assert!((changed - whole).abs() < 1e-9, "{id}: {changed}, {whole}");
     }
 }
 

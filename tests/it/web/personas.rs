@@ -79,7 +79,8 @@ async fn typical_articles_have_the_largest_share(db: TestDatabase) {
         let first = (0..mixes.len())
             .max_by(|one, other| mixes[*one][place].total_cmp(&mixes[*other][place]))
             .unwrap();
-        let name = serving.release().articles()[first].words("name").next().unwrap();
+        let article = serving.release().articles()[first].unpack();
+        let name = article.words("name").next().unwrap();
         let shown = card.split("<ul class=\"typical\">").nth(1).unwrap().split("</li>").next().unwrap();
         assert!(shown.contains(name) && shown.contains(&percent(mixes[first][place])), "{name}: {shown}");
         let mean = mixes.iter().map(|mix| f64::from(mix[place])).sum::<f64>() / 1500.0;

@@ -129,7 +129,7 @@ pub struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     pub fn new(data: &Data, release: &'a Release, method: &'a MethodEntry) -> Self {
-        let catalogue = Catalogue::new(data.articles().iter().cloned(), release);
+        let catalogue = Catalogue::build(data.articles(), release);
         let place = |article: &Article| {
             catalogue
                 .place_of(article.id.as_str())

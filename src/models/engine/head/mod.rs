@@ -12,6 +12,8 @@ mod row;
 mod simd;
 mod table;
 
+use std::borrow::Cow;
+
 use pulp::Arch;
 
 use self::{
@@ -67,10 +69,12 @@ pub(super) fn answer(
     let joined =
         read.personas.filter(|_| table.personas() > 0).map(|personas| join(table, read.hidden, personas));
     let inputs = joined.as_deref().unwrap_or(read.hidden);
+    let order = order(questions);
+    let inputs = sort(inputs, table.inputs(), &order);
     let arch = Arch::new();
     let passes = cores.map_ranges(table.parts(), |parts| {
-        let mut rows = rows(table, known, questions, read.boosts);
-        arch.dispatch(Pass { table, parts, inputs, rows: &mut rows });
+        let mut rows = rows(table, known, questions, read.boosts, &order);
+        arch.dispatch(Pass { table, parts, inputs: &inputs, rows: &mut rows });
         rows
     });
     let mut passes = passes.into_iter();
@@ -78,7 +82,32 @@ pub(super) fn answer(
     for next in passes {
         rows.iter_mut().zip(next).for_each(|(row, next)| row.append(next));
     }
-    rows.into_iter().map(Row::answer).collect()
+    let mut answers = vec![None; questions.len()];
+    for (row, place) in rows.into_iter().zip(order) {
+        answers[place] = row.answer();
+    }
+    answers
+}
+
+/// The order in which questions are computed: first those about all articles, then those about some, of which neighbours
+/// need the same panels.
+fn order(questions: &[Question]) -> Vec<usize> {
+    let first_place = |place: &usize| {
+        let question = &questions[*place];
+        let admissible = question.admissible.as_deref().filter(|_| question.only_admissible);
+        admissible.map(|mask| mask.iter().next())
+    };
+    let mut order: Vec<usize> = (0..questions.len()).collect();
+    order.sort_by_cached_key(first_place);
+    order
+}
+
+/// The rows in an order.
+fn sort<'a>(rows: &'a [f32], width: usize, order: &[usize]) -> Cow<'a, [f32]> {
+    if order.is_sorted() {
+        return rows.into();
+    }
+    order.iter().flat_map(|place| &rows[place * width..][..width]).copied().collect()
 }
 
 /// All logits, one row per question and in it one for each place.
@@ -93,11 +122,19 @@ pub(super) fn logits(table: &Table, read: Read<'_>) -> Vec<Vec<f32>> {
     rows
 }
 
-fn rows<'q>(table: &Table, known: &'q Mask, questions: &'q [Question], boosts: &'q [Boosts]) -> Vec<Row<'q>> {
-    let boosts = boosts.iter().map(Boosts::as_slice).chain(std::iter::repeat(&[][..]));
-    let row = |(question, boosts)| Row::new(question, known, boosts);
+fn rows<'q>(
+    table: &Table,
+    known: &'q Mask,
+    questions: &'q [Question],
+    boosts: &'q [Boosts],
+    order: &[usize],
+) -> Vec<Row<'q>> {
+    let row = |place: &usize| {
+        let boosts = boosts.get(*place).map_or(&[][..], Boosts::as_slice);
+        Row::new(&questions[*place], known, boosts)
+    };
     debug_assert_eq!(known.length(), table.places(), "a bit for each place; this is a bug");
-    questions.iter().zip(boosts).map(row).collect()
+    order.iter().map(row).collect()
 }
 
 /// The rows of both side by side.

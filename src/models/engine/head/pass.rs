@@ -93,6 +93,25 @@ struct Group {
     first: usize,
     rows: usize,
     inputs: Vec<f32>,
+    /// A bit for each article that a row needs, 64 to a word; None if one needs all.
+    needs: Option<Vec<u64>>,
+}
+
+impl Group {
+    fn needs(&self, panel: usize) -> bool {
+        let word = |words: &Vec<u64>| words[panel / 2] >> (panel % 2 * PANEL) & u64::from(u32::MAX) != 0;
+        self.needs.as_ref().is_none_or(word)
+    }
+}
+
+/// What any of the rows needs.
+fn needs(rows: &[Row<'_>]) -> Option<Vec<u64>> {
+    let mut masks = rows.iter().map(Row::needs);
+    let mut needs = masks.next()??.words().to_vec();
+    for mask in masks {
+        needs.iter_mut().zip(mask?.words()).for_each(|(word, more)| *word |= more);
+    }
+    Some(needs)
 }
 
 impl Pass<'_, '_> {
@@ -107,10 +126,11 @@ impl Pass<'_, '_> {
             });
             row.start_at(Table::first_place(parts.start));
         }
-        let groups = groups(rows.len(), sizes, inputs, width);
+        let groups = groups(rows, sizes, inputs, width);
         for part in parts {
             for (place, panel) in table.panels(part) {
-                for Group { first, rows: count, inputs } in &groups {
+                for group in groups.iter().filter(|group| group.needs(place)) {
+                    let Group { first, rows: count, inputs, .. } = group;
                     let rows = &mut rows[*first..][..*count];
                     match count {
                         12 => step::<S, 12, VECTORS>(simd, place, panel, inputs, rows),
@@ -143,14 +163,15 @@ fn step<S: Simd, const ROWS: usize, const VECTORS: usize>(
 }
 
 /// Divides the batch into groups of these sizes, the largest first.
-fn groups(rows: usize, sizes: &[usize], inputs: &[f32], width: usize) -> Vec<Group> {
+fn groups(rows: &[Row<'_>], sizes: &[usize], inputs: &[f32], width: usize) -> Vec<Group> {
     let mut groups = Vec::new();
     let mut first = 0;
     for &size in sizes {
-        while rows - first >= size {
+        while rows.len() - first >= size {
             let own = &inputs[first * width..][..size * width];
             let transposed = (0..width).flat_map(|input| own.iter().skip(input).step_by(width).copied());
-            groups.push(Group { first, rows: size, inputs: transposed.collect() });
+            let needs = needs(&rows[first..][..size]);
+            groups.push(Group { first, rows: size, inputs: transposed.collect(), needs });
             first += size;
         }
     }

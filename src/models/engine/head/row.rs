@@ -119,7 +119,12 @@ impl<'q> Row<'q> {
         panel: usize,
         mut logits: [S::f32s; VECTORS],
     ) {
-        if self.boosts.first().is_some_and(|(article, _)| *article as usize / PANEL == panel) {
+        let bits = self.bits(panel);
+        // Other questions of the batch may need this panel.
+        if bits == 0 && self.question.only_admissible {
+            return;
+        }
+        if self.boosts.first().is_some_and(|(article, _)| *article as usize / PANEL <= panel) {
             let boosts = self.next_boosts(panel);
             for (logits, boost) in logits.iter_mut().zip(S::as_simd_f32s(&boosts).0) {
                 *logits = simd.add_f32s(*logits, *boost);
@@ -146,7 +151,6 @@ impl<'q> Row<'q> {
         S::as_mut_simd_f32s(&mut self.taint).0[0] = taint;
         S::as_mut_simd_f32s(&mut self.all.lanes).0[0] = sum;
 
-        let bits = self.bits(panel);
         if bits == 0 {
             return;
         }
@@ -173,17 +177,23 @@ impl<'q> Row<'q> {
         }
     }
 
-    /// Takes the boosts of a panel.
+    /// Takes the boosts of a panel, and drops those of panels that were left out.
     #[inline(never)]
     fn next_boosts(&mut self, panel: usize) -> [f32; PANEL] {
         let count = self.boosts.partition_point(|(article, _)| (*article as usize) < (panel + 1) * PANEL);
         let (now, later) = self.boosts.split_at(count);
         self.boosts = later;
+        let now = &now[now.partition_point(|(article, _)| (*article as usize) < panel * PANEL)..];
         let mut boosts = [0.0; PANEL];
         for &(article, boost) in now {
             boosts[article as usize % PANEL] += boost;
         }
         boosts
+    }
+
+    /// The articles that must be looked at; None for all.
+    pub(super) fn needs(&self) -> Option<&'q Mask> {
+        self.question.only_admissible.then_some(self.mask)
     }
 
     /// The admissible articles of a panel.
@@ -251,6 +261,9 @@ impl<'q> Row<'q> {
 
     /// Returns None if a logit was not finite.
     pub(super) fn answer(self) -> Option<Answer> {
+        if self.question.only_admissible && self.mask.is_empty() {
+            return Some(Answer::empty(self.question));
+        }
         let highest = self.parts.iter().map(|part| part.highest).fold(f32::NEG_INFINITY, f32::max);
         if !highest.is_finite() || self.taint.iter().any(|taint| *taint != 0.0) {
             return None;
@@ -258,7 +271,8 @@ impl<'q> Row<'q> {
         let total = |sum: fn(&PartSums) -> f64| -> f64 {
             self.parts.iter().map(|part| sum(part) * f64::from(part.highest - highest).exp()).sum()
         };
-        let (all, admissible) = (total(|part| part.all), total(|part| part.admissible));
+        let admissible = total(|part| part.admissible);
+        let all = if self.question.only_admissible { admissible } else { total(|part| part.all) };
         let probability = |logit: f32| f64::from(logit - highest).exp() / all;
         let candidate = |Contender { logit, article }| Candidate { article, probability: probability(logit) };
         let placement = |(named, better): (Contender, usize)| Placement {

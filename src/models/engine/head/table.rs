@@ -32,13 +32,22 @@ struct Part(MmapMut);
 
 impl Part {
     fn new(panels: usize, inputs: usize) -> Self {
-        let length = panels * (1 + inputs) * PANEL;
+        Self::of_length(panels * (1 + inputs) * PANEL)
+    }
+
+    fn of_length(length: usize) -> Self {
         let memory =
             MmapMut::map_anon(length * size_of::<f32>()).expect("no memory for a model's last layer");
         // Without huge pages it is slower.
         #[cfg(target_os = "linux")]
         let _ = memory.advise(memmap2::Advice::HugePage);
         Self(memory)
+    }
+
+    fn copy(&self) -> Self {
+        let mut copy = Self::of_length(self.numbers().len());
+        copy.numbers_mut().copy_from_slice(self.numbers());
+        copy
     }
 
     fn numbers(&self) -> &[f32] {
@@ -58,6 +67,33 @@ impl Table {
             let article = articles.compositions.get(place)?.as_ref()?;
             tables.knows(article).then(|| tables.write_weights(article, weights))
         })
+    }
+
+    /// The table after the articles at some places have changed. Copies only their parts.
+    pub(in crate::models::engine) fn with_changes(
+        &self,
+        tables: &Tables,
+        articles: &Places,
+        changed: &[u32],
+    ) -> Self {
+        let mut next = self.clone();
+        let mut weights = vec![0.0; self.inputs()];
+        let mut places: Vec<usize> = changed.iter().map(|place| *place as usize).collect();
+        places.sort_unstable();
+        for places in places.chunk_by(|a, b| a / (PART * PANEL) == b / (PART * PANEL)) {
+            let part = &mut next.parts[places[0] / (PART * PANEL)];
+            let mut copy = part.copy();
+            for &place in places {
+                let lane = place % PANEL;
+                let panel = &mut copy.numbers_mut()[place / PANEL % PART * self.panel_length()..];
+                let article = u32::try_from(place).ok().and_then(|place| articles.get(place));
+                let article = article.filter(|article| tables.knows(article));
+                let bias = article.map(|article| tables.write_weights(article, &mut weights));
+                put(&mut panel[..self.panel_length()], lane, bias, &weights);
+            }
+            *part = Arc::new(copy);
+        }
+        next
     }
 
     /// `write` writes the weights of the article at a place, and returns its bias; None if there is no article.

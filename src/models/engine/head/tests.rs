@@ -82,6 +82,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
             k,
             placements_of,
             ranks: row.is_multiple_of(2),
+            only_admissible: row % 5 > 2,
             ..Question::new(Arc::default(), vec![], 0, Vec::new().into())
         }
     };
@@ -144,7 +145,8 @@ fn answer_on(case: &Case, cores: usize) -> Vec<Option<Answer>> {
 fn answer_with(case: &Case, dispatch: impl FnOnce(Pass<'_, '_>)) -> Vec<Option<Answer>> {
     let (table, known) = (case.weights.table(), case.weights.known());
     let joined = case.mixes.as_ref().map(|mixes| join(&table, &case.hidden, mixes));
-    let mut rows = rows(&table, &known, &case.questions, &case.boosts);
+    let order: Vec<usize> = (0..case.questions.len()).collect();
+    let mut rows = rows(&table, &known, &case.questions, &case.boosts, &order);
     let inputs = joined.as_deref().unwrap_or(&case.hidden);
     dispatch(Pass { table: &table, parts: 0..table.parts(), inputs, rows: &mut rows });
     rows.into_iter().map(Row::answer).collect()

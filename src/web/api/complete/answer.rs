@@ -64,19 +64,21 @@ struct BlankBody {
 pub(crate) struct SuggestionBody {
     rank: usize,
     article: ArticleBody,
-    /// Over all articles of the release.
-    probability: f64,
+    /// Over all articles that the method knows; only if the request asks for it, or the release has at most 50,000
+    /// articles.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probability: Option<f64>,
     /// Share of the probability of all articles that the filters admit.
     share: f64,
-    /// How many times as likely as without knowing the customer.
+    /// The share, over what it is without knowing the customer.
     #[serde(skip_serializing_if = "Option::is_none")]
     lift: Option<f64>,
-    /// The features and articles that changed the probability most, by a tenth or more. The strongest comes first.
+    /// The features and articles that changed the share most, by a tenth or more. The strongest comes first.
     #[serde(skip_serializing_if = "Option::is_none")]
     reasons: Option<Vec<ReasonBody>>,
 }
 
-/// A feature or article that changed a suggestion's probability.
+/// A feature or article that changed a suggestion's share.
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Reason)]
 struct ReasonBody {
@@ -89,7 +91,7 @@ struct ReasonBody {
     slot: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     article: Option<String>,
-    /// How many times less likely the suggestion would be without it: above 1 for, below 1 against the suggestion.
+    /// The share, over what it is without this: above 1 for, below 1 against the suggestion.
     factor: f64,
 }
 
@@ -124,7 +126,8 @@ pub(crate) struct WarningBody {
 pub(crate) struct PlacementBody {
     /// Among all articles that the filters admit.
     rank: usize,
-    probability: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    probability: Option<f64>,
     /// Whether the filters admit it.
     admissible: bool,
 }

@@ -57,10 +57,14 @@ pub(crate) struct CompleteBody {
     #[serde(default)]
     #[schema(minimum = 0, maximum = 1)]
     pub(crate) diversity: f64,
-    /// Return how many times as likely each suggestion is as without knowing the customer.
+    /// Return each suggestion's probability over all articles that the method knows. With a release of more than 50,000
+    /// articles it is left out unless requested: it takes a pass over all of them, where a filter leaves few.
+    #[serde(default)]
+    pub(crate) probability: bool,
+    /// Return each suggestion's share over what it is without knowing the customer.
     #[serde(default)]
     pub(crate) lift: bool,
-    /// Return the features and articles that changed each suggestion's probability most.
+    /// Return the features and articles that changed each suggestion's share most.
     #[serde(default)]
     pub(crate) explain: bool,
     /// Number of outfits to return with all blanks filled together, the most probable first; 0 by default.
@@ -130,6 +134,7 @@ impl CompleteBody {
             k: self.k.unwrap_or(DEFAULT_K),
             filters,
             diversity: self.diversity,
+            probability: self.probability,
             lift: self.lift,
             explain: self.explain,
             sets: self.sets,

@@ -36,6 +36,7 @@ fn request(view: &View, given: Features) -> Request {
         given,
         k: view.k(),
         filters: Filters { types, no_gos: view.no_gos, ..Filters::default() },
+        probability: true,
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
         ..Request::new(view.slots.clone(), Method::None)
     }
@@ -140,8 +141,8 @@ fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> 
         });
         CellView {
             rank,
-            article: ArticleView::new(&suggestion.article),
-            probability: percent(suggestion.probability),
+            article: ArticleView::new(&suggestion.article.unpack()),
+            probability: suggestion.probability.map(percent).unwrap_or_default(),
             moved: match before {
                 None => String::new(),
                 Some(None) => "new".into(),
@@ -165,9 +166,11 @@ fn rank(followed: Option<&Followed>) -> Option<usize> {
 fn describe_placement((_, placement): &Followed) -> String {
     match placement {
         Some(placement) if placement.admissible => {
-            format!("rank {}, {}", placement.rank, percent(placement.probability))
+            format!("rank {}, {}", placement.rank, placement.probability.map(percent).unwrap_or_default())
         }
-        Some(placement) => format!("filtered out, {}", percent(placement.probability)),
+        Some(placement) => {
+            format!("filtered out, {}", placement.probability.map(percent).unwrap_or_default())
+        }
         None => "not in this release".into(),
     }
 }
@@ -206,6 +209,10 @@ fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
     left.suggestions.iter().enumerate().filter_map(line).collect()
 }
 
+fn number(probability: Option<f64>) -> String {
+    probability.map(|probability| probability.to_string()).unwrap_or_default()
+}
+
 /// One line per suggestion, and one for the true article if it is not among them.
 pub(super) fn csv(view: &View, columns: &[Column]) -> String {
     let mut lines = Lines::new(&[
@@ -224,7 +231,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
         let [truth, _] = followed(view, column);
         let truth = truth.as_ref();
         for (suggestion, rank) in column.blank.suggestions.iter().zip(1..) {
-            let article = &suggestion.article;
+            let article = suggestion.article.unpack();
             let is_true = truth.is_some_and(|(id, _)| *id == article.id);
             lines.push(&[
                 column.method.as_str(),
@@ -233,7 +240,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
                 article.id.as_str(),
                 article.words("name").next().unwrap_or_default(),
                 article.kind(),
-                &suggestion.probability.to_string(),
+                &number(suggestion.probability),
                 &suggestion.share.to_string(),
                 if is_true { "true" } else { "" },
             ]);
@@ -243,7 +250,7 @@ pub(super) fn csv(view: &View, columns: &[Column]) -> String {
         if let Some((id, Some(placement))) = truth.filter(|(id, _)| !is_suggested(id)) {
             // An article that the filters excluded has no rank.
             let rank = if placement.admissible { placement.rank.to_string() } else { String::new() };
-            let probability = placement.probability.to_string();
+            let probability = number(placement.probability);
             let line =
                 [column.method.as_str(), &customer, &rank, id.as_str(), "", "", &probability, "", "true"];
             lines.push(&line);

@@ -51,7 +51,7 @@ pub(super) struct BlankView {
 pub(super) struct SuggestionView {
     pub(super) rank: usize,
     pub(super) article: ArticleView,
-    pub(super) probability: String,
+    pub(super) probability: Option<String>,
     pub(super) share: String,
     /// The length of the bar, in percent of the longest.
     pub(super) bar: String,
@@ -148,8 +148,8 @@ impl Renderer<'_> {
         let most = blank.suggestions.iter().map(|suggestion| suggestion.share).fold(0.0, f64::max);
         let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
             rank,
-            article: ArticleView::new(&suggestion.article),
-            probability: percent(suggestion.probability),
+            article: ArticleView::new(&suggestion.article.unpack()),
+            probability: suggestion.probability.map(percent),
             share: percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
             lift: suggestion.lift.map(times),
@@ -171,7 +171,7 @@ impl Renderer<'_> {
             filled = filled.filled(*slot, &article.id);
         }
         SetView {
-            articles: set.articles.iter().map(|(_, article)| ArticleView::new(article)).collect(),
+            articles: set.articles.iter().map(|(_, article)| ArticleView::new(&article.unpack())).collect(),
             probability: percent(set.log_probability.exp()),
             href: filled.href(),
         }

@@ -1,0 +1,70 @@
+//! An article as its JSON text. A catalogue keeps every article of the shop, and a map of attributes takes several times
+//! the memory of their text.
+
+use serde::{Serialize, Serializer};
+use serde_json::{
+    Map, Value,
+    value::{RawValue, to_raw_value},
+};
+
+use crate::domain::{Article, ArticleId};
+
+#[derive(Debug, Clone)]
+pub struct PackedArticle {
+    pub id: ArticleId,
+    kind: Box<str>,
+    json: Box<RawValue>,
+}
+
+impl PackedArticle {
+    /// The article's type.
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    pub fn unpack(&self) -> Article {
+        let mut fields: Map<String, Value> =
+            serde_json::from_str(self.json.get()).expect("it was written from an article; this is a bug");
+        fields.retain(|name, _| !["id", "type"].contains(&name.as_str()));
+        Article::new(self.id.clone(), &*self.kind, fields)
+            .expect("it was written from an article; this is a bug")
+    }
+}
+
+impl From<&Article> for PackedArticle {
+    fn from(article: &Article) -> Self {
+        let json = to_raw_value(article).expect("an article is plain JSON; this is a bug");
+        Self { id: article.id.clone(), kind: article.kind().into(), json }
+    }
+}
+
+impl PartialEq for PackedArticle {
+    fn eq(&self, other: &Self) -> bool {
+        self.json.get() == other.json.get()
+    }
+}
+
+impl Serialize for PackedArticle {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_article_is_unpacked_as_it_was() {
+        let Value::Object(attributes) = json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\""})
+        else {
+            panic!("an object")
+        };
+        let article = Article::new(ArticleId::new("a-1").unwrap(), "coat", attributes).unwrap();
+        let packed = PackedArticle::from(&article);
+        assert_eq!(packed.unpack(), article);
+        assert_eq!(serde_json::to_value(&packed).unwrap(), serde_json::to_value(&article).unwrap());
+    }
+}
