@@ -18,7 +18,7 @@ use atelier::{
         onnx_runtime::OnnxRuntime,
         release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
     },
-    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS},
+    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS, pack_segments},
     util::{calendar::rfc3339, digest},
 };
 use serde::Serialize;
@@ -363,6 +363,7 @@ impl Figures<'_> {
         for segments in evaluations.filter_map(|evaluation| evaluation["segments"].as_array_mut()) {
             segments.retain(|segment| segment["summary"]["slots"].as_u64() >= Some(LEAST_SLOTS));
         }
+        pack_segments(&mut value);
         round(&mut value);
         Ok(format!("{value}\n"))
     }
