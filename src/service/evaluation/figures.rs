@@ -25,6 +25,9 @@ pub struct Comparison {
     pub slots: u64,
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
+    /// Empty unless the data has new articles.
+    #[serde(default)]
+    pub new_article_baselines: Vec<NewBaseline>,
     pub differences: Vec<Difference>,
     /// The number of bootstrap samples of outfits behind the differences.
     pub draws: u64,
@@ -72,13 +75,56 @@ pub struct MethodResult {
     pub scores: Scores,
     pub coverage_at_5: Figure,
     pub calibration_error: Figure,
+    /// None if it cannot suggest articles that no training outfit has.
+    #[serde(default)]
+    pub new_articles: Option<NewArticles>,
 }
 
 impl MethodResult {
-    /// Its name in tables.
+    /// Its name in tables. A match always has attributes.
     pub fn name(&self) -> String {
-        format!("{}{}", self.method, if self.attributes { " + attributes" } else { "" })
+        let attributes = self.attributes && self.method != Method::Match;
+        format!("{}{}", self.method, if attributes { " + attributes" } else { "" })
     }
+}
+
+/// Figures of articles that no training outfit has. All articles are candidates, new and known.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct NewArticles {
+    /// Of the slots whose answer is a new article.
+    pub new: Answered,
+    pub shares: Shares,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Answered {
+    pub any: NewScores,
+    /// With the missing article's type known.
+    pub told_type: NewScores,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct NewScores {
+    pub slots: u64,
+    pub cross_entropy: Figure,
+    pub recall_at_1: Figure,
+    pub recall_at_5: Figure,
+    pub mean_rank: Figure,
+}
+
+/// New articles' shares of all slots' answers, and of the probability that a method gives to them.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Shares {
+    pub of_answers: Figure,
+    pub of_probability: Figure,
+}
+
+/// A simple baseline that says how well new articles can be suggested without a model.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct NewBaseline {
+    #[serde(rename = "baseline")]
+    pub name: String,
+    pub new: Answered,
 }
 
 /// A simple baseline without a model.

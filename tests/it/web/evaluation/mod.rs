@@ -2,6 +2,7 @@
 
 pub mod cases;
 pub mod lack;
+pub mod new_articles;
 
 use std::{fs, path::Path};
 
