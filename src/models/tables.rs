@@ -88,6 +88,11 @@ struct Matrix {
 enum Numbers {
     Half(Vec<f16>),
     Single(Vec<f32>),
+    /// Multiples of their row's scale.
+    Scaled {
+        steps: Vec<i8>,
+        scales: Vec<f32>,
+    },
 }
 
 /// For each article of the vocabulary the articles that it boosts, and by how much.
@@ -246,6 +251,10 @@ impl Matrix {
             Numbers::Single(numbers) => {
                 to.iter_mut().zip(&numbers[places]).for_each(|(to, from)| *to += from);
             }
+            Numbers::Scaled { steps, scales } => {
+                let scale = scales[row];
+                to.iter_mut().zip(&steps[places]).for_each(|(to, from)| *to += scale * f32::from(*from));
+            }
         }
     }
 
@@ -254,6 +263,7 @@ impl Matrix {
         match &self.numbers {
             Numbers::Half(numbers) => numbers[place].to_f32(),
             Numbers::Single(numbers) => numbers[place],
+            Numbers::Scaled { steps, scales } => scales[row] * f32::from(steps[place]),
         }
     }
 
@@ -261,6 +271,7 @@ impl Matrix {
         match &self.numbers {
             Numbers::Half(numbers) => numbers.iter().all(|number| number.is_finite()),
             Numbers::Single(numbers) => numbers.iter().all(|number| number.is_finite()),
+            Numbers::Scaled { scales, .. } => scales.iter().all(|scale| scale.is_finite()),
         }
     }
 }
@@ -353,10 +364,25 @@ impl File<'_> {
                 let (singles, _) = tensor.data().as_chunks();
                 Numbers::Single(singles.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
             }
-            other => return Err(self.wrong(name, &format!("{other:?}"), "F16 or F32")),
+            Dtype::I8 => {
+                let steps = tensor.data().iter().map(|byte| byte.cast_signed()).collect();
+                Numbers::Scaled { steps, scales: self.scales(&format!("{name}.scale"), rows)? }
+            }
+            other => return Err(self.wrong(name, &format!("{other:?}"), "F32, F16 or I8")),
         };
         let matrix = Matrix { columns: width, numbers };
         if matrix.is_finite() { Ok(matrix) } else { Err(self.wrong(name, "not finite", "finite numbers")) }
+    }
+
+    /// One scale for each row of a matrix of I8.
+    fn scales(&self, name: &str, rows: usize) -> Result<Vec<f32>, TablesError> {
+        let tensor = self.tensor(name)?;
+        if tensor.dtype() != Dtype::F32 || tensor.shape() != [rows] {
+            let found = format!("{:?} of shape {:?}", tensor.dtype(), tensor.shape());
+            return Err(self.wrong(name, &found, &format!("F32 of shape [{rows}], a scale for each row")));
+        }
+        let (scales, _) = tensor.data().as_chunks();
+        Ok(scales.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
     /// Articles of the vocabulary, and the number of columns.

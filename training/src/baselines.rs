@@ -4,6 +4,7 @@
 //! answers a [`Question`] with a probability for every article. It must not know the world or the true
 //! article: a question holds only what a baseline may see.
 
+mod alike;
 mod cooccurrence;
 mod ease;
 mod history;
@@ -17,11 +18,12 @@ use serde::{Deserialize, Serialize};
 use crate::{
     data::Data,
     judge::judge_within,
-    metrics::{Summary, Tally, rank},
+    metrics::{Answered, Summary, Tally, rank},
 };
 
 pub(crate) use self::logit::Terms;
 pub use self::{
+    alike::Alike,
     cooccurrence::{Cooccurrence, Neighbours, Pairs, Sharpened},
     ease::Ease,
     history::{Histories, History, count_histories},
@@ -94,6 +96,45 @@ pub fn beside_methods(data: &Data) -> Vec<Baseline> {
     baselines.map(|(name, baseline)| Baseline::new(name, data, baseline)).into()
 }
 
+/// A baseline's figures of new articles and of all others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewBaseline {
+    #[serde(rename = "baseline")]
+    pub name: String,
+    /// Whether it is told the missing article's type, which methods are not.
+    pub knows_type: bool,
+    pub new: Answered<Summary>,
+    pub known: Answered<Summary>,
+}
+
+/// The figures of the baselines that methods are compared with where articles count as new, on the validation split.
+pub fn beside_new_articles(data: &Data, is_new: &(dyn Fn(u32) -> bool + Sync)) -> Vec<NewBaseline> {
+    let popularity = Popularity::fit(data);
+    let told = TypePopularity::fit(data);
+    let pairs = Pairs::count(data);
+    let cooccurrence = Cooccurrence::fit(data, &popularity, &pairs);
+    let (as_type, as_nearest) = (Alike::of_type(data, &told), Alike::by_attributes(data, &told));
+    let beside = Alike::by_attributes(data, &cooccurrence);
+    let baselines: [(&str, &dyn Answers); 4] = [
+        ("popularity, told the type", &told),
+        ("popularity, told the type; new as the mean of their type", &as_type),
+        ("popularity, told the type; new as their neighbours", &as_nearest),
+        ("co-occurrence; new as their neighbours", &beside),
+    ];
+    let figures = |(name, baseline): (&str, &dyn Answers)| {
+        let answered =
+            |which: &(dyn Fn(u32) -> bool + Sync)| ask(data, data.validation(), baseline, which).into();
+        NewBaseline {
+            name: name.to_owned(),
+            knows_type: baseline.knows_type(),
+            new: answered(is_new),
+            known: answered(&|article| !is_new(article)),
+        }
+    };
+    baselines.map(figures).into()
+}
+
 /// The figures of answers, of any article and with the type known.
 #[derive(Debug, Default)]
 pub struct Tallies {
@@ -101,8 +142,25 @@ pub struct Tallies {
     pub told_type: Tally,
 }
 
-/// Asks about every slot of these outfits in turn.
+impl From<Tallies> for Answered<Summary> {
+    fn from(tallies: Tallies) -> Self {
+        Self { any: tallies.any.summary(), told_type: tallies.told_type.summary() }
+    }
+}
+
+/// Asks about every slot of these outfits in turn, except those of articles without training outfits: methods are asked
+/// about the same slots.
 pub fn evaluate(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Tallies {
+    ask(data, outfits, baseline, &|article| data.is_known(article))
+}
+
+/// Asks about the slots with these articles.
+fn ask(
+    data: &Data,
+    outfits: &[u32],
+    baseline: &dyn Answers,
+    is_asked: &(dyn Fn(u32) -> bool + Sync),
+) -> Tallies {
     // Chunks of a fixed size, merged in order: the same figures on any number of threads.
     let tallies: Vec<Tallies> = outfits
         .par_chunks(64)
@@ -114,9 +172,8 @@ pub fn evaluate(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Tallies
                 data.features_of(outfit, &mut features);
                 let articles = data.outfits().articles(outfit);
                 let (mut any, mut told_type) = (Vec::new(), Vec::new());
-                // Methods are asked about the same slots.
-                let known = articles.iter().enumerate().filter(|(_, missing)| data.is_known(**missing));
-                for (slot, &missing) in known {
+                for (slot, &missing) in articles.iter().enumerate().filter(|(_, missing)| is_asked(**missing))
+                {
                     let mut visible = articles.to_vec();
                     visible.remove(slot);
                     let question = Question {
@@ -133,8 +190,10 @@ pub fn evaluate(data: &Data, outfits: &[u32], baseline: &dyn Answers) -> Tallies
                         judge_within(of_type, articles, missing, |article| probabilities[article as usize]);
                     told_type.push(((-within.cross_entropy).exp(), within.rank));
                 }
-                tallies.any.add_outfit(any);
-                tallies.told_type.add_outfit(told_type);
+                if !any.is_empty() {
+                    tallies.any.add_outfit(any);
+                    tallies.told_type.add_outfit(told_type);
+                }
             }
             tallies
         })

@@ -21,6 +21,16 @@ pub(crate) struct Verdict {
     pub(crate) confidence: f64,
     /// If the types of articles are known.
     pub(crate) within_type: Option<WithinType>,
+    /// If some articles count as new, and the method can suggest them.
+    pub(crate) new_articles: Option<ShareOfNew>,
+}
+
+/// The probability that an answer gives to articles that count as new.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ShareOfNew {
+    pub(crate) any: f64,
+    /// With the type of the missing article known, among the articles of that type that are not in the outfit.
+    pub(crate) within_type: f64,
 }
 
 /// How good an answer is if the type of the missing article is known.
@@ -52,7 +62,8 @@ pub(crate) fn judge(logits: &[f32], target: u32) -> Verdict {
     let total = f64::from(sum_exp(logits, highest));
     let rank = 1.0 + f64::from(above) + f64::from(equal.saturating_sub(1)) / 2.0;
     let cross_entropy = total.ln() + f64::from(highest) - f64::from(own);
-    Verdict { cross_entropy, rank, first, confidence: total.recip(), within_type: None }
+    let confidence = total.recip();
+    Verdict { cross_entropy, rank, first, confidence, within_type: None, new_articles: None }
 }
 
 /// Judges among the articles of the target's type. `outfit` are all articles of the outfit, and `weight` is an

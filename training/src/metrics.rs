@@ -18,6 +18,7 @@ pub struct Tally {
     recall_at_250: Moments,
     reciprocal_rank: Moments,
     gain_at_10: Moments,
+    rank: Moments,
 }
 
 /// A mean over slots, with its standard error. Outfits count as independent, slots of one outfit do not.
@@ -51,6 +52,19 @@ pub struct Summary {
     pub recall_at_250: Estimate,
     pub mrr: Estimate,
     pub ndcg_at_10: Estimate,
+    /// Evaluations of earlier versions lack it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub mean_rank: Option<Estimate>,
+}
+
+/// Figures of the same answers twice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Answered<T> {
+    /// Among all articles.
+    pub any: T,
+    /// With the missing article's type known, among the articles of that type that are not in the outfit.
+    pub told_type: T,
 }
 
 impl Tally {
@@ -62,7 +76,7 @@ impl Tally {
     /// Adds the blanks of one outfit: for each, the true article's probability and rank.
     pub fn add_outfit(&mut self, answers: impl IntoIterator<Item = (f64, f64)>) {
         let hit = |rank: f64, k: f64| f64::from(u8::from(rank <= k));
-        let mut sums = [0.0; 6];
+        let mut sums = [0.0; 7];
         let mut slots = 0;
         for (probability, rank) in answers {
             slots += 1;
@@ -73,6 +87,7 @@ impl Tally {
                 hit(rank, 250.0),
                 1.0 / rank,
                 hit(rank, 10.0) / (rank + 1.0).log2(),
+                rank,
             ];
             for (sum, score) in sums.iter_mut().zip(scores) {
                 *sum += score;
@@ -85,7 +100,7 @@ impl Tally {
         }
     }
 
-    fn moments(&mut self) -> [&mut Moments; 6] {
+    fn moments(&mut self) -> [&mut Moments; 7] {
         [
             &mut self.loss,
             &mut self.recall_at_1,
@@ -93,6 +108,7 @@ impl Tally {
             &mut self.recall_at_250,
             &mut self.reciprocal_rank,
             &mut self.gain_at_10,
+            &mut self.rank,
         ]
     }
 
@@ -107,6 +123,7 @@ impl Tally {
         self.recall_at_250.merge(other.recall_at_250);
         self.reciprocal_rank.merge(other.reciprocal_rank);
         self.gain_at_10.merge(other.gain_at_10);
+        self.rank.merge(other.rank);
         self
     }
 
@@ -120,6 +137,7 @@ impl Tally {
             recall_at_250: estimate(self.recall_at_250),
             mrr: estimate(self.reciprocal_rank),
             ndcg_at_10: estimate(self.gain_at_10),
+            mean_rank: Some(estimate(self.rank)),
         }
     }
 }

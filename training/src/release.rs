@@ -18,7 +18,7 @@ use atelier::{
         onnx_runtime::OnnxRuntime,
         release::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry, Release},
     },
-    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS},
+    service::evaluation::{FIGURES, LEAST_SLOTS, RANKS, pack_segments},
     util::{calendar::rfc3339, digest},
 };
 use serde::Serialize;
@@ -28,7 +28,8 @@ use crate::{
     baselines::Baseline,
     data::{Data, Folder},
     evaluate::{
-        Answers, Cases, Comparison, Evaluation, PairCases, Subject, ask, ask_pairs, compare, write_ranks,
+        Answers, Cases, Comparison, Evaluation, NewArticles, PairCases, Subject, ask, ask_about_new,
+        ask_pairs, compare, write_ranks,
     },
     export::{Metadata, Storage, export, export_pair},
     files::{self, NewFolder},
@@ -93,6 +94,8 @@ impl Plan<'_> {
             let answers = ask(runtime, &subject, self.data, &cases, &|done| tell(method, done))?;
             let mut evaluation = Evaluation::new(self.data, &cases, &answers, Some(config.fit.seed));
             evaluation.attributes = config.fit.attributes;
+            evaluation.new_articles =
+                ask_about_new(runtime, &subject, self.data, (&cases, &answers), &|_| {})?;
             if let Some(path) = release.pair_path(&entry)
                 && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
             {
@@ -102,6 +105,9 @@ impl Plan<'_> {
             methods.push(entry);
         }
         let mut comparison = compare(self.data, &cases, &results, self.baselines.clone());
+        if let Some(new) = NewArticles::of(self.data) {
+            comparison.new_article_baselines = new.baselines(self.data);
+        }
         // A release has one run per method, so its figures name methods only.
         comparison.name_methods_alone();
         let evaluations = results.iter().map(|(evaluation, _)| evaluation).collect();
@@ -363,6 +369,7 @@ impl Figures<'_> {
         for segments in evaluations.filter_map(|evaluation| evaluation["segments"].as_array_mut()) {
             segments.retain(|segment| segment["summary"]["slots"].as_u64() >= Some(LEAST_SLOTS));
         }
+        pack_segments(&mut value);
         round(&mut value);
         Ok(format!("{value}\n"))
     }

@@ -11,9 +11,9 @@ use atelier::service::evaluation::{PAPER, PaperRow};
 use serde::Serialize;
 
 use crate::{
-    baselines::Baseline,
-    evaluate::{Evaluation, MethodResult, Spread},
-    metrics::Summary,
+    baselines::{Baseline, NewBaseline},
+    evaluate::{Evaluation, MethodResult, NewArticleFigures, Scores, Shares, Spread},
+    metrics::{Answered, Summary},
     oracle::Report,
 };
 
@@ -25,6 +25,8 @@ pub struct Table {
     pub slots: u64,
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub new_article_baselines: Vec<NewBaseline>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bounds: Option<Bounds>,
     pub paper: &'static [PaperRow],
@@ -50,6 +52,7 @@ impl Table {
     pub fn new(
         evaluations: &[Evaluation],
         baselines: Vec<Baseline>,
+        new_article_baselines: Vec<NewBaseline>,
         oracle: Option<&Report>,
     ) -> Result<Self> {
         let Some(first) = evaluations.first() else { bail!("there are no evaluations") };
@@ -69,6 +72,7 @@ impl Table {
             slots: first.summary.slots,
             methods: MethodResult::from_evaluations(&evaluations.iter().collect::<Vec<_>>()),
             baselines,
+            new_article_baselines,
             bounds: oracle.map(Bounds::new),
             paper: if first.synthetic { &PAPER } else { &[] },
         })
@@ -104,6 +108,7 @@ impl Table {
             );
         }
         self.write_told_type(&mut text);
+        self.write_new_articles(&mut text);
         self.write_losses(&mut text);
         if self.paper.is_empty() {
             return text;
@@ -172,6 +177,61 @@ impl Table {
         }
     }
 
+    /// The figures of new articles, if there are any.
+    fn write_new_articles(&self, text: &mut String) {
+        let open =
+            || self.methods.iter().filter_map(|method| Some((method.name(), method.new_articles.as_ref()?)));
+        if open().next().is_none() && self.new_article_baselines.is_empty() {
+            return;
+        }
+        *text += "\nNew articles are those that no training outfit has. All articles are candidates here, new and known.\n";
+        type Figures = NewArticleFigures<Scores, Spread>;
+        let groups: [(&str, fn(&Figures) -> &Answered<Scores>, fn(&NewBaseline) -> &Answered<Summary>); 2] = [
+            ("a new article", |figures| &figures.new, |baseline| &baseline.new),
+            ("another article", |figures| &figures.known, |baseline| &baseline.known),
+        ];
+        for (what, of_method, of_baseline) in groups {
+            let methods = open().map(|(name, figures)| (name, of_method(figures).clone()));
+            let baselines = self.new_article_baselines.iter().map(|baseline| {
+                let Answered { any, told_type } = of_baseline(baseline);
+                let answered = Answered { any: Scores::of(any), told_type: Scores::of(told_type) };
+                (format!("*{}*", baseline.name), answered)
+            });
+            let lines: Vec<(String, Answered<Scores>)> = methods.chain(baselines).collect();
+            let slots = lines[0].1.any.slots;
+            let _ = writeln!(text, "\n{slots} slots have {what} as their answer.");
+            if slots > 0 {
+                write_answered(text, &lines);
+            }
+        }
+        if open().next().is_some() {
+            *text += "\nThe share of new articles, in %. If they are suggested as often as they are worn, the last three are \
+                      like that of the answers.\n\n\
+                      | method | of articles | of answers | of the probability | of it within the type | of the first five |\n\
+                      |---|---|---|---|---|---|\n";
+        }
+        for (name, figures) in open() {
+            let Shares { of_articles, of_answers, of_probability, of_probability_within_type, of_first_five } =
+                figures.shares;
+            let shares = [of_articles, of_answers, of_probability, of_probability_within_type, of_first_five];
+            let _ = writeln!(text, "| {name} | {} |", shares.map(format_percent).join(" | "));
+        }
+        let closed: Vec<String> = self
+            .methods
+            .iter()
+            .filter(|method| method.new_articles.is_none())
+            .map(MethodResult::name)
+            .collect();
+        if !closed.is_empty() {
+            let _ = writeln!(
+                text,
+                "\n{} cannot suggest new articles: a run without `--attributes` knows only those of its training outfits, and ranks \
+                 only these.",
+                closed.join(", ")
+            );
+        }
+    }
+
     /// Says which methods lose to a baseline that knows no more than they do.
     fn write_losses(&self, text: &mut String) {
         let losses: Vec<String> = self.methods.iter().filter_map(|method| self.losses(method)).collect();
@@ -236,6 +296,27 @@ impl Bounds {
     fn share_of_gap(&self, cross_entropy: f64) -> f64 {
         let unknown = self.unknown_limit.unwrap_or(self.unknown.cross_entropy.mean);
         (unknown - cross_entropy) / (unknown - self.known.cross_entropy.mean)
+    }
+}
+
+/// Writes a table of figures of the same slots.
+fn write_answered(text: &mut String, lines: &[(String, Answered<Scores>)]) {
+    *text += "\n| method | cross-entropy | recall@1 % | recall@5 % | recall@250 % | mean rank | \
+              type known: cross-entropy | recall@1 % | recall@5 % | mean rank |\n|---|---|---|---|---|---|---|---|---|---|\n";
+    for (name, Answered { any, told_type }) in lines {
+        let _ = writeln!(
+            text,
+            "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            format_spread(any.cross_entropy, 4),
+            format_percent(any.recall_at_1),
+            format_percent(any.recall_at_5),
+            format_percent(any.recall_at_250),
+            format_spread(any.mean_rank, 1),
+            format_spread(told_type.cross_entropy, 4),
+            format_percent(told_type.recall_at_1),
+            format_percent(told_type.recall_at_5),
+            format_spread(told_type.mean_rank, 1),
+        );
     }
 }
 

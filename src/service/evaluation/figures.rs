@@ -5,6 +5,7 @@
 use std::{fmt, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 
 use crate::domain::Method;
 
@@ -24,6 +25,9 @@ pub struct Comparison {
     pub slots: u64,
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
+    /// Empty unless the data has new articles.
+    #[serde(default)]
+    pub new_article_baselines: Vec<NewBaseline>,
     pub differences: Vec<Difference>,
     /// The number of bootstrap samples of outfits behind the differences.
     pub draws: u64,
@@ -71,13 +75,56 @@ pub struct MethodResult {
     pub scores: Scores,
     pub coverage_at_5: Figure,
     pub calibration_error: Figure,
+    /// None if it cannot suggest articles that no training outfit has.
+    #[serde(default)]
+    pub new_articles: Option<NewArticles>,
 }
 
 impl MethodResult {
-    /// Its name in tables.
+    /// Its name in tables. A match always has attributes.
     pub fn name(&self) -> String {
-        format!("{}{}", self.method, if self.attributes { " + attributes" } else { "" })
+        let attributes = self.attributes && self.method != Method::Match;
+        format!("{}{}", self.method, if attributes { " + attributes" } else { "" })
     }
+}
+
+/// Figures of articles that no training outfit has. All articles are candidates, new and known.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct NewArticles {
+    /// Of the slots whose answer is a new article.
+    pub new: Answered,
+    pub shares: Shares,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Answered {
+    pub any: NewScores,
+    /// With the missing article's type known.
+    pub told_type: NewScores,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct NewScores {
+    pub slots: u64,
+    pub cross_entropy: Figure,
+    pub recall_at_1: Figure,
+    pub recall_at_5: Figure,
+    pub mean_rank: Figure,
+}
+
+/// New articles' shares of all slots' answers, and of the probability that a method gives to them.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct Shares {
+    pub of_answers: Figure,
+    pub of_probability: Figure,
+}
+
+/// A simple baseline that says how well new articles can be suggested without a model.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct NewBaseline {
+    #[serde(rename = "baseline")]
+    pub name: String,
+    pub new: Answered,
 }
 
 /// A simple baseline without a model.
@@ -176,7 +223,9 @@ impl Figures {
     /// A description of the defect, if the file is not valid.
     pub(super) fn read(path: &Path) -> Result<Self, String> {
         let bytes = fs::read(path).map_err(|error| error.to_string())?;
-        let figures: Self = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        let mut file: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
+        unpack_segments(&mut file)?;
+        let figures = Self::deserialize(file).map_err(|error| error.to_string())?;
         if figures.comparison.methods.is_empty() {
             return Err("it compares no method, expected at least one".into());
         }
@@ -202,6 +251,58 @@ impl Figures {
         }
         features
     }
+}
+
+/// Replaces each method's segments by rows of numbers, and names the segments once, because a release should be small. A row
+/// has the mean and the standard error of each metric, in the order of [`Metric::ALL`]; other figures are left out.
+///
+/// # Panics
+/// If the methods differ in their segments.
+pub fn pack_segments(file: &mut Value) {
+    let mut names: Option<Vec<Value>> = None;
+    for evaluation in file["evaluations"].as_array_mut().into_iter().flatten() {
+        let segments = evaluation["segments"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let name = |segment: &Value| json!({"by": segment["by"], "value": segment["value"], "slots": segment["summary"]["slots"]});
+        let own: Vec<Value> = segments.iter().map(name).collect();
+        assert!(
+            names.get_or_insert_with(|| own.clone()) == &own,
+            "methods have the same slots; this is a bug"
+        );
+        let row = |segment: Value| -> Value {
+            let figures = Metric::ALL.into_iter().map(|metric| &segment["summary"][metric.as_str()]);
+            figures.flat_map(|figure| [figure["mean"].clone(), figure["standard_error"].clone()]).collect()
+        };
+        evaluation["segments"] = segments.into_iter().map(row).collect();
+    }
+    file["segments"] = names.unwrap_or_default().into();
+}
+
+/// The reverse of [`pack_segments`]. Segments of earlier releases are not packed, and stay.
+pub(super) fn unpack_segments(file: &mut Value) -> Result<(), String> {
+    let names = file.get_mut("segments").map(Value::take).unwrap_or_default();
+    let evaluations = file.get_mut("evaluations").and_then(Value::as_array_mut);
+    for evaluation in evaluations.into_iter().flatten() {
+        let segments = evaluation.get_mut("segments").and_then(Value::as_array_mut).into_iter().flatten();
+        for (place, segment) in segments.enumerate() {
+            let Some(row) = segment.as_array() else { continue };
+            let Some(name) = names.get(place) else {
+                return Err(format!("a method has a segment {place}, which has no name in `segments`"));
+            };
+            if row.len() != 2 * Metric::ALL.len() {
+                return Err(format!(
+                    "a segment has {} numbers, expected {}: a mean and a standard error for each metric",
+                    row.len(),
+                    2 * Metric::ALL.len()
+                ));
+            }
+            let figure = |figure: &[Value]| json!({"mean": figure[0], "standard_error": figure[1]});
+            let metrics = Metric::ALL.into_iter().map(|metric| metric.as_str().to_owned());
+            let mut summary: Map<String, Value> = metrics.zip(row.chunks_exact(2).map(figure)).collect();
+            summary.insert("slots".to_owned(), name["slots"].clone());
+            *segment = json!({"by": name["by"], "value": name["value"], "summary": summary});
+        }
+    }
+    Ok(())
 }
 
 impl Comparison {

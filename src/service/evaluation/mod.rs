@@ -19,8 +19,9 @@ use tokio::{sync::OnceCell, task};
 
 pub use cases::{By, CaseDifference, CustomerDifference, Lead, Selection, Versus};
 pub use figures::{
-    About, Baseline, Bin, Calibration, Comparison, Difference, Figure, Figures, MethodEvaluation,
-    MethodResult, Metric, Scores, Segment, Summary,
+    About, Answered, Baseline, Bin, Calibration, Comparison, Difference, Figure, Figures, MethodEvaluation,
+    MethodResult, Metric, NewArticles, NewBaseline, NewScores, Scores, Segment, Shares, Summary,
+    pack_segments,
 };
 pub use published::{Bounds, PAPER, PaperRow, Published};
 pub use ranks::{Case, MAX_RANK, Ranks};

@@ -1,6 +1,9 @@
 use std::{collections::HashMap, fs, path::PathBuf};
 
-use super::*;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{figures::unpack_segments, *};
 use crate::domain::Method;
 
 fn demo() -> PathBuf {
@@ -28,6 +31,31 @@ fn ranks_and_figures_agree() {
         assert!((entropy - scores.cross_entropy.mean).abs() < 6e-4, "{method}: {entropy}");
     }
     assert_eq!((ranks.recall(Method::Gsu, 0), ranks.recall(Method::Gsu, 251)), (None, None));
+}
+
+#[test]
+fn packed_segments_are_the_same() {
+    let mut file: Value = serde_json::from_slice(&fs::read(demo().join(FIGURES)).unwrap()).unwrap();
+    unpack_segments(&mut file).unwrap();
+    let figures = Figures::deserialize(&file).unwrap();
+    assert!(figures.evaluations[0].segments.len() > 300);
+    let whole = file.to_string().len();
+    pack_segments(&mut file);
+    assert!(file.to_string().len() < whole / 3);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(FIGURES);
+    let read = |file: &Value| {
+        fs::write(&path, file.to_string()).unwrap();
+        Figures::read(&path)
+    };
+    assert_eq!(read(&file).unwrap(), figures);
+    let mut short = file.clone();
+    short["evaluations"][1]["segments"][7].as_array_mut().unwrap().pop();
+    let expected = "a segment has 9 numbers, expected 10: a mean and a standard error for each metric";
+    assert_eq!(read(&short).unwrap_err(), expected);
+    file["segments"].as_array_mut().unwrap().truncate(5);
+    let expected = "a method has a segment 5, which has no name in `segments`";
+    assert_eq!(read(&file).unwrap_err(), expected);
 }
 
 #[test]

@@ -21,8 +21,8 @@ use crate::{
     baselines::beside_methods,
     data::Data,
     evaluate::{
-        Answers, Cases, Evaluation, PairCases, Subject, ask, ask_pairs, compare, name, pair_table,
-        write_ranks,
+        Answers, Cases, Evaluation, NewArticles, PairCases, Subject, ask, ask_about_new, ask_pairs, compare,
+        name, pair_table, write_ranks,
     },
     export::{Metadata, Storage},
     files,
@@ -52,6 +52,13 @@ pub(super) struct Evaluate {
     /// Write every answer here as Parquet.
     #[arg(long, value_name = "FILE")]
     ranks: Option<PathBuf>,
+    /// Count those articles as new that no training outfit of this data folder has, made by `vary.py --withhold` from --data:
+    /// how well a run suggests them that was trained with them.
+    #[arg(long, value_name = "DIR")]
+    new_in: Option<PathBuf>,
+    /// Leave all features of customers and outfits empty. Writes without-profiles.json instead of evaluation.json.
+    #[arg(long)]
+    without_profiles: bool,
 }
 
 /// A method to evaluate.
@@ -75,19 +82,29 @@ impl Evaluate {
         };
         let has_pairs = candidates.iter().any(|candidate| candidate.method.pair.is_some());
         let pairs = has_pairs.then(|| PairCases::of_validation(&data)).flatten();
+        let new = match &self.new_in {
+            Some(folder) => NewArticles::of_other(&data, &timed("reading", || Data::load(folder))?),
+            None => NewArticles::of(&data),
+        };
         let runtime = runtime()?;
         let mut results: Vec<(Evaluation, Answers)> = Vec::new();
         for candidate in &candidates {
-            let subject = Subject::new(&data, &candidate.release, &candidate.method);
+            let mut subject =
+                Subject::new(&data, &candidate.release, &candidate.method).counting_as_new(new.clone());
+            if self.without_profiles {
+                subject = subject.without_features();
+            }
             let answers = answers(&runtime, &subject, &candidate.name, &data, &cases)?;
             let mut evaluation = Evaluation::new(&data, &cases, &answers, candidate.seed);
             evaluation.attributes = candidate.attributes;
             evaluation.synthetic = is_world(&self.data);
+            evaluation.new_articles = ask_about_new(&runtime, &subject, &data, (&cases, &answers), &|_| {})?;
             if let (Some(path), Some(cases)) = (candidate.release.pair_path(&candidate.method), &pairs) {
                 evaluation.pair = Some(ask_pairs(&runtime, &path, &data, cases)?);
             }
             if let Some(run) = &candidate.run {
-                write_json(&run.evaluation(), &evaluation)?;
+                let path = if self.without_profiles { run.without_profiles() } else { run.evaluation() };
+                write_json(&path, &evaluation)?;
             }
             results.push((evaluation, answers));
         }
@@ -95,7 +112,11 @@ impl Evaluate {
             Some(path) => read_json(path)?,
             None => timed("baselines", || beside_methods(&data)),
         };
-        let comparison = timed("differences", || compare(&data, &cases, &results, baselines.clone()));
+        let of_new = timed("baselines of new articles", || {
+            new.as_ref().map(|new| new.baselines(&data)).unwrap_or_default()
+        });
+        let mut comparison = timed("differences", || compare(&data, &cases, &results, baselines.clone()));
+        comparison.new_article_baselines.clone_from(&of_new);
         if let Some(path) = &self.out {
             write_json(path, &comparison)?;
         }
@@ -107,7 +128,7 @@ impl Evaluate {
         }
         let evaluations: Vec<Evaluation> = results.into_iter().map(|(evaluation, _)| evaluation).collect();
         let pairs = pair_table(&evaluations);
-        print!("{}", Table::new(&evaluations, baselines, None)?.markdown());
+        print!("{}", Table::new(&evaluations, baselines, of_new, None)?.markdown());
         if let Some(pairs) = pairs {
             print!("\n{pairs}");
         }

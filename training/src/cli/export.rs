@@ -34,7 +34,7 @@ pub(super) struct Export {
     /// The folder to write to [default: the run's].
     #[arg(long, value_name = "DIR", required_unless_present = "run")]
     out: Option<PathBuf>,
-    /// Precision of stored matrices; the model computes in float32 with both.
+    /// Precision of stored matrices; the model computes in float32 with all.
     #[arg(long, value_enum, default_value_t = Floats::Float32)]
     storage: Floats,
 }
@@ -43,6 +43,8 @@ pub(super) struct Export {
 pub(super) enum Floats {
     Float32,
     Float16,
+    /// Tables in eight bits with one scale for each row, ONNX files in float16.
+    Int8,
 }
 
 impl From<Floats> for Storage {
@@ -50,6 +52,7 @@ impl From<Floats> for Storage {
         match floats {
             Floats::Float32 => Storage::Float32,
             Floats::Float16 => Storage::Float16,
+            Floats::Int8 => Storage::Int8,
         }
     }
 }

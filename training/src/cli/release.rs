@@ -27,7 +27,7 @@ pub(super) struct Release {
     /// The folder of releases.
     #[arg(long, value_name = "DIR", default_value = "models")]
     out: PathBuf,
-    /// Precision of stored matrices; models compute in float32 with both.
+    /// Precision of stored matrices; models compute in float32 with all.
     #[arg(long, value_enum, default_value_t = Floats::Float32)]
     storage: Floats,
     /// The method for requests that name none [default: the best on the development split].

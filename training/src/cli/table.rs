@@ -8,7 +8,12 @@ use serde::Deserialize;
 
 use super::evaluate::{read_json, write_json};
 use crate::{
-    baselines::Baseline, evaluate::Evaluation, files, fit::RunFolder, oracle::Report, table::Table as Figures,
+    baselines::{Baseline, NewBaseline},
+    evaluate::Evaluation,
+    files,
+    fit::RunFolder,
+    oracle::Report,
+    table::Table as Figures,
 };
 
 #[derive(Debug, Args)]
@@ -41,7 +46,11 @@ struct OracleFile {
 #[serde(untagged)]
 enum Baselines {
     Alone(Vec<Baseline>),
-    Compared { baselines: Vec<Baseline> },
+    Compared {
+        baselines: Vec<Baseline>,
+        #[serde(default)]
+        new_article_baselines: Vec<NewBaseline>,
+    },
 }
 
 impl Table {
@@ -53,12 +62,15 @@ impl Table {
                 .with_context(|| format!("{} has not been evaluated; run `evaluate` first", run.display()))?;
             evaluations.push(evaluation);
         }
-        let baselines = match self.baselines.as_deref().map(read_json).transpose()? {
-            Some(Baselines::Alone(baselines) | Baselines::Compared { baselines }) => baselines,
-            None => Vec::new(),
+        let (baselines, of_new) = match self.baselines.as_deref().map(read_json).transpose()? {
+            Some(Baselines::Alone(baselines)) => (baselines, Vec::new()),
+            Some(Baselines::Compared { baselines, new_article_baselines }) => {
+                (baselines, new_article_baselines)
+            }
+            None => (Vec::new(), Vec::new()),
         };
         let oracle: Option<OracleFile> = self.oracle.as_deref().map(read_json).transpose()?;
-        let table = Figures::new(&evaluations, baselines, oracle.as_ref().map(|file| &file.report))?;
+        let table = Figures::new(&evaluations, baselines, of_new, oracle.as_ref().map(|file| &file.report))?;
         let text = table.markdown();
         if let Some(path) = &self.markdown {
             files::write(path, text.as_bytes())?;

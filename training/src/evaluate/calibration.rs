@@ -65,6 +65,7 @@ mod tests {
             first: [0; crate::judge::FIRST],
             confidence,
             within_type: None,
+            new_articles: None,
         };
         // Ten bins of two, with one right answer each.
         let verdicts: Vec<Verdict> =

@@ -20,10 +20,10 @@ use atelier::{
     },
 };
 
-use super::{About, Refusal, model_file::refused};
+use super::{About, NewArticles, Refusal, model_file::refused};
 use crate::{
     data::Data,
-    judge::{Verdict, judge, judge_within},
+    judge::{ShareOfNew, Verdict, judge, judge_within},
     number::real,
 };
 
@@ -97,6 +97,8 @@ pub struct Answers {
     pub(crate) verdicts: Vec<Verdict>,
     /// The mean number of steps of a universal trunk.
     pub(crate) steps: Option<f64>,
+    /// Whether there are new articles, and the method can suggest them.
+    pub(crate) suggests_new: bool,
 }
 
 impl Answers {
@@ -125,6 +127,8 @@ pub struct Subject<'a> {
     places: Places,
     /// By the data's index: an article's place.
     place_of: Vec<u32>,
+    new: Option<NewArticles>,
+    with_features: bool,
 }
 
 impl<'a> Subject<'a> {
@@ -136,7 +140,25 @@ impl<'a> Subject<'a> {
                 .expect("the catalogue is made of these articles; this is a bug")
         };
         let place_of = data.articles().iter().map(place).collect();
-        Self { release, method, places: catalogue.places().clone(), place_of }
+        let (places, new) = (catalogue.places().clone(), NewArticles::of(data));
+        Self { release, method, places, place_of, new, with_features: true }
+    }
+
+    /// Counts other articles as new.
+    #[must_use]
+    pub fn counting_as_new(self, new: Option<NewArticles>) -> Self {
+        Self { new, ..self }
+    }
+
+    /// Asks as if nothing was known of the customers and of the outfits.
+    #[must_use]
+    pub fn without_features(self) -> Self {
+        Self { with_features: false, ..self }
+    }
+
+    /// The articles that count as new.
+    pub fn new_articles(&self) -> Option<&NewArticles> {
+        self.new.as_ref()
     }
 
     fn about(&self) -> io::Result<About> {
@@ -165,6 +187,9 @@ impl<'a> Subject<'a> {
         }
         let mut features = Vec::new();
         data.features_of(case.outfit, &mut features);
+        if !self.with_features {
+            features.iter_mut().for_each(Vec::clear);
+        }
         Question::new(Arc::clone(articles), slots, blank, features.into())
     }
 }
@@ -185,6 +210,7 @@ pub fn ask(
     let first = subject.open(runtime)?;
     // A closed method has logits of the articles that it was trained with, which come first.
     let count = if first.is_open() { data.articles().len() } else { data.known() };
+    let new = subject.new_articles().filter(|new| new.are_among(count));
     let batches = cases.batches(data);
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = |mut scorer: Scorer| -> Result<Share, Refusal> {
@@ -208,6 +234,18 @@ pub fn ask(
                 let weight = |article: u32| f64::from(logits[article as usize] - own).exp();
                 let worn = data.outfits().articles(outfit);
                 verdict.within_type = Some(judge_within(of_type, worn, target, weight));
+                verdict.new_articles = new.map(|new| {
+                    let sum = |articles: &mut dyn Iterator<Item = u32>| articles.map(weight).sum::<f64>();
+                    let choice = of_type
+                        .iter()
+                        .copied()
+                        .filter(|article| *article == target || !worn.contains(article));
+                    ShareOfNew {
+                        any: verdict.probability() * sum(&mut new.iter()),
+                        within_type: sum(&mut choice.clone().filter(|article| new.contains(*article)))
+                            / sum(&mut choice.clone()),
+                    }
+                });
                 share.push((batch[at], verdict, scores.steps));
             }
             tell(done.fetch_add(batch.len(), Ordering::Relaxed) + batch.len());
@@ -233,6 +271,7 @@ pub fn ask(
     Ok(Answers {
         about,
         steps: steps.map(|steps| steps.iter().sum::<f64>() / real(steps.len().max(1))),
+        suggests_new: new.is_some(),
         verdicts: all.into_iter().map(|(_, verdict, _)| verdict).collect(),
     })
 }

@@ -3,8 +3,13 @@
 use atelier::domain::Method;
 use serde::{Deserialize, Serialize};
 
-use super::{Answers, Cases, Difference, Evaluation, bootstrap};
-use crate::{baselines::Baseline, data::Data, metrics::Summary, number::real};
+use super::{Answers, Cases, Difference, Evaluation, NewArticleFigures, Shares, bootstrap};
+use crate::{
+    baselines::{Baseline, NewBaseline},
+    data::Data,
+    metrics::{Answered, Summary},
+    number::real,
+};
 
 /// The figures of methods on the same questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,6 +21,9 @@ pub struct Comparison {
     pub slots: usize,
     pub methods: Vec<MethodResult>,
     pub baselines: Vec<Baseline>,
+    /// Beside the methods' figures of new articles, if the data has such articles.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub new_article_baselines: Vec<NewBaseline>,
     pub differences: Vec<Difference>,
     /// The number of bootstrap samples behind the differences.
     pub draws: usize,
@@ -44,6 +52,21 @@ pub struct MethodResult {
     /// With the missing article's type known; evaluations of earlier versions lack it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub told_type: Option<ToldType>,
+    /// Of articles that no training outfit has, if there are any and the method can suggest them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_articles: Option<NewArticleFigures<Scores, Spread>>,
+}
+
+/// Figures of some slots over seeds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scores {
+    pub slots: u64,
+    pub cross_entropy: Spread,
+    pub recall_at_1: Spread,
+    pub recall_at_5: Spread,
+    pub recall_at_250: Spread,
+    pub mean_rank: Spread,
 }
 
 /// One method's figures with the missing article's type known.
@@ -91,6 +114,7 @@ pub fn compare(
         draws: bootstrap::DRAWS,
         methods,
         baselines,
+        new_article_baselines: Vec::new(),
     }
 }
 
@@ -154,7 +178,63 @@ impl MethodResult {
                     recall_at_5: spread(|summary| summary.recall_at_5.mean),
                 }
             }),
+            new_articles: NewArticleFigures::over(&runs),
         })
+    }
+}
+
+impl NewArticleFigures<Scores, Spread> {
+    /// The figures of several runs, if all have some.
+    fn over(runs: &[&Evaluation]) -> Option<Self> {
+        let runs: Option<Vec<_>> = runs.iter().map(|run| run.new_articles.as_ref()).collect();
+        let runs = runs?;
+        let scores = |summary: &dyn Fn(&NewArticleFigures<Summary, f64>) -> &Summary| {
+            let summaries: Vec<&Summary> = runs.iter().map(|run| summary(run)).collect();
+            Scores::over(&summaries)
+        };
+        let share = |share: fn(&Shares<f64>) -> f64| {
+            Spread::over(&runs.iter().map(|run| share(&run.shares)).collect::<Vec<_>>())
+        };
+        Some(Self {
+            new: Answered { any: scores(&|run| &run.new.any), told_type: scores(&|run| &run.new.told_type) },
+            known: Answered {
+                any: scores(&|run| &run.known.any),
+                told_type: scores(&|run| &run.known.told_type),
+            },
+            shares: Shares {
+                of_articles: share(|shares| shares.of_articles),
+                of_answers: share(|shares| shares.of_answers),
+                of_probability: share(|shares| shares.of_probability),
+                of_probability_within_type: share(|shares| shares.of_probability_within_type),
+                of_first_five: share(|shares| shares.of_first_five),
+            },
+        })
+    }
+}
+
+impl Scores {
+    /// The figures of one run.
+    pub fn of(summary: &Summary) -> Self {
+        Self::over(&[summary])
+    }
+
+    fn over(summaries: &[&Summary]) -> Self {
+        let spread = |figure: &dyn Fn(&Summary) -> f64| {
+            Spread::over(&summaries.iter().map(|summary| figure(summary)).collect::<Vec<_>>())
+        };
+        Self {
+            slots: summaries[0].slots,
+            cross_entropy: spread(&|summary| summary.cross_entropy.mean),
+            recall_at_1: spread(&|summary| summary.recall_at_1.mean),
+            recall_at_5: spread(&|summary| summary.recall_at_5.mean),
+            recall_at_250: spread(&|summary| summary.recall_at_250.mean),
+            mean_rank: spread(&|summary| {
+                summary
+                    .mean_rank
+                    .expect("written since there are figures of new articles; this is a bug")
+                    .mean
+            }),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ mod calibration;
 mod cases;
 mod compare;
 mod model_file;
+mod new_articles;
 mod pairs;
 mod ranks;
 mod segments;
@@ -20,8 +21,9 @@ use serde::{Deserialize, Serialize};
 pub use bootstrap::Difference;
 pub use calibration::{Bin, Calibration};
 pub use cases::{Answers, Case, Cases, Subject, ask};
-pub use compare::{Comparison, MethodResult, Spread, ToldType, compare, name};
+pub use compare::{Comparison, MethodResult, Scores, Spread, ToldType, compare, name};
 pub use model_file::{About, Refusal};
+pub use new_articles::{NewArticleFigures, NewArticles, Shares, ask_about_new};
 pub use pairs::{PairCases, PairEvaluation, ask_pairs, pair_table};
 pub use ranks::write_ranks;
 pub use segments::Segment;
@@ -57,6 +59,9 @@ pub struct Evaluation {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub steps: Option<f64>,
     pub segments: Vec<Segment>,
+    /// Of articles that no training outfit has, if there are any and the method can suggest them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub new_articles: Option<NewArticleFigures<Summary, f64>>,
     /// The figures of its pair file, if there is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub pair: Option<PairEvaluation>,
@@ -78,6 +83,7 @@ impl Evaluation {
             calibration: Calibration::new(&answers.verdicts),
             steps: answers.steps,
             segments: segments::segments(data, cases, answers),
+            new_articles: None,
             pair: None,
         }
     }

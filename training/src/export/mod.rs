@@ -32,11 +32,20 @@ use crate::model::Model;
 const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
 
-/// The precision of stored matrices; the graph computes in float32 with both.
+/// The precision of stored matrices; the graph computes in float32 with all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Storage {
     Float32,
     Float16,
+    /// In tables: whole numbers of eight bits with one scale for each row. In ONNX files: float16.
+    Int8,
+}
+
+impl Storage {
+    /// Whether ONNX files hold float16.
+    fn is_half(self) -> bool {
+        self != Self::Float32
+    }
 }
 
 /// The file's metadata apart from method and parameters.
@@ -84,7 +93,7 @@ pub fn export_whole(
     };
     let bytes = fs::read(trunk).map_err(failed(trunk))?;
     let proto = ModelProto::decode(bytes.as_slice()).map_err(io::Error::other).map_err(failed(trunk))?;
-    let file = whole::join(&proto, tables, articles, storage == Storage::Float16);
+    let file = whole::join(&proto, tables, articles, storage.is_half());
     fs::write(path, file.encode_to_vec()).map_err(failed(path))
 }
 
@@ -130,7 +139,7 @@ fn write(
 
 fn draw(model: &Model, storage: Storage) -> GraphProto {
     let config = model.config();
-    let mut drawing = Drawing::new(model, storage == Storage::Float16);
+    let mut drawing = Drawing::new(model, storage.is_half());
     let output = model.structure().forward(&mut drawing);
     drawing.outputs(output);
     let (batch, slots) = (Axis::Named("batch"), Axis::Named("slots"));

@@ -1,9 +1,9 @@
 //! Writes the tables beside a trunk: what [`atelier::models::tables::Tables`] reads.
 
-use std::path::Path;
+use std::{fs, io, path::Path};
 
 use half::f16;
-use safetensors::{Dtype, serialize_to_file, tensor::TensorView};
+use safetensors::{Dtype, serialize, tensor::TensorView};
 
 use super::{ExportError, Storage};
 use crate::{
@@ -38,8 +38,9 @@ pub(super) fn write(model: &Model, storage: Storage, path: &Path) -> Result<(), 
         let view = TensorView::new(tensor.dtype, tensor.shape.clone(), &tensor.bytes);
         (tensor.name.as_str(), view.expect("the bytes fit the shape; this is a bug"))
     });
-    serialize_to_file(views, None, path)
-        .map_err(|error| ExportError { path: path.to_owned(), source: std::io::Error::other(error) })
+    // `serialize_to_file` makes files that only their owner can read.
+    let written = serialize(views, None).map_err(io::Error::other).and_then(|bytes| fs::write(path, bytes));
+    written.map_err(|source| ExportError { path: path.to_owned(), source })
 }
 
 /// A table's own vectors of the vocabulary, and the vectors of values if it is a sum of both.
@@ -49,13 +50,15 @@ fn sums(model: &Model, name: &str, table: Param, storage: Storage) -> Vec<Stored
     let own = |tensor: &Tensor| {
         let columns = tensor.shape.get(1).copied().unwrap_or(1);
         let shape = if tensor.shape.len() > 1 { vec![articles, columns] } else { vec![articles] };
-        floats(format!("{name}.own"), shape, &tensor.data[..articles * columns], storage)
+        floats(&format!("{name}.own"), shape, &tensor.data[..articles * columns], storage)
     };
     let Some(Composed { own: vectors, values, .. }) = model.composed(table) else {
-        return vec![own(whole(table))];
+        return own(whole(table));
     };
     let values = model.scaled_values(values, whole(vectors).shape.get(1).copied().unwrap_or(1));
-    vec![own(whole(vectors)), floats(format!("{name}.values"), values.shape, &values.data, storage)]
+    let mut stored = own(whole(vectors));
+    stored.extend(floats(&format!("{name}.values"), values.shape, &values.data, storage));
+    stored
 }
 
 fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
@@ -63,28 +66,50 @@ fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
     let [beside, named] = memory.rows(model.weights());
     let (articles, columns) = (model.config().articles, model.config().memory + 1);
     let shape = vec![articles, columns];
-    let mut stored = vec![
-        integers("memory.articles".to_owned(), shape.clone(), &beside.0[..articles * columns]),
-        floats("memory.strengths".to_owned(), shape, &beside.1[..articles * columns], storage),
-    ];
+    let mut stored =
+        vec![integers("memory.articles".to_owned(), shape.clone(), &beside.0[..articles * columns])];
+    stored.extend(floats("memory.strengths", shape, &beside.1[..articles * columns], storage));
     for (feature, first) in model.config().features.iter().zip(&memory.features) {
         let Some(first) = first else { continue };
         let rows = *first..first + feature.rows;
         let name = |what: &str| format!("memory.{}.{what}", feature.name);
         stored.push(integers(name("articles"), vec![feature.rows], &named.0[rows.clone()]));
-        stored.push(floats(name("strengths"), vec![feature.rows], &named.1[rows], storage));
+        stored.extend(floats(&name("strengths"), vec![feature.rows], &named.1[rows], storage));
     }
     stored
 }
 
-/// Lists are small and always stored in float32.
-fn floats(name: String, shape: Vec<usize>, numbers: &[f32], storage: Storage) -> Stored {
-    if storage == Storage::Float16 && shape.len() > 1 {
-        let bytes = numbers.iter().flat_map(|number| f16::from_f32(*number).to_le_bytes()).collect();
-        return Stored { name, dtype: Dtype::F16, shape, bytes };
+/// Numbers, and their scales if these are stored. Lists are small and always stored in float32.
+fn floats(name: &str, shape: Vec<usize>, numbers: &[f32], storage: Storage) -> Vec<Stored> {
+    let stored = |dtype, bytes| Stored { name: name.to_owned(), dtype, shape: shape.clone(), bytes };
+    match (storage, shape.as_slice()) {
+        (Storage::Float16, [_, _]) => {
+            let bytes = numbers.iter().flat_map(|number| f16::from_f32(*number).to_le_bytes()).collect();
+            vec![stored(Dtype::F16, bytes)]
+        }
+        (Storage::Int8, [rows, columns]) => {
+            let (mut scales, mut steps) = (Vec::with_capacity(*rows), Vec::with_capacity(numbers.len()));
+            for row in numbers.chunks_exact(*columns) {
+                let scale = scale(row);
+                scales.push(scale);
+                steps.extend(row.iter().map(|number| step(*number, scale).cast_unsigned()));
+            }
+            let scales = floats(&format!("{name}.scale"), vec![*rows], &scales, storage);
+            std::iter::once(stored(Dtype::I8, steps)).chain(scales).collect()
+        }
+        _ => vec![stored(Dtype::F32, numbers.iter().flat_map(|number| number.to_le_bytes()).collect())],
     }
-    let bytes = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    Stored { name, dtype: Dtype::F32, shape, bytes }
+}
+
+/// The scale of a row of eight-bit numbers: its largest number is 127 of them.
+fn scale(row: &[f32]) -> f32 {
+    row.iter().fold(0.0_f32, |most, number| most.max(number.abs())) / f32::from(i8::MAX)
+}
+
+fn step(number: f32, scale: f32) -> i8 {
+    #[expect(clippy::cast_possible_truncation, reason = "casts from floats saturate, and 0 / 0 becomes 0")]
+    let step = (number / scale).round() as i8;
+    step
 }
 
 fn integers(name: String, shape: Vec<usize>, numbers: &[i32]) -> Stored {

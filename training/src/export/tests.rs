@@ -6,6 +6,7 @@ use atelier::{
     models::onnx_runtime::OnnxRuntime,
 };
 use ort::{session::Session, value::Tensor};
+use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 
 use super::*;
 use crate::model::{
@@ -217,6 +218,96 @@ fn half_precision_is_close() {
             if tensor.dims.len() > 1 { (DataType::Float16, 2) } else { (DataType::Float, 4) };
         assert_eq!(tensor.data_type(), expected, "{}", tensor.name);
         assert_eq!(tensor.raw_data.len() as u64, bytes * length(tensor));
+    }
+}
+
+#[test]
+fn eight_bits_are_close() {
+    for method in [Method::GsxLatent, Method::Match] {
+        let model = small(method);
+        let config = model.config();
+        let outfits = examples(config, 32, true, 9);
+        let (mut whole, _) = exported(&model, Storage::Float32);
+        let (mut eighth, _) = exported(&model, Storage::Int8);
+        let (whole, eighth) = (run(&mut whole, config, &outfits), run(&mut eighth, config, &outfits));
+        let off = difference(&whole["logits"], &eighth["logits"]);
+        assert!(off > 0.0 && off < 0.1, "{method}: {off}");
+    }
+}
+
+#[test]
+fn tables_in_eight_bits_have_scales_and_small_things_are_whole() {
+    let model = small(Method::Match);
+    let folder = tempfile::tempdir().unwrap();
+    let path = |storage: Storage| {
+        let trunk = folder.path().join(format!("{storage:?}.onnx"));
+        export(&model, &Metadata { release: "test".into(), storage }, &trunk).unwrap();
+        tables_path(&trunk)
+    };
+    let [plain, eighth] = [Storage::Float32, Storage::Int8].map(|storage| fs::read(path(storage)).unwrap());
+    let [plain, eighth] = [&plain, &eighth].map(|bytes| SafeTensors::deserialize(bytes).unwrap());
+    let floats = |tensor: &TensorView<'_>| -> Vec<f32> {
+        tensor.data().as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+    };
+    let mut matrices = 0;
+    for (name, was) in plain.tensors() {
+        let is = eighth.tensor(&name).unwrap();
+        assert_eq!(is.shape(), was.shape(), "{name}");
+        if was.dtype() != Dtype::F32 || was.shape().len() == 1 {
+            assert_eq!((is.dtype(), is.data()), (was.dtype(), was.data()), "{name}");
+            continue;
+        }
+        matrices += 1;
+        assert_eq!(is.dtype(), Dtype::I8, "{name}");
+        let columns = was.shape()[1];
+        let scales = floats(&eighth.tensor(&format!("{name}.scale")).unwrap());
+        assert_eq!(scales.len(), was.shape()[0], "{name}");
+        for (place, (number, step)) in floats(&was).iter().zip(is.data()).enumerate() {
+            let scale = scales[place / columns];
+            let off = (number - scale * f32::from(step.cast_signed())).abs();
+            assert!(off <= 0.501 * scale, "{name}: {number} is off by {off}, and the scale is {scale}");
+        }
+    }
+    assert_eq!(eighth.len(), plain.len() + matrices);
+    assert!(matrices >= 5, "{matrices}");
+}
+
+#[test]
+fn scales_of_another_shape_are_refused() {
+    let model = small(Method::None);
+    let folder = tempfile::tempdir().unwrap();
+    let trunk = folder.path().join("none.onnx");
+    export(&model, &Metadata { release: "test".into(), storage: Storage::Int8 }, &trunk).unwrap();
+    let path = tables_path(&trunk);
+    let bytes = fs::read(&path).unwrap();
+    let articles = model.config().articles;
+    let open = |changed: Option<(Dtype, usize)>| {
+        let file = SafeTensors::deserialize(&bytes).unwrap();
+        let mut tensors: Vec<_> =
+            file.tensors().into_iter().filter(|(name, _)| name != "articles.own.scale").collect();
+        let zeros = vec![0; 400];
+        if let Some((dtype, rows)) = changed {
+            let view = TensorView::new(dtype, vec![rows], &zeros[..rows * dtype.bitsize() / 8]).unwrap();
+            tensors.push(("articles.own.scale".to_owned(), view));
+        }
+        safetensors::serialize_to_file(tensors, None, &path).unwrap();
+        let error = Tables::open(&path, articles, None, &schema(model.config())).unwrap_err().to_string();
+        error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
+    };
+    let expected = format!("expected F32 of shape [{articles}], a scale for each row");
+    let fewer = articles - 1;
+    for (changed, found) in [
+        (
+            Some((Dtype::F32, fewer)),
+            format!("the tensor articles.own.scale is F32 of shape [{fewer}], {expected}"),
+        ),
+        (
+            Some((Dtype::F16, articles)),
+            format!("the tensor articles.own.scale is F16 of shape [{articles}], {expected}"),
+        ),
+        (None, "the tensor articles.own.scale is missing, expected there".to_owned()),
+    ] {
+        assert_eq!(open(changed), found);
     }
 }
 

@@ -108,6 +108,11 @@ impl RunFolder {
         self.0.join("evaluation.json")
     }
 
+    /// The file of its evaluation with all features left empty.
+    pub fn without_profiles(&self) -> PathBuf {
+        self.0.join("without-profiles.json")
+    }
+
     /// Creates the folder of a new run, with its configuration and README.
     pub(super) fn create(&self, config: &RunConfig) -> Result<()> {
         fs::create_dir_all(&self.0).with_context(|| format!("cannot create {}", self.0.display()))?;

@@ -143,7 +143,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     );
 
     let made = home.output_of(&format!(
-        "release --name spring --data garden --runs {runs} --storage float16 --customers 3"
+        "release --name spring --data garden --runs {runs} --storage int8 --customers 3"
     ));
     assert_eq!(made, "models/spring\n");
     let release = Release::open(&home.at("models/spring")).unwrap();
@@ -168,7 +168,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     home.output_of(&format!("{fit} --run again {settings}"));
     let weights = |run: &str| fs::read(home.at(run).join("best.safetensors")).unwrap();
     assert!(weights("again") == weights(run), "not the same run: {fitted}");
-    assert!(release.manifest().commands.last().unwrap().ends_with("--storage float16 --customers 3"));
+    assert!(release.manifest().commands.last().unwrap().ends_with("--storage int8 --customers 3"));
     let customers = fs::read_to_string(home.at("models/spring/customers.jsonl")).unwrap();
     assert_eq!(customers.lines().count(), 3);
     let hidden: Vec<_> = fs::read_dir(home.at("models")).unwrap().collect();

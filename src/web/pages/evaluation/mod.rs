@@ -7,6 +7,7 @@ mod case_query;
 mod cases;
 mod customers;
 mod format;
+mod new_articles;
 mod overview;
 mod results;
 mod segments;

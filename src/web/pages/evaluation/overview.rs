@@ -4,7 +4,9 @@ use askama::Template;
 use axum::{extract::State, response::Html};
 
 use super::{
-    Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind, summary,
+    Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format,
+    new_articles::NewArticlesTable,
+    no_release_page, series_kind, summary,
     table_one::{METRICS, TableOne},
 };
 use crate::{
@@ -33,6 +35,7 @@ struct OverviewPage {
     draws: u64,
     table: TableOne,
     words: Vec<String>,
+    new_articles: Option<NewArticlesTable>,
     choice: Choice,
     /// An error says why there are none.
     curves: Result<Drawn, String>,
@@ -72,6 +75,7 @@ pub(super) async fn page(
         draws: comparison.draws,
         table: TableOne::new(&figures),
         words: summary::paragraphs(&figures),
+        new_articles: NewArticlesTable::new(comparison),
         curves: ranks.map(|ranks| curves(&choice, &ranks)).map_err(|error| error.to_string()),
         calibration,
         bins,

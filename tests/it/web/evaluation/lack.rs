@@ -32,7 +32,7 @@ pub fn demo_but(change: impl FnOnce(&Path, &mut Value)) -> TempDir {
 }
 
 /// Changes a file, and the manifest with it.
-fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
+pub fn replace(demo: &Path, manifest: &mut Value, name: &str, content: &[u8]) {
     fs::write(demo.join(name), content).unwrap();
     let digest: String =
         Sha256::digest(content).iter().fold(String::new(), |all, byte| format!("{all}{byte:02x}"));

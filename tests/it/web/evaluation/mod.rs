@@ -2,10 +2,15 @@
 
 pub mod cases;
 pub mod lack;
+pub mod new_articles;
 
 use std::{fs, path::Path};
 
-use atelier::domain::Role;
+use atelier::{
+    domain::{Method, Role},
+    models::release::Release,
+    service::evaluation::Figures,
+};
 use serde_json::Value;
 
 use super::{Service, browser, header, models};
@@ -110,13 +115,14 @@ async fn curves_and_segments_have_their_numbers(db: TestDatabase) {
 
     assert!(analyst.page("/evaluation/segments?by=&metric=").await.contains("customer seen in training"));
     let page = analyst.page("/evaluation/segments?by=gender&metric=recall_at_1&method=np").await;
-    let segments = of("np")["segments"].as_array().unwrap().clone();
-    let female = segments.iter().find(|one| one["by"] == "gender" && one["value"] == "female").unwrap();
-    let figure = &female["summary"]["recall_at_1"];
+    let figures = Figures::from_release(&Release::open(&models().join("demo")).unwrap()).unwrap();
+    let segments = &figures.evaluation_of(Method::Np).unwrap().segments;
+    let female = segments.iter().find(|one| one.by == "gender" && one.value == "female").unwrap();
+    let figure = female.summary.scores.recall_at_1;
     let written = format!(
         "<td class=\"number\">{:.2} ± {:.2}</td>",
-        100.0 * figure["mean"].as_f64().unwrap(),
-        100.0 * figure["standard_error"].as_f64().unwrap()
+        100.0 * figure.mean,
+        100.0 * figure.standard_error.unwrap()
     );
     assert!(line(&page, "female").contains(&written), "{written}: {}", line(&page, "female"));
     assert!(line(&page, "female").contains(">5,823<"));

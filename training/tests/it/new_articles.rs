@@ -1,0 +1,117 @@
+//! Articles that no training outfit has, from their data to the figures that the service shows.
+
+use std::{path::Path, process::Command};
+
+use atelier::{domain::Method, models::release::Release, service::evaluation::Figures};
+use atelier_training::data::Data;
+use serde_json::Value;
+
+use super::Home;
+
+/// Narrow and quick.
+const SETTINGS: &str = "[fit]\nepochs = 2\nlearning_rate = 0.003\nwarm_up = 0.5\n\
+    [model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\npersonas = 3\nmatching = 8\nmemory = 4\n";
+
+fn withhold(home: &Home) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("vary.py");
+    let made = Command::new("python3")
+        .arg(script)
+        .args("--data all --withhold 0.1 --out part".split(' '))
+        .current_dir(home.0.path())
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+fn mean(figure: &Value) -> f64 {
+    figure["mean"].as_f64().unwrap_or_else(|| panic!("{figure} is no figure"))
+}
+
+#[test]
+fn new_articles_have_figures_of_their_own() {
+    let home = Home::new();
+    home.write("settings.toml", SETTINGS);
+    home.output_of("synthesise --out all --articles 120 --customers 60 --outfits 250 --validation 50");
+    withhold(&home);
+    for (method, data) in [("none", "part"), ("match", "part"), ("match", "all")] {
+        home.output_of(&format!("fit --method {method} --data {data} --config settings.toml"));
+    }
+    let runs = "--runs runs/part/none-1 runs/part/match-1";
+    let text = home.output_of(&format!("evaluate --data part {runs} --out part.json"));
+    for expected in [
+        "\nnone cannot suggest new articles: ",
+        " slots have a new article as their answer.\n",
+        " slots have another article as their answer.\n",
+        "\n| *co-occurrence; new as their neighbours* | ",
+    ] {
+        assert!(text.contains(expected), "{expected:?} is missing in {text}");
+    }
+
+    let (none, ours) =
+        (home.json("runs/part/none-1/evaluation.json"), home.json("runs/part/match-1/evaluation.json"));
+    assert!(none.get("new_articles").is_none(), "a closed method has none");
+    let figures = &ours["new_articles"];
+    assert_eq!(figures["known"]["any"], ours["summary"], "of the known, all articles are candidates");
+    let slots = figures["new"]["any"]["slots"].as_u64().unwrap();
+    let of_known = figures["known"]["any"]["slots"].as_u64().unwrap();
+    assert!(slots > 10, "{slots}");
+    let shares = &figures["shares"];
+    let share = |name: &str| shares[name].as_f64().unwrap();
+    #[expect(clippy::cast_precision_loss, reason = "slots are few")]
+    let of_answers = slots as f64 / (slots + of_known) as f64;
+    assert!((share("of_answers") - of_answers).abs() < 1e-9, "{shares}");
+    let data = Data::load(&home.at("part")).unwrap();
+    let new = data.articles().len() - data.known();
+    assert!(new >= 12, "a tenth of 120, and those that no outfit has anyway");
+    #[expect(clippy::cast_precision_loss, reason = "articles are few")]
+    let of_articles = new as f64 / 120.0;
+    assert!((share("of_articles") - of_articles).abs() < 1e-9, "{shares}");
+    assert!(text.contains(&format!("\n| match | {:.2} | ", 100.0 * of_articles)), "{text}");
+    for name in ["of_probability", "of_probability_within_type", "of_first_five"] {
+        assert!((0.0..0.5).contains(&share(name)), "{name}: {}", share(name));
+    }
+    assert!(share("of_probability") > 0.001, "{shares}");
+    let (any, told) = (&figures["new"]["any"], &figures["new"]["told_type"]);
+    assert!(mean(&told["mean_rank"]) < mean(&any["mean_rank"]) && mean(&any["mean_rank"]) <= 120.0);
+    assert!(mean(&told["cross_entropy"]) < mean(&any["cross_entropy"]));
+
+    let all = home.json("part.json");
+    let baselines = all["new_article_baselines"].as_array().unwrap();
+    assert_eq!(baselines.len(), 4);
+    assert!(baselines.iter().all(|one| one["new"]["any"]["slots"] == slots));
+    assert!(baselines.iter().all(|one| one["known"]["any"]["slots"] == of_known));
+    // An article without a count is as likely as the rarest, or as the mean of its type.
+    let entropy = |place: usize| mean(&baselines[place]["new"]["any"]["cross_entropy"]);
+    assert!(entropy(1) < entropy(0), "{} and {}", entropy(1), entropy(0));
+    let table = home.output_of(&format!("table {runs} --baselines part.json"));
+    let section = |text: &str| {
+        let (_, after) = text.split_once("\nNew articles are those").unwrap();
+        after.split_once(" cannot suggest").unwrap().0.to_owned()
+    };
+    assert_eq!(section(&table), section(&text));
+
+    // A run that was trained with all articles is asked about the same slots.
+    home.output_of("evaluate --data all --runs runs/all/match-1 --new-in part");
+    let with_all = home.json("runs/all/match-1/evaluation.json");
+    assert_eq!(with_all["new_articles"]["new"]["any"]["slots"], slots);
+    assert_eq!(with_all["new_articles"]["known"]["any"]["slots"], of_known);
+    assert_ne!(with_all["new_articles"]["new"]["any"], figures["new"]["any"]);
+
+    // Without profiles, a method that does not see them answers the same.
+    home.output_of(&format!("evaluate --data part {runs} --without-profiles"));
+    let summary = |run: &str| home.json(&format!("runs/part/{run}/without-profiles.json"))["summary"].clone();
+    assert_eq!(summary("none-1"), none["summary"]);
+    assert_ne!(summary("match-1"), ours["summary"]);
+    assert_eq!(home.json("runs/part/match-1/evaluation.json"), ours, "the figures with profiles stay");
+
+    home.output_of(&format!("release --name spring --data part {runs} --storage int8"));
+    let release = Release::open(&home.at("models/spring")).unwrap();
+    let comparison = Figures::from_release(&release).unwrap().comparison;
+    let of = |method: Method| comparison.methods.iter().find(|result| result.method == method).unwrap();
+    assert_eq!(of(Method::None).new_articles, None);
+    let published = of(Method::Match).new_articles.unwrap();
+    assert_eq!(published.new.any.slots, slots);
+    let rank = published.new.any.mean_rank.mean;
+    assert!((rank - mean(&any["mean_rank"])).abs() < 3.0, "{rank} in eight bits, {any} in thirty-two");
+    assert_eq!(comparison.new_article_baselines.len(), 4);
+}
