@@ -3,7 +3,10 @@
 //! Training and serving both encode articles with this module, so an article that is new to a model is made of the same
 //! values as those that it learned from.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt,
+};
 
 use serde_json::{Map, Value, json};
 
@@ -51,10 +54,30 @@ struct Index {
 pub struct EncodedArticle {
     /// Ascending.
     pub values: Vec<u32>,
-    /// What the article says that no value says, as `colour mauve`: the model learned of no two articles with it.
-    pub unknown: Vec<String>,
-    /// Whether the type, alone or together with something else, is known.
-    pub knows_type: bool,
+    /// What the article says that no value says: the model learned of no two articles with it.
+    pub unknown: Vec<UnknownValue>,
+}
+
+/// A word of an article that the encoder has no value for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnknownValue {
+    /// `type`, or one that other articles' values are known of.
+    pub attribute: String,
+    /// In lower case.
+    pub word: String,
+}
+
+impl UnknownValue {
+    pub fn is_type(&self) -> bool {
+        self.attribute == TYPE
+    }
+}
+
+/// As `colour "mauve"`.
+impl fmt::Display for UnknownValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.attribute, self.word)
+    }
 }
 
 /// Why a text is not an encoder.
@@ -222,7 +245,7 @@ impl ArticleEncoder {
         facts.add_ranges(&self.ranges);
         let find = |(name, word): &(String, String)| self.index.words.get(name)?.get(word).copied();
         let kind = find(&facts.words[0]);
-        let mut encoded = EncodedArticle { knows_type: kind.is_some(), ..EncodedArticle::default() };
+        let mut encoded = EncodedArticle::default();
         for (place, fact) in facts.words.iter().enumerate() {
             let word = find(fact);
             let with_type = kind.zip(word).and_then(|both| self.index.with_type.get(&both));
@@ -231,7 +254,7 @@ impl ArticleEncoder {
             let (name, word_of) = fact;
             // An attribute without any value says nothing that could be unknown, as does one that has ranges.
             if word.is_none() && place < named && (place == 0 || self.index.words.contains_key(name)) {
-                encoded.unknown.push(format!("{name} {word_of}"));
+                encoded.unknown.push(UnknownValue { attribute: name.clone(), word: word_of.clone() });
             }
         }
         encoded.values.sort_unstable();
@@ -337,21 +360,23 @@ mod tests {
             "type and price hat, 1",
         ];
         assert_eq!(says(&hat), expected);
-        assert_eq!((hat.unknown, hat.knows_type), (vec![], true), "white is known together with hats");
+        assert_eq!(hat.unknown, [], "white is known together with hats");
         let coat = encoder
             .encode(&article("coat, long", json!({"colour": "red", "price": 1, "width": 3, "line": "a"})));
         assert_eq!(
             says(&coat),
             ["colour red", "price 0", "type coat, long", "type and colour coat, long, red"]
         );
-        assert_eq!(coat.unknown, Vec::<String>::new(), "no article of the training has a line");
+        assert_eq!(coat.unknown, [], "no article of the training has a line");
     }
 
     #[test]
     fn what_no_value_says_is_named() {
         let boot = encoder().encode(&article("boot", json!({"colour": "mauve", "price": 6})));
         assert_eq!(says(&boot), ["price 0"]);
-        assert_eq!((boot.unknown, boot.knows_type), (vec!["type boot".into(), "colour mauve".into()], false));
+        let unknown: Vec<String> = boot.unknown.iter().map(ToString::to_string).collect();
+        assert_eq!(unknown, ["type \"boot\"", "colour \"mauve\""]);
+        assert_eq!([true, false], [0, 1].map(|place: usize| boot.unknown[place].is_type()));
     }
 
     #[test]

@@ -23,7 +23,7 @@ mod vocabulary;
 mod words;
 
 pub use article::{Article, ArticleError};
-pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges};
+pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges, UnknownValue};
 pub use customer::Customer;
 pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
