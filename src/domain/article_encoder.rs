@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Article, fold};
+use super::{Article, Projection, fold, write_embedding};
 
 /// How the names of attributes begin whose values are those of another, each together with a type.
 const WITH_TYPE: &str = "type and ";
@@ -27,6 +27,8 @@ pub struct ArticleEncoder {
     /// By attribute, in alphabetical order.
     values: BTreeMap<String, Vec<String>>,
     ranges: BTreeMap<String, Ranges>,
+    /// What models take of an embedding, if the articles of the training have one.
+    embedding: Option<Projection>,
     index: Index,
     count: usize,
 }
@@ -50,12 +52,16 @@ struct Index {
 }
 
 /// An article as a model knows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct EncodedArticle {
     /// Ascending.
     pub values: Vec<u32>,
     /// What the article says that no value says: the model learned of no two articles with it.
     pub unknown: Vec<UnknownValue>,
+    /// What models take of its embedding; empty if it has none, or they take none.
+    pub embedding: Vec<f32>,
+    /// The length of its embedding and the expected one, if they differ.
+    pub other_length: Option<(usize, usize)>,
 }
 
 /// A word of an article that the encoder has no value for.
@@ -166,7 +172,11 @@ impl ArticleEncoder {
         }
         let index = Index::new(&values);
         let count = values.values().map(Vec::len).sum();
-        Self { values, ranges, index, count }
+        Self { values, ranges, embedding: None, index, count }
+    }
+
+    pub fn with_embedding(self, embedding: Option<Projection>) -> Self {
+        Self { embedding, ..self }
     }
 
     /// Reads what [`ArticleEncoder::to_json`] wrote.
@@ -211,7 +221,12 @@ impl ArticleEncoder {
         let ranges = ranges.ok_or_else(|| {
             wrong("`ranges` has `all` and, by type, `of_type`, lists of ascending numbers, by attribute")
         })?;
-        Ok(Self::new(values, ranges))
+        let embedding = json.get("embedding").map(|embedding| {
+            read_projection(embedding).ok_or_else(|| {
+                wrong("`embedding` has `mean`, a list of numbers, and `components`, lists as long")
+            })
+        });
+        Ok(Self::new(values, ranges).with_embedding(embedding.transpose()?))
     }
 
     /// As the release's file has it.
@@ -220,7 +235,18 @@ impl ArticleEncoder {
             (name.clone(), json!({"all": all, "of_type": of_type}))
         };
         let ranges: Map<String, Value> = self.ranges.iter().map(ranges).collect();
-        json!({"values": self.values, "ranges": ranges}).to_string()
+        let mut file = json!({"values": self.values, "ranges": ranges});
+        if let Some(Projection { mean, components }) = &self.embedding {
+            let numbers = |numbers: &Vec<f32>| write_embedding(numbers).map(Value::Number).collect::<Value>();
+            let components: Value = components.iter().map(numbers).collect();
+            file["embedding"] = json!({"mean": numbers(mean), "components": components});
+        }
+        file.to_string()
+    }
+
+    /// How many numbers models take of an embedding.
+    pub fn components(&self) -> usize {
+        self.embedding.as_ref().map_or(0, |projection| projection.components.len())
     }
 
     /// The number of values.
@@ -259,8 +285,27 @@ impl ArticleEncoder {
         }
         encoded.values.sort_unstable();
         encoded.values.dedup();
+        if let (Some(projection), Some(embedding)) = (&self.embedding, article.embedding()) {
+            match projection.project(embedding) {
+                Some(numbers) => encoded.embedding = numbers,
+                None => encoded.other_length = Some((embedding.len(), projection.mean.len())),
+            }
+        }
         encoded
     }
+}
+
+fn read_projection(json: &Value) -> Option<Projection> {
+    let numbers = |value: &Value| -> Option<Vec<f32>> {
+        #[expect(clippy::cast_possible_truncation, reason = "it was written in single precision")]
+        let numbers: Option<Vec<f32>> =
+            value.as_array()?.iter().map(|number| number.as_f64().map(|number| number as f32)).collect();
+        numbers.filter(|numbers| numbers.iter().all(|number| number.is_finite()))
+    };
+    let mean = numbers(json.get("mean")?)?;
+    let components = json.get("components")?.as_array()?.iter().map(numbers).collect::<Option<Vec<_>>>()?;
+    let fits = !components.is_empty() && components.iter().all(|component| component.len() == mean.len());
+    fits.then_some(Projection { mean, components })
 }
 
 impl Index {
@@ -384,6 +429,18 @@ mod tests {
         let encoder = encoder();
         assert_eq!(ArticleEncoder::parse(&encoder.to_json()).unwrap(), encoder);
         let refused = |text: &str| ArticleEncoder::parse(text).unwrap_err().to_string();
+        let projection = Projection { mean: vec![0.1, 0.0], components: vec![vec![1.0 / 3.0, -1e-9]] };
+        let with_embedding = encoder.with_embedding(Some(projection.clone()));
+        assert_eq!(ArticleEncoder::parse(&with_embedding.to_json()).unwrap(), with_embedding);
+        assert_eq!(with_embedding.components(), 1);
+        let seen = with_embedding.encode(&article("hat", json!({"embedding": [0.4, 2]})));
+        assert_eq!(seen.embedding, projection.project(&[0.4, 2.0]).unwrap());
+        let longer = with_embedding.encode(&article("hat", json!({"embedding": [0.4, 2, 3]})));
+        assert_eq!((longer.embedding, longer.other_length), (vec![], Some((3, 2))));
+        assert!(
+            refused(r#"{"values": {}, "ranges": {}, "embedding": {"mean": [1], "components": [[1, 2]]}}"#)
+                .contains("`embedding`")
+        );
         assert!(refused("{").contains("EOF"));
         assert!(refused("{}").contains("`values`"));
         assert!(refused(r#"{"values": {"a": [1]}, "ranges": {}}"#).contains("lists of texts"));

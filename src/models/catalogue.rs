@@ -197,7 +197,7 @@ impl Catalogue {
                 self.note_words(place, &article, attribute);
             }
         }
-        let entry = Entry { article: Arc::new(article.into()), is_present };
+        let entry = Entry { article: Arc::new(article.without_embedding().into()), is_present };
         self.entries.push(Some(entry));
     }
 

@@ -18,6 +18,8 @@ pub enum Unknown {
     Article,
     /// Its type, or a value of an attribute.
     Value(UnknownValue),
+    /// Its embedding: another encoder made it.
+    Embedding { length: usize, expected: usize },
 }
 
 impl Unknown {
@@ -32,6 +34,9 @@ impl Unknown {
             Self::Value(value) => format!(
                 "{value} is new to release {release}: the article is ranked by its {} until a release is trained with it",
                 known_rest(value)
+            ),
+            Self::Embedding { length, expected } => format!(
+                "the embedding has {length} numbers, and release {release} was trained with {expected}: it does not count"
             ),
         }
     }
@@ -52,6 +57,10 @@ impl Unknown {
                  count",
                 known_rest(value)
             ),
+            Self::Embedding { length, expected } => format!(
+                "the embedding of {number} has {length} numbers, and release {release} was trained with {expected}: it does \
+                 not count"
+            ),
         }
     }
 }
@@ -67,7 +76,12 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
     }
     match release.encoder() {
         None => vec![Unknown::Article],
-        Some(encoder) => encoder.encode(article).unknown.into_iter().map(Unknown::Value).collect(),
+        Some(encoder) => {
+            let encoded = encoder.encode(article);
+            let embedding =
+                encoded.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
+            encoded.unknown.into_iter().map(Unknown::Value).chain(embedding).collect()
+        }
     }
 }
 
@@ -144,8 +158,8 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
     });
     let counted = count.await.expect("counting does not panic; this is a bug");
     let value = |(unknown, articles)| match unknown {
-        Unknown::Article => None,
         Unknown::Value(value) => Some((value, articles)),
+        Unknown::Article | Unknown::Embedding { .. } => None,
     };
     let coverage = live.catalogue.coverage();
     Ok(Report {

@@ -155,6 +155,7 @@ impl ArticleStored {
             let place = |unknown: &Unknown| match unknown {
                 Unknown::Article => String::new(),
                 Unknown::Value(value) => step(&value.attribute),
+                Unknown::Embedding { .. } => "/embedding".to_owned(),
             };
             let found = find_unknown(live.serving.release(), &article);
             found.iter().map(|unknown| Finding::at(place(unknown), unknown.describe(live.name()))).collect()

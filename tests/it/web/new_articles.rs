@@ -1,6 +1,9 @@
 //! Articles that no model was trained with, in a release of format 2 that `docs/examples/export_open_release.py` makes.
 
-use atelier::{config::Limits, domain::Role};
+use atelier::{
+    config::Limits,
+    domain::{ArticleId, Role},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -16,6 +19,7 @@ contracts!(
     a_closed_release_warns_of_every_new_article,
     coverage_counts_new_articles_and_their_feedback needs tools::onnx,
     the_studio_marks_new_articles needs tools::onnx,
+    an_article_is_placed_by_its_embedding needs tools::onnx,
 );
 
 /// A folder with the example release `open`.
@@ -280,4 +284,46 @@ async fn the_studio_marks_new_articles(db: TestDatabase) {
     assert_eq!(count(&both), 2, "and the runners of the outfit: {both}");
     let found = stylist.page(&format!("/studio?{outfit}runners&type=2:coat&pick=2&search=anorak")).await;
     assert_eq!(count(&found), 3, "and what was found: {found}");
+}
+
+async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    let before = coats(&service, 1).await;
+    put(&service, "unseen", &json!({"type": "coat"})).await;
+    assert_eq!(coats(&service, 250).await.last().unwrap().0, "unseen", "only its type is known");
+    // Styles: classic, sporty; colours: black, blue, red.
+    let seen = json!({"type": "coat", "embedding": [0, 1, 0, 1, 0]});
+    assert_eq!(warnings(&service, "unseen", &seen).await, json!([]));
+    let all = coats(&service, 7).await;
+    let (twins, others) = all.split_at(2);
+    let mut ids: Vec<&str> = twins.iter().map(|(id, _)| id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [before[0].0.as_str(), "unseen"]);
+    assert!((twins[0].1 - twins[1].1).abs() < 1e-6 && twins[1].1 > others[0].1, "{twins:?}, {others:?}");
+
+    // It is kept, and in no answer.
+    let bare = json!({"id": "unseen", "type": "coat"});
+    assert_eq!(service.json("/articles/unseen").await, bare);
+    let answer = service.ask_ok("/complete", &json!({"outfit": ["unseen", null], "k": 250})).await;
+    assert!(!answer.to_string().contains("embedding"), "{answer}");
+    let id = ArticleId::new("unseen").unwrap();
+    let stored = service.store.articles().get(&id).await.unwrap().unwrap();
+    assert_eq!(stored.embedding(), Some(&[0.0, 1.0, 0.0, 1.0, 0.0][..]));
+    assert_eq!(service.put("/articles/unseen", &seen).await.status(), 200);
+    assert_eq!(service.store.articles().get(&id).await.unwrap(), Some(stored));
+
+    // What cannot be read is refused, what another encoder made is said.
+    for wrong in [json!([]), json!([1, "x"]), json!("a picture"), json!([1e300])] {
+        let answer = service.put("/articles/odd", &json!({"type": "coat", "embedding": wrong})).await;
+        assert_eq!(answer.status(), 422, "{wrong}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], "/embedding", "{problem}");
+    }
+    let longer = json!({"type": "coat", "embedding": [0, 1, 0]});
+    let detail = "the embedding has 3 numbers, and release open was trained with 5: it does not count";
+    assert_eq!(
+        warnings(&service, "longer", &longer).await,
+        json!([{"pointer": "/embedding", "detail": detail}])
+    );
 }
