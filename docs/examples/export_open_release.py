@@ -21,6 +21,14 @@ from onnx import ModelProto, TensorProto, checker, helper, numpy_helper
 # An article's values, by attribute. They are numbered in alphabetical order of attributes, then of words.
 VALUES = {"colour": sorted(closed.COLOURS), "style": sorted(closed.STYLES), "type": sorted(closed.TYPES)}
 
+# What the shop's own encoder says of an article that nobody described: here how much of each style and colour it sees.
+EMBEDDED = closed.STYLES + closed.COLOURS
+
+
+def projection() -> dict:
+    """What the model takes of an embedding: here all of its numbers as they are."""
+    return {"mean": [0.0] * len(EMBEDDED), "components": np.eye(len(EMBEDDED)).tolist()}
+
 
 def value_vectors() -> np.ndarray:
     """[values, d]: each value has its own column, the same as in the closed model."""
@@ -61,14 +69,19 @@ def trunk() -> ModelProto:
 def tables() -> dict:
     """What rows of the trunk's input (`articles`) and of the last layer (`vocabulary`, `bias`) are made of."""
     vectors, count = value_vectors(), len(closed.ARTICLES)
+    # An embedding says an article's style and colour, as its values would.
+    seen = np.eye(len(EMBEDDED), vectors.shape[1], dtype=np.float32)
     own = np.zeros((count, vectors.shape[1]), np.float32)
     return {
         "articles.own": own,
         "articles.values": vectors,
+        "articles.embedding": seen,
         "vocabulary.own": own,
         "vocabulary.values": vectors,
+        "vocabulary.embedding": seen,
         "bias.own": np.zeros(count, np.float32),
         "bias.values": np.zeros(len(vectors), np.float32),
+        "bias.embedding": np.zeros(len(EMBEDDED), np.float32),
     }
 
 
@@ -90,7 +103,7 @@ def main() -> None:
     checker.check_model(model, full_check=True)
     more = {
         "c.safetensors": safetensors(tables()),
-        "encoder.json": json.dumps({"values": VALUES, "ranges": {}}).encode(),
+        "encoder.json": json.dumps({"values": VALUES, "ranges": {}, "embedding": projection()}).encode(),
     }
     manifest = {"format": 2, "encoder": "encoder.json"}
     closed.write_release(Path(sys.argv[1]), {"c": model}, "c", closed.SCHEMA, closed.ARTICLES, more, manifest)

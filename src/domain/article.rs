@@ -1,9 +1,18 @@
 //! An article as the shop describes it.
 
+use std::borrow::Cow;
+
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use super::{ArticleId, json_number, price::read_price, stock::read_stock, words::fold_value};
+use super::{
+    ArticleId,
+    embedding::{read_embedding, write_embedding},
+    json_number,
+    price::read_price,
+    stock::read_stock,
+    words::fold_value,
+};
 
 /// An article: its id, its type (`coat`, `sneaker`, …), and its other attributes.
 ///
@@ -14,6 +23,8 @@ pub struct Article {
     pub id: ArticleId,
     kind: String,
     attributes: Map<String, Value>,
+    /// What an encoder of the shop's own made of it. Not among the attributes: it has kilobytes, and only models read it.
+    embedding: Option<Box<[f32]>>,
 }
 
 /// Why an article is invalid.
@@ -31,6 +42,7 @@ pub enum ArticleError {
 
 const PRICE: &str = "price";
 const IN_STOCK: &str = "in_stock";
+const EMBEDDING: &str = "embedding";
 
 impl Article {
     /// # Errors
@@ -38,7 +50,7 @@ impl Article {
     pub fn new(
         id: ArticleId,
         kind: impl Into<String>,
-        attributes: Map<String, Value>,
+        mut attributes: Map<String, Value>,
     ) -> Result<Self, ArticleError> {
         let kind = kind.into();
         if kind.is_empty() || kind.trim() != kind || kind.chars().any(|c| c.is_control() || c == '|') {
@@ -47,7 +59,11 @@ impl Article {
         if let Some(name) = ["id", "type"].into_iter().find(|name| attributes.contains_key(*name)) {
             return Err(ArticleError::Reserved(name.into()));
         }
-        Ok(Self { id, kind, attributes })
+        let embedding = attributes.get(EMBEDDING).and_then(read_embedding);
+        if embedding.is_some() {
+            attributes.remove(EMBEDDING);
+        }
+        Ok(Self { id, kind, attributes, embedding })
     }
 
     /// The article's type; named `kind` in code, where `type` is a keyword.
@@ -57,6 +73,23 @@ impl Article {
 
     pub fn attributes(&self) -> &Map<String, Value> {
         &self.attributes
+    }
+
+    pub fn embedding(&self) -> Option<&[f32]> {
+        self.embedding.as_deref()
+    }
+
+    /// Without its embedding, which takes more memory than the rest.
+    pub fn without_embedding(self) -> Self {
+        Self { embedding: None, ..self }
+    }
+
+    /// All that files and the database keep: the attributes, and the embedding.
+    pub fn kept_attributes(&self) -> Cow<'_, Map<String, Value>> {
+        let Some(embedding) = &self.embedding else { return Cow::Borrowed(&self.attributes) };
+        let mut kept = self.attributes.clone();
+        kept.insert(EMBEDDING.to_owned(), write_embedding(embedding).map(Value::Number).collect());
+        Cow::Owned(kept)
     }
 
     pub fn attribute(&self, name: &str) -> Option<&Value> {
@@ -83,7 +116,11 @@ impl Article {
     pub fn normalise(&mut self) -> Result<(), ArticleError> {
         let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
         self.replace(PRICE, price)?;
-        self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))
+        self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))?;
+        // One that can be read is no attribute any more.
+        self.replace(EMBEDDING, |_| {
+            Err("an embedding is a list of 1 to 4096 finite numbers, such as [0.25, -1]".to_owned())
+        })
     }
 
     /// Whether [`Article::normalise`] would take the stored price and stock.
@@ -132,7 +169,7 @@ impl Article {
     }
 }
 
-/// One JSON object: the fields, then the attributes.
+/// One JSON object: the fields, then the attributes, without the embedding.
 impl Serialize for Article {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let own = [("id", self.id.as_str()), ("type", self.kind())];
@@ -177,6 +214,17 @@ mod tests {
         let mut odd = article("coat", json!({"price": "NaN", "in_stock": "perhaps"})).unwrap();
         assert_eq!((odd.price(), odd.in_stock()), (None, false));
         assert!(matches!(odd.normalise(), Err(ArticleError::Attribute { name: "price", .. })));
+        let seen = article("coat", json!({"embedding": [0.5, -1], "colour": "red"})).unwrap();
+        assert_eq!((seen.embedding(), seen.attribute("embedding")), (Some(&[0.5, -1.0][..]), None));
+        assert_eq!(
+            serde_json::to_value(&seen).unwrap(),
+            json!({"id": "a-1", "type": "coat", "colour": "red"})
+        );
+        let kept = Value::Object(seen.kept_attributes().into_owned());
+        assert_eq!(kept, json!({"embedding": [0.5, -1], "colour": "red"}));
+        assert_eq!(seen.without_embedding().embedding(), None);
+        let mut blurred = article("coat", json!({"embedding": "a picture"})).unwrap();
+        assert!(matches!(blurred.normalise(), Err(ArticleError::Attribute { name: "embedding", .. })));
         assert!(article("coat", json!({"in_stock": 3})).unwrap().in_stock(), "an old count");
         assert_eq!(article("coat", json!({"type": "x"})), Err(ArticleError::Reserved("type".into())));
         assert_eq!(article(" ", json!({})), Err(ArticleError::Type(" ".into())));

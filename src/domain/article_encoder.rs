@@ -3,11 +3,14 @@
 //! Training and serving both encode articles with this module, so an article that is new to a model is made of the same
 //! values as those that it learned from.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    fmt,
+};
 
 use serde_json::{Map, Value, json};
 
-use super::{Article, fold};
+use super::{Article, Projection, fold, write_embedding};
 
 /// How the names of attributes begin whose values are those of another, each together with a type.
 const WITH_TYPE: &str = "type and ";
@@ -24,6 +27,8 @@ pub struct ArticleEncoder {
     /// By attribute, in alphabetical order.
     values: BTreeMap<String, Vec<String>>,
     ranges: BTreeMap<String, Ranges>,
+    /// What models take of an embedding, if the articles of the training have one.
+    embedding: Option<Projection>,
     index: Index,
     count: usize,
 }
@@ -47,14 +52,38 @@ struct Index {
 }
 
 /// An article as a model knows it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct EncodedArticle {
     /// Ascending.
     pub values: Vec<u32>,
-    /// What the article says that no value says, as `colour mauve`: the model learned of no two articles with it.
-    pub unknown: Vec<String>,
-    /// Whether the type, alone or together with something else, is known.
-    pub knows_type: bool,
+    /// What the article says that no value says: the model learned of no two articles with it.
+    pub unknown: Vec<UnknownValue>,
+    /// What models take of its embedding; empty if it has none, or they take none.
+    pub embedding: Vec<f32>,
+    /// The length of its embedding and the expected one, if they differ.
+    pub other_length: Option<(usize, usize)>,
+}
+
+/// A word of an article that the encoder has no value for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UnknownValue {
+    /// `type`, or one that other articles' values are known of.
+    pub attribute: String,
+    /// In lower case.
+    pub word: String,
+}
+
+impl UnknownValue {
+    pub fn is_type(&self) -> bool {
+        self.attribute == TYPE
+    }
+}
+
+/// As `colour "mauve"`.
+impl fmt::Display for UnknownValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.attribute, self.word)
+    }
 }
 
 /// Why a text is not an encoder.
@@ -143,7 +172,11 @@ impl ArticleEncoder {
         }
         let index = Index::new(&values);
         let count = values.values().map(Vec::len).sum();
-        Self { values, ranges, index, count }
+        Self { values, ranges, embedding: None, index, count }
+    }
+
+    pub fn with_embedding(self, embedding: Option<Projection>) -> Self {
+        Self { embedding, ..self }
     }
 
     /// Reads what [`ArticleEncoder::to_json`] wrote.
@@ -188,7 +221,12 @@ impl ArticleEncoder {
         let ranges = ranges.ok_or_else(|| {
             wrong("`ranges` has `all` and, by type, `of_type`, lists of ascending numbers, by attribute")
         })?;
-        Ok(Self::new(values, ranges))
+        let embedding = json.get("embedding").map(|embedding| {
+            read_projection(embedding).ok_or_else(|| {
+                wrong("`embedding` has `mean`, a list of numbers, and `components`, lists as long")
+            })
+        });
+        Ok(Self::new(values, ranges).with_embedding(embedding.transpose()?))
     }
 
     /// As the release's file has it.
@@ -197,7 +235,18 @@ impl ArticleEncoder {
             (name.clone(), json!({"all": all, "of_type": of_type}))
         };
         let ranges: Map<String, Value> = self.ranges.iter().map(ranges).collect();
-        json!({"values": self.values, "ranges": ranges}).to_string()
+        let mut file = json!({"values": self.values, "ranges": ranges});
+        if let Some(Projection { mean, components }) = &self.embedding {
+            let numbers = |numbers: &Vec<f32>| write_embedding(numbers).map(Value::Number).collect::<Value>();
+            let components: Value = components.iter().map(numbers).collect();
+            file["embedding"] = json!({"mean": numbers(mean), "components": components});
+        }
+        file.to_string()
+    }
+
+    /// How many numbers models take of an embedding.
+    pub fn components(&self) -> usize {
+        self.embedding.as_ref().map_or(0, |projection| projection.components.len())
     }
 
     /// The number of values.
@@ -222,7 +271,7 @@ impl ArticleEncoder {
         facts.add_ranges(&self.ranges);
         let find = |(name, word): &(String, String)| self.index.words.get(name)?.get(word).copied();
         let kind = find(&facts.words[0]);
-        let mut encoded = EncodedArticle { knows_type: kind.is_some(), ..EncodedArticle::default() };
+        let mut encoded = EncodedArticle::default();
         for (place, fact) in facts.words.iter().enumerate() {
             let word = find(fact);
             let with_type = kind.zip(word).and_then(|both| self.index.with_type.get(&both));
@@ -231,13 +280,32 @@ impl ArticleEncoder {
             let (name, word_of) = fact;
             // An attribute without any value says nothing that could be unknown, as does one that has ranges.
             if word.is_none() && place < named && (place == 0 || self.index.words.contains_key(name)) {
-                encoded.unknown.push(format!("{name} {word_of}"));
+                encoded.unknown.push(UnknownValue { attribute: name.clone(), word: word_of.clone() });
             }
         }
         encoded.values.sort_unstable();
         encoded.values.dedup();
+        if let (Some(projection), Some(embedding)) = (&self.embedding, article.embedding()) {
+            match projection.project(embedding) {
+                Some(numbers) => encoded.embedding = numbers,
+                None => encoded.other_length = Some((embedding.len(), projection.mean.len())),
+            }
+        }
         encoded
     }
+}
+
+fn read_projection(json: &Value) -> Option<Projection> {
+    let numbers = |value: &Value| -> Option<Vec<f32>> {
+        #[expect(clippy::cast_possible_truncation, reason = "it was written in single precision")]
+        let numbers: Option<Vec<f32>> =
+            value.as_array()?.iter().map(|number| number.as_f64().map(|number| number as f32)).collect();
+        numbers.filter(|numbers| numbers.iter().all(|number| number.is_finite()))
+    };
+    let mean = numbers(json.get("mean")?)?;
+    let components = json.get("components")?.as_array()?.iter().map(numbers).collect::<Option<Vec<_>>>()?;
+    let fits = !components.is_empty() && components.iter().all(|component| component.len() == mean.len());
+    fits.then_some(Projection { mean, components })
 }
 
 impl Index {
@@ -337,21 +405,23 @@ mod tests {
             "type and price hat, 1",
         ];
         assert_eq!(says(&hat), expected);
-        assert_eq!((hat.unknown, hat.knows_type), (vec![], true), "white is known together with hats");
+        assert_eq!(hat.unknown, [], "white is known together with hats");
         let coat = encoder
             .encode(&article("coat, long", json!({"colour": "red", "price": 1, "width": 3, "line": "a"})));
         assert_eq!(
             says(&coat),
             ["colour red", "price 0", "type coat, long", "type and colour coat, long, red"]
         );
-        assert_eq!(coat.unknown, Vec::<String>::new(), "no article of the training has a line");
+        assert_eq!(coat.unknown, [], "no article of the training has a line");
     }
 
     #[test]
     fn what_no_value_says_is_named() {
         let boot = encoder().encode(&article("boot", json!({"colour": "mauve", "price": 6})));
         assert_eq!(says(&boot), ["price 0"]);
-        assert_eq!((boot.unknown, boot.knows_type), (vec!["type boot".into(), "colour mauve".into()], false));
+        let unknown: Vec<String> = boot.unknown.iter().map(ToString::to_string).collect();
+        assert_eq!(unknown, ["type \"boot\"", "colour \"mauve\""]);
+        assert_eq!([true, false], [0, 1].map(|place: usize| boot.unknown[place].is_type()));
     }
 
     #[test]
@@ -359,6 +429,18 @@ mod tests {
         let encoder = encoder();
         assert_eq!(ArticleEncoder::parse(&encoder.to_json()).unwrap(), encoder);
         let refused = |text: &str| ArticleEncoder::parse(text).unwrap_err().to_string();
+        let projection = Projection { mean: vec![0.1, 0.0], components: vec![vec![1.0 / 3.0, -1e-9]] };
+        let with_embedding = encoder.with_embedding(Some(projection.clone()));
+        assert_eq!(ArticleEncoder::parse(&with_embedding.to_json()).unwrap(), with_embedding);
+        assert_eq!(with_embedding.components(), 1);
+        let seen = with_embedding.encode(&article("hat", json!({"embedding": [0.4, 2]})));
+        assert_eq!(seen.embedding, projection.project(&[0.4, 2.0]).unwrap());
+        let longer = with_embedding.encode(&article("hat", json!({"embedding": [0.4, 2, 3]})));
+        assert_eq!((longer.embedding, longer.other_length), (vec![], Some((3, 2))));
+        assert!(
+            refused(r#"{"values": {}, "ranges": {}, "embedding": {"mean": [1], "components": [[1, 2]]}}"#)
+                .contains("`embedding`")
+        );
         assert!(refused("{").contains("EOF"));
         assert!(refused("{}").contains("`values`"));
         assert!(refused(r#"{"values": {"a": [1]}, "ranges": {}}"#).contains("lists of texts"));

@@ -7,6 +7,7 @@
 mod article;
 mod article_encoder;
 mod customer;
+mod embedding;
 mod feature_json;
 mod features;
 mod id;
@@ -23,8 +24,9 @@ mod vocabulary;
 mod words;
 
 pub use article::{Article, ArticleError};
-pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges};
+pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges, UnknownValue};
 pub use customer::Customer;
+pub use embedding::{Projection, write_embedding};
 pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::domain::{
     Article, ArticleId, Customer, CustomerId, FeatureWarning, Features, IdError, OpenOutfit, Outfit, Schema,
-    Slot, Slots, Split, feature_to_json, read_features,
+    Slot, Slots, Split, feature_to_json, read_features, write_embedding,
 };
 
 /// A table in files: [`Article`], [`Customer`], [`Outfit`], or [`OpenOutfit`] for outfits to complete.
@@ -93,6 +93,10 @@ impl Wire for Article {
             .filter(|(_, value)| !value.is_null())
             .map(|(name, value)| (name.into(), Value::from_json(value)))
             .collect();
+        if let Some(embedding) = self.embedding() {
+            let numbers = write_embedding(embedding).map(Value::Number).collect();
+            fields.push(("embedding".into(), Value::List(numbers)));
+        }
         fields.sort_by(|a, b| a.0.cmp(&b.0));
         let own = [("id", self.id.as_str()), ("type", self.kind())];
         fields.splice(..0, own.map(|(name, text)| (name.into(), Value::text(text))));

@@ -18,12 +18,14 @@ use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use crate::domain::Schema;
 
 /// What an article's rows are made of.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Composition {
     /// Its index in the vocabulary, if the release was trained with it.
     pub own: Option<u32>,
     /// Its values' numbers, ascending.
     pub values: Box<[u32]>,
+    /// What models take of its embedding. Own vectors include it, so only articles without them have it here.
+    pub embedding: Box<[f32]>,
 }
 
 /// The lengths of an article's parts.
@@ -75,6 +77,8 @@ pub struct Tables {
 struct Sums {
     own: Matrix,
     values: Option<Matrix>,
+    /// What each number of an embedding adds to the first columns.
+    embedding: Option<Matrix>,
 }
 
 /// Numbers as they are stored: tables are large, and single rows are needed of them.
@@ -108,8 +112,8 @@ struct Memory {
 }
 
 impl Tables {
-    /// Reads a file. `vocabulary` is the number of articles with own vectors, and `values` that of the encoder's values,
-    /// if the release has an encoder.
+    /// Reads a file. `vocabulary` is the number of articles with own vectors, `values` that of the encoder's values, if the
+    /// release has an encoder, and `components` that of the numbers that it makes of an embedding.
     ///
     /// # Errors
     /// If the file cannot be read, or a tensor is missing or has another shape.
@@ -117,6 +121,7 @@ impl Tables {
         path: &Path,
         vocabulary: usize,
         values: Option<usize>,
+        components: usize,
         schema: &Schema,
     ) -> Result<Self, TablesError> {
         let bytes = fs::read(path).map_err(|source| TablesError::File { path: path.to_owned(), source })?;
@@ -142,7 +147,13 @@ impl Tables {
                     &format!("at least {}", own.columns),
                 ));
             }
-            Ok(Sums { own, values })
+            let embedding_name = format!("{name}.embedding");
+            let embedding = if values.is_some() && components > 0 && file.has(&embedding_name) {
+                Some(file.matrix(&embedding_name, components, Some(own.columns))?)
+            } else {
+                None
+            };
+            Ok(Sums { own, values, embedding })
         };
         let (articles, output, bias) = (sums("articles")?, sums("vocabulary")?, sums("bias")?);
         let personas = file.has("personas.own").then(|| sums("personas")).transpose()?;
@@ -242,6 +253,13 @@ impl Tables {
 }
 
 impl Matrix {
+    fn add_scaled(&self, row: usize, by: f32, to: &mut [f32]) {
+        to.iter_mut()
+            .take(self.columns)
+            .enumerate()
+            .for_each(|(column, to)| *to += by * self.number(row, column));
+    }
+
     fn add(&self, row: usize, to: &mut [f32]) {
         let places = row * self.columns..(row + 1) * self.columns;
         match &self.numbers {
@@ -284,6 +302,11 @@ impl Sums {
     fn add(&self, article: &Composition, to: &mut [f32]) {
         if let Some(own) = article.own {
             self.own.add(own as usize, to);
+        }
+        if let Some(embedding) = &self.embedding {
+            for (component, &number) in article.embedding.iter().enumerate() {
+                embedding.add_scaled(component, number, to);
+            }
         }
         let Some(values) = &self.values else { return };
         for &value in &article.values {

@@ -5,6 +5,7 @@
 use crate::{
     domain::{Article, Customer, Outfit},
     files::{Checked, Checker, FileError, Report, Rows, Table},
+    service::coverage::Census,
     store::{self, Counts, StoreError},
 };
 
@@ -21,14 +22,15 @@ pub enum ImportError {
     Store(#[from] StoreError),
 }
 
-/// Reads, checks and stores a table. The checker reports bad rows. `on_progress` gets the amount that was read, in the unit
-/// of [`Rows::progress`].
+/// Reads, checks and stores a table. The checker reports bad rows, and the census, if there is one, what a release does not
+/// know of articles. `on_progress` gets the amount that was read, in the unit of [`Rows::progress`].
 ///
 /// Parsing blocks, so this needs a runtime with several threads.
 pub async fn import_table<T: Importable>(
     import: &mut store::Import,
     checker: &mut Checker,
     rows: Rows<T>,
+    mut census: Option<&mut Census>,
     on_progress: impl Fn(u64),
 ) -> Result<Counts, ImportError> {
     let bad_before = checker.report().bad;
@@ -38,6 +40,9 @@ pub async fn import_table<T: Importable>(
         let slice = tokio::task::block_in_place(|| next_slice(&mut read))?;
         if slice.is_empty() {
             break;
+        }
+        if let Some(census) = &mut census {
+            T::count_unknown(&slice, census);
         }
         counts += T::put(import, &slice).await?;
         on_progress(read.progress().0);
@@ -71,6 +76,9 @@ pub trait Importable: Table + Send + Sync {
         import: &mut store::Import,
         rows: &[Self],
     ) -> impl Future<Output = Result<Counts, StoreError>> + Send;
+
+    /// Only articles have something that a release may not know.
+    fn count_unknown(_rows: &[Self], _census: &mut Census) {}
 }
 
 impl Importable for Article {
@@ -78,6 +86,10 @@ impl Importable for Article {
 
     async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
         import.articles(rows).await
+    }
+
+    fn count_unknown(rows: &[Self], census: &mut Census) {
+        rows.iter().for_each(|article| census.count(article));
     }
 }
 

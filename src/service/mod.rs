@@ -7,6 +7,7 @@ pub mod asking;
 mod cache;
 pub mod comparison;
 pub mod completion;
+pub mod coverage;
 pub mod customers;
 pub mod evaluation;
 pub mod fault;

@@ -203,7 +203,7 @@ impl upsert::Row for ArticleRow<'_> {
     fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
         values.add(self.article.id.as_str())?;
         values.add(self.article.kind())?;
-        values.add(json::text(self.article.attributes()))?;
+        values.add(json::text(&self.article.kept_attributes()))?;
         values.add(name_key(self.article))?;
         values.add(self.millis)?;
         values.add(self.millis)

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use futures_util::Stream;
+use futures_util::{Stream, TryStreamExt};
 use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
@@ -60,6 +60,15 @@ pub struct FeedbackCounts {
     pub release: String,
     pub method: String,
     pub arm: Option<String>,
+    pub shown: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+    pub bought: u64,
+}
+
+/// What became of the suggestions of some articles, without repeats. Nothing happens to more suggestions than were shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArticleFeedback {
     pub shown: u64,
     pub accepted: u64,
     pub rejected: u64,
@@ -156,6 +165,36 @@ impl Feedback<'_> {
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
         .await?)
+    }
+
+    /// Counts of the events about a release's suggestions: of articles with the property, and of all others. Reads all
+    /// events of the release.
+    pub async fn by_article(
+        self,
+        release: &str,
+        has: impl Fn(&str) -> bool,
+    ) -> Result<(ArticleFeedback, ArticleFeedback), StoreError> {
+        let mut rows = sqlx::query_as::<_, (String, i64, i64, i64, i64)>(
+            "select article_id,
+                count(case when kind = 'shown' then 1 end),
+                count(case when kind = 'accepted' then 1 end),
+                count(case when kind = 'rejected' then 1 end),
+                count(case when kind = 'bought' then 1 end)
+             from feedback_events
+             where repeated = 0 and release = $1
+             group by article_id",
+        )
+        .bind(short_line("a release", release)?)
+        .fetch(&self.store.readers);
+        let (mut those, mut others) = (ArticleFeedback::default(), ArticleFeedback::default());
+        while let Some((article, shown, accepted, rejected, bought)) = rows.try_next().await? {
+            let counts = if has(&article) { &mut those } else { &mut others };
+            counts.shown += shown.unsigned_abs();
+            counts.accepted += accepted.unsigned_abs();
+            counts.rejected += rejected.unsigned_abs();
+            counts.bought += bought.unsigned_abs();
+        }
+        Ok((those, others))
     }
 
     /// Counts of events by release, method and arm, without repeats. Nothing happens to more suggestions than were shown.

@@ -53,7 +53,7 @@ pub use self::{
     customers::Customers,
     demo::DemoMark,
     error::{Conflict, StoreError},
-    feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
+    feedback::{ArticleFeedback, Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::Import,
     keys::{ApiKey, ApiKeys, KeyId},
     open_error::OpenError,

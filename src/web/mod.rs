@@ -110,6 +110,7 @@ fn routes() -> Routes {
         .merge(api::articles::router())
         .merge(api::compare::router())
         .merge(api::complete::router())
+        .merge(api::coverage::router())
         .merge(api::customers::router())
         .merge(pages::docs::router())
         .merge(api::feedback::router())

@@ -45,6 +45,8 @@ pub(crate) enum Table {
     Personas = 18,
     /// The articles that no training outfit has.
     New = 19,
+    /// Where the search for an embedding's components begins.
+    Embedding = 20,
 }
 
 /// One row's stream of random numbers.

@@ -175,8 +175,13 @@ impl Plan<'_> {
         let mut articles = new_table::<Article>(target, schema)?;
         let mut customers = new_table::<Customer>(target, schema)?;
         let mut outfits = new_table::<Outfit>(target, schema)?;
-        for article in data.articles() {
-            articles.write(article)?;
+        for (number, article) in (0..).zip(data.articles()) {
+            // Own vectors include the embeddings of known articles.
+            if data.is_known(number) {
+                articles.write(&article.clone().without_embedding())?;
+            } else {
+                articles.write(article)?;
+            }
         }
         // Customers and outfits are read after them.
         folder.articles(|_| Ok(()))?;

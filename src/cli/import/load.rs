@@ -142,7 +142,7 @@ async fn load_table<T: Importable>(
     let path = source.path().to_owned();
     let Report { good, bad, .. } = *checker.report();
     let progress = Progress::new(&path, source.progress().1);
-    let counts = import_table(import, checker, source, |read| progress.set(read)).await?;
+    let counts = import_table(import, checker, source, None, |read| progress.set(read)).await?;
     progress.finish();
     let report = checker.report();
     let (good, bad) = (report.good - good, report.bad - bad);

@@ -44,7 +44,7 @@ impl Places {
     /// The first articles of a vocabulary, in its order, made of their own vectors alone.
     pub(super) fn of_vocabulary(articles: usize) -> Self {
         let indices = || (0..).take(articles);
-        let composition = |index| Some(Composition { own: Some(index), values: Box::default() });
+        let composition = |index| Some(Composition { own: Some(index), ..Composition::default() });
         Self { compositions: indices().map(composition).collect(), of_index: Arc::new(indices().collect()) }
     }
 }

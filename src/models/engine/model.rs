@@ -123,7 +123,8 @@ impl<'a> Contract<'a> {
     pub(super) fn open_tables(self) -> Result<Option<Arc<Tables>>, ModelError> {
         let Some(path) = self.release.tables_path(self.entry) else { return Ok(None) };
         let values = self.release.encoder().map(ArticleEncoder::count);
-        Ok(Some(Arc::new(Tables::open(&path, self.articles(), values, self.schema())?)))
+        let components = self.release.encoder().map_or(0, ArticleEncoder::components);
+        Ok(Some(Arc::new(Tables::open(&path, self.articles(), values, components, self.schema())?)))
     }
 
     /// Articles to try a model with: of a whole model all of the vocabulary, else some.

@@ -116,7 +116,9 @@ impl Release {
         let own = self.vocabulary.index_of(article.id.as_str());
         let mut encoded = self.encoder.as_ref().map(|encoder| encoder.encode(article)).unwrap_or_default();
         let values = std::mem::take(&mut encoded.values).into();
-        (Composition { own, values }, encoded)
+        let embedding =
+            if own.is_none() { std::mem::take(&mut encoded.embedding).into() } else { Box::default() };
+        (Composition { own, values, embedding }, encoded)
     }
 
     /// The path of a method's tables, if it has some.

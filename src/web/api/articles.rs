@@ -6,7 +6,7 @@ use axum::{
     extract::{Request, State},
     http::StatusCode,
 };
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -21,7 +21,12 @@ use super::{
 use crate::{
     domain::{Article, ArticleError, ArticleId, json_number},
     models::packed_article::PackedArticle,
-    service::{access::Scope, articles},
+    service::{
+        access::Scope,
+        articles,
+        coverage::{Unknown, find_unknown},
+        live_release::LiveRelease,
+    },
     store::Put,
     util::json_pointer::step,
     web::http::{
@@ -117,6 +122,48 @@ async fn get(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Result
     Ok(Json(article.into()))
 }
 
+/// A stored article, and warnings about it.
+#[derive(Debug, ToSchema)]
+struct ArticleStored {
+    #[serde(flatten)]
+    #[schema(value_type = ArticleBody)]
+    article: Article,
+    /// What the live release does not know of an article that it was not trained with. An attribute `warnings` is stored, but
+    /// not in this answer.
+    warnings: Vec<Finding>,
+}
+
+impl Serialize for ArticleStored {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { article, warnings } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("id", article.id.as_str())?;
+        map.serialize_entry("type", article.kind())?;
+        for (name, value) in article.attributes().iter().filter(|(name, _)| *name != WARNINGS) {
+            map.serialize_entry(name, value)?;
+        }
+        map.serialize_entry(WARNINGS, warnings)?;
+        map.end()
+    }
+}
+
+const WARNINGS: &str = "warnings";
+
+impl ArticleStored {
+    fn new(article: Article, live: Option<&LiveRelease>) -> Self {
+        let warnings = live.map_or_else(Vec::new, |live| {
+            let place = |unknown: &Unknown| match unknown {
+                Unknown::Article => String::new(),
+                Unknown::Value(value) => step(&value.attribute),
+                Unknown::Embedding { .. } => "/embedding".to_owned(),
+            };
+            let found = find_unknown(live.serving.release(), &article);
+            found.iter().map(|unknown| Finding::at(place(unknown), unknown.describe(live.name()))).collect()
+        });
+        Self { article, warnings }
+    }
+}
+
 /// An article to store: its type, and any attributes.
 #[derive(ToSchema)]
 #[schema(as = ArticlePut, example = json!({"type": "coat", "colour": "red", "price": 79.9, "in_stock": true}))]
@@ -137,8 +184,8 @@ struct ArticlePut {
     params(("id" = String, Path, description = "The article's id", example = "a-12")),
     request_body = ArticlePut,
     responses(
-        (status = 200, description = "The article existed; this is the stored one now", body = ArticleBody),
-        (status = 201, description = "The article is new", body = ArticleBody),
+        (status = 200, description = "The article existed; this is the stored one now", body = ArticleStored),
+        (status = 201, description = "The article is new", body = ArticleStored),
     ),
 )]
 async fn put(
@@ -146,8 +193,9 @@ async fn put(
     Caller(author): Caller,
     Path(id): Path<ArticleId>,
     Json(body): Json<Map<String, Value>>,
-) -> Result<(StatusCode, Json<ArticleBody>), Problem> {
+) -> Result<(StatusCode, Json<ArticleStored>), Problem> {
     let article = read(id, body)?;
+    let releases = Arc::clone(&state.releases);
     let (article, put) = uncancelled(async move {
         let put = articles::put(&state.store, &state.releases, author, &article, state.now()).await;
         (article, put)
@@ -155,7 +203,7 @@ async fn put(
     .await;
     let put = put?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(article.into())))
+    Ok((status, Json(ArticleStored::new(article, releases.current().as_deref()))))
 }
 
 /// Delete an article

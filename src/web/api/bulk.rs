@@ -7,6 +7,7 @@ use std::{
     fs::File,
     io::{self, Seek},
     path::Path,
+    sync::Arc,
 };
 
 use axum::extract::Request;
@@ -16,7 +17,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::{
     files::{self, BadRow, Checker, CountedWarning, FileError, Report},
-    service::import::{ImportError, Importable, import_table, may_commit},
+    service::{
+        coverage::Census,
+        import::{ImportError, Importable, import_table, may_commit},
+    },
     store::{Author, Counts, DemoMark, Import},
     util::text::abbreviate,
     web::http::{
@@ -56,7 +60,7 @@ pub(crate) struct ImportBody {
     bad: u64,
     /// The first bad lines.
     errors: Vec<Finding>,
-    /// Warnings about lines that were stored.
+    /// Warnings about lines that were stored, and about what the live release does not know of new articles.
     warnings: Vec<Finding>,
 }
 
@@ -70,7 +74,8 @@ pub(crate) async fn import<T: Importable>(
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
     let file = spool(Incoming::new(request, state.limits.bulk_bytes, state.limits)).await?;
     let mut import = state.store.by(author).import(state.now()).await?;
-    let (counts, report) = read::<T>(state, &mut import, file).await?;
+    let mut census = state.releases.current().map(|live| Census::new(Arc::clone(live.serving.release())));
+    let (counts, report) = read::<T>(state, &mut import, file, census.as_mut()).await?;
     if !may_commit(&report, query.skip_bad) {
         return Err(refusal(&report));
     }
@@ -83,7 +88,7 @@ pub(crate) async fn import<T: Importable>(
         state.releases.refresh().await
     })
     .await?;
-    Ok(ImportBody::new(counts, &report))
+    Ok(ImportBody::new(counts, &report, census))
 }
 
 /// Writes the body to a file without a name, of which nothing is left even if the process is killed.
@@ -105,6 +110,7 @@ async fn read<T: Importable>(
     state: &AppState,
     import: &mut Import,
     file: File,
+    census: Option<&mut Census>,
 ) -> Result<(Counts, Report), Problem> {
     // Read inside the transaction, so that referenced articles and customers cannot be deleted meanwhile.
     let mut checker = if T::REFERS {
@@ -115,10 +121,11 @@ async fn read<T: Importable>(
     .at_most(state.limits.bulk_rows);
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
     let rows = files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
-    let counts = import_table(import, &mut checker, rows, |_| {}).await.map_err(|error| match error {
-        ImportError::Store(error) => error.into(),
-        ImportError::File(error) => unreadable(error),
-    })?;
+    let counts =
+        import_table(import, &mut checker, rows, census, |_| {}).await.map_err(|error| match error {
+            ImportError::Store(error) => error.into(),
+            ImportError::File(error) => unreadable(error),
+        })?;
     Ok((counts, checker.report().clone()))
 }
 
@@ -149,7 +156,7 @@ fn errors(report: &Report) -> Vec<Finding> {
 }
 
 impl ImportBody {
-    fn new(counts: Counts, report: &Report) -> Self {
+    fn new(counts: Counts, report: &Report, census: Option<Census>) -> Self {
         let warning = |noted: &CountedWarning| {
             let others =
                 if noted.rows > 1 { format!(" ({} lines in all)", noted.rows) } else { String::new() };
@@ -158,13 +165,17 @@ impl ImportBody {
             abbreviate(&mut warning, WARNING_LENGTH);
             Finding::line(noted.line, warning + &others)
         };
+        let unknown = census.into_iter().flat_map(Census::into_warnings).map(|mut warning| {
+            abbreviate(&mut warning, WARNING_LENGTH);
+            Finding::general(warning)
+        });
         Self {
             added: counts.added,
             changed: counts.changed,
             unchanged: counts.unchanged,
             bad: report.bad,
             errors: errors(report),
-            warnings: report.warnings.iter().map(warning).collect(),
+            warnings: report.warnings.iter().map(warning).chain(unknown).collect(),
         }
     }
 }

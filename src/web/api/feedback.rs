@@ -268,7 +268,7 @@ struct CountBody {
 /// A share with its 95 % confidence interval (Wilson's).
 #[derive(Debug, Clone, Copy, Serialize, ToSchema)]
 #[schema(as = Share)]
-struct ShareBody {
+pub(crate) struct ShareBody {
     value: f64,
     low: f64,
     high: f64,

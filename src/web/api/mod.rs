@@ -4,6 +4,7 @@ pub(crate) mod articles;
 pub(crate) mod bulk;
 pub(crate) mod compare;
 pub(crate) mod complete;
+pub(crate) mod coverage;
 pub(crate) mod customers;
 pub(crate) mod fault;
 pub(crate) mod features;

@@ -24,6 +24,8 @@ pub(super) struct ArticleView {
     pub(super) price: Option<String>,
     pub(super) picture: String,
     pub(super) in_stock: bool,
+    /// Whether the live release was not trained with it. Only the studio says so.
+    pub(super) is_new: bool,
 }
 
 impl ArticleView {
@@ -44,6 +46,7 @@ impl ArticleView {
             price: article.price().map(|price| format!("{price:.2}")),
             picture: pictures::path_of(article),
             in_stock: article.in_stock(),
+            is_new: false,
             kind,
         }
     }
@@ -53,6 +56,12 @@ impl ArticleView {
         let article =
             live.catalogue.place_of(id.as_str()).and_then(|place| live.catalogue.any_article(place));
         article.map_or_else(|| Self::gone(id), |article| Self::new(&article.unpack()))
+    }
+
+    /// Marks it as new if the live release was not trained with it.
+    pub(super) fn marked(self, live: &LiveRelease) -> Self {
+        let is_new = live.serving.release().vocabulary().index_of(&self.id).is_none();
+        Self { is_new, ..self }
     }
 
     /// A placeholder for an article that has left the catalogue.
@@ -65,6 +74,7 @@ impl ArticleView {
             price: None,
             picture: "/pictures/article.svg".to_owned(),
             in_stock: false,
+            is_new: false,
         }
     }
 }

@@ -70,6 +70,7 @@ const ANALYST: Pages = &[
 
 const ADMIN: Pages = &[
     ("operations", "/operations"),
+    ("articles", "/operations/articles"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
     ("routing", "/operations/routing"),

@@ -25,7 +25,7 @@ contracts!(
 );
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 22] = [
+const PAGES: [(&str, Option<Role>); 23] = [
     ("/studio", Some(Role::Stylist)),
     ("/personas", Some(Role::Stylist)),
     ("/password", Some(Role::Stylist)),
@@ -38,6 +38,7 @@ const PAGES: [(&str, Option<Role>); 22] = [
     ("/evaluation/customers", Some(Role::Analyst)),
     ("/evaluation/results", Some(Role::Analyst)),
     ("/operations", Some(Role::Admin)),
+    ("/operations/articles", Some(Role::Admin)),
     ("/operations/releases", Some(Role::Admin)),
     ("/operations/releases/demo", Some(Role::Admin)),
     ("/operations/routing", Some(Role::Admin)),

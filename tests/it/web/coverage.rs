@@ -40,8 +40,8 @@ async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     let expected = json!({"both": 0, "only_in_catalogue": 2, "only_in_release": 1500});
     assert_eq!((&ready["release"], &ready["articles"]), (&json!("demo"), &expected));
     let metrics = service.get("/metrics").await.text().await.unwrap();
-    for (place, count) in [("both", 0), ("only_catalogue", 2), ("only_release", 1500)] {
-        assert!(metrics.contains(&format!("atelier_articles{{in=\"{place}\"}} {count}\n")), "{metrics}");
+    for (state, count) in [("known", 0), ("new", 2), ("retired", 1500)] {
+        assert!(metrics.contains(&format!("atelier_articles{{state=\"{state}\"}} {count}\n")), "{metrics}");
     }
     let operations = service.signed_in(Role::Admin).await.page("/operations").await;
     assert!(operations.contains("<strong>Nothing can be suggested:</strong>"), "{operations}");

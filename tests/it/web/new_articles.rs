@@ -1,6 +1,9 @@
 //! Articles that no model was trained with, in a release of format 2 that `docs/examples/export_open_release.py` makes.
 
-use atelier::config::Limits;
+use atelier::{
+    config::Limits,
+    domain::{ArticleId, Role},
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -13,6 +16,11 @@ contracts!(
     changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole needs tools::onnx,
     an_article_with_unknown_values_has_those_that_are_known needs tools::onnx,
     the_same_model_in_format_1_gives_the_same_answers needs tools::onnx,
+    what_a_release_does_not_know_of_a_stored_article_is_said needs tools::onnx,
+    a_closed_release_warns_of_every_new_article,
+    coverage_counts_new_articles_and_their_feedback needs tools::onnx,
+    the_studio_marks_new_articles needs tools::onnx,
+    an_article_is_placed_by_its_embedding needs tools::onnx,
 );
 
 /// A folder with the example release `open`.
@@ -193,5 +201,167 @@ async fn the_same_model_in_format_1_gives_the_same_answers(db: TestDatabase) {
     assert!(
         detail.contains("none of the catalogue's articles of type \"hat\" (1), and c suggests no new"),
         "{detail}"
+    );
+}
+
+/// PUTs an article and returns its warnings.
+async fn warnings(service: &Service, id: &str, attributes: &Value) -> Value {
+    let answer = service.put(&format!("/articles/{id}"), attributes).await;
+    assert!(answer.status().is_success());
+    answer.json::<Value>().await.unwrap()["warnings"].take()
+}
+
+async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    let coat =
+        json!({"type": "coat", "style": "sporty", "colour": "Blue", "price": 110, "name": "unheard-of"});
+    assert_eq!(warnings(&service, "anorak", &coat).await, json!([]));
+    let odd = json!({"type": "coat", "style": "sporty", "colour": "Chartreuse"});
+    let expected = "colour \"chartreuse\" is new to release open: the article is ranked by its type and other attributes \
+                    until a release is trained with it";
+    assert_eq!(warnings(&service, "odd", &odd).await, json!([{"pointer": "/colour", "detail": expected}]));
+    let known = warnings(&service, "sporty-blue-coat", &odd).await;
+    assert_eq!(known, json!([]), "it has a vector of its own");
+    let poncho = json!({"type": "poncho", "style": "sporty", "warnings": "dry clean only"});
+    let expected = "type \"poncho\" is new to release open: the article is ranked by its other attributes until a release is \
+                    trained with it";
+    assert_eq!(
+        warnings(&service, "poncho", &poncho).await,
+        json!([{"pointer": "/type", "detail": expected}])
+    );
+    assert_eq!(service.json("/articles/poncho").await["warnings"], "dry clean only");
+
+    let lines = [("one", "mauve"), ("two", "Mauve"), ("three", "chartreuse"), ("four", "blue")]
+        .map(|(id, colour)| json!({"id": id, "type": "coat", "colour": colour}).to_string() + "\n");
+    let answer = service.post("/articles/bulk", "application/x-ndjson", lines.concat()).await;
+    let brought: Value = answer.json().await.unwrap();
+    let rest = "is new to release open: until a release is trained with it, only the type and other attributes count";
+    let expected = json!([
+        {"detail": format!("colour \"mauve\" of 2 articles {rest}")},
+        {"detail": format!("colour \"chartreuse\" of 1 article {rest}")},
+    ]);
+    assert_eq!((&brought["added"], &brought["warnings"]), (&json!(4), &expected));
+}
+
+async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let detail = "the article is new to release demo, which suggests only articles that it was trained with";
+    let coat = json!({"type": "coat", "colour": "chartreuse"});
+    assert_eq!(warnings(&service, "anorak", &coat).await, json!([{"pointer": "", "detail": detail}]));
+    assert_eq!(warnings(&service, "a-00134", &coat).await, json!([]));
+    let line = json!({"id": "parka", "type": "coat"}).to_string();
+    let answer = service.post("/articles/bulk", "application/x-ndjson", line).await;
+    let brought: Value = answer.json().await.unwrap();
+    let detail = "1 article is new to release demo, which suggests only articles that it was trained with";
+    assert_eq!(brought["warnings"], json!([{"detail": detail}]));
+    let coverage = service.json("/coverage").await;
+    assert_eq!((&coverage["new"], &coverage["unknown"]), (&json!(2), &json!([])));
+    assert_eq!(coverage["open_methods"], json!([]));
+}
+
+async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    put(&service, "anorak", &json!({"type": "coat", "style": "sporty", "colour": "blue"})).await;
+    put(&service, "cape", &json!({"type": "cape", "style": "sporty", "colour": "mauve"})).await;
+    put(&service, "beret", &json!({"type": "hat", "style": "sporty", "colour": "mauve"})).await;
+    assert_eq!(service.delete("/articles/classic-red-shirt").await.status(), 204);
+    let request = json!({
+        "outfit": ["sporty-blue-shirt", "sporty-blue-trousers", null, "sporty-blue-shoes"],
+        "features": {"style": "sporty"}, "k": 3, "filters": {"types": {"2": ["coat"]}}
+    });
+    let answer = service.ask_ok("/complete", &request).await;
+    let event = |id: &str, kind: &str, article: &str| json!({"id": id, "completion_id": answer["completion_id"], "kind": kind, "slot": 2, "article": article});
+    let third = answer["blanks"][0]["suggestions"][2]["article"]["id"].as_str().unwrap();
+    let events = [
+        event("1", "accepted", "anorak"),
+        event("2", "accepted", "anorak"),
+        event("3", "shown", "sporty-blue-coat"),
+        event("4", "rejected", third),
+    ];
+    service.ask_ok("/feedback", &json!(events)).await;
+
+    let coverage = service.json("/coverage").await;
+    let known = coverage["known"].as_u64().unwrap();
+    assert_eq!((known, &coverage["new"], &coverage["retired"]), (23, &json!(3), &json!(1)), "{coverage:#}");
+    assert_eq!((&coverage["release"], &coverage["more_unknown"]), (&json!("open"), &json!(0)));
+    assert_eq!(coverage["open_methods"], json!(["c"]));
+    let unknown = coverage["unknown"].as_array().unwrap();
+    assert_eq!(unknown[0], json!({"attribute": "colour", "value": "mauve", "articles": 2}));
+    assert!(unknown.contains(&json!({"attribute": "type", "value": "cape", "articles": 1})), "{coverage:#}");
+    let counts = |articles: &str| {
+        let of = &coverage["feedback"][articles];
+        ["shown", "accepted", "rejected", "bought"].map(|kind| of[kind].as_u64().unwrap())
+    };
+    assert_eq!((counts("known"), counts("new")), ([2, 0, 1, 0], [1, 1, 0, 0]));
+    assert_eq!(coverage["feedback"]["new"]["acceptance"]["value"], 1.0);
+    let metrics = service.get("/metrics").await.text().await.unwrap();
+    for (state, count) in [("known", 23), ("new", 3), ("retired", 1)] {
+        assert!(metrics.contains(&format!("atelier_articles{{state=\"{state}\"}} {count}\n")), "{metrics}");
+    }
+
+    let html = service.signed_in(Role::Admin).await.page("/operations/articles").await;
+    assert!(html.contains("<dt>new</dt><dd>3</dd>"), "{html}");
+    assert!(html.contains("<td>colour</td><td>mauve</td><td class=\"number\">2</td>"), "{html}");
+    assert!(html.contains("New articles are suggested by c."), "{html}");
+    assert!(html.contains("<th scope=\"row\">new</th><td class=\"number\">1</td>"), "{html}");
+}
+
+async fn the_studio_marks_new_articles(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    put(&service, "anorak", &json!({"type": "coat", "style": "sporty", "colour": "blue"})).await;
+    put(&service, "runners", &json!({"type": "shoes", "style": "sporty", "colour": "red"})).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    let outfit = "slot=sporty-blue-shirt&slot=sporty-blue-trousers&slot=&slot=";
+    let count = |html: &str| html.matches("<span class=\"new\"").count();
+    let one = stylist.page(&format!("/studio?{outfit}sporty-blue-shoes&type=2:coat")).await;
+    assert_eq!(count(&one), 1, "the suggested anorak: {one}");
+    let both = stylist.page(&format!("/studio?{outfit}runners&type=2:coat")).await;
+    assert_eq!(count(&both), 2, "and the runners of the outfit: {both}");
+    let found = stylist.page(&format!("/studio?{outfit}runners&type=2:coat&pick=2&search=anorak")).await;
+    assert_eq!(count(&found), 3, "and what was found: {found}");
+}
+
+async fn an_article_is_placed_by_its_embedding(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    let before = coats(&service, 1).await;
+    put(&service, "unseen", &json!({"type": "coat"})).await;
+    assert_eq!(coats(&service, 250).await.last().unwrap().0, "unseen", "only its type is known");
+    // Styles: classic, sporty; colours: black, blue, red.
+    let seen = json!({"type": "coat", "embedding": [0, 1, 0, 1, 0]});
+    assert_eq!(warnings(&service, "unseen", &seen).await, json!([]));
+    let all = coats(&service, 7).await;
+    let (twins, others) = all.split_at(2);
+    let mut ids: Vec<&str> = twins.iter().map(|(id, _)| id.as_str()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, [before[0].0.as_str(), "unseen"]);
+    assert!((twins[0].1 - twins[1].1).abs() < 1e-6 && twins[1].1 > others[0].1, "{twins:?}, {others:?}");
+
+    // It is kept, and in no answer.
+    let bare = json!({"id": "unseen", "type": "coat"});
+    assert_eq!(service.json("/articles/unseen").await, bare);
+    let answer = service.ask_ok("/complete", &json!({"outfit": ["unseen", null], "k": 250})).await;
+    assert!(!answer.to_string().contains("embedding"), "{answer}");
+    let id = ArticleId::new("unseen").unwrap();
+    let stored = service.store.articles().get(&id).await.unwrap().unwrap();
+    assert_eq!(stored.embedding(), Some(&[0.0, 1.0, 0.0, 1.0, 0.0][..]));
+    assert_eq!(service.put("/articles/unseen", &seen).await.status(), 200);
+    assert_eq!(service.store.articles().get(&id).await.unwrap(), Some(stored));
+
+    // What cannot be read is refused, what another encoder made is said.
+    for wrong in [json!([]), json!([1, "x"]), json!("a picture"), json!([1e300])] {
+        let answer = service.put("/articles/odd", &json!({"type": "coat", "embedding": wrong})).await;
+        assert_eq!(answer.status(), 422, "{wrong}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["pointer"], "/embedding", "{problem}");
+    }
+    let longer = json!({"type": "coat", "embedding": [0, 1, 0]});
+    let detail = "the embedding has 3 numbers, and release open was trained with 5: it does not count";
+    assert_eq!(
+        warnings(&service, "longer", &longer).await,
+        json!([{"pointer": "/embedding", "detail": detail}])
     );
 }

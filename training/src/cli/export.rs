@@ -90,7 +90,8 @@ fn export_release(folder: &Path, storage: Storage, out: &Path) -> Result<()> {
         match release.tables_path(method) {
             Some(tables) => {
                 let values = release.encoder().map(ArticleEncoder::count);
-                let tables = Tables::open(&tables, articles.len(), values, release.schema())?;
+                let components = release.encoder().map_or(0, ArticleEncoder::components);
+                let tables = Tables::open(&tables, articles.len(), values, components, release.schema())?;
                 export_whole(&trunk, &tables, &articles, storage, &path)?;
             }
             // It is whole.

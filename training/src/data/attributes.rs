@@ -5,9 +5,11 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use atelier::domain::{ArticleEncoder, Facts, Ranges};
+use anyhow::Result;
+use atelier::domain::{Article, ArticleEncoder, Facts, Ranges};
 
 use super::{
+    embeddings,
     fingerprint::Fingerprint,
     outfits::{FeatureTable, place},
 };
@@ -32,6 +34,8 @@ pub struct Attributes {
     attribute_of: Vec<u32>,
     /// One row per article, with one entry for all of its values.
     values: FeatureTable,
+    /// What models take of each article's embedding: zeros, the mean, where there is none.
+    embeddings: Vec<f32>,
     fingerprint: String,
 }
 
@@ -69,15 +73,30 @@ impl Attributes {
         self.values.values(place(article), 0)
     }
 
-    /// SHA-256 over the values of all articles.
+    /// How many numbers models take of an article's embedding.
+    pub fn components(&self) -> usize {
+        self.encoder.components()
+    }
+
+    /// These numbers of the first articles, one article after the other.
+    pub fn embeddings(&self, articles: usize) -> &[f32] {
+        &self.embeddings[..articles * self.components()]
+    }
+
+    /// SHA-256 over the values of all articles, and what models take of their embeddings.
     pub fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 }
 
 impl Attributes {
-    /// `facts` are in the vocabulary's order; the first `known` articles are those to learn from.
-    pub(super) fn new(facts: Vec<Facts>, known: usize) -> Self {
+    /// `articles` are in the vocabulary's order; the first `known` are those to learn from.
+    ///
+    /// # Errors
+    /// If embeddings differ in length.
+    pub(super) fn new(all: &[Article], known: usize) -> Result<Self> {
+        let facts: Vec<Facts> = all.iter().map(Facts::new).collect();
+        let projection = embeddings::learn(&all[..known])?;
         let ranges = ranges(&facts[..known]);
         let articles: Vec<_> = facts.into_iter().map(|facts| facts.into_values(&ranges)).collect();
         let mut shared: HashMap<&(String, String), usize> = HashMap::new();
@@ -96,7 +115,7 @@ impl Attributes {
         for (_, (name, word)) in &common {
             values.entry(name.clone()).or_default().push(word.clone());
         }
-        let encoder = ArticleEncoder::new(values, ranges);
+        let encoder = ArticleEncoder::new(values, ranges).with_embedding(projection.clone());
         let mut common: Vec<_> = common.into_iter().map(|(_, word)| word).collect();
         common.sort_unstable();
         let index: HashMap<_, u32> = common.into_iter().zip(0..).collect();
@@ -107,13 +126,22 @@ impl Attributes {
             fingerprint.values(&own);
             rows.push(&[own]);
         }
+        let mut embeddings = Vec::new();
+        if let Some(projection) = &projection {
+            for article in all {
+                let projected = article.embedding().and_then(|embedding| projection.project(embedding));
+                let numbers = projected.unwrap_or_else(|| vec![0.0; projection.components.len()]);
+                fingerprint.values(&numbers.iter().map(|number| number.to_bits()).collect::<Vec<_>>());
+                embeddings.extend(numbers);
+            }
+        }
         let names = encoder.attributes().map(|(name, _)| name.to_owned()).collect();
         let attribute_of = encoder
             .attributes()
             .zip(0..)
             .flat_map(|((_, count), at)| std::iter::repeat_n(at, count))
             .collect();
-        Self { encoder, names, attribute_of, values: rows, fingerprint: fingerprint.finish() }
+        Ok(Self { encoder, names, attribute_of, values: rows, embeddings, fingerprint: fingerprint.finish() })
     }
 }
 
@@ -160,13 +188,14 @@ fn edges(mut numbers: Vec<f64>, parts: usize) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::{Article, ArticleId};
+    use atelier::domain::ArticleId;
     use serde_json::{Value, json};
 
     use super::*;
 
     fn attributes(articles: &[Value]) -> Attributes {
-        Attributes::new(articles.iter().map(|article| Facts::new(&read(article))).collect(), articles.len())
+        let articles: Vec<Article> = articles.iter().map(read).collect();
+        Attributes::new(&articles, articles.len()).unwrap()
     }
 
     fn read(article: &Value) -> Article {

@@ -5,6 +5,7 @@
 //! domain's encoder. The module must never know a model, a method, a metric, or how the folder was made.
 
 mod attributes;
+mod embeddings;
 mod fingerprint;
 mod folder;
 mod outfits;
@@ -14,7 +15,7 @@ pub(crate) mod tests;
 use std::{collections::HashMap, mem, path::Path};
 
 use anyhow::{Context, Result};
-use atelier::domain::{Article, CustomerId, Facts, Schema, Split, Vocabulary, VocabularyError};
+use atelier::domain::{Article, CustomerId, Schema, Split, Vocabulary, VocabularyError};
 
 use crate::random::{Table, choose};
 
@@ -65,7 +66,7 @@ impl Data {
             vocabulary(&articles).expect("the same articles in another order; this is a bug")
         };
         let known = if known == 0 { vocabulary.len() } else { known };
-        let attributes = Attributes::new(articles.iter().map(Facts::new).collect(), known);
+        let attributes = Attributes::new(&articles, known).with_context(|| path.display().to_string())?;
         let (types, type_of) = number_types(&articles);
         let mut articles_of_type = vec![Vec::new(); types.len()];
         for (article, &kind) in (0..).zip(&type_of) {

@@ -42,5 +42,5 @@ pub(crate) use personas::EVIDENCE;
 pub(crate) use shard::{Shard, Tables};
 pub(crate) use simd::{exp, number, vectorised};
 pub(crate) use tape::{Node, Tape};
-pub(crate) use values::{Composed, ValueRows};
+pub(crate) use values::{Composed, ValueRows, add_embedding};
 pub(crate) use weights::{Gradients, Param, Tensor, Weights};

@@ -20,6 +20,9 @@ pub(crate) struct ValueRows {
     /// By value, what its vector is multiplied by in the columns of the match. With a smaller one it is learned more
     /// slowly.
     factors: Vec<f32>,
+    /// The numbers of each article's embedding, article by article, and how many each has.
+    embeddings: Vec<f32>,
+    components: usize,
 }
 
 /// Lists of numbers, one after the other.
@@ -45,7 +48,17 @@ impl ValueRows {
         for articles in &articles {
             by_value.push(articles);
         }
-        Self { by_article, by_value, factors }
+        Self { by_article, by_value, factors, embeddings: Vec::new(), components: 0 }
+    }
+
+    /// `embeddings` has this many numbers for each article.
+    pub(crate) fn with_embeddings(self, components: usize, embeddings: Vec<f32>) -> Self {
+        Self { embeddings, components, ..self }
+    }
+
+    /// The numbers of an article's embedding; none of the blank or padding.
+    pub(crate) fn embedding(&self, article: usize) -> &[f32] {
+        self.embeddings.get(article * self.components..(article + 1) * self.components).unwrap_or_default()
     }
 
     /// An article's values; none of the blank or padding.
@@ -123,6 +136,8 @@ pub(crate) struct Composed {
     pub(crate) sum: Param,
     pub(crate) own: Param,
     pub(crate) values: Param,
+    /// What each number of an embedding adds to the own vector, if articles have embeddings.
+    pub(crate) embedding: Option<Param>,
 }
 
 impl Composed {
@@ -130,12 +145,16 @@ impl Composed {
     pub(crate) fn compose(&self, weights: &mut Weights, rows: &ValueRows, kept: Option<&[bool]>) {
         let mut sums = mem::take(&mut weights.0[self.sum.0].data);
         let (own, values) = (weights.tensor(self.own), weights.tensor(self.values));
+        let embedding = self.embedding.map(|embedding| weights.tensor(embedding));
         let (width, own_width) = (columns(values), columns(own));
         sums.par_chunks_mut(width).zip(own.data.par_chunks(own_width)).enumerate().for_each(
             |(article, (sum, own))| {
                 sum.fill(0.0);
                 if is_kept(kept, article) {
                     sum[..own_width].copy_from_slice(own);
+                }
+                if let Some(embedding) = embedding {
+                    add_embedding(&mut sum[..own_width], embedding, rows.embedding(article));
                 }
                 for &value in rows.of_article(article) {
                     let (own, matched) = values.data[value as usize * width..][..width].split_at(own_width);
@@ -168,12 +187,29 @@ impl Composed {
                 add_scaled(&mut to[own_width..], matched, rows.factor(value));
             }
         });
+        if let Some(embedding) = self.embedding {
+            let to_embedding = gradients.dense_mut(embedding, weights).par_chunks_mut(own_width);
+            to_embedding.enumerate().for_each(|(component, to)| {
+                for (article, from) in sums.chunks_exact(width).enumerate() {
+                    if let Some(&number) = rows.embedding(article).get(component) {
+                        add_scaled(to, &from[..own_width], number);
+                    }
+                }
+            });
+        }
         let to_own = gradients.dense_mut(self.own, weights).par_chunks_mut(own_width);
         to_own.zip(sums.par_chunks(width)).enumerate().for_each(|(article, (to, from))| {
             if is_kept(kept, article) {
                 add(to, &from[..own_width]);
             }
         });
+    }
+}
+
+/// Adds the vectors of an embedding's numbers, each times its number.
+pub(crate) fn add_embedding(to: &mut [f32], vectors: &Tensor, numbers: &[f32]) {
+    for (vector, number) in vectors.data.chunks_exact(to.len()).zip(numbers) {
+        add_scaled(to, vector, *number);
     }
 }
 
@@ -203,7 +239,7 @@ mod tests {
             tensor("values", [2, 2], &[10.0, 20.0, 100.0, 200.0]),
         ]);
         let rows: [&[u32]; 3] = [&[0], &[0, 1], &[1]];
-        let composed = Composed { sum: Param(0), own: Param(1), values: Param(2) };
+        let composed = Composed { sum: Param(0), own: Param(1), values: Param(2), embedding: None };
         (weights, composed, ValueRows::new(vec![1.0, 0.5], rows.into_iter()))
     }
 

@@ -43,7 +43,7 @@ pub(super) fn write(model: &Model, storage: Storage, path: &Path) -> Result<(), 
     written.map_err(|source| ExportError { path: path.to_owned(), source })
 }
 
-/// A table's own vectors of the vocabulary, and the vectors of values if it is a sum of both.
+/// A table's own vectors of the vocabulary, and the vectors of values and embeddings if it is a sum.
 fn sums(model: &Model, name: &str, table: Param, storage: Storage) -> Vec<Stored> {
     let articles = model.config().articles;
     let whole = |param: Param| model.weights().tensor(param);
@@ -52,12 +52,20 @@ fn sums(model: &Model, name: &str, table: Param, storage: Storage) -> Vec<Stored
         let shape = if tensor.shape.len() > 1 { vec![articles, columns] } else { vec![articles] };
         floats(&format!("{name}.own"), shape, &tensor.data[..articles * columns], storage)
     };
-    let Some(Composed { own: vectors, values, .. }) = model.composed(table) else {
-        return own(whole(table));
-    };
+    let Some(composed) = model.composed(table) else { return own(whole(table)) };
+    let Composed { own: vectors, values, embedding, .. } = composed;
     let values = model.scaled_values(values, whole(vectors).shape.get(1).copied().unwrap_or(1));
-    let mut stored = own(whole(vectors));
+    let mut stored = own(&model.own_vectors(composed));
     stored.extend(floats(&format!("{name}.values"), values.shape, &values.data, storage));
+    if let Some(embedding) = embedding {
+        let embedding = whole(embedding);
+        stored.extend(floats(
+            &format!("{name}.embedding"),
+            embedding.shape.clone(),
+            &embedding.data,
+            storage,
+        ));
+    }
     stored
 }
 

@@ -14,7 +14,7 @@ use crate::model::{
     tests::{
         OwnedExample, batch, examples,
         pairs::{OwnedPair, pair_batch, pairs, small_pair},
-        small, values,
+        small, small_with_embeddings, values,
     },
 };
 
@@ -44,11 +44,12 @@ fn exported(model: &Model, storage: Storage) -> (Session, ModelProto) {
         &tables_path(&trunk),
         config.articles,
         rows.as_ref().map(|_| config.values),
+        config.embedding,
         &schema(config),
     );
     let article = |own: u32| {
         let values = rows.as_ref().map_or(&[][..], |rows| rows.of_article(own as usize));
-        Composition { own: Some(own), values: values.into() }
+        Composition { own: Some(own), values: values.into(), ..Composition::default() }
     };
     let articles: Vec<Composition> = (0..config.blank()).map(article).collect();
     export_whole(&trunk, &tables.unwrap(), &articles, storage, &path).unwrap();
@@ -106,8 +107,8 @@ fn difference(a: &[f32], b: &[f32]) -> f32 {
 
 #[test]
 fn onnx_runtime_matches_training() {
-    for method in Method::ALL {
-        let model = small(method);
+    for model in Method::ALL.into_iter().map(small).chain([small_with_embeddings()]) {
+        let method = model.config().method;
         let config = model.config();
         let (mut session, _) = exported(&model, Storage::Float32);
         let axes = Axes::new(method);
@@ -414,4 +415,42 @@ fn a_pair_file_has_metadata_and_does_not_change_the_methods_own_file() {
     let path = Path::new("/nowhere/none.pair.onnx");
     let metadata = Metadata { release: "test".into(), storage: Storage::Float32 };
     assert_eq!(export_pair(&small(Method::None), &metadata, path).unwrap(), None);
+}
+
+/// An article without a vector of its own has the row that training gives one whose own vector is dropped.
+#[test]
+fn new_articles_have_rows_of_values_and_embeddings() {
+    let folder = tempfile::tempdir().unwrap();
+    let trunk = folder.path().join("model.onnx");
+    let mut model = small_with_embeddings();
+    export(&model, &Metadata { release: "test".into(), storage: Storage::Float32 }, &trunk).unwrap();
+    let config = model.config().clone();
+    let tables = Tables::open(
+        &tables_path(&trunk),
+        config.articles,
+        Some(config.values),
+        config.embedding,
+        &schema(&config),
+    );
+    let (tables, rows) = (tables.unwrap(), values(&config));
+    let width = tables.widths().row();
+    let check = |model: &Model, is_new: bool| {
+        let whole = |name: &str| &model.weights().0.iter().find(|tensor| tensor.name == name).unwrap().data;
+        for article in 0..config.blank() {
+            let place = article as usize;
+            let embedding = if is_new { rows.embedding(place).into() } else { Box::default() };
+            let own = (!is_new).then_some(article);
+            let composition = Composition { own, values: rows.of_article(place).into(), embedding };
+            let (mut read, mut compared) = (vec![0.0; width], vec![0.0; width]);
+            tables.write_row(&composition, &mut read);
+            let bias = tables.write_weights(&composition, &mut compared);
+            let expected = |name: &str| &whole(name)[place * width..][..width];
+            assert!(difference(&read, expected("articles.weight")) < 1e-6, "{article}");
+            assert!(difference(&compared, expected("vocabulary.weight")) < 1e-6, "{article}");
+            assert!((bias - whole("vocabulary.bias")[place]).abs() < 1e-6, "{article}");
+        }
+    };
+    check(&model, false);
+    model.compose(Some(vec![false; config.articles]));
+    check(&model, true);
 }

@@ -227,6 +227,7 @@ impl RunConfig {
         config.model.of_articles =
             if config.model.memory > 0 { features_of_articles(data) } else { Vec::new() };
         config.model.values = if config.fit.attributes { data.attributes().count() } else { 0 };
+        config.model.embedding = if config.fit.attributes { data.attributes().components() } else { 0 };
         config.data.attributes = config.fit.attributes.then(|| data.attributes().fingerprint().to_owned());
         config.check(data)?;
         Ok(config)

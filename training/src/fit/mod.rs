@@ -157,6 +157,12 @@ pub fn fit(
 /// # Errors
 /// If the folder holds a run already, or a file cannot be written.
 pub fn hand_over(data: &Data, config: &RunConfig, folder: &RunFolder) -> Result<()> {
+    if config.model.embedding > 0 {
+        bail!(
+            "training/pytorch does not read embeddings: leave them out of the articles of {}, or train without --prepare",
+            data.name()
+        );
+    }
     let _lock = folder.lock()?;
     prepare(config, folder, false)?;
     folder.hand_over(data, config, &first_model(data, config))
@@ -353,11 +359,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Which article has which values.
+/// Which article has which values, and what models take of its embedding.
 fn value_rows(data: &Data) -> Arc<ValueRows> {
     let attributes = data.attributes();
     let rows = (0..data.known()).map(|article| attributes.for_article(article));
-    Arc::new(ValueRows::new(attributes.factors(), rows))
+    let rows = ValueRows::new(attributes.factors(), rows);
+    Arc::new(rows.with_embeddings(attributes.components(), attributes.embeddings(data.known()).to_vec()))
 }
 
 /// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.

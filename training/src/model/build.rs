@@ -101,8 +101,9 @@ impl Builder<'_> {
         }
         let own = self.drawn(&format!("{name}.own"), shape, scale);
         let values = self.zeros(&format!("{name}.values"), &[self.config.values, width]);
+        let embedding = self.embedding(&format!("{name}.embedding"), &shape[1..]);
         let sum = self.zeros(&full, &[shape[0], width]);
-        self.composed.push(Composed { sum, own, values });
+        self.composed.push(Composed { sum, own, values, embedding });
         sum
     }
 
@@ -112,9 +113,16 @@ impl Builder<'_> {
         }
         let own = self.filled("vocabulary.own_bias", articles, 0.0);
         let values = self.filled("vocabulary.value_biases", self.config.values, 0.0);
+        let embedding = self.embedding("vocabulary.embedding_biases", &[]);
         let sum = self.filled(name, articles, 0.0);
-        self.composed.push(Composed { sum, own, values });
+        self.composed.push(Composed { sum, own, values, embedding });
         sum
+    }
+
+    /// What each number of an embedding adds to rows of this shape; nothing at first.
+    fn embedding(&mut self, name: &str, row: &[usize]) -> Option<Param> {
+        let shape: Vec<usize> = [self.config.embedding].iter().chain(row).copied().collect();
+        (self.config.embedding > 0).then(|| self.zeros(name, &shape))
     }
 
     /// What each feature's values say in the match; nothing at first.

@@ -36,6 +36,9 @@ pub struct ModelConfig {
     /// Number of values that articles share; 0 if each article has only its own vectors.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub values: usize,
+    /// How many numbers models take of an article's embedding; 0 if articles have none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub embedding: usize,
     /// Width of the match of what the customer and the visible articles say with each article's values; 0 is none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub matching: usize,
@@ -114,6 +117,7 @@ impl ModelConfig {
             },
             personas: 8,
             values: 0,
+            embedding: 0,
             matching: if method == Method::Match { 128 } else { 0 },
             memory: if method == Method::Match { 64 } else { 0 },
             of_articles: Vec::new(),

@@ -23,7 +23,7 @@ pub(crate) use structure::{Output, Structure};
 
 use std::sync::Arc;
 
-use crate::engine::{Composed, Param, Tensor, ValueRows, Weights};
+use crate::engine::{Composed, Param, Tensor, ValueRows, Weights, add_embedding};
 
 /// A model of one method.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Model {
     }
 
     /// Makes the tables of sums from what they are made of. Articles that are not `kept` are made of their values alone.
-    fn compose(&mut self, kept: Option<Vec<bool>>) {
+    pub(crate) fn compose(&mut self, kept: Option<Vec<bool>>) {
         let Some(rows) = &self.values else { return };
         for table in &self.structure.composed {
             table.compose(&mut self.weights, rows, kept.as_deref());
@@ -80,6 +80,19 @@ impl Model {
     /// What a table of sums is made of; None for other tables.
     pub(crate) fn composed(&self, table: Param) -> Option<Composed> {
         self.structure.composed.iter().find(|composed| composed.sum == table).copied()
+    }
+
+    /// The articles' own vectors with what their embeddings add: new articles have only the latter.
+    pub(crate) fn own_vectors(&self, table: Composed) -> Tensor {
+        let mut own = self.weights.tensor(table.own).clone();
+        let columns = own.shape.get(1).copied().unwrap_or(1);
+        if let (Some(embedding), Some(rows)) = (table.embedding, &self.values) {
+            let embedding = self.weights.tensor(embedding);
+            for (article, vector) in own.data.chunks_exact_mut(columns).enumerate() {
+                add_embedding(vector, embedding, rows.embedding(article));
+            }
+        }
+        own
     }
 
     /// The vectors of values as sums take them: those of the match, from this column on, times their factors.

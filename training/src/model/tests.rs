@@ -40,6 +40,13 @@ pub(crate) fn small(method: Method) -> Model {
     of_config(&config)
 }
 
+/// The small match of articles with embeddings.
+pub(crate) fn small_with_embeddings() -> Model {
+    let mut config = small(Method::Match).config;
+    config.embedding = 2;
+    of_config(&config)
+}
+
 /// A model whose every tensor has an effect.
 pub(crate) fn of_config(config: &ModelConfig) -> Model {
     let mut model = Model::new(config, 7);
@@ -64,7 +71,8 @@ pub(crate) fn values(config: &ModelConfig) -> ValueRows {
     });
     let rows: Vec<Vec<u32>> = rows.collect();
     let factors = (0..config.values).map(|value| [1.0, 0.3][value % 2]).collect();
-    ValueRows::new(factors, rows.iter().map(Vec::as_slice))
+    let embeddings = (0..config.articles * config.embedding).map(|_| random.random::<f32>() - 0.5).collect();
+    ValueRows::new(factors, rows.iter().map(Vec::as_slice)).with_embeddings(config.embedding, embeddings)
 }
 
 /// Each row boosts none to three articles.
@@ -89,7 +97,9 @@ fn fill_memory(model: &mut Model) {
 fn draw_values(model: &mut Model) {
     let mut random = Pcg64::seed_from_u64(13);
     for tensor in &mut model.weights.0 {
-        if ["values", "value_biases"].iter().any(|end| tensor.name.ends_with(end))
+        if ["values", "value_biases", "embedding", "embedding_biases"]
+            .iter()
+            .any(|end| tensor.name.ends_with(end))
             || tensor.name.starts_with("match.")
         {
             tensor.data.iter_mut().for_each(|value| *value = random.random::<f32>() - 0.5);

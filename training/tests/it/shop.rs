@@ -5,7 +5,10 @@ use std::{fmt::Write, fs, path::Path, process::Command};
 
 use atelier::{
     domain::Method,
-    models::release::Release,
+    models::{
+        release::Release,
+        tables::{Composition, Tables},
+    },
     service::evaluation::{Figures, Ranks},
 };
 use atelier_training::data::Data;
@@ -251,4 +254,57 @@ fn the_guides_furnished_rooms_import_without_a_bad_row() {
     assert!(!counted.contains("gender"), "the schema has none:\n{counted}");
     let survey = home.output_of("survey --data rooms --outfits 1");
     assert!(survey.contains("wood in outfits:\n") && !survey.contains("brand in"), "{survey}");
+}
+
+/// A shop whose articles have embeddings, from its file to a release: known articles take them with their own vectors, new
+/// ones by the release's encoder.
+#[test]
+fn articles_with_embeddings_become_a_release() {
+    let home = garden();
+    let plain = fs::read_to_string(home.at("theirs/articles.csv")).unwrap();
+    let mut articles = String::new();
+    for (number, line) in plain.lines().enumerate() {
+        let seen = (0..5).map(|at| ((number * (at + 3) * 7) % 11).to_string()).collect::<Vec<_>>().join("|");
+        writeln!(articles, "{line},{}", if number == 0 { "embedding" } else { &seen }).unwrap();
+    }
+    home.write("theirs/articles.csv", &articles);
+    home.output_of("import theirs --out garden");
+    home.output_of("fit --method none --attributes --data garden --config settings.toml");
+    let run = "runs/garden/none-attributes-1";
+    let prepared = home.error_of(
+        "fit --method none --attributes --data garden --config settings.toml --prepare --run other",
+    );
+    assert!(prepared.contains("training/pytorch does not read embeddings"), "{prepared}");
+    home.output_of(&format!("release --name seen --data garden --runs {run}"));
+    let release = Release::open(&home.at("models/seen")).unwrap();
+    let encoder = release.encoder().unwrap();
+    assert_eq!(encoder.components(), 5);
+    let (known, new) = release.articles().split_at(release.vocabulary().len());
+    assert!(known.iter().all(|article| article.embedding().is_none()), "their own vectors have it");
+    assert!(
+        !new.is_empty() && new.iter().all(|article| article.embedding().is_some_and(|seen| seen.len() == 5))
+    );
+    let method = &release.manifest().methods[0];
+    let tables = Tables::open(
+        &release.tables_path(method).unwrap(),
+        known.len(),
+        Some(encoder.count()),
+        encoder.components(),
+        release.schema(),
+    )
+    .unwrap();
+    let row = |composition: &Composition| {
+        let mut row = vec![0.0; tables.widths().row()];
+        tables.write_row(composition, &mut row);
+        row
+    };
+    let (composition, _) = release.compose(&new[0]);
+    let without = Composition { embedding: Box::default(), ..composition.clone() };
+    assert_ne!(row(&composition), row(&without), "it was learned");
+    let again = home.output_of("evaluate --data garden --release models/seen");
+    let measured = home.output_of(&format!("evaluate --data garden --runs {run}"));
+    let figure =
+        |text: &str| text.lines().find(|line| line.starts_with("| none")).map(str::to_owned).unwrap();
+    let entropy = |line: String| line.split('|').nth(3).unwrap().split('±').next().unwrap().trim().to_owned();
+    assert_eq!(entropy(figure(&again)), entropy(figure(&measured)), "{again}\n{measured}");
 }

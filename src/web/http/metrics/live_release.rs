@@ -33,15 +33,12 @@ impl Collector for LiveReleaseCollector {
             }
         }
         let coverage = live.catalogue.coverage();
-        let help = "Articles in the catalogue and the live release, by where they are";
+        let help = "Articles that the live release was trained with (known), only the shop has (new), and the shop no longer has (retired)";
         let mut articles = encoder.encode_descriptor("articles", help, None, MetricType::Gauge)?;
-        let counts = [
-            ("both", coverage.both),
-            ("only_catalogue", coverage.only_catalogue),
-            ("only_release", coverage.only_release),
-        ];
-        for (place, count) in counts {
-            ConstGauge::new(count).encode(articles.encode_family(&[("in", place)])?)?;
+        let counts =
+            [("known", coverage.both), ("new", coverage.only_catalogue), ("retired", coverage.only_release)];
+        for (state, count) in counts {
+            ConstGauge::new(count).encode(articles.encode_family(&[("state", state)])?)?;
         }
         let help = "The live release's methods";
         let mut models = encoder.encode_descriptor("model_info", help, None, MetricType::Gauge)?;

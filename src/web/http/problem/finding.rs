@@ -22,6 +22,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// A finding about all that the caller sent.
+    pub fn general(detail: impl Into<String>) -> Self {
+        Self { pointer: None, parameter: None, line: None, detail: detail.into() }
+    }
+
     /// A finding at a place in a JSON body, such as `/features/age`.
     pub fn at(pointer: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: Some(pointer.into()), parameter: None, line: None, detail: detail.into() }

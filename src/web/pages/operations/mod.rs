@@ -1,5 +1,6 @@
 //! `/operations`: the service's load, its releases, and the routing between their methods.
 
+mod articles;
 mod live;
 mod releases;
 mod routing;
@@ -13,6 +14,7 @@ use crate::web::http::AppState;
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/operations", get(live::page))
+        .route("/operations/articles", get(articles::page))
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
         .route("/operations/routing", get(routing::page).post(routing::set))
@@ -23,6 +25,7 @@ pub(super) fn router() -> Router<AppState> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     Live,
+    Articles,
     Releases,
     Routing,
 }

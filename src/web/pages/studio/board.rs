@@ -61,7 +61,7 @@ pub(super) async fn board(
         let kind = kind.map(|(_, kind, _)| kind.as_str());
         SlotView {
             place,
-            article: id.as_ref().and_then(|_| articles.next()),
+            article: id.as_ref().and_then(|_| articles.next()).map(|article| mark(article, live)),
             kind: view.types.get(&place).map(|kind| spaced(kind)),
             blanked: view.blanked(place, kind).href(),
             without: view.without(place).href(),
@@ -116,6 +116,13 @@ impl Board {
     }
 }
 
+fn mark(article: ArticleView, live: Option<&LiveRelease>) -> ArticleView {
+    match live {
+        Some(live) => article.marked(live),
+        None => article,
+    }
+}
+
 /// The search for an article for a slot.
 pub(super) struct Pick {
     pub(super) slot: usize,
@@ -123,7 +130,11 @@ pub(super) struct Pick {
     pub(super) close: String,
 }
 
-pub(super) async fn pick(state: &AppState, view: &View) -> Result<Option<Pick>, Problem> {
+pub(super) async fn pick(
+    state: &AppState,
+    view: &View,
+    live: Option<&LiveRelease>,
+) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let found = state.store.articles().list(&view.search, None, FOUND).await?;
     let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
@@ -131,7 +142,7 @@ pub(super) async fn pick(state: &AppState, view: &View) -> Result<Option<Pick>, 
     Ok(Some(Pick {
         slot,
         found: found
-            .map(|article| (ArticleView::new(article), view.filled(slot, &article.id).href()))
+            .map(|article| (mark(ArticleView::new(article), live), view.filled(slot, &article.id).href()))
             .collect(),
         close: view.with(|view| (view.pick, view.search) = (None, String::new())).href(),
     }))

@@ -105,7 +105,7 @@ async fn page(
     }
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
-        pick: board::pick(&state, &view).await?,
+        pick: board::pick(&state, &view, live.as_deref()).await?,
         what_if: what_if::what_if(&view, &stored, &schema),
         methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
         view,

@@ -113,7 +113,7 @@ pub(super) async fn suggest(
         let unchanged = Question { method: Some(method), ..unchanged };
         Some(asking::complete_outfit(live, &state.profiles, unchanged, times).await?.1)
     };
-    let renderer = Renderer { view, board, schema, before: before.as_ref() };
+    let renderer = Renderer { live, view, board, schema, before: before.as_ref() };
     let Completion { blanks, sets, warnings, .. } = completion;
     Ok(Suggested {
         completion_id: ticket,
@@ -130,6 +130,7 @@ pub(super) async fn suggest(
 
 /// Turns a completion into views.
 struct Renderer<'a> {
+    live: &'a LiveRelease,
     view: &'a View,
     board: &'a Board,
     schema: &'a Schema,
@@ -148,7 +149,7 @@ impl Renderer<'_> {
         let most = blank.suggestions.iter().map(|suggestion| suggestion.share).fold(0.0, f64::max);
         let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
             rank,
-            article: ArticleView::new(&suggestion.article.unpack()),
+            article: ArticleView::new(&suggestion.article.unpack()).marked(self.live),
             probability: suggestion.probability.map(percent),
             share: percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
@@ -170,8 +171,11 @@ impl Renderer<'_> {
         for (slot, article) in &set.articles {
             filled = filled.filled(*slot, &article.id);
         }
+        let articles = set.articles.iter();
         SetView {
-            articles: set.articles.iter().map(|(_, article)| ArticleView::new(&article.unpack())).collect(),
+            articles: articles
+                .map(|(_, article)| ArticleView::new(&article.unpack()).marked(self.live))
+                .collect(),
             probability: percent(set.log_probability.exp()),
             href: filled.href(),
         }

@@ -14,8 +14,8 @@ use crate::engine::{Gradients, PairHead, number};
 /// random direction.
 #[test]
 fn gradients_match_finite_differences() {
-    Method::ALL.into_par_iter().for_each(|method| {
-        let mut model = small(method);
+    let models: Vec<Model> = Method::ALL.into_iter().map(small).chain([small_with_embeddings()]).collect();
+    models.into_par_iter().for_each(|mut model| {
         let outfits = examples(model.config(), 8, false, 3);
         let batch = batch(model.config(), &outfits);
         let (_, gradients) = model.gradients(&batch, None, &mut Vec::new());

@@ -1,0 +1,174 @@
+//! What the live release does not know: articles that it was not trained with, and values of theirs that are new to it.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use tokio::task;
+
+use super::live_release::LiveRelease;
+use crate::{
+    domain::{Article, Method, UnknownValue},
+    models::release::Release,
+    store::{ArticleFeedback, Store, StoreError},
+};
+
+/// Something about a new article that a release does not know.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Unknown {
+    /// All of it: the release suggests only articles that it was trained with.
+    Article,
+    /// Its type, or a value of an attribute.
+    Value(UnknownValue),
+    /// Its embedding: another encoder made it.
+    Embedding { length: usize, expected: usize },
+}
+
+impl Unknown {
+    /// For the caller that stored one article.
+    pub fn describe(&self, release: &str) -> String {
+        match self {
+            Self::Article => {
+                format!(
+                    "the article is new to release {release}, which suggests only articles that it was trained with"
+                )
+            }
+            Self::Value(value) => format!(
+                "{value} is new to release {release}: the article is ranked by its {} until a release is trained with it",
+                known_rest(value)
+            ),
+            Self::Embedding { length, expected } => format!(
+                "the embedding has {length} numbers, and release {release} was trained with {expected}: it does not count"
+            ),
+        }
+    }
+
+    /// For the caller that stored several; `articles` of them have it.
+    pub fn describe_count(&self, release: &str, articles: u64) -> String {
+        let (number, are) = if articles == 1 {
+            ("1 article".to_owned(), "is")
+        } else {
+            (format!("{articles} articles"), "are")
+        };
+        match self {
+            Self::Article => format!(
+                "{number} {are} new to release {release}, which suggests only articles that it was trained with"
+            ),
+            Self::Value(value) => format!(
+                "{value} of {number} is new to release {release}: until a release is trained with it, only the {} \
+                 count",
+                known_rest(value)
+            ),
+            Self::Embedding { length, expected } => format!(
+                "the embedding of {number} has {length} numbers, and release {release} was trained with {expected}: it does \
+                 not count"
+            ),
+        }
+    }
+}
+
+fn known_rest(value: &UnknownValue) -> &'static str {
+    if value.is_type() { "other attributes" } else { "type and other attributes" }
+}
+
+/// What a release does not know of an article; nothing of one that it was trained with.
+pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
+    if release.vocabulary().index_of(article.id.as_str()).is_some() {
+        return Vec::new();
+    }
+    match release.encoder() {
+        None => vec![Unknown::Article],
+        Some(encoder) => {
+            let encoded = encoder.encode(article);
+            let embedding =
+                encoded.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
+            encoded.unknown.into_iter().map(Unknown::Value).chain(embedding).collect()
+        }
+    }
+}
+
+/// Counts the articles that have something that a release does not know.
+#[derive(Debug)]
+pub struct Census {
+    release: Arc<Release>,
+    unknown: BTreeMap<Unknown, u64>,
+}
+
+impl Census {
+    pub fn new(release: Arc<Release>) -> Self {
+        Self { release, unknown: BTreeMap::new() }
+    }
+
+    pub fn count(&mut self, article: &Article) {
+        for unknown in find_unknown(&self.release, article) {
+            *self.unknown.entry(unknown).or_insert(0) += 1;
+        }
+    }
+
+    /// The most frequent first.
+    pub fn into_sorted(self) -> Vec<(Unknown, u64)> {
+        let mut sorted: Vec<_> = self.unknown.into_iter().collect();
+        sorted.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
+        sorted
+    }
+
+    /// A warning for each of the most frequent, and one that counts the others.
+    pub fn into_warnings(self) -> Vec<String> {
+        let release = self.release.manifest().name.clone();
+        let sorted = self.into_sorted();
+        let listed = sorted.iter().take(MOST_WARNINGS);
+        let mut warnings: Vec<String> =
+            listed.map(|(unknown, articles)| unknown.describe_count(&release, *articles)).collect();
+        if let others @ 1.. = sorted.len().saturating_sub(MOST_WARNINGS) {
+            warnings.push(format!("{others} more values are new to release {release}"));
+        }
+        warnings
+    }
+}
+
+/// The most values that an import warns of.
+const MOST_WARNINGS: usize = 20;
+
+/// How the catalogue and the live release overlap, and how new articles fare beside known ones.
+#[derive(Debug)]
+pub struct Report {
+    /// Articles of the shop that the release was trained with.
+    pub known: usize,
+    /// Articles of the shop that it was not trained with.
+    pub new: usize,
+    /// Articles that it was trained with and the shop no longer has.
+    pub retired: usize,
+    /// The methods that suggest new articles.
+    pub open: Vec<Method>,
+    /// What the release does not know of new articles, and in how many; the most frequent first.
+    pub unknown: Vec<(UnknownValue, u64)>,
+    /// Feedback on suggestions of the release: of articles that it was trained with, and of the others.
+    pub feedback_on_known: ArticleFeedback,
+    pub feedback_on_new: ArticleFeedback,
+}
+
+pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, StoreError> {
+    let release = live.serving.release();
+    let is_known = |article: &str| release.vocabulary().index_of(article).is_some();
+    let (feedback_on_known, feedback_on_new) = store.feedback().by_article(live.name(), is_known).await?;
+    let taken = Arc::clone(live);
+    let count = task::spawn_blocking(move || {
+        let mut census = Census::new(Arc::clone(taken.serving.release()));
+        let places = taken.catalogue.present().iter();
+        places.filter_map(|place| taken.catalogue.article(place)).for_each(|article| census.count(article));
+        census.into_sorted()
+    });
+    let counted = count.await.expect("counting does not panic; this is a bug");
+    let value = |(unknown, articles)| match unknown {
+        Unknown::Value(value) => Some((value, articles)),
+        Unknown::Article | Unknown::Embedding { .. } => None,
+    };
+    let coverage = live.catalogue.coverage();
+    Ok(Report {
+        known: coverage.both,
+        new: coverage.only_catalogue,
+        retired: coverage.only_release,
+        open: live.serving.methods().filter(|method| live.serving.is_open(*method)).collect(),
+        unknown: counted.into_iter().filter_map(value).collect(),
+        feedback_on_known,
+        feedback_on_new,
+    })
+}

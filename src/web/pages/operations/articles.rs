@@ -1,0 +1,97 @@
+//! Articles that are new to the live release: how many, what it does not know of them, and how they fare.
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::Tab;
+use crate::{
+    service::{
+        coverage::{self, Report},
+        feedback,
+    },
+    store::ArticleFeedback,
+    web::{
+        http::{AppState, Problem},
+        pages::{
+            figures::{self, percent},
+            shell::{Page, Shell},
+            visitor::Admin,
+        },
+    },
+};
+
+#[derive(Template)]
+#[template(path = "operations/articles.html")]
+struct ArticlesPage {
+    shell: Shell,
+    tab: Tab,
+    coverage: Option<CoverageView>,
+}
+
+struct CoverageView {
+    release: String,
+    figures: Vec<(&'static str, String)>,
+    /// The methods that suggest new articles.
+    open: String,
+    /// Attribute, value and number of new articles.
+    unknown: Vec<(String, String, String)>,
+    /// The number of values not shown.
+    others: usize,
+    /// Known articles, then new ones.
+    feedback: Vec<FeedbackView>,
+}
+
+struct FeedbackView {
+    articles: &'static str,
+    /// Shown, accepted, rejected, bought.
+    counts: [String; 4],
+    acceptance: Option<String>,
+}
+
+/// The most unknown values on the page.
+const MOST_VALUES: usize = 40;
+
+pub(super) async fn page(
+    Admin(visitor): Admin,
+    State(state): State<AppState>,
+) -> Result<Html<String>, Problem> {
+    let coverage = match state.releases.current() {
+        Some(live) => Some(CoverageView::new(live.name(), coverage::report(&state.store, &live).await?)),
+        None => None,
+    };
+    let page = ArticlesPage { shell: visitor.shell(Page::Operations), tab: Tab::Articles, coverage };
+    Ok(Html(page.render()?))
+}
+
+impl CoverageView {
+    fn new(release: &str, report: Report) -> Self {
+        let Report { known, new, retired, open, unknown, feedback_on_known, feedback_on_new } = report;
+        let open: Vec<&str> = open.iter().map(|method| method.as_str()).collect();
+        let figures = [("known", known), ("new", new), ("retired", retired)];
+        Self {
+            release: release.to_owned(),
+            figures: figures.map(|(name, number)| (name, figures::count(number as u64))).to_vec(),
+            open: open.join(", "),
+            others: unknown.len().saturating_sub(MOST_VALUES),
+            unknown: unknown
+                .into_iter()
+                .take(MOST_VALUES)
+                .map(|(value, articles)| (value.attribute, value.word, figures::count(articles)))
+                .collect(),
+            feedback: vec![
+                FeedbackView::new("known", feedback_on_known),
+                FeedbackView::new("new", feedback_on_new),
+            ],
+        }
+    }
+}
+
+impl FeedbackView {
+    fn new(articles: &'static str, counts: ArticleFeedback) -> Self {
+        let ArticleFeedback { shown, accepted, rejected, bought } = counts;
+        let acceptance = feedback::share(accepted, shown).map(|share| {
+            format!("{} ({} to {})", percent(share.value), percent(share.low), percent(share.high))
+        });
+        Self { articles, counts: [shown, accepted, rejected, bought].map(figures::count), acceptance }
+    }
+}
