@@ -4,11 +4,15 @@
 //!
 //! Must not know HTTP, SQL or models.
 
+mod supply;
+
 use std::{
     collections::{HashMap, HashSet},
     ops::Deref,
     sync::{Arc, OnceLock},
 };
+
+pub use supply::{Supply, Unfit};
 
 use serde::{Serialize, Serializer};
 use serde_json::value::{RawValue, to_raw_value};
@@ -94,6 +98,7 @@ pub struct Catalogue {
     unreadable: Vec<ArticleId>,
     /// By attribute and folded word, for the type and the attributes by which features of the schema exclude articles.
     words: HashMap<String, HashMap<String, Mask>>,
+    supply: Supply,
 }
 
 /// An article at its place.
@@ -156,6 +161,7 @@ impl Catalogue {
             out_of_stock: Mask::none(length),
             unreadable: Vec::new(),
             words: HashMap::new(),
+            supply: Supply::new(release.schema()),
         }
     }
 
@@ -193,6 +199,7 @@ impl Catalogue {
             if !article.in_stock() {
                 self.out_of_stock.insert(place);
             }
+            self.supply.add(place, &article);
             for &attribute in attributes {
                 self.note_words(place, &article, attribute);
             }
@@ -253,6 +260,11 @@ impl Catalogue {
 
     pub fn out_of_stock(&self) -> &Mask {
         &self.out_of_stock
+    }
+
+    /// Which of the shop's articles fit a customer and are in stock for them.
+    pub fn supply(&self) -> &Supply {
+        &self.supply
     }
 
     /// The articles whose stored price or stock an import would refuse.
