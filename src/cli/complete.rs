@@ -60,8 +60,17 @@ pub(super) struct Complete {
     /// Highest price of suggested articles.
     #[arg(long, value_name = "PRICE")]
     max_price: Option<f64>,
-    /// Suggest only articles in stock.
+    /// Also suggest articles that do not fit the customer, such as other sizes.
     #[arg(long)]
+    allow_unfit: bool,
+    /// Also suggest articles that are out of stock.
+    #[arg(long)]
+    allow_out_of_stock: bool,
+    /// Suggest only articles in stock in this store.
+    #[arg(long, value_name = "STORE", conflicts_with = "allow_out_of_stock")]
+    store: Option<String>,
+    /// The default, which scripts may still name.
+    #[arg(long, hide = true, conflicts_with = "allow_out_of_stock")]
     in_stock: bool,
     /// Also suggest articles that the customer never wears.
     #[arg(long)]
@@ -166,7 +175,9 @@ impl Complete {
         let filters = Filters {
             least_price: self.min_price,
             most_price: self.max_price,
-            in_stock: self.in_stock,
+            fit: !self.allow_unfit,
+            in_stock: self.in_stock || !self.allow_out_of_stock,
+            store: self.store.clone(),
             no_gos: !self.allow_no_gos,
             ..Filters::default()
         };

@@ -10,7 +10,7 @@ use super::{
     embedding::{read_embedding, write_embedding},
     json_number,
     price::read_price,
-    stock::read_stock,
+    stock::{Counted, in_json, read_counts, read_stock},
     words::fold_value,
 };
 
@@ -43,6 +43,7 @@ pub enum ArticleError {
 const PRICE: &str = "price";
 const IN_STOCK: &str = "in_stock";
 const EMBEDDING: &str = "embedding";
+const STOCK: &str = "stock";
 
 impl Article {
     /// # Errors
@@ -102,14 +103,27 @@ impl Article {
         read_price(self.attribute(PRICE)?).ok()
     }
 
-    /// True if the article does not say. A stored value that cannot be read is not in stock, and an old count is if it
-    /// is above 0.
+    /// Whether `in_stock` and `stock` say so, in any size and store. True if the article does not say. A stored value that
+    /// cannot be read is not in stock, and an old count in `in_stock` is if it is above 0.
     pub fn in_stock(&self) -> bool {
-        let Some(value) = self.attribute(IN_STOCK).filter(|value| !value.is_null()) else { return true };
-        read_stock(value).unwrap_or_else(|_| value.as_f64().is_some_and(|count| count > 0.0))
+        let is_flagged = self.given(IN_STOCK).is_none_or(|value| {
+            read_stock(value).unwrap_or_else(|_| value.as_f64().is_some_and(|count| count > 0.0))
+        });
+        is_flagged && self.stock().is_none_or(|counts| counts.iter().any(|count| count.is_any))
     }
 
-    /// Turns price and stock into a number and a boolean. Every way in calls it; what is stored may be older.
+    /// The counts by size and store; none of them if they cannot be read. None if the article does not say.
+    pub fn stock(&self) -> Option<Vec<Counted>> {
+        Some(read_counts(self.given(STOCK)?).unwrap_or_default())
+    }
+
+    /// An attribute that is not null.
+    fn given(&self, name: &str) -> Option<&Value> {
+        self.attribute(name).filter(|value| !value.is_null())
+    }
+
+    /// Turns price, `in_stock` and `stock` into a number, a boolean and counts. Every way in calls it; what is stored may
+    /// be older.
     ///
     /// # Errors
     /// If one of them cannot be read (`Attribute`).
@@ -117,6 +131,7 @@ impl Article {
         let price = |value: &Value| read_price(value).map(|price| Value::from(json_number(price)));
         self.replace(PRICE, price)?;
         self.replace(IN_STOCK, |value| read_stock(value).map(Value::Bool))?;
+        self.replace(STOCK, |value| read_counts(value).and_then(|_| in_json(value).map(Cow::into_owned)))?;
         // One that can be read is no attribute any more.
         self.replace(EMBEDDING, |_| {
             Err("an embedding is a list of 1 to 4096 finite numbers, such as [0.25, -1]".to_owned())
@@ -125,9 +140,9 @@ impl Article {
 
     /// Whether [`Article::normalise`] would take the stored price and stock.
     pub fn is_readable(&self) -> bool {
-        let given = |name| self.attribute(name).filter(|value| !value.is_null());
-        given(PRICE).is_none_or(|price| read_price(price).is_ok())
-            && given(IN_STOCK).is_none_or(|stock| read_stock(stock).is_ok())
+        self.given(PRICE).is_none_or(|price| read_price(price).is_ok())
+            && self.given(IN_STOCK).is_none_or(|stock| read_stock(stock).is_ok())
+            && self.given(STOCK).is_none_or(|stock| read_counts(stock).is_ok())
     }
 
     fn replace(
@@ -226,6 +241,19 @@ mod tests {
         let mut blurred = article("coat", json!({"embedding": "a picture"})).unwrap();
         assert!(matches!(blurred.normalise(), Err(ArticleError::Attribute { name: "embedding", .. })));
         assert!(article("coat", json!({"in_stock": 3})).unwrap().in_stock(), "an old count");
+        for (attributes, in_stock) in [
+            (json!({"stock": {"M": 0, "L": 3}}), true),
+            (json!({"stock": {"M": 0, "L": 0}, "in_stock": true}), false),
+            (json!({"stock": 3, "in_stock": false}), false),
+            (json!({"stock": {}}), false),
+            (json!({"stock": "plenty"}), false),
+            (json!({"stock": null}), true),
+        ] {
+            assert_eq!(article("coat", attributes.clone()).unwrap().in_stock(), in_stock, "{attributes}");
+        }
+        let mut text = article("coat", json!({"stock": "{\"M\": 3}"})).unwrap();
+        text.normalise().unwrap();
+        assert_eq!(text.attribute("stock"), Some(&json!({"M": 3})));
         assert_eq!(article("coat", json!({"type": "x"})), Err(ArticleError::Reserved("type".into())));
         assert_eq!(article(" ", json!({})), Err(ArticleError::Type(" ".into())));
     }

@@ -100,6 +100,58 @@ impl Mask {
     }
 }
 
+/// A set of few articles, or of neighbours: only its words with articles take memory. It does not know how many articles
+/// there are.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SparseMask {
+    /// Places in a mask's words, ascending, and the words, none of which is 0.
+    words: Vec<(u32, u64)>,
+}
+
+impl SparseMask {
+    pub fn insert(&mut self, article: u32) {
+        let (place, bit) = Self::place(article);
+        match self.words.binary_search_by_key(&place, |(place, _)| *place) {
+            Ok(at) => self.words[at].1 |= bit,
+            Err(at) => self.words.insert(at, (place, bit)),
+        }
+    }
+
+    pub fn remove(&mut self, article: u32) {
+        let (place, bit) = Self::place(article);
+        if let Ok(at) = self.words.binary_search_by_key(&place, |(place, _)| *place) {
+            self.words[at].1 &= !bit;
+            if self.words[at].1 == 0 {
+                self.words.remove(at);
+            }
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    fn place(article: u32) -> (u32, u64) {
+        (article / u64::BITS, 1 << (article % u64::BITS))
+    }
+}
+
+impl Mask {
+    /// # Panics
+    /// If an article of the other set is not in the vocabulary. So does [`Mask::subtract_sparse`].
+    pub fn unite_sparse(&mut self, other: &SparseMask) {
+        for (place, word) in &other.words {
+            self.words[*place as usize] |= word;
+        }
+    }
+
+    pub fn subtract_sparse(&mut self, other: &SparseMask) {
+        for (place, word) in &other.words {
+            self.words[*place as usize] &= !word;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +183,22 @@ mod tests {
         assert_eq!(either.iter().collect::<Vec<_>>(), [0, 5, 63, 64, 129]);
         some.subtract(&other);
         assert_eq!(some.iter().collect::<Vec<_>>(), [0, 63, 129]);
+    }
+
+    #[test]
+    fn a_sparse_mask_is_the_same_set() {
+        let articles = [700, 3, 64, 3, 127, 5];
+        let mut sparse = SparseMask::default();
+        articles.iter().for_each(|article| sparse.insert(*article));
+        let mut mask = Mask::none(701);
+        mask.insert(1);
+        mask.unite_sparse(&sparse);
+        assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 3, 5, 64, 127, 700]);
+        sparse.remove(64);
+        sparse.remove(6);
+        mask.subtract_sparse(&sparse);
+        assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 64]);
+        articles.iter().for_each(|article| sparse.remove(*article));
+        assert!(sparse.is_empty());
     }
 }

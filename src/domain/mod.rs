@@ -30,7 +30,7 @@ pub use embedding::{Projection, write_embedding};
 pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_json, read_features};
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};
-pub use mask::Mask;
+pub use mask::{Mask, SparseMask};
 pub use method::{Method, UnknownMethod};
 pub use number::json_number;
 pub use outfit::{
@@ -38,7 +38,10 @@ pub use outfit::{
 };
 pub use price::{is_ambiguous_price, parse_price};
 pub use role::Role;
-pub use schema::{Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Schema, SchemaError};
+pub use schema::{
+    Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Requirement, Schema, SchemaError,
+};
+pub use stock::Counted;
 pub use timestamp::Timestamp;
 pub use vocabulary::{Vocabulary, VocabularyError};
 pub use words::{fold, fold_parts};

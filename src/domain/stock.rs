@@ -1,6 +1,10 @@
-//! Whether an article is in stock, as shops write it.
+//! Whether an article is in stock, and how many there are by size and store, as shops write it.
 
-use serde_json::Value;
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::{fold, json_number, words::fold_value};
 
 const IN_STOCK: [&str; 5] = ["true", "yes", "ja", "oui", "1"];
 const OUT_OF_STOCK: [&str; 5] = ["false", "no", "nein", "non", "0"];
@@ -28,6 +32,93 @@ pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
     }
 }
 
+/// A count of an article's stock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counted {
+    /// The words for its size, folded; empty if it is of all sizes.
+    pub sizes: Vec<String>,
+    /// Folded; None if it is of all stores.
+    pub store: Option<String>,
+    /// Whether there is any.
+    pub is_any: bool,
+}
+
+/// Reads the attribute `stock`: a count, counts by size, or a list of counts by size and store.
+///
+/// # Errors
+/// What was found and what was expected.
+pub(super) fn read_counts(value: &Value) -> Result<Vec<Counted>, String> {
+    match &*in_json(value)? {
+        count @ Value::Number(_) => {
+            let is_any = read_count(count, "the stock")?;
+            Ok(vec![Counted { sizes: Vec::new(), store: None, is_any }])
+        }
+        Value::Object(sizes) => sizes.iter().map(|(size, count)| read_size(size, count)).collect(),
+        Value::Array(list) => (1..).zip(list).map(|(number, entry)| read_entry(number, entry)).collect(),
+        _ => Err(refuse(value)),
+    }
+}
+
+/// A text holds the same as JSON: columns of Parquet files have texts.
+pub(super) fn in_json(value: &Value) -> Result<Cow<'_, Value>, String> {
+    match value {
+        Value::String(text) => serde_json::from_str(text).map(Cow::Owned).map_err(|_| refuse(value)),
+        value => Ok(Cow::Borrowed(value)),
+    }
+}
+
+fn refuse(found: &Value) -> String {
+    let mut found = found.to_string();
+    if let Some((end, _)) = found.char_indices().nth(60) {
+        found.truncate(end);
+        found.push('…');
+    }
+    format!(
+        "stock is a count, counts by size as in {{\"M\": 3, \"L\": 0}}, or a list as in \
+         [{{\"size\": \"M\", \"store\": \"zurich\", \"count\": 3}}]; found {found}"
+    )
+}
+
+fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
+    let sizes = fold_value(size);
+    if sizes.is_empty() {
+        return Err(format!("stock by size has no size {size:?}; for all sizes, write a count alone"));
+    }
+    Ok(Counted { sizes, store: None, is_any: read_count(count, &format!("the stock of size {size:?}"))? })
+}
+
+fn read_entry(number: usize, entry: &Value) -> Result<Counted, String> {
+    let Value::Object(fields) = entry else { return Err(refuse(entry)) };
+    if let Some(other) = fields.keys().find(|name| !["size", "store", "count"].contains(&name.as_str())) {
+        return Err(format!("stock has size, store and count; entry {number} has {other:?}"));
+    }
+    let sizes = read_word(fields, "size", number)?.map_or_else(Vec::new, |size| fold_value(&size));
+    let store = read_word(fields, "store", number)?.map(|store| fold(&store));
+    let count = fields.get("count").ok_or_else(|| format!("entry {number} of stock has no count"))?;
+    Ok(Counted { sizes, store, is_any: read_count(count, &format!("the count of entry {number} of stock"))? })
+}
+
+/// A missing or null field says nothing.
+fn read_word(fields: &Map<String, Value>, name: &str, number: usize) -> Result<Option<String>, String> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(word)) if !fold(word).is_empty() => Ok(Some(word.clone())),
+        Some(Value::Number(word)) => Ok(Some(word.to_string())),
+        Some(other) => {
+            Err(format!("the {name} of entry {number} of stock is a text that is not empty; found {other}"))
+        }
+    }
+}
+
+/// Whether there is any. Some feeds count what was sold and is not there as less than 0.
+fn read_count(count: &Value, what: &str) -> Result<bool, String> {
+    let whole = count.as_f64().and_then(json_number).filter(|number| !number.is_f64());
+    match whole {
+        Some(count) => Ok(count.as_i64().is_some_and(|count| count > 0)),
+        None => Err(format!("{what} is a whole number; found {count}")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -43,6 +134,48 @@ mod tests {
         }
         for wrong in [json!(3), json!(-1), json!(""), json!("vielleicht"), json!([true]), json!({})] {
             assert!(read_stock(&wrong).unwrap_err().contains("stock is true or false"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn counts_are_of_sizes_and_stores() {
+        let read = |value: Value| read_counts(&value).unwrap();
+        let counted = |sizes: &[&str], store: Option<&str>, is_any| Counted {
+            sizes: sizes.iter().map(ToString::to_string).collect(),
+            store: store.map(str::to_owned),
+            is_any,
+        };
+        assert_eq!(read(json!(3)), [counted(&[], None, true)]);
+        assert_eq!(read(json!("0")), [counted(&[], None, false)]);
+        for sizes in [json!({"L": -1, "M": 3.0}), json!("{\"L\": -1, \"M\": 3}")] {
+            assert_eq!(read(sizes), [counted(&["l"], None, false), counted(&["m"], None, true)]);
+        }
+        assert_eq!(read(json!({"S/M": 1})), [counted(&["s", "m", "s/m"], None, true)]);
+        let list = json!([{"size": 38, "store": "Zürich", "count": 2}, {"store": "Zürich", "count": 0}, {"count": 1}]);
+        let zurich = Some("zürich");
+        assert_eq!(
+            read(list),
+            [counted(&["38"], zurich, true), counted(&[], zurich, false), counted(&[], None, true)]
+        );
+        assert_eq!((read(json!({})), read(json!([]))), (Vec::new(), Vec::new()), "sold out");
+    }
+
+    #[test]
+    fn what_is_no_stock_says_why() {
+        for (wrong, said) in [
+            (json!("plenty"), "stock is a count, counts by size as in {\"M\": 3, \"L\": 0}, or a list"),
+            (json!(true), "found true"),
+            (json!([3]), "found 3"),
+            (json!({"M": "3"}), "the stock of size \"M\" is a whole number; found \"3\""),
+            (json!({"M": null}), "found null"),
+            (json!(2.5), "the stock is a whole number; found 2.5"),
+            (json!({" ": 1}), "no size \" \""),
+            (json!([{"count": 1}, {"size": "M"}]), "entry 2 of stock has no count"),
+            (json!([{"size": "M", "shop": "z", "count": 1}]), "entry 1 has \"shop\""),
+            (json!([{"size": "", "count": 1}]), "the size of entry 1 of stock is a text that is not empty"),
+        ] {
+            let reason = read_counts(&wrong).unwrap_err();
+            assert!(reason.contains(said), "{wrong}: {reason}");
         }
     }
 }

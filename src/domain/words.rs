@@ -12,17 +12,15 @@ fn is_visible(c: char) -> bool {
     !matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}')
 }
 
+/// Whether the text is one plain word, as most are: neither a list nor in need of more than lower case.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
 /// The text without case, outer space and invisible characters, in NFC, with single spaces. ß is ss.
 pub fn fold(text: &str) -> String {
-    if text.is_ascii() {
-        let mut folded = String::with_capacity(text.len());
-        for word in text.split_whitespace() {
-            if !folded.is_empty() {
-                folded.push(' ');
-            }
-            folded.extend(word.chars().map(|c| c.to_ascii_lowercase()));
-        }
-        return folded;
+    if is_plain(text) {
+        return text.to_ascii_lowercase();
     }
     let visible = text.chars().filter(|c| is_visible(*c));
     // Through upper case, which turns ß into SS; ẞ is only upper case's own form of ß.
@@ -42,6 +40,9 @@ pub fn fold_parts(text: &str) -> Vec<String> {
 
 /// All that an article's value says: the whole, its parts, and the parts of those in words: `wool and silk`.
 pub(super) fn fold_value(text: &str) -> Vec<String> {
+    if is_plain(text) {
+        return vec![text.to_ascii_lowercase()];
+    }
     let mut words = fold_parts(text);
     for conjunction in CONJUNCTIONS {
         let parts = words.iter().filter(|word| word.contains(conjunction));

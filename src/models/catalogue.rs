@@ -5,6 +5,8 @@
 //!
 //! Must not know HTTP, SQL or models.
 
+mod supply;
+
 use std::{
     collections::{BTreeMap, HashMap},
     ops::Range,
@@ -12,6 +14,9 @@ use std::{
 };
 
 use rayon::prelude::*;
+
+use self::supply::Facts;
+pub use self::supply::{Supply, Unfit};
 
 use crate::{
     domain::{Article, ArticleId, Features, Mask, Schema, fold, fold_parts},
@@ -79,6 +84,7 @@ pub struct Catalogue {
     attributes: Arc<[String]>,
     /// By attribute and folded word.
     words: HashMap<String, HashMap<String, Arc<Mask>>>,
+    supply: Supply,
 }
 
 /// An article at its place.
@@ -105,10 +111,12 @@ struct Prepared {
     is_readable: bool,
     /// By attribute of the catalogue.
     words: Vec<Vec<String>>,
+    supply: Facts,
 }
 
 impl Prepared {
-    fn new(article: &Article, release: &Release, attributes: &[String]) -> Self {
+    /// `attributes` are those of the catalogue, `supply` is any of the release's.
+    fn new(article: &Article, release: &Release, attributes: &[String], supply: &Supply) -> Self {
         let (composition, _) = release.compose(article);
         let packed = PackedArticle::from(article);
         let of_release = composition.own.map(|own| &release.articles()[own as usize]);
@@ -122,6 +130,7 @@ impl Prepared {
             in_stock: article.in_stock(),
             is_readable: article.is_readable(),
             words: attributes.iter().map(|attribute| article.folded_words(attribute)).collect(),
+            supply: supply.read(article),
         }
     }
 }
@@ -130,6 +139,8 @@ impl Prepared {
 #[derive(Debug)]
 pub struct CatalogueBuilder {
     attributes: Arc<[String]>,
+    /// Without articles.
+    supply: Supply,
     articles: Vec<Prepared>,
 }
 
@@ -139,23 +150,25 @@ impl CatalogueBuilder {
         let mut attributes: Vec<String> = excluding.chain([TYPE]).map(str::to_owned).collect();
         attributes.sort_unstable();
         attributes.dedup();
-        Self { attributes: attributes.into(), articles: Vec::new() }
+        let supply = Supply::new(release.schema());
+        Self { attributes: attributes.into(), supply, articles: Vec::new() }
     }
 
     /// Adds articles of the shop.
     pub fn add(&mut self, articles: &[Article], release: &Release) {
-        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes);
+        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply);
         self.articles.par_extend(articles.par_iter().map(prepare));
     }
 
     pub fn build(self, release: &Release) -> Catalogue {
-        let Self { attributes, articles } = self;
+        let Self { attributes, supply, articles } = self;
         let mut is_in_shop = vec![false; release.vocabulary().len()];
         for own in articles.iter().filter_map(|article| article.composition.own) {
             is_in_shop[own as usize] = true;
         }
         let gone = release.articles().par_iter().zip(is_in_shop).filter(|(_, is_in_shop)| !is_in_shop);
-        let gone = gone.map(|(article, _)| (Prepared::new(&article.unpack(), release, &attributes), false));
+        let prepare = |article: &Article| Prepared::new(article, release, &attributes, &supply);
+        let gone = gone.map(|(article, _)| (prepare(&article.unpack()), false));
         let mut all: Vec<(Prepared, bool)> = gone.collect();
         all.extend(articles.into_iter().map(|article| (article, true)));
         all.par_sort_by(|(a, _), (b, _)| {
@@ -163,7 +176,7 @@ impl CatalogueBuilder {
             let same_type = || key(a).cmp(&key(b)).then_with(|| a.article.id.cmp(&b.article.id));
             a.article.kind().cmp(b.article.kind()).then_with(same_type)
         });
-        Catalogue::new(all, release, attributes)
+        Catalogue::new(all, release, attributes, supply)
     }
 }
 
@@ -175,8 +188,8 @@ impl Catalogue {
         builder.build(release)
     }
 
-    /// `all` are sorted by type.
-    fn new(all: Vec<(Prepared, bool)>, release: &Release, attributes: Arc<[String]>) -> Self {
+    /// `all` are sorted by type, and `supply` has no articles.
+    fn new(all: Vec<(Prepared, bool)>, release: &Release, attributes: Arc<[String]>, supply: Supply) -> Self {
         let panels: usize = all
             .chunk_by(|(a, _), (b, _)| a.article.kind() == b.article.kind())
             .map(|same| same.len().div_ceil(PANEL))
@@ -201,6 +214,7 @@ impl Catalogue {
             unreadable: Vec::new(),
             attributes,
             words: HashMap::new(),
+            supply,
         };
         for (article, is_present) in all {
             let place = catalogue.take_place(article.article.kind()).expect("there is room; this is a bug");
@@ -218,7 +232,7 @@ impl Catalogue {
     ) -> Option<(Self, Vec<u32>)> {
         let mut next = self.clone();
         let mut changed = Vec::new();
-        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes);
+        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply);
         for (id, article) in changes {
             let place = next.place_of(id.as_str());
             if let Some(place) = place {
@@ -270,7 +284,7 @@ impl Catalogue {
     }
 
     fn put(&mut self, place: u32, prepared: Prepared, is_present: bool) {
-        let Prepared { article, composition, price, in_stock, is_readable, words } = prepared;
+        let Prepared { article, composition, price, in_stock, is_readable, words, supply } = prepared;
         if let Some(own) = composition.own
             && self.rows.of_index[own as usize] != place
         {
@@ -289,6 +303,7 @@ impl Catalogue {
             if !in_stock {
                 Arc::make_mut(&mut self.out_of_stock).insert(place);
             }
+            self.supply.add(place, &supply);
             let length = self.present.length();
             for (attribute, words) in self.attributes.iter().zip(words).filter(|(_, words)| !words.is_empty())
             {
@@ -320,6 +335,8 @@ impl Catalogue {
             Arc::make_mut(&mut self.out_of_stock).remove(place);
         }
         let article = article.unpack();
+        let supply = self.supply.read(&article);
+        self.supply.remove(place, &supply);
         for attribute in self.attributes.iter() {
             let Some(masks) = self.words.get_mut(attribute) else { continue };
             for word in article.folded_words(attribute) {
@@ -380,6 +397,11 @@ impl Catalogue {
 
     pub fn out_of_stock(&self) -> &Mask {
         &self.out_of_stock
+    }
+
+    /// Which of the shop's articles fit a customer and are in stock for them.
+    pub fn supply(&self) -> &Supply {
+        &self.supply
     }
 
     /// The articles whose stored price or stock an import would refuse.

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         web::evaluation::cases::contracts(),
         web::evaluation::lack::contracts(),
         web::feedback::contracts(),
+        web::fitting::contracts(),
         web::foreign_release::contracts(),
         web::new_articles::contracts(),
         web::health::contracts(),

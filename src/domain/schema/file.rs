@@ -1,10 +1,17 @@
 //! Reading a schema from TOML.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    ops::Range,
+};
 
 use serde::Deserialize;
+use toml::Spanned;
 
-use super::{Feature, Kind, Schema};
+use super::{
+    Feature, Kind, Schema,
+    requirement::{Requirement, without_requirements},
+};
 
 /// Fields of the three tables, whose columns stand beside the features in flat files.
 const RESERVED: [&str; 5] = ["id", "customer", "articles", "split", "features"];
@@ -44,6 +51,24 @@ struct FeatureTable {
     edges: Option<Vec<f64>>,
     unit: Option<String>,
     excludes: Option<String>,
+    /// One table or a list of tables.
+    requires: Option<Spanned<toml::Value>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RequirementTable {
+    attribute: String,
+    types: Option<Vec<String>>,
+    #[serde(default)]
+    values: BTreeMap<String, OneOrMany>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a word or a list of words")]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
 }
 
 #[derive(PartialEq, Deserialize)]
@@ -64,13 +89,33 @@ impl Schema {
         }
         let mut names = HashSet::new();
         let mut features = Vec::with_capacity(file.feature.len());
+        let mut places = Vec::new();
         for table in file.feature {
             if !names.insert(table.name.clone()) {
                 return Err(SchemaError::Duplicate(table.name));
             }
+            places.extend(table.requires.as_ref().map(Spanned::span));
             features.push(feature(table)?);
         }
-        Ok(Self { name: file.name, features, source: source.to_owned() })
+        let schema =
+            Self { name: file.name, features, learned: source.to_owned(), source: source.to_owned() };
+        Ok(schema.with_learned(&places))
+    }
+
+    /// Finds the text that models depend on. `places` are the bytes of what `requires` says in the source.
+    fn with_learned(mut self, places: &[Range<usize>]) -> Self {
+        if !places.is_empty() {
+            let learned = without_requirements(&self.source, places);
+            let features = |schema: Self| {
+                let features = schema.features.into_iter();
+                features.map(|feature| Feature { requires: Vec::new(), ..feature }).collect::<Vec<_>>()
+            };
+            // Tables may be written so that lines do not part them; then the whole text counts.
+            if Self::parse(&learned).is_ok_and(|parsed| features(parsed) == features(self.clone())) {
+                self.learned = learned;
+            }
+        }
+        self
     }
 }
 
@@ -90,6 +135,11 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
             };
             if table.excludes.is_some() {
                 return Err(refuse("a number cannot exclude articles".into()));
+            }
+            if table.requires.is_some() {
+                return Err(refuse(
+                    "a number cannot require anything of articles; list its values as words".into(),
+                ));
             }
             if edges.is_empty()
                 || edges.iter().any(|e| !e.is_finite())
@@ -122,5 +172,54 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
         }
     }
     let label = table.label.unwrap_or_else(|| name.replace('_', " "));
-    Ok(Feature { name, label, kind, values, excludes: table.excludes, index })
+    let requires = match table.requires {
+        Some(requires) => requirements(requires.into_inner(), &index).map_err(refuse)?,
+        None => Vec::new(),
+    };
+    Ok(Feature { name, label, kind, values, excludes: table.excludes, requires, index })
+}
+
+/// # Errors
+/// What is wrong with the tables. `index` has the feature's values.
+fn requirements(requires: toml::Value, index: &HashMap<String, u32>) -> Result<Vec<Requirement>, String> {
+    let tables = match requires {
+        toml::Value::Array(tables) if tables.is_empty() => {
+            return Err("`requires` is an empty list; leave it out".into());
+        }
+        toml::Value::Array(tables) => tables,
+        table => vec![table],
+    };
+    let requirement = |table: toml::Value| {
+        let table: RequirementTable = table.try_into().map_err(|error: toml::de::Error| {
+            format!(
+                "`requires` is a table such as {{attribute = \"sizes\", types = [\"jeans\"]}}, or a list of tables: {}",
+                error.message()
+            )
+        })?;
+        let is_blank = |word: &String| word.trim().is_empty();
+        if is_blank(&table.attribute) {
+            return Err("`requires` names no attribute".into());
+        }
+        if table.types.as_ref().is_some_and(|types| types.is_empty() || types.iter().any(is_blank)) {
+            return Err(
+                "`requires` has no type in `types`, or one without a name; leave it out for all".into()
+            );
+        }
+        let mut values = BTreeMap::new();
+        for (value, words) in table.values {
+            if !index.contains_key(&value) {
+                return Err(format!("`requires` maps {value:?}, which is not one of the feature's values"));
+            }
+            let words = match words {
+                OneOrMany::One(word) => vec![word],
+                OneOrMany::Many(words) => words,
+            };
+            if words.is_empty() || words.iter().any(is_blank) {
+                return Err(format!("`requires` maps {value:?} to no word of an article"));
+            }
+            values.insert(value, words);
+        }
+        Ok(Requirement::new(&table.attribute, &table.types.unwrap_or_default(), values))
+    };
+    tables.into_iter().map(requirement).collect()
 }

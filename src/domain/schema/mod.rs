@@ -3,12 +3,14 @@
 //! A schema is data: the default one is `src/domain/schema.toml`, and a shop may use a file of its own.
 
 mod file;
+mod requirement;
 #[cfg(test)]
 mod tests;
 
 use std::{borrow::Cow, collections::HashMap, fmt};
 
 pub use file::SchemaError;
+pub use requirement::Requirement;
 
 use super::{FeatureValue, Features, json_number, number::integer_word};
 
@@ -39,6 +41,8 @@ pub struct Feature {
     pub values: Vec<String>,
     /// The field or attribute of articles that this feature's values exclude: `type` for no-go types.
     pub excludes: Option<String>,
+    /// What articles must say to fit a customer with this feature.
+    pub requires: Vec<Requirement>,
     index: HashMap<String, u32>,
 }
 
@@ -220,6 +224,7 @@ pub struct Schema {
     name: String,
     features: Vec<Feature>,
     source: String,
+    learned: String,
 }
 
 impl Schema {
@@ -243,6 +248,11 @@ impl Schema {
     /// The TOML that it was read from. A model is saved with its schema.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The part of the TOML that models depend on: without `requires`, which only filters. Adding it leaves models valid.
+    pub fn learned_source(&self) -> &str {
+        &self.learned
     }
 
     /// The width of the context vector: the paper's `d_context`.

@@ -1,3 +1,5 @@
+use sha2::{Digest, Sha256};
+
 use super::*;
 
 fn text(word: &str) -> FeatureValue {
@@ -172,4 +174,95 @@ fn an_invalid_schema_says_why() {
     let two = "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]\n".to_owned()
         + "[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"a\"]";
     assert_eq!(message(&two), "the schema has two features named \"a\"");
+}
+
+const SIZED: &str = r#"
+    name = "sized"
+    [[feature]]
+    name = "gender"
+    kind = "category"
+    values = ["female", "male"]
+    # Women's and men's articles.
+    requires = {attribute = "Gender", values = {female = ["Women", "unisex"], male = "men"}}
+
+    # What fits.
+    [[feature]]
+    name = "size"
+    kind = "set"
+    values = ["M", "L", "38"]
+    requires = [
+        {attribute = "sizes", types = ["T-Shirt", "coat"]},
+        {attribute = "type"},
+    ]
+"#;
+
+#[test]
+fn a_feature_requires_words_of_articles() {
+    let schema = Schema::parse(SIZED).unwrap();
+    let [gender, size] = schema.features() else { panic!("two features") };
+    let [requirement] = &gender.requires[..] else { panic!("one requirement") };
+    assert_eq!((requirement.attribute.as_str(), requirement.types.len()), ("Gender", 0));
+    assert!(!requirement.is_of_sizes());
+    assert_eq!(requirement.fitting_words(&text("female")), ["unisex", "women"]);
+    assert_eq!(requirement.fitting_words(&text("Male ")), ["men"], "compared as no-gos are");
+    assert_eq!(requirement.fitting_words(&text("divers")), ["divers"], "a value without an entry is itself");
+    assert_eq!(requirement.fitting_words(&many(&["female", "male"])), ["men", "unisex", "women"]);
+    let [sizes, of_type] = &size.requires[..] else { panic!("two requirements") };
+    assert!(sizes.is_of_sizes() && !of_type.is_of_sizes());
+    assert_eq!(sizes.types, ["t-shirt", "coat"]);
+    assert_eq!(sizes.fitting_words(&FeatureValue::Number(38.0)), ["38"]);
+    assert_eq!(sizes.fitting_words(&many(&["M", " ", "L"])), ["l", "m"]);
+    assert!(sizes.fitting_words(&many(&[])).is_empty(), "an absent value excludes nothing");
+}
+
+#[test]
+fn models_do_not_depend_on_what_features_require() {
+    let schema = Schema::parse(SIZED).unwrap();
+    let plain = SIZED.lines().filter(|line| {
+        !["requires", "# Women", "{attribute", "]"].iter().any(|start| line.trim().starts_with(start))
+    });
+    let plain = plain.map(|line| format!("{line}\n")).collect::<String>();
+    assert_eq!(schema.learned_source(), plain);
+    assert_eq!(Schema::parse(&plain).unwrap().learned_source(), plain, "as it was before");
+    assert_eq!(schema.context_width(), 64);
+    let given = profile(&[("gender", text("male")), ("size", many(&["L"]))]);
+    assert_eq!(schema.encode(&given), Schema::parse(&plain).unwrap().encode(&given));
+    // In this notation a line may hold more than the requirement.
+    let tables = "name = \"x\"\nfeature = [{name = \"a\", kind = \"set\", values = [\"b\"], requires = {attribute = \"c\"}}]";
+    assert_eq!(Schema::parse(tables).unwrap().learned_source(), tables);
+    let default = Schema::default_schema();
+    let digest = hex::encode(Sha256::digest(default.learned_source()));
+    assert_eq!(digest, "58f5d466152ff20443b7cddff8d35ad857dd841bd801152223c4bb4c043b4b89", "as runs know it");
+    assert_eq!(default.features().iter().filter(|feature| !feature.requires.is_empty()).count(), 4);
+}
+
+#[test]
+fn an_invalid_requirement_names_its_feature() {
+    let refused = |requires: &str| {
+        let toml = format!(
+            "name = \"x\"\n[[feature]]\nname = \"cut\"\nkind = \"category\"\nvalues = [\"slim\"]\nrequires = {requires}"
+        );
+        let message = Schema::parse(&toml).unwrap_err().to_string();
+        message.strip_prefix("feature \"cut\": ").expect(&message).to_owned()
+    };
+    for (requires, said) in [
+        ("3", "is a table such as {attribute = \"sizes\", types = [\"jeans\"]}, or a list of tables"),
+        ("{}", "attribute"),
+        ("{attribute = \"sizes\", type = [\"jeans\"]}", "unknown field `type`"),
+        ("{attribute = \" \"}", "names no attribute"),
+        ("{attribute = \"sizes\", types = []}", "leave it out for all"),
+        (
+            "{attribute = \"sizes\", values = {wide = \"XL\"}}",
+            "maps \"wide\", which is not one of the feature's values",
+        ),
+        ("{attribute = \"sizes\", values = {slim = []}}", "maps \"slim\" to no word"),
+        ("{attribute = \"sizes\", values = {slim = 3}}", "a word or a list of words"),
+        ("[]", "an empty list"),
+    ] {
+        let message = refused(requires);
+        assert!(message.contains(said), "{requires}: {message}");
+    }
+    let number = "name = \"x\"\n[[feature]]\nname = \"a\"\nkind = \"number\"\nedges = [1]\nrequires = {attribute = \"b\"}";
+    let message = Schema::parse(number).unwrap_err().to_string();
+    assert!(message.starts_with("feature \"a\": a number cannot require"), "{message}");
 }

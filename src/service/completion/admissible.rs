@@ -7,7 +7,10 @@ use super::{
     prepare::{Blank, Slots, Warning, known},
 };
 use crate::domain::{Features, Mask, Method};
-use crate::service::fault::{Fault, Field};
+use crate::{
+    service::fault::{Fault, Field},
+    util::text::abbreviate,
+};
 
 /// Limits on the types for one slot and on the excluded articles: more than any shop's page needs.
 const MAX_TYPES: usize = 100;
@@ -23,7 +26,8 @@ pub(super) fn blanks(
     errors: &mut Vec<Fault>,
 ) -> Vec<Blank> {
     let types = types(served, request, slots, errors);
-    let common = Arc::new(common(served, request, slots, features, warnings, errors));
+    let limits = Limits::new(served, request, slots, features, warnings, errors);
+    let common = Arc::new(limits.admissible());
     let blank = |&(slot, place): &(usize, usize)| {
         let admissible = match types.get(&slot) {
             None => Arc::clone(&common),
@@ -34,7 +38,7 @@ pub(super) fn blanks(
             }
         };
         if admissible.count() == 0 {
-            let detail = nothing_admissible(served, request.method, slot);
+            let detail = nothing_admissible(served, request.method, slot, &limits, types.get(&slot));
             warnings.push(Warning { code: "nothing-admissible", detail });
         }
         Blank { slot, place, admissible }
@@ -42,35 +46,142 @@ pub(super) fn blanks(
     slots.blanks.iter().map(blank).collect()
 }
 
-/// The articles admissible for every blank, whatever its type.
-fn common(
+/// What the filters leave of the shop's articles, whatever a blank's type.
+struct Limits {
+    /// The articles that the method knows, without those of the outfit and those that the request excludes.
+    all: Mask,
+    /// The articles that each filter excludes, under its name.
+    excluded: Vec<(&'static str, Mask)>,
+}
+
+impl Limits {
+    fn new(
+        served: Served<'_>,
+        request: &Request,
+        slots: &Slots,
+        features: &Features,
+        warnings: &mut Vec<Warning>,
+        errors: &mut Vec<Fault>,
+    ) -> Self {
+        let catalogue = served.catalogue;
+        let mut all = catalogue.present().clone();
+        all.intersect(known(served, request.method));
+        for place in &slots.worn {
+            all.remove(*place);
+        }
+        exclude(served, request, &mut all, warnings, errors);
+        let mut excluded = Vec::new();
+        excluded.extend(too_dear_or_cheap(served, request, errors).map(|articles| ("price", articles)));
+        let filters = &request.filters;
+        if filters.no_gos {
+            let ruled_out = catalogue.ruled_out(served.serving.release().schema(), features);
+            warnings.extend(ruled_out.unmatched.into_iter().map(|(attribute, no_go)| {
+                let detail = format!(
+                    "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
+                );
+                Warning { code: "no-go-without-articles", detail }
+            }));
+            excluded.push(("no_gos", ruled_out.articles));
+        }
+        let length = all.length();
+        if filters.fit {
+            let unfit = catalogue.supply().unfit(features, length);
+            warnings.extend(unfit.unmet.into_iter().map(|(label, attribute, words)| {
+                let words = words.join(", ");
+                let detail = format!(
+                    "no article fits this customer's {label}: none has the {attribute} {words}; check its spelling, or \
+                     suggest what does not fit, too (filters.fit)"
+                );
+                Warning { code: "nothing-fits", detail }
+            }));
+            excluded.push(("fit", unfit.articles));
+        }
+        let fitting = filters.fit.then_some(features);
+        if filters.in_stock {
+            let mut out = catalogue.out_of_stock().clone();
+            out.unite(&catalogue.supply().sold_out(fitting, None, length));
+            excluded.push(("in_stock", out));
+        }
+        if let Some(store) = &filters.store {
+            if !filters.in_stock {
+                let detail = "a store limits what is in stock: leave out `store`, or `in_stock: false`";
+                errors.push(Fault::new(Field::Store, detail));
+            }
+            if !catalogue.supply().has_store(store) {
+                let mut detail = format!("no article has stock in the store {store:?}; check its spelling");
+                abbreviate(&mut detail, 200);
+                warnings.push(Warning { code: "unknown-store", detail });
+            }
+            excluded.push(("store", catalogue.supply().sold_out(fitting, Some(store), length)));
+        }
+        Self { all, excluded }
+    }
+
+    fn admissible(&self) -> Mask {
+        self.without(0)
+    }
+
+    /// What passes without some of the filters: a bit for each of `excluded`.
+    fn without(&self, filters: usize) -> Mask {
+        let mut mask = self.all.clone();
+        for (place, (_, articles)) in self.excluded.iter().enumerate() {
+            if filters >> place & 1 == 0 {
+                mask.subtract(articles);
+            }
+        }
+        mask
+    }
+
+    /// Which filters to leave out so that there is something to suggest, each alternative with its number of articles: as
+    /// few filters as possible.
+    fn widened(&self, of_types: Option<&Mask>) -> Vec<(Vec<&'static str>, usize)> {
+        let subsets = || 1..1usize << self.excluded.len();
+        for size in 1..=self.excluded.len() {
+            let of_size = subsets().filter(|filters| filters.count_ones() as usize == size);
+            let admitted = of_size.filter_map(|filters| {
+                let mut mask = self.without(filters);
+                if let Some(of_types) = of_types {
+                    mask.intersect(of_types);
+                }
+                let names = (0..).zip(&self.excluded).filter(|(place, _)| filters >> place & 1 == 1);
+                let names = names.map(|(_, (name, _))| *name).collect();
+                Some((names, mask.count())).filter(|(_, count)| *count > 0)
+            });
+            let admitted: Vec<_> = admitted.collect();
+            if !admitted.is_empty() {
+                return admitted;
+            }
+        }
+        Vec::new()
+    }
+}
+
+/// Takes out what the request excludes.
+fn exclude(
     served: Served<'_>,
     request: &Request,
-    slots: &Slots,
-    features: &Features,
+    all: &mut Mask,
     warnings: &mut Vec<Warning>,
     errors: &mut Vec<Fault>,
-) -> Mask {
-    let (catalogue, filters) = (served.catalogue, &request.filters);
-    let mut mask = catalogue.present().clone();
-    mask.intersect(known(served, request.method));
-    for place in &slots.worn {
-        mask.remove(*place);
-    }
-    if filters.exclude.len() > MAX_EXCLUDED {
-        let detail =
-            format!("at most {MAX_EXCLUDED} articles can be excluded, found {}", filters.exclude.len());
+) {
+    let excluded = &request.filters.exclude;
+    if excluded.len() > MAX_EXCLUDED {
+        let detail = format!("at most {MAX_EXCLUDED} articles can be excluded, found {}", excluded.len());
         errors.push(Fault::new(Field::Excluded, detail));
     }
-    for (place, id) in filters.exclude.iter().enumerate() {
-        if let Some(article) = catalogue.place_of(id.as_str()) {
-            mask.remove(article);
+    for (place, id) in excluded.iter().enumerate() {
+        if let Some(article) = served.catalogue.place_of(id.as_str()) {
+            all.remove(article);
         } else {
             let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
             warnings.push(Warning { code: "unknown-article-excluded", detail });
         }
     }
-    let (least, most) = (filters.least_price, filters.most_price);
+}
+
+/// The articles without a price within the limits; None without limits.
+fn too_dear_or_cheap(served: Served<'_>, request: &Request, errors: &mut Vec<Fault>) -> Option<Mask> {
+    let (least, most) = (request.filters.least_price, request.filters.most_price);
     let valid = [(Field::PriceMin, least), (Field::PriceMax, most)].into_iter().all(|(field, price)| {
         let valid = price.is_none_or(|price| price.is_finite() && price >= 0.0);
         if !valid {
@@ -84,23 +195,11 @@ fn common(
         let detail = format!("the lowest price {least} is above the highest, {most}");
         errors.push(Fault::new(Field::Price, detail));
     }
-    if least.is_some() || most.is_some() {
-        mask.intersect(&catalogue.priced(least, most));
-    }
-    if filters.in_stock {
-        mask.subtract(catalogue.out_of_stock());
-    }
-    if filters.no_gos {
-        let ruled_out = catalogue.ruled_out(served.serving.release().schema(), features);
-        mask.subtract(&ruled_out.articles);
-        warnings.extend(ruled_out.unmatched.into_iter().map(|(attribute, no_go)| {
-            let detail = format!(
-                "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
-            );
-            Warning { code: "no-go-without-articles", detail }
-        }));
-    }
-    mask
+    (least.is_some() || most.is_some()).then(|| {
+        let mut others = served.catalogue.present().clone();
+        others.subtract(&served.catalogue.priced(least, most));
+        others
+    })
 }
 
 /// The articles of the requested types, by slot.
@@ -161,15 +260,38 @@ fn missing_type(served: Served<'_>, method: Method, kind: &str, found: Option<&M
     }
 }
 
-fn nothing_admissible(served: Served<'_>, method: Method, slot: usize) -> String {
+fn nothing_admissible(
+    served: Served<'_>,
+    method: Method,
+    slot: usize,
+    limits: &Limits,
+    of_types: Option<&Mask>,
+) -> String {
     let present = served.catalogue.present();
-    if present.count() == 0 || present.meets(known(served, method)) {
-        return format!("no article passes the filters for slot {slot}");
+    if present.count() > 0 && !present.meets(known(served, method)) {
+        return format!(
+            "release {} was trained with none of the catalogue's articles ({}), and {method} suggests no new ones, so there is \
+             nothing to suggest for slot {slot}",
+            served.serving.release().manifest().name,
+            present.count()
+        );
     }
-    format!(
-        "release {} was trained with none of the catalogue's articles ({}), and {method} suggests no new ones, so there is nothing \
-         to suggest for slot {slot}",
-        served.serving.release().manifest().name,
-        present.count()
-    )
+    let alternative = |(filters, count): &(Vec<&str>, usize)| {
+        let names: Vec<String> = filters.iter().map(|name| format!("`{name}` ({})", words(name))).collect();
+        format!("{count} without {}", names.join(" and "))
+    };
+    let alternatives: Vec<String> = limits.widened(of_types).iter().map(alternative).collect();
+    let none = format!("no article passes the filters for slot {slot}");
+    if alternatives.is_empty() { none } else { format!("{none}; there are {}", alternatives.join(", or ")) }
+}
+
+/// A filter for people who know it from a page.
+fn words(filter: &str) -> &'static str {
+    match filter {
+        "fit" => "what fits",
+        "in_stock" => "what is in stock",
+        "store" => "what is in the store",
+        "no_gos" => "no no-gos",
+        _ => "the price",
+    }
 }

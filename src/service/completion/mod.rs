@@ -101,8 +101,12 @@ pub struct Filters {
     pub exclude: Vec<ArticleId>,
     pub least_price: Option<f64>,
     pub most_price: Option<f64>,
-    /// Only what is in stock.
+    /// Only what fits the customer, by what the schema's features require.
+    pub fit: bool,
+    /// Only what is in stock, in a size that fits the customer if only that is suggested.
     pub in_stock: bool,
+    /// Only what is in stock in this store.
+    pub store: Option<String>,
     /// Leaves out what the customer never wears.
     pub no_gos: bool,
 }
@@ -110,7 +114,8 @@ pub struct Filters {
 impl Default for Filters {
     fn default() -> Self {
         let (types, exclude) = (BTreeMap::new(), Vec::new());
-        Self { types, exclude, least_price: None, most_price: None, in_stock: false, no_gos: true }
+        let (least_price, most_price, store) = (None, None, None);
+        Self { types, exclude, least_price, most_price, fit: true, in_stock: true, store, no_gos: true }
     }
 }
 

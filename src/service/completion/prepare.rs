@@ -20,7 +20,13 @@ pub struct Warning {
 /// The most warnings of an answer: a request must not be able to produce megabytes of them.
 const MOST_WARNINGS: usize = 20;
 /// The warnings about the answer itself, before those about what the request has and models do not see.
-const FIRST: [&str; 3] = ["nothing-admissible", "no-go-without-articles", "profile-not-understood"];
+const FIRST: [&str; 5] = [
+    "nothing-admissible",
+    "nothing-fits",
+    "unknown-store",
+    "no-go-without-articles",
+    "profile-not-understood",
+];
 /// The most characters of a warning, which may quote a long text.
 const WARNING_LENGTH: usize = 500;
 

@@ -28,6 +28,29 @@ pub(super) fn line(features: &Features, schema: &Schema) -> String {
     words.join(", ")
 }
 
+/// By which of their features articles fit a customer, for people; empty if the schema requires nothing.
+pub(super) fn fitting(features: &Features, schema: &Schema) -> String {
+    let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
+    let (known, unknown): (Vec<&Feature>, Vec<&Feature>) =
+        requiring.partition(|feature| features.get(&feature.name).is_some());
+    let list = |features: &[&Feature], last: &str| {
+        let labels: Vec<&str> = features.iter().map(|feature| feature.label.as_str()).collect();
+        match &labels[..] {
+            [] => String::new(),
+            [only] => (*only).to_owned(),
+            [others @ .., end] => format!("{} {last} {end}", others.join(", ")),
+        }
+    };
+    let mut sentences = Vec::new();
+    if !known.is_empty() {
+        sentences.push(format!("Suggestions fit the customer’s {}.", list(&known, "and")));
+    }
+    if !unknown.is_empty() {
+        sentences.push(format!("Without {} in the profile, any fits.", list(&unknown, "or")));
+    }
+    sentences.join(" ")
+}
+
 /// A value, with the feature's label if the value alone could belong to another feature.
 pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String {
     let bare = value_words(feature, value);
@@ -95,5 +118,25 @@ mod tests {
             "female, 28, 172 cm, 58 kg, slim, grey/red/black, no heel, no trench coat, top size M, \
              price for tops lower"
         );
+    }
+
+    #[test]
+    fn people_read_by_which_features_articles_fit() {
+        let text = |text: &str| FeatureValue::Text(text.into());
+        let mut features: Features = [("gender".to_owned(), text("female"))].into_iter().collect();
+        let schema = Schema::default_schema();
+        assert_eq!(
+            fitting(&features, &schema),
+            "Suggestions fit the customer’s gender. Without top size, bottom size or shoe size in the profile, any fits."
+        );
+        let sizes = ["top_size", "bottom_size", "shoe_size"].map(|name| (name.to_owned(), text("38")));
+        features = features.overridden_by(sizes.into_iter().collect());
+        assert_eq!(
+            fitting(&features, &schema),
+            "Suggestions fit the customer’s gender, top size, bottom size and shoe size."
+        );
+        let plain =
+            Schema::parse("name = \"s\"\n[[feature]]\nname = \"a\"\nkind = \"set\"\nvalues = [\"b\"]");
+        assert_eq!(fitting(&features, &plain.unwrap()), "");
     }
 }

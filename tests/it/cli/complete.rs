@@ -24,6 +24,7 @@ use crate::{
 
 contracts!(
     answers_as_the_service_does,
+    flags_widen_and_narrow_what_is_suggested,
     bad_rows_are_reported_and_can_be_skipped,
     a_killed_run_resumes,
     files_replace_the_database,
@@ -181,6 +182,43 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         stderr.contains("part-00000.parquet: already exists") && !stderr.contains("np of demo"),
         "{stderr}"
     );
+}
+
+async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let outfits: Vec<Outfit> = rows::<Outfit>().into_iter().take(20).collect();
+    let mut answers = Vec::new();
+    for (flags, filters) in [
+        (&["--in-stock"][..], json!({})),
+        (&["--allow-unfit"], json!({"fit": false})),
+        (&["--allow-out-of-stock"], json!({"in_stock": false})),
+        (&["--store", "Bern"], json!({"store": "Bern"})),
+    ] {
+        let parts = Parts::new();
+        write_parquet(&parts.input.path().join("part-0.parquet"), &outfits);
+        let said = parts.done(&db, &[&["--k", "20", "--method", "none"], flags].concat()).await;
+        let unknown = "note: ".to_owned() + path(&parts.input.path().join("part-0.parquet"));
+        let unknown = unknown + ": unknown-store in 20 answers";
+        assert_eq!(said.contains(&unknown), flags[0] == "--store", "{said}");
+        let articles: Vec<String> =
+            parts.read("part-0.parquet").into_values().map(|(_, article, _)| article).collect();
+        let asked = outfits.iter().map(|outfit| {
+            let mut slots: Vec<Option<&str>> = outfit.articles().iter().map(|id| Some(id.as_str())).collect();
+            slots[1] = None;
+            json!({"customer": outfit.customer.as_str(), "outfit": slots, "method": "none", "k": 20, "filters": filters})
+        });
+        let answer = service.ask_ok("/complete/batch", &json!({"items": asked.collect::<Vec<_>>()})).await;
+        let suggestions = answer["items"].as_array().unwrap().iter().flat_map(|item| {
+            item["blanks"][0]["suggestions"].as_array().unwrap().iter().map(|one| &one["article"]["id"])
+        });
+        assert_eq!(suggestions.map(|id| id.as_str().unwrap()).collect::<Vec<_>>(), articles, "{flags:?}");
+        answers.push(articles);
+    }
+    assert!(answers[0] != answers[1] && answers[0] != answers[2]);
+    let both = Parts::new();
+    both.put("part-0.jsonl", &[json!({"customer": "c-014871", "articles": ["a-01317", null]})]);
+    let refused = both.run(&db, &["--store", "Bern", "--allow-out-of-stock"]).await;
+    assert!(stderr(&refused).contains("cannot be used with"), "{}", stderr(&refused));
 }
 
 async fn bad_rows_are_reported_and_can_be_skipped(db: TestDatabase) {

@@ -26,6 +26,7 @@ contracts!(
     without_a_good_row_nothing_is_imported,
     a_repeated_outfit_is_noted,
     a_price_and_stock_are_checked_in_every_format,
+    stock_by_size_is_read_in_every_format,
 );
 
 /// 10,000 customers, about every 300th broken in its own way: 30 in all.
@@ -345,6 +346,51 @@ async fn a_price_and_stock_are_checked_in_every_format(db: TestDatabase) {
                 .delete(&ArticleId::new(id).unwrap(), std::time::SystemTime::now().into())
                 .await
                 .unwrap();
+        }
+        store.close().await;
+    }
+}
+
+async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let stocks = [r#"{"L":0,"M":3}"#, r#"[{"count":2,"size":"M","store":"zurich"}]"#, r#"{"M":"three"}"#];
+    let csv = folder.path().join("articles.csv");
+    let quoted = stocks.map(|stock| format!("\"{}\"", stock.replace('"', "\"\"")));
+    let rows: String = (1..).zip(&quoted).map(|(n, stock)| format!("a-{n},coat,{stock}\n")).collect();
+    fs::write(&csv, format!("id,type,stock\n{rows}a-4,coat,7\n")).unwrap();
+    let json_lines = folder.path().join("articles.jsonl");
+    let rows: String = (1..)
+        .zip(&stocks)
+        .map(|(n, stock)| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"stock\":{stock}}}\n"))
+        .collect();
+    fs::write(&json_lines, format!("{rows}{{\"id\":\"a-4\",\"type\":\"coat\",\"stock\":7}}\n")).unwrap();
+    // A column of texts, as most programs write one.
+    let parquet = folder.path().join("articles.parquet");
+    let articles = (1..).zip(stocks.into_iter().chain(["7"])).map(|(n, stock)| {
+        let attributes = [("stock".to_owned(), stock.into())].into_iter().collect();
+        Article::new(ArticleId::new(format!("a-{n}")).unwrap(), "coat", attributes).unwrap()
+    });
+    let articles: Vec<Article> = articles.collect();
+    let mut columns = Columns::new(&Schema::default_schema());
+    articles.iter().for_each(|article| columns.include(article));
+    let mut writer = Writer::create(&parquet, Format::Parquet, &columns).unwrap();
+    for article in &articles {
+        writer.write(article).unwrap();
+    }
+    writer.finish().unwrap();
+
+    for (file, third) in [(&csv, "line 4"), (&json_lines, "line 3"), (&parquet, "row 3")] {
+        let output = run(atelier(&db, &["import", "--articles", path(file), "--skip-bad"])).await;
+        let said = stderr(&output);
+        assert!(output.status.success(), "{said}");
+        let expected = format!("{third}: the stock of size \"M\" is a whole number; found \"three\"");
+        assert!(said.contains(&expected), "{said}");
+        let store = db.open().await;
+        for (id, stock) in [("a-1", stocks[0]), ("a-2", stocks[1]), ("a-4", "7")] {
+            let id = ArticleId::new(id).unwrap();
+            let article = store.articles().get(&id).await.unwrap().unwrap();
+            assert_eq!(article.attribute("stock").unwrap().to_string(), stock, "{}", file.display());
+            store.articles().delete(&id, std::time::SystemTime::now().into()).await.unwrap();
         }
         store.close().await;
     }

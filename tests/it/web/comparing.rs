@@ -68,7 +68,7 @@ async fn compares_customers(db: TestDatabase) {
     let mut request = request(outfit);
     request.as_object_mut().unwrap().remove("customer");
     request["customers"] = json!(customers);
-    request["filters"] = json!({"no_gos": false});
+    request["filters"] = json!({"no_gos": false, "fit": false});
     for (method, same) in [("none", true), ("gsu", false)] {
         request["methods"] = json!([method]);
         let answer = service.ask_ok("/compare", &request).await;

@@ -12,6 +12,7 @@ pub mod customers;
 pub mod erasing;
 pub mod evaluation;
 pub mod feedback;
+pub mod fitting;
 pub mod foreign_release;
 pub mod health;
 pub mod keyless;

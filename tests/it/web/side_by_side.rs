@@ -16,7 +16,7 @@ contracts!(
     reports_missing_and_invalid_fields,
 );
 
-const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on";
 
 async fn analyst(db: &TestDatabase) -> (Service, Browser) {
     let service = Service::demo(db).await;
@@ -26,7 +26,7 @@ async fn analyst(db: &TestDatabase) -> (Service, Browser) {
 
 async fn compared(service: &Service, more: Value) -> Value {
     let mut body = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 10,
-                          "filters": {"no_gos": false}});
+                          "filters": {"no_gos": false, "fit": false, "in_stock": false}});
     body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
     service.ask_ok("/compare", &body).await
 }
@@ -154,7 +154,7 @@ async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     let slots: Vec<String> = ids[1..].iter().map(|id| format!("slot={id}")).collect();
     let query = format!("customer=c-014871&slot=&{}&truth={}&method=gsu", slots.join("&"), ids[0]);
     assert!(start.contains(&query.replace("&method=gsu", "").replace('&', "&#38;")), "{query} in {start}");
-    let html = browser.page(&format!("/side-by-side?{query}")).await;
+    let html = browser.page(&format!("/side-by-side?{query}&unfit=on&sold_out=on")).await;
     assert!(html.contains(&format!("Features of the outfit: {occasion}.")), "{html}");
     let mut blank: Vec<Value> = ids.iter().map(|id| json!(id)).collect();
     blank[0] = Value::Null;

@@ -51,7 +51,7 @@ impl Data {
     pub fn load(path: &Path) -> Result<Self> {
         let mut folder = Folder::open(path)?;
         let mut fingerprint = Fingerprint::new();
-        fingerprint.text(folder.schema().source());
+        fingerprint.text(folder.schema().learned_source());
         let mut articles = read_articles(&mut folder, &mut fingerprint)?;
         let read = vocabulary(&articles).with_context(|| path.display().to_string())?;
         let (customers, profiles) = read_customers(&mut folder, &mut fingerprint)?;

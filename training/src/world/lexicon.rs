@@ -184,7 +184,7 @@ impl<T: Word> Words<T> {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::Schema;
+    use atelier::domain::{FeatureValue, Schema};
 
     use super::*;
 
@@ -212,6 +212,31 @@ mod tests {
         }
         for scale in SizeScale::ALL {
             assert_eq!(values(scale.word()), scale.sizes());
+        }
+    }
+
+    #[test]
+    fn the_default_schema_requires_what_articles_say() {
+        let schema = Schema::default_schema();
+        let requires = |name: &str| &schema.feature(name).unwrap().requires[..];
+        for scale in SizeScale::ALL {
+            let [requirement] = requires(scale.word()) else { panic!("one requirement") };
+            let kinds = ArticleType::ALL.iter().filter(|kind| kind.family().size_scale() == Some(*scale));
+            let mut kinds: Vec<&str> = kinds.map(|kind| kind.word()).collect();
+            let mut types: Vec<&str> = requirement.types.iter().map(String::as_str).collect();
+            kinds.sort_unstable();
+            types.sort_unstable();
+            assert_eq!((types, requirement.attribute.as_str()), (kinds, "sizes"));
+        }
+        let [gender] = requires("gender") else { panic!("one requirement") };
+        assert_eq!((gender.attribute.as_str(), gender.types.len()), ("gender", 0));
+        let unisex = Wearer::Unisex.word();
+        for (value, wearers) in [
+            (Gender::Female, &[unisex, "women"][..]),
+            (Gender::Male, &["men", unisex]),
+            (Gender::Diverse, &["men", unisex, "women"]),
+        ] {
+            assert_eq!(gender.fitting_words(&FeatureValue::Text(value.word().into())), wearers);
         }
     }
 

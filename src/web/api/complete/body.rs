@@ -85,8 +85,14 @@ pub(crate) struct FiltersBody {
     exclude: Vec<String>,
     #[serde(deserialize_with = "read_object")]
     price: PriceBody,
-    /// Only articles in stock. An article without the attribute `in_stock` counts as in stock.
+    /// Only articles that fit the customer: those with a size of theirs, for example, as far as the release's schema says
+    /// what its features require. What neither the customer nor the article says excludes nothing.
+    fit: bool,
+    /// Only articles in stock, by their attributes `in_stock` and `stock`; with `fit`, in a size that fits the customer. An
+    /// article without either counts as in stock.
     in_stock: bool,
+    /// Only articles in stock in this store. Stock without a store counts in each.
+    store: Option<String>,
     /// Never suggest articles that the customer's no-gos exclude.
     no_gos: bool,
 }
@@ -102,8 +108,9 @@ struct PriceBody {
 
 impl Default for FiltersBody {
     fn default() -> Self {
-        let Filters { in_stock, no_gos, .. } = Filters::default();
-        Self { types: BTreeMap::new(), exclude: Vec::new(), price: PriceBody::default(), in_stock, no_gos }
+        let Filters { fit, in_stock, store, no_gos, .. } = Filters::default();
+        let (types, exclude, price) = (BTreeMap::new(), Vec::new(), PriceBody::default());
+        Self { types, exclude, price, fit, in_stock, store, no_gos }
     }
 }
 
@@ -154,7 +161,9 @@ impl FiltersBody {
             types: self.types,
             least_price: self.price.min,
             most_price: self.price.max,
+            fit: self.fit,
             in_stock: self.in_stock,
+            store: self.store,
             no_gos: self.no_gos,
         }
     }

@@ -134,7 +134,10 @@ impl CaseView {
                 query.append_pair("truth", case.truth().as_str());
                 query
                     .append_pair("method", versus.second.as_str())
-                    .append_pair("method", versus.first.as_str());
+                    .append_pair("method", versus.first.as_str())
+                    // The evaluation ranks the whole catalogue.
+                    .append_pair("unfit", "on")
+                    .append_pair("sold_out", "on");
                 format!("/side-by-side?{}", query.finish())
             }),
         }

@@ -35,7 +35,13 @@ fn request(view: &View, given: Features) -> Request {
     Request {
         given,
         k: view.k(),
-        filters: Filters { types, no_gos: view.no_gos, ..Filters::default() },
+        filters: Filters {
+            types,
+            no_gos: view.no_gos,
+            fit: !view.unfit,
+            in_stock: !view.sold_out,
+            ..Filters::default()
+        },
         probability: true,
         placements_of: view.truth.iter().chain(&view.mark).cloned().collect(),
         ..Request::new(view.slots.clone(), Method::None)

@@ -54,6 +54,8 @@ struct SideBySidePage {
     own: String,
     methods: Vec<(&'static str, bool)>,
     types: Vec<(String, String)>,
+    /// Whether the schema says what fits a customer.
+    requires: bool,
     compared: Option<Compared>,
     /// Why there is nothing to compare.
     missing: Option<String>,
@@ -107,6 +109,7 @@ async fn page(
         own: result.as_ref().map(|result| profile::line(&result.own, &schema)).unwrap_or_default(),
         methods: all.into_iter().map(|method| (method.as_str(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
+        requires: schema.features().iter().any(|feature| !feature.requires.is_empty()),
         compared: result.map(|result| Compared::new(&view, &result.comparison)),
         view,
     };

@@ -30,6 +30,10 @@ pub(super) struct View {
     pub(super) kind: Option<String>,
     /// Excludes the customer's no-gos.
     pub(super) no_gos: bool,
+    /// Includes what does not fit the customer.
+    pub(super) unfit: bool,
+    /// Includes what is out of stock.
+    pub(super) sold_out: bool,
     /// An article that the page follows through the columns.
     pub(super) mark: Option<ArticleId>,
 }
@@ -80,6 +84,8 @@ impl View {
             "mark" => self.mark = article()?,
             "type" => self.kind = (!value.is_empty()).then(|| value.to_owned()),
             "no_gos" => self.no_gos = value == "on",
+            "unfit" => self.unfit = value == "on",
+            "sold_out" => self.sold_out = value == "on",
             "k" => {
                 let k: usize =
                     value.parse().map_err(|_| format!("expected a whole number, found {value:?}"))?;
@@ -111,7 +117,9 @@ impl View {
         pairs.extend(self.truth.iter().map(|id| ("truth", id.to_string())));
         pairs.extend(self.methods.iter().map(|method| ("method", method.to_string())));
         pairs.extend(self.kind.iter().map(|kind| ("type", kind.clone())));
-        pairs.extend(self.no_gos.then(|| ("no_gos", "on".to_owned())));
+        let checked = [("no_gos", self.no_gos), ("unfit", self.unfit), ("sold_out", self.sold_out)];
+        let checked = checked.into_iter().filter(|(_, is_on)| *is_on);
+        pairs.extend(checked.map(|(name, _)| (name, "on".to_owned())));
         pairs.extend(self.k.map(|k| ("k", k.to_string())));
         pairs.extend(self.mark.iter().map(|id| ("mark", id.to_string())));
         pairs
@@ -169,8 +177,8 @@ mod tests {
 
     #[test]
     fn an_address_holds_the_comparison() {
-        let query =
-            "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&no_gos=on&k=20&mark=a-3";
+        let query = "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&no_gos=on&unfit=on\
+             &sold_out=on&k=20&mark=a-3";
         let view = View::parse(query).unwrap();
         assert_eq!(view.query(), query);
         assert_eq!(view.methods(|_| true, Method::Gsu), [Method::None, Method::Gsu]);

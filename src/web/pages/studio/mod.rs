@@ -64,6 +64,8 @@ struct StudioPage {
     board: Board,
     pick: Option<Pick>,
     what_if: WhatIf,
+    /// By which features suggestions fit the customer.
+    fit: String,
     suggested: Option<Suggested>,
     methods: Vec<Method>,
     /// Why there are no suggestions for the blanks.
@@ -106,6 +108,7 @@ async fn page(
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
         pick: board::pick(&state, &view, live.as_deref()).await?,
+        fit: profile::fitting(&shown_features(&view, stored.clone(), &schema), &schema),
         what_if: what_if::what_if(&view, &stored, &schema),
         methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
         view,
@@ -132,15 +135,33 @@ async fn confirm_saved(state: &AppState, view: &View, schema: &Schema) -> Result
     Ok(stored.filter(is_shown).map(|_| seq))
 }
 
-/// The question that the address asks: its features override those of the profile. A feature that the address marks as not
-/// given is removed from the profile.
+/// The question that the address asks: its features override those of the profile.
 fn question(
     view: &View,
-    mut profile: Features,
+    profile: Features,
     schema: &Schema,
     with_changes: bool,
     request: Request,
 ) -> Question {
+    let (profile, given) = override_features(view, profile, schema, with_changes);
+    let request = Request { given, ..request };
+    Question { customer: view.customer.clone(), method: view.method, profile: Some(profile), request }
+}
+
+/// The profile with the features that the address changes.
+fn shown_features(view: &View, profile: Features, schema: &Schema) -> Features {
+    let (profile, given) = override_features(view, profile, schema, true);
+    profile.overridden_by(given)
+}
+
+/// The profile, and the features that override it. A feature that the address marks as not given is removed from the
+/// profile.
+fn override_features(
+    view: &View,
+    mut profile: Features,
+    schema: &Schema,
+    with_changes: bool,
+) -> (Features, Features) {
     let mut overrides = view.own.clone();
     if with_changes {
         overrides.extend(view.changed.clone());
@@ -152,8 +173,7 @@ fn question(
         }
         !removed
     });
-    let request = Request { given: view::features(&overrides, schema), ..request };
-    Question { customer: view.customer.clone(), method: view.method, profile: Some(profile), request }
+    (profile, view::features(&overrides, schema))
 }
 
 /// Customers shown in a search.

@@ -34,7 +34,10 @@ pub(super) struct View {
     pub(super) k: Option<usize>,
     pub(super) least_price: Option<f64>,
     pub(super) most_price: Option<f64>,
-    pub(super) in_stock: bool,
+    /// Includes what does not fit the customer.
+    pub(super) unfit: bool,
+    /// Includes what is out of stock.
+    pub(super) sold_out: bool,
     /// Ignores no-gos.
     pub(super) any: bool,
     pub(super) exclude: Vec<ArticleId>,
@@ -97,7 +100,10 @@ impl View {
             "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
             "price_min" => self.least_price = price(value)?,
             "price_max" => self.most_price = price(value)?,
-            "in_stock" => self.in_stock = value == "on",
+            "unfit" => self.unfit = value == "on",
+            "sold_out" => self.sold_out = value == "on",
+            // Links from before this was the default.
+            "in_stock" => {}
             "any" => self.any = value == "on",
             "varied" => self.varied = value == "on",
             "exclude" => self.exclude.extend(id(value)?),
@@ -142,7 +148,8 @@ impl View {
             ("k", self.k.map(|k| k.to_string())),
             ("price_min", self.least_price.map(|price| price.to_string())),
             ("price_max", self.most_price.map(|price| price.to_string())),
-            ("in_stock", self.in_stock.then(|| "on".to_owned())),
+            ("unfit", self.unfit.then(|| "on".to_owned())),
+            ("sold_out", self.sold_out.then(|| "on".to_owned())),
             ("any", self.any.then(|| "on".to_owned())),
             ("varied", self.varied.then(|| "on".to_owned())),
             ("changing", self.changing.clone()),
@@ -252,7 +259,9 @@ impl View {
             exclude: self.exclude.clone(),
             least_price: self.least_price,
             most_price: self.most_price,
-            in_stock: self.in_stock,
+            fit: !self.unfit,
+            in_stock: !self.sold_out,
+            store: None,
             no_gos: !self.any,
         }
     }
@@ -317,6 +326,10 @@ mod tests {
         assert_eq!(view.query(), query);
         assert_eq!(View::parse(&view.query()).unwrap(), view);
         assert_eq!((view.blanks(), view.filters().most_price), (1, Some(120.0)));
+        assert!(view.filters().fit && view.filters().in_stock);
+        let widened = View::parse("slot=&unfit=on&sold_out=on").unwrap();
+        assert_eq!(widened.query(), "slot=&unfit=on&sold_out=on");
+        assert!(!widened.filters().fit && !widened.filters().in_stock);
         let changed = features(&view.changed, &Schema::default_schema());
         assert_eq!(changed.get("age"), Some(&FeatureValue::Number(34.0)));
         let both = FeatureValue::Many(vec!["red".into(), "blue".into()]);

@@ -1,0 +1,73 @@
+//! What a customer's feature requires of the articles that they are suggested.
+
+use std::{collections::BTreeMap, iter};
+
+use crate::domain::{FeatureValue, fold, number::integer_word};
+
+/// An article fits if its attribute says one of the customer's words. Where the customer or the article says nothing, it
+/// fits too.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Requirement {
+    /// The attribute of articles, or their field `type`.
+    pub attribute: String,
+    /// The article types that it is about, folded; empty for all.
+    pub types: Vec<String>,
+    /// The articles' words, folded, by the folded value of the customer; for values where the two differ.
+    values: BTreeMap<String, Vec<String>>,
+}
+
+/// The attributes that name an article's sizes. `stock` counts by the same words.
+const SIZES: [&str; 2] = ["sizes", "size"];
+
+impl Requirement {
+    pub(super) fn new(attribute: &str, types: &[String], values: BTreeMap<String, Vec<String>>) -> Self {
+        let fold_all = |words: &[String]| words.iter().map(|word| fold(word)).collect();
+        Self {
+            attribute: attribute.to_owned(),
+            types: fold_all(types),
+            values: values.iter().map(|(value, words)| (fold(value), fold_all(words))).collect(),
+        }
+    }
+
+    /// Whether it is about sizes, which articles may have in stock or not.
+    pub fn is_of_sizes(&self) -> bool {
+        SIZES.contains(&self.attribute.as_str())
+    }
+
+    /// The words of articles that fit a customer with this value, folded; none if the value says nothing.
+    pub fn fitting_words(&self, value: &FeatureValue) -> Vec<String> {
+        let words: Vec<String> = match value {
+            FeatureValue::Text(word) => vec![fold(word)],
+            FeatureValue::Many(words) => words.iter().map(|word| fold(word)).collect(),
+            FeatureValue::Number(number) => integer_word(*number).into_iter().collect(),
+        };
+        let said = words.into_iter().filter(|word| !word.is_empty());
+        let mut fitting: Vec<String> =
+            said.flat_map(|word| self.values.get(&word).cloned().unwrap_or_else(|| vec![word])).collect();
+        fitting.sort_unstable();
+        fitting.dedup();
+        fitting
+    }
+}
+
+/// The schema's text without `requires`, nor the comments right above it. `places` are the bytes of the values. What models
+/// learn does not depend on it.
+pub(super) fn without_requirements(source: &str, places: &[std::ops::Range<usize>]) -> String {
+    let line_start = |at: usize| source[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let mut kept = String::with_capacity(source.len());
+    let mut from = 0;
+    for place in places {
+        let mut start = line_start(place.start);
+        let above = |start: usize| start.checked_sub(1).map(line_start);
+        let mut lines = iter::successors(above(start), |&start| above(start));
+        while let Some(line) =
+            lines.next().filter(|&line| source[line..].trim_start_matches([' ', '\t']).starts_with('#'))
+        {
+            start = line;
+        }
+        kept.push_str(&source[from.min(start)..start]);
+        from = source[place.end..].find('\n').map_or(source.len(), |newline| place.end + newline + 1);
+    }
+    kept.push_str(&source[from..]);
+    kept
+}
