@@ -377,7 +377,7 @@ mod tests {
             let mut after = before.clone();
             let mut others = Supply::new(&Schema::parse(SCHEMA).unwrap());
             for (place, (article, stays)) in (0..).zip(&articles) {
-                if *stays { others.add(place, article) } else { after.remove(place, article) }
+                if *stays { others.add(place, &others.read(article)) } else { after.remove(place, &after.read(article)) }
             }
             let given = features(&[("top", &["M"]), ("width", &["M", "L"])]);
             let seen = |supply: &Supply| {
