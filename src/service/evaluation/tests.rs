@@ -38,7 +38,7 @@ fn packed_segments_are_the_same() {
     let mut file: Value = serde_json::from_slice(&fs::read(demo().join(FIGURES)).unwrap()).unwrap();
     unpack_segments(&mut file).unwrap();
     let figures = Figures::deserialize(&file).unwrap();
-    assert!(figures.evaluations[0].segments.len() > 300);
+    assert!(figures.evaluations[0].segments.len() > 200);
     let whole = file.to_string().len();
     pack_segments(&mut file);
     assert!(file.to_string().len() < whole / 3);

@@ -318,6 +318,10 @@ async fn the_studio_marks_new_articles(db: TestDatabase) {
     let count = |html: &str| html.matches("<span class=\"new\"").count();
     let one = stylist.page(&format!("/studio?{outfit}sporty-blue-shoes&type=2:coat")).await;
     assert_eq!(count(&one), 1, "the suggested anorak: {one}");
+    let note = "New: added after the release was trained, so ranked by its type and attributes.";
+    assert!(one.contains(note), "{one}");
+    let shirts = stylist.page("/studio?slot=&slot=sporty-blue-shoes&type=0:shirt").await;
+    assert_eq!((count(&shirts), shirts.contains(note)), (0, false), "{shirts}");
     let both = stylist.page(&format!("/studio?{outfit}runners&type=2:coat")).await;
     assert_eq!(count(&both), 2, "and the runners of the outfit: {both}");
     let found = stylist.page(&format!("/studio?{outfit}runners&type=2:coat&pick=2&search=anorak")).await;

@@ -40,6 +40,13 @@ pub(super) struct Suggested {
     pub(super) warnings: Vec<String>,
 }
 
+impl Suggested {
+    /// Whether an article is suggested that the release was not trained with.
+    pub(super) fn has_new(&self) -> bool {
+        self.blanks.iter().flat_map(|blank| &blank.suggestions).any(|suggestion| suggestion.article.is_new)
+    }
+}
+
 pub(super) struct BlankView {
     pub(super) slot: usize,
     /// The only type that the blank takes.
