@@ -141,7 +141,9 @@ impl Supply {
         for (attribute, sets) in &mut self.attributes {
             let words = article.folded_words(attribute);
             says.push(!words.is_empty());
-            words.into_iter().for_each(|word| change(Arc::make_mut(sets.entry(word).or_default())));
+            for word in words {
+                change(Arc::make_mut(sets.entry(word).or_default()));
+            }
         }
         let kinds = article.folded_words(TYPE);
         for demand in &mut self.demands {
@@ -190,7 +192,9 @@ impl Supply {
             self.asked(features).filter(|(demand, _)| demand.rule.requirement.is_of_sizes()).collect()
         });
         let mut in_stock = Mask::none(length);
-        stock.iter().for_each(|stock| in_stock.unite_sparse(&stock.any));
+        for stock in &stock {
+            in_stock.unite_sparse(&stock.any);
+        }
         for (demand, _) in &demands {
             in_stock.subtract_sparse(&demand.about);
         }
@@ -203,7 +207,9 @@ impl Supply {
             }
             in_stock.unite(&in_size);
         }
-        stock.iter().for_each(|stock| in_stock.unite_sparse(&stock.sizeless));
+        for stock in &stock {
+            in_stock.unite_sparse(&stock.sizeless);
+        }
         sold_out.subtract(&in_stock);
         sold_out
     }
