@@ -54,6 +54,20 @@ pub(super) struct Complete {
     /// Leave out bad rows; otherwise a part with bad rows is not written.
     #[arg(long)]
     skip_bad: bool,
+    #[command(flatten)]
+    filters: FilterFlags,
+    /// The default, which scripts may still name.
+    #[arg(long, hide = true, conflicts_with = "allow_out_of_stock")]
+    in_stock: bool,
+    /// From 0 (most likely articles) to 1 (most different articles).
+    #[arg(long, default_value_t = 0.0)]
+    diversity: f64,
+    #[command(flatten)]
+    models: ModelFlags,
+}
+
+#[derive(Debug, Args)]
+struct FilterFlags {
     /// Lowest price of suggested articles.
     #[arg(long, value_name = "PRICE")]
     min_price: Option<f64>,
@@ -69,17 +83,9 @@ pub(super) struct Complete {
     /// Suggest only articles in stock in this store.
     #[arg(long, value_name = "STORE", conflicts_with = "allow_out_of_stock")]
     store: Option<String>,
-    /// The default, which scripts may still name.
-    #[arg(long, hide = true, conflicts_with = "allow_out_of_stock")]
-    in_stock: bool,
     /// Also suggest articles that the customer never wears.
     #[arg(long)]
     allow_no_gos: bool,
-    /// From 0 (most likely articles) to 1 (most different articles).
-    #[arg(long, default_value_t = 0.0)]
-    diversity: f64,
-    #[command(flatten)]
-    models: ModelFlags,
 }
 
 impl Complete {
@@ -124,7 +130,7 @@ impl Complete {
         if !(0.0..=1.0).contains(&self.diversity) {
             bail!("--diversity must be from 0 to 1, found {}", self.diversity);
         }
-        if [self.min_price, self.max_price]
+        if [self.filters.min_price, self.filters.max_price]
             .into_iter()
             .flatten()
             .any(|price| !price.is_finite() || price < 0.0)
@@ -172,13 +178,14 @@ impl Complete {
                 both + only_catalogue
             );
         }
+        let flags = &self.filters;
         let filters = Filters {
-            least_price: self.min_price,
-            most_price: self.max_price,
-            fit: !self.allow_unfit,
-            in_stock: self.in_stock || !self.allow_out_of_stock,
-            store: self.store.clone(),
-            no_gos: !self.allow_no_gos,
+            least_price: flags.min_price,
+            most_price: flags.max_price,
+            fit: !flags.allow_unfit,
+            in_stock: self.in_stock || !flags.allow_out_of_stock,
+            store: flags.store.clone(),
+            no_gos: !flags.allow_no_gos,
             ..Filters::default()
         };
         let wanted =

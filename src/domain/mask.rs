@@ -189,7 +189,9 @@ mod tests {
     fn a_sparse_mask_is_the_same_set() {
         let articles = [700, 3, 64, 3, 127, 5];
         let mut sparse = SparseMask::default();
-        articles.iter().for_each(|article| sparse.insert(*article));
+        for article in articles {
+            sparse.insert(article);
+        }
         let mut mask = Mask::none(701);
         mask.insert(1);
         mask.unite_sparse(&sparse);
@@ -198,7 +200,9 @@ mod tests {
         sparse.remove(6);
         mask.subtract_sparse(&sparse);
         assert_eq!(mask.iter().collect::<Vec<_>>(), [1, 64]);
-        articles.iter().for_each(|article| sparse.remove(*article));
+        for article in articles {
+            sparse.remove(article);
+        }
         assert!(sparse.is_empty());
     }
 }

@@ -83,7 +83,7 @@ fn api_requests() -> impl Iterator<Item = String> {
             "POST /complete",
             r#"{"customer":"c-1","features":{"gender":"female","age":34},"outfit":["a-00134",null],"method":"gsu","k":3,
              "filters":{"types":{"1":["coat"]},"exclude":["a-00001"],"price":{"min":1,"max":300.5},"in_stock":true,
-             "no_gos":false},"diversity":0.5,"lift":true,"explain":true,"sets":2}"#,
+             "no_gos":false,"fit":true,"store":"zurich"},"diversity":0.5,"lift":true,"explain":true,"sets":2}"#,
         ),
         ("POST /complete/batch", r#"{"items":[{"outfit":[null],"k":2},{"outfit":["a-00134",null]}]}"#),
         (
@@ -105,7 +105,7 @@ fn api_requests() -> impl Iterator<Item = String> {
         ),
         (
             "PUT /articles/a-fuzz",
-            r#"{"id":"a-fuzz","type":"coat","price":"1.299,00","in_stock":"ja","material":["wool"]}"#,
+            r#"{"id":"a-fuzz","type":"coat","price":"1.299,00","in_stock":"ja","stock":[{"size":"M","store":"zurich","count":3},{"count":0}],"material":["wool"]}"#,
         ),
         ("POST /outfits", outfit),
         ("POST /releases/spring/activate", r#"{"force":true}"#),

@@ -219,7 +219,7 @@ fn requirements(requires: toml::Value, index: &HashMap<String, u32>) -> Result<V
             }
             values.insert(value, words);
         }
-        Ok(Requirement::new(&table.attribute, &table.types.unwrap_or_default(), values))
+        Ok(Requirement::new(&table.attribute, &table.types.unwrap_or_default(), &values))
     };
     tables.into_iter().map(requirement).collect()
 }

@@ -20,7 +20,7 @@ pub struct Requirement {
 const SIZES: [&str; 2] = ["sizes", "size"];
 
 impl Requirement {
-    pub(super) fn new(attribute: &str, types: &[String], values: BTreeMap<String, Vec<String>>) -> Self {
+    pub(super) fn new(attribute: &str, types: &[String], values: &BTreeMap<String, Vec<String>>) -> Self {
         let fold_all = |words: &[String]| words.iter().map(|word| fold(word)).collect();
         Self {
             attribute: attribute.to_owned(),

@@ -201,7 +201,9 @@ impl Supply {
             self.asked(features).filter(|(demand, _)| demand.rule.requirement.is_of_sizes()).collect()
         });
         let mut in_stock = Mask::none(length);
-        stock.iter().for_each(|stock| in_stock.unite_sparse(&stock.any));
+        for stock in &stock {
+            in_stock.unite_sparse(&stock.any);
+        }
         for (demand, _) in &demands {
             in_stock.subtract_sparse(&demand.about);
         }
@@ -214,7 +216,9 @@ impl Supply {
             }
             in_stock.unite(&in_size);
         }
-        stock.iter().for_each(|stock| in_stock.unite_sparse(&stock.sizeless));
+        for stock in &stock {
+            in_stock.unite_sparse(&stock.sizeless);
+        }
         sold_out.subtract(&in_stock);
         sold_out
     }

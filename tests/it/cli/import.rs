@@ -356,14 +356,13 @@ async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
     let stocks = [r#"{"L":0,"M":3}"#, r#"[{"count":2,"size":"M","store":"zurich"}]"#, r#"{"M":"three"}"#];
     let csv = folder.path().join("articles.csv");
     let quoted = stocks.map(|stock| format!("\"{}\"", stock.replace('"', "\"\"")));
-    let rows: String = (1..).zip(&quoted).map(|(n, stock)| format!("a-{n},coat,{stock}\n")).collect();
-    fs::write(&csv, format!("id,type,stock\n{rows}a-4,coat,7\n")).unwrap();
+    let rows: Vec<String> = (1..).zip(&quoted).map(|(n, stock)| format!("a-{n},coat,{stock}\n")).collect();
+    fs::write(&csv, format!("id,type,stock\n{}a-4,coat,7\n", rows.concat())).unwrap();
     let json_lines = folder.path().join("articles.jsonl");
-    let rows: String = (1..)
-        .zip(&stocks)
-        .map(|(n, stock)| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"stock\":{stock}}}\n"))
-        .collect();
-    fs::write(&json_lines, format!("{rows}{{\"id\":\"a-4\",\"type\":\"coat\",\"stock\":7}}\n")).unwrap();
+    let line =
+        |(n, stock): (i32, &str)| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"stock\":{stock}}}\n");
+    let rows: Vec<String> = (1..).zip(stocks).chain([(4, "7")]).map(line).collect();
+    fs::write(&json_lines, rows.concat()).unwrap();
     // A column of texts, as most programs write one.
     let parquet = folder.path().join("articles.parquet");
     let articles = (1..).zip(stocks.into_iter().chain(["7"])).map(|(n, stock)| {
@@ -372,7 +371,9 @@ async fn stock_by_size_is_read_in_every_format(db: TestDatabase) {
     });
     let articles: Vec<Article> = articles.collect();
     let mut columns = Columns::new(&Schema::default_schema());
-    articles.iter().for_each(|article| columns.include(article));
+    for article in &articles {
+        columns.include(article);
+    }
     let mut writer = Writer::create(&parquet, Format::Parquet, &columns).unwrap();
     for article in &articles {
         writer.write(article).unwrap();

@@ -203,8 +203,8 @@ async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatab
             (article.id.to_string(), draw_article(&mut draws, article.id.as_str(), article.kind()))
         })
         .collect();
-    let lines: String = articles.values().map(|article| format!("{article}\n")).collect();
-    let stored = service.post("/articles/bulk", "application/x-ndjson", lines).await;
+    let lines: Vec<String> = articles.values().map(Value::to_string).collect();
+    let stored = service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).await;
     assert_eq!(stored.status(), 200);
 
     let outfit: Vec<String> = rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect();
@@ -432,11 +432,12 @@ async fn the_pages_filter_as_well(db: TestDatabase) {
     let id = store_coat(&service, json!({"sizes": ["S"], "name": "The only coat"})).await;
     let body = json!({"features": {"gender": "female", "top_size": "M"}});
     service.put("/customers/c-m", &body).await;
-    let others: String = rows::<Article>()
+    let others: Vec<String> = rows::<Article>()
         .iter()
         .filter(|article| article.kind() == "coat" && article.id.as_str() != id)
         .map(|article| format!("&exclude={}", article.id))
         .collect();
+    let others = others.concat();
     let browser = service.signed_in(Role::Admin).await;
     let studio = format!("/studio?customer=c-m&slot=&type=0:coat{others}");
     let html = browser.page(&studio).await;

@@ -34,12 +34,7 @@ pub(super) struct View {
     pub(super) k: Option<usize>,
     pub(super) least_price: Option<f64>,
     pub(super) most_price: Option<f64>,
-    /// Includes what does not fit the customer.
-    pub(super) unfit: bool,
-    /// Includes what is out of stock.
-    pub(super) sold_out: bool,
-    /// Ignores no-gos.
-    pub(super) any: bool,
+    pub(super) widened: Widened,
     pub(super) exclude: Vec<ArticleId>,
     pub(super) varied: bool,
     /// The outfit's own features, such as the occasion; saved with it.
@@ -53,6 +48,17 @@ pub(super) struct View {
     pub(super) search: String,
     /// The outfit that was just saved.
     pub(super) saved: Option<i64>,
+}
+
+/// What is suggested besides what the default filters admit.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Widened {
+    /// What does not fit the customer.
+    pub(super) unfit: bool,
+    /// What is out of stock.
+    pub(super) sold_out: bool,
+    /// What the customer never wears.
+    pub(super) no_gos: bool,
 }
 
 /// Values by feature's name, as in an address.
@@ -100,11 +106,11 @@ impl View {
             "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
             "price_min" => self.least_price = price(value)?,
             "price_max" => self.most_price = price(value)?,
-            "unfit" => self.unfit = value == "on",
-            "sold_out" => self.sold_out = value == "on",
+            "unfit" => self.widened.unfit = value == "on",
+            "sold_out" => self.widened.sold_out = value == "on",
             // Links from before this was the default.
             "in_stock" => {}
-            "any" => self.any = value == "on",
+            "any" => self.widened.no_gos = value == "on",
             "varied" => self.varied = value == "on",
             "exclude" => self.exclude.extend(id(value)?),
             "changing" => self.changing = text(),
@@ -148,9 +154,9 @@ impl View {
             ("k", self.k.map(|k| k.to_string())),
             ("price_min", self.least_price.map(|price| price.to_string())),
             ("price_max", self.most_price.map(|price| price.to_string())),
-            ("unfit", self.unfit.then(|| "on".to_owned())),
-            ("sold_out", self.sold_out.then(|| "on".to_owned())),
-            ("any", self.any.then(|| "on".to_owned())),
+            ("unfit", self.widened.unfit.then(|| "on".to_owned())),
+            ("sold_out", self.widened.sold_out.then(|| "on".to_owned())),
+            ("any", self.widened.no_gos.then(|| "on".to_owned())),
             ("varied", self.varied.then(|| "on".to_owned())),
             ("changing", self.changing.clone()),
             ("pick", self.pick.map(|slot| slot.to_string())),
@@ -259,10 +265,10 @@ impl View {
             exclude: self.exclude.clone(),
             least_price: self.least_price,
             most_price: self.most_price,
-            fit: !self.unfit,
-            in_stock: !self.sold_out,
+            fit: !self.widened.unfit,
+            in_stock: !self.widened.sold_out,
             store: None,
-            no_gos: !self.any,
+            no_gos: !self.widened.no_gos,
         }
     }
 }
