@@ -80,9 +80,9 @@ impl Article {
         self.embedding.as_deref()
     }
 
-    /// Without its embedding, which takes more memory than the rest.
-    pub fn without_embedding(self) -> Self {
-        Self { embedding: None, ..self }
+    /// With an embedding, or without one: it takes more memory than the rest.
+    pub fn with_embedding(self, embedding: Option<Box<[f32]>>) -> Self {
+        Self { embedding, ..self }
     }
 
     /// All that files and the database keep: the attributes, and the embedding.
@@ -237,7 +237,7 @@ mod tests {
         );
         let kept = Value::Object(seen.kept_attributes().into_owned());
         assert_eq!(kept, json!({"embedding": [0.5, -1], "colour": "red"}));
-        assert_eq!(seen.without_embedding().embedding(), None);
+        assert_eq!(seen.with_embedding(None).embedding(), None);
         let mut blurred = article("coat", json!({"embedding": "a picture"})).unwrap();
         assert!(matches!(blurred.normalise(), Err(ArticleError::Attribute { name: "embedding", .. })));
         assert!(article("coat", json!({"in_stock": 3})).unwrap().in_stock(), "an old count");

@@ -118,7 +118,7 @@ impl Prepared {
     /// `attributes` are those of the catalogue, `supply` is any of the release's.
     fn new(article: &Article, release: &Release, attributes: &[String], supply: &Supply) -> Self {
         let (composition, _) = release.compose(article);
-        let packed = PackedArticle::from(article);
+        let packed = PackedArticle::from(article).without_embedding();
         let of_release = composition.own.map(|own| &release.articles()[own as usize]);
         Self {
             // Most articles are in the shop as they were in training.

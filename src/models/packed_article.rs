@@ -13,7 +13,9 @@ use crate::domain::{Article, ArticleId};
 pub struct PackedArticle {
     pub id: ArticleId,
     kind: Box<str>,
+    /// Without the embedding.
     json: Box<RawValue>,
+    embedding: Option<Box<[f32]>>,
 }
 
 impl PackedArticle {
@@ -22,19 +24,26 @@ impl PackedArticle {
         &self.kind
     }
 
+    /// Without its embedding, which takes more memory than the rest.
+    pub fn without_embedding(self) -> Self {
+        Self { embedding: None, ..self }
+    }
+
     pub fn unpack(&self) -> Article {
         let mut fields: Map<String, Value> =
             serde_json::from_str(self.json.get()).expect("it was written from an article; this is a bug");
         fields.retain(|name, _| !["id", "type"].contains(&name.as_str()));
         Article::new(self.id.clone(), &*self.kind, fields)
             .expect("it was written from an article; this is a bug")
+            .with_embedding(self.embedding.clone())
     }
 }
 
 impl From<&Article> for PackedArticle {
     fn from(article: &Article) -> Self {
         let json = to_raw_value(article).expect("an article is plain JSON; this is a bug");
-        Self { id: article.id.clone(), kind: article.kind().into(), json }
+        let embedding = article.embedding().map(Box::from);
+        Self { id: article.id.clone(), kind: article.kind().into(), json, embedding }
     }
 }
 
@@ -58,7 +67,8 @@ mod tests {
 
     #[test]
     fn an_article_is_unpacked_as_it_was() {
-        let Value::Object(attributes) = json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\""})
+        let Value::Object(attributes) =
+            json!({"price": 12.5, "sizes": ["S", "M"], "name": "a \"coat\"", "embedding": [0.5, 2]})
         else {
             panic!("an object")
         };

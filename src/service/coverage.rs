@@ -153,7 +153,9 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
     let count = task::spawn_blocking(move || {
         let mut census = Census::new(Arc::clone(taken.serving.release()));
         let places = taken.catalogue.present().iter();
-        places.filter_map(|place| taken.catalogue.article(place)).for_each(|article| census.count(article));
+        places
+            .filter_map(|place| taken.catalogue.article(place))
+            .for_each(|article| census.count(&article.unpack()));
         census.into_sorted()
     });
     let counted = count.await.expect("counting does not panic; this is a bug");

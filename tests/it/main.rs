@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         web::evaluation::contracts(),
         web::evaluation::cases::contracts(),
         web::evaluation::lack::contracts(),
+        web::evaluation::new_articles::contracts(),
         web::feedback::contracts(),
         web::fitting::contracts(),
         web::foreign_release::contracts(),

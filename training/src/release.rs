@@ -178,7 +178,7 @@ impl Plan<'_> {
         for (number, article) in (0..).zip(data.articles()) {
             // Own vectors include the embeddings of known articles.
             if data.is_known(number) {
-                articles.write(&article.clone().without_embedding())?;
+                articles.write(&article.clone().with_embedding(None))?;
             } else {
                 articles.write(article)?;
             }

@@ -152,7 +152,7 @@ fn from_three_files_and_a_schema_to_a_release() {
     let release = Release::open(&home.at("models/spring")).unwrap();
     assert_eq!(release.schema().context_width(), 6 * 32);
     let latin = Value::from("Planta 1");
-    assert!(release.articles().iter().any(|article| article.attribute("latin") == Some(&latin)));
+    assert!(release.articles().iter().any(|article| article.unpack().attribute("latin") == Some(&latin)));
     let methods: Vec<Method> = release.manifest().methods.iter().map(|entry| entry.method).collect();
     assert_eq!(methods, [Method::None, Method::Gsu, Method::LatentUniversal]);
     assert_eq!(release.manifest().methods[1].metrics["slots"], 24);
@@ -280,9 +280,10 @@ fn articles_with_embeddings_become_a_release() {
     let encoder = release.encoder().unwrap();
     assert_eq!(encoder.components(), 5);
     let (known, new) = release.articles().split_at(release.vocabulary().len());
-    assert!(known.iter().all(|article| article.embedding().is_none()), "their own vectors have it");
+    assert!(known.iter().all(|article| article.unpack().embedding().is_none()), "their own vectors have it");
     assert!(
-        !new.is_empty() && new.iter().all(|article| article.embedding().is_some_and(|seen| seen.len() == 5))
+        !new.is_empty()
+            && new.iter().all(|article| article.unpack().embedding().is_some_and(|seen| seen.len() == 5))
     );
     let method = &release.manifest().methods[0];
     let tables = Tables::open(
@@ -298,7 +299,7 @@ fn articles_with_embeddings_become_a_release() {
         tables.write_row(composition, &mut row);
         row
     };
-    let (composition, _) = release.compose(&new[0]);
+    let (composition, _) = release.compose(&new[0].unpack());
     let without = Composition { embedding: Box::default(), ..composition.clone() };
     assert_ne!(row(&composition), row(&without), "it was learned");
     let again = home.output_of("evaluate --data garden --release models/seen");
