@@ -48,7 +48,7 @@ impl Answered {
         let slots =
             slots.map(|(slot, id)| if slot == self.slot { "slot=".into() } else { format!("slot={id}") });
         format!(
-            "/side-by-side?customer={}&#38;{}&#38;truth={}&#38;method=none&#38;method=gsu",
+            "/side-by-side?customer={}&#38;{}&#38;truth={}&#38;method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on",
             self.customer,
             slots.collect::<Vec<_>>().join("&#38;"),
             self.article
