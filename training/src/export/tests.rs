@@ -292,7 +292,7 @@ fn scales_of_another_shape_are_refused() {
             tensors.push(("articles.own.scale".to_owned(), view));
         }
         safetensors::serialize_to_file(tensors, None, &path).unwrap();
-        let error = Tables::open(&path, articles, None, &schema(model.config())).unwrap_err().to_string();
+        let error = Tables::open(&path, articles, None, 0, &schema(model.config())).unwrap_err().to_string();
         error.strip_prefix(&format!("{}: ", path.display())).unwrap().to_owned()
     };
     let expected = format!("expected F32 of shape [{articles}], a scale for each row");
