@@ -59,6 +59,10 @@ impl Article {
         &self.attributes
     }
 
+    pub(super) fn into_attributes(self) -> Map<String, Value> {
+        self.attributes
+    }
+
     pub fn attribute(&self, name: &str) -> Option<&Value> {
         self.attributes.get(name)
     }

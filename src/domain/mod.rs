@@ -14,6 +14,7 @@ mod mask;
 mod method;
 mod number;
 mod outfit;
+mod patch;
 mod price;
 mod role;
 mod schema;
@@ -34,6 +35,7 @@ pub use number::json_number;
 pub use outfit::{
     MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,
 };
+pub use patch::{ArticlePatch, CustomerPatch, PatchError};
 pub use price::{is_ambiguous_price, parse_price};
 pub use role::Role;
 pub use schema::{Encoding, FEATURE_WIDTH, Feature, FeatureError, FeatureWarning, Kind, Schema, SchemaError};

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 
 use futures_util::Stream;
 use serde_json::{Map, Value, json};
-use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
+use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Entry, Put, Store, StoreError, json,
+    ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version, json,
     pages::{self, PAGE},
     revisions, search, upsert,
 };
-use crate::domain::{Article, ArticleId, Timestamp};
+use crate::domain::{Article, ArticleId, ArticlePatch, Timestamp};
+
+const SELECT_STORED: &str = "select id, type, attributes, revision, created_at from articles where id = $1";
+type StoredColumns = (String, String, String, i64, i64);
 
 /// The articles of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -41,39 +44,121 @@ impl<'a> Articles<'a> {
         Ok(ids.iter().filter_map(|id| found.remove(*id)).collect())
     }
 
+    /// The article with its version.
+    pub async fn get_stored(self, id: &ArticleId) -> Result<Option<Stored<Article>>, StoreError> {
+        let row = sqlx::query_as(SELECT_STORED).bind(id.as_str()).fetch_optional(&self.store.readers).await?;
+        row.map(parse_stored).transpose()
+    }
+
     /// Adds the article, or replaces the one with its id.
     pub async fn put(self, article: &Article, now: Timestamp) -> Result<Put, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let put = upsert::write_one(
-            &mut transaction,
-            self.store.dialect,
-            ArticleRow { article, millis: now.millis() },
-        )
-        .await?;
-        if put != Put::Unchanged {
-            let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
-            entry.write(&mut transaction, self.store.author, now).await?;
-            revisions::increment(&mut transaction, revisions::ARTICLES).await?;
+        match self.put_expected(article, &Expected::default(), now).await {
+            Ok((put, _)) => Ok(put),
+            Err(ChangeError::Store(error)) => Err(error),
+            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
         }
+    }
+
+    /// Adds the article, or replaces the one with its id if that is as expected. Also gives its version.
+    pub async fn put_expected(
+        self,
+        article: &Article,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<(Put, Version), ChangeError> {
+        let mut transaction = self.store.write().await?;
+        let mut found = false;
+        if !expected.is_anything() {
+            let current = self.lock(&mut transaction, &article.id).await?;
+            expected.check(current.as_ref().map(|stored| &stored.version))?;
+            found = current.is_some();
+        }
+        let written = self.write(&mut transaction, article, now).await?;
+        expected.check_put(written.0, found)?;
         transaction.commit().await?;
-        Ok(put)
+        Ok(written)
+    }
+
+    /// Changes the article with the patch's id, if it is as expected. No other change comes between reading and writing.
+    pub async fn patch(
+        self,
+        patch: &ArticlePatch,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<Stored<Article>, ChangeError> {
+        let mut transaction = self.store.write().await?;
+        let stored = self.lock(&mut transaction, &patch.id).await?.ok_or(ChangeError::Missing)?;
+        expected.check(Some(&stored.version))?;
+        let value = patch.apply(Some(stored.value))?;
+        let (_, version) = self.write(&mut transaction, &value, now).await?;
+        transaction.commit().await?;
+        Ok(Stored { value, version })
     }
 
     /// Removes the article from the catalogue, but not from outfits. False if there is no such article.
     pub async fn delete(self, id: &ArticleId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.delete_expected(id, &Expected::default(), now).await {
+            Ok(()) => Ok(true),
+            Err(ChangeError::Missing) => Ok(false),
+            Err(ChangeError::Store(error)) => Err(error),
+            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
+        }
+    }
+
+    /// Removes the article from the catalogue, but not from outfits, if it is as expected.
+    pub async fn delete_expected(
+        self,
+        id: &ArticleId,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<(), ChangeError> {
         let mut transaction = self.store.write().await?;
+        if !expected.is_anything() {
+            let stored = self.lock(&mut transaction, id).await?.ok_or(ChangeError::Missing)?;
+            expected.check(Some(&stored.version))?;
+        }
         let deleted = sqlx::query("delete from articles where id = $1")
             .bind(id.as_str())
             .execute(&mut *transaction)
             .await?;
-        let deleted = deleted.rows_affected() > 0;
-        if deleted {
-            let entry = Entry::new("article.delete", id.as_str(), json!({}));
-            entry.write(&mut transaction, self.store.author, now).await?;
-            revisions::increment(&mut transaction, revisions::ARTICLES).await?;
+        if deleted.rows_affected() == 0 {
+            return Err(ChangeError::Missing);
         }
-        transaction.commit().await?;
-        Ok(deleted)
+        let entry = Entry::new("article.delete", id.as_str(), json!({}));
+        entry.write(&mut transaction, self.store.author, now).await?;
+        revisions::increment(&mut transaction, revisions::ARTICLES).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// The article, which no other transaction changes before this one ends.
+    async fn lock(
+        self,
+        connection: &mut AnyConnection,
+        id: &ArticleId,
+    ) -> Result<Option<Stored<Article>>, StoreError> {
+        let sql = format!("{SELECT_STORED}{}", self.store.dialect.for_update());
+        let row =
+            sqlx::query_as(AssertSqlSafe(sql)).bind(id.as_str()).fetch_optional(&mut *connection).await?;
+        row.map(parse_stored).transpose()
+    }
+
+    /// Writes the article at the end of a transaction.
+    async fn write(
+        self,
+        connection: &mut AnyConnection,
+        article: &Article,
+        now: Timestamp,
+    ) -> Result<(Put, Version), StoreError> {
+        let row = ArticleRow { article, millis: now.millis() };
+        let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
+        let written: StoredColumns =
+            sqlx::query_as(SELECT_STORED).bind(article.id.as_str()).fetch_one(&mut *connection).await?;
+        if put != Put::Unchanged {
+            let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
+            entry.write(&mut *connection, self.store.author, now).await?;
+            revisions::increment(&mut *connection, revisions::ARTICLES).await?;
+        }
+        Ok((put, version(&written)))
     }
 
     /// A number that grows with every change of the catalogue. A copy of the catalogue that was begun after reading
@@ -90,19 +175,60 @@ impl<'a> Articles<'a> {
         after: Option<&ArticleId>,
         n: u32,
     ) -> Result<Vec<Article>, StoreError> {
-        let patterns = search::patterns(search);
-        let sql = format!(
-            "select id, type, attributes from articles where id > $1{} order by id limit $2",
-            search::condition(3, patterns.len())
-        );
-        let mut query = sqlx::query_as(AssertSqlSafe(sql))
-            // Every id comes after the empty string.
-            .bind(after.map_or("", ArticleId::as_str))
-            .bind(i64::from(n));
-        for pattern in patterns {
-            query = query.bind(pattern);
+        let filter = ArticleFilter { search: search.to_owned(), ..ArticleFilter::default() };
+        self.find(&filter, after, n).await
+    }
+
+    /// Like [`Articles::list`], with a filter.
+    ///
+    /// The database leaves out most of the other articles, by type and searchable text, and the rest is compared here. A
+    /// condition on a number or a boolean, which no searchable text has, reads every article until `n` are found.
+    pub async fn find(
+        self,
+        filter: &ArticleFilter,
+        after: Option<&ArticleId>,
+        n: u32,
+    ) -> Result<Vec<Article>, StoreError> {
+        // Postgres refuses this character, and no type has it.
+        if filter.kind.as_ref().is_some_and(|kind| kind.contains('\0')) {
+            return Ok(Vec::new());
         }
-        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
+        let mut patterns = search::patterns(&filter.search);
+        patterns.extend(filter.attributes.iter().filter_map(|(_, value)| search_pattern(value)));
+        let kind = if filter.kind.is_some() { " and type = $3" } else { "" };
+        let first = if filter.kind.is_some() { 4 } else { 3 };
+        let sql = format!(
+            "select id, type, attributes from articles where id > $1{kind}{} order by id limit $2",
+            search::condition(first, patterns.len())
+        );
+        let (mut found, mut after) = (Vec::new(), after.cloned());
+        let mut page = n;
+        loop {
+            let mut query = sqlx::query_as(AssertSqlSafe(sql.clone()))
+                // Every id comes after the empty string.
+                .bind(after.as_ref().map_or("", ArticleId::as_str))
+                .bind(i64::from(page));
+            if let Some(kind) = &filter.kind {
+                query = query.bind(kind);
+            }
+            for pattern in &patterns {
+                query = query.bind(pattern);
+            }
+            let rows = query.fetch_all(&self.store.readers).await?;
+            let at_end = rows.len() < page as usize;
+            for row in rows {
+                let article = parse(row)?;
+                after = Some(article.id.clone());
+                if filter.admits(&article) {
+                    found.push(article);
+                }
+            }
+            if at_end || found.len() >= n as usize {
+                found.truncate(n as usize);
+                return Ok(found);
+            }
+            page = PAGE;
+        }
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
@@ -129,6 +255,45 @@ impl<'a> Articles<'a> {
             rows.into_iter().map(|(id,)| Ok((id.clone(), article_id(id)?))).collect()
         })
     }
+}
+
+/// Which articles a list has.
+#[derive(Debug, Clone, Default)]
+pub struct ArticleFilter {
+    /// As in [`Articles::list`].
+    pub search: String,
+    /// The type, as it is stored.
+    pub kind: Option<String>,
+    /// Attributes, and a value that each must have in any case: as its text, as a number, as true or false, or in its
+    /// list.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl ArticleFilter {
+    fn admits(&self, article: &Article) -> bool {
+        self.attributes.iter().all(|(name, wanted)| {
+            let folded = search::fold(wanted);
+            let values = match article.attribute(name) {
+                Some(Value::Array(values)) => values,
+                Some(value) => std::slice::from_ref(value),
+                None => &[],
+            };
+            article.words(name).any(|word| search::fold(word) == folded)
+                || values.iter().any(|value| match value {
+                    Value::Number(number) => number.to_string() == *wanted,
+                    Value::Bool(truth) => truth.to_string() == folded,
+                    _ => false,
+                })
+        })
+    }
+}
+
+/// A pattern that the searchable text of each article with this value fits. `None` if the value may be one that is not
+/// searchable.
+fn search_pattern(value: &str) -> Option<String> {
+    let folded = search::fold(value);
+    let is_text = value.parse::<f64>().is_err() && folded != "true" && folded != "false";
+    is_text.then(|| search::part_pattern(&folded))
 }
 
 pub(super) struct ArticleRow<'a> {
@@ -175,6 +340,16 @@ pub(super) fn parse((id, kind, attributes): (String, String, String)) -> Result<
     let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
     let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
+}
+
+fn version((_, kind, attributes, revision, created_at): &StoredColumns) -> Version {
+    Version::new(*created_at, *revision, &[kind, attributes])
+}
+
+fn parse_stored(columns: StoredColumns) -> Result<Stored<Article>, StoreError> {
+    let version = version(&columns);
+    let (id, kind, attributes, ..) = columns;
+    Ok(Stored { value: parse((id, kind, attributes))?, version })
 }
 
 pub(super) fn article_id(id: String) -> Result<ArticleId, StoreError> {

@@ -4,6 +4,7 @@ mod bombs;
 mod checks;
 mod csv;
 mod damage;
+mod feeds;
 mod foreign;
 mod reading;
 mod round_trip;
