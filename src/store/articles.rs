@@ -1,6 +1,6 @@
 //! The catalogue.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use futures_util::Stream;
 use serde_json::{Map, Value, json};
@@ -181,8 +181,8 @@ impl<'a> Articles<'a> {
 
     /// Like [`Articles::list`], with a filter.
     ///
-    /// The database leaves out most of the other articles, by type and searchable text, and the rest is compared here. A
-    /// condition on a number or a boolean, which no searchable text has, reads every article until `n` are found.
+    /// The database leaves out most of the other articles: those of other types, and those that have a condition's value
+    /// nowhere in their texts. The rest is compared here.
     pub async fn find(
         self,
         filter: &ArticleFilter,
@@ -194,13 +194,30 @@ impl<'a> Articles<'a> {
             return Ok(Vec::new());
         }
         let mut patterns = search::patterns(&filter.search);
-        patterns.extend(filter.attributes.iter().filter_map(|(_, value)| search_pattern(value)));
-        let kind = if filter.kind.is_some() { " and type = $3" } else { "" };
-        let first = if filter.kind.is_some() { 4 } else { 3 };
-        let sql = format!(
-            "select id, type, attributes from articles where id > $1{kind}{} order by id limit $2",
-            search::condition(first, patterns.len())
-        );
+        let mut sql = "select id, type, attributes from articles where id > $1".to_owned();
+        let mut next = 3;
+        if filter.kind.is_some() {
+            sql.push_str(" and type = $3");
+            next += 1;
+        }
+        sql.push_str(&search::condition(next, patterns.len()));
+        next += patterns.len();
+        for (_, value) in &filter.attributes {
+            let folded = search::fold(value);
+            patterns.push(search::part_pattern(&folded));
+            sql.push_str(" and (");
+            sql.push_str(search::condition(next, 1).trim_start_matches(" and "));
+            next += 1;
+            // Numbers and booleans are not searchable, but they are in the JSON of the attributes.
+            if value.parse::<f64>().is_ok() || matches!(folded.as_str(), "true" | "false") {
+                patterns.push(search::part_pattern(&folded));
+                write!(sql, " or attributes like ${next} escape '\\'")
+                    .expect("writing to a String never fails; this is a bug");
+                next += 1;
+            }
+            sql.push(')');
+        }
+        sql.push_str(" order by id limit $2");
         let (mut found, mut after) = (Vec::new(), after.cloned());
         let mut page = n;
         loop {
@@ -280,20 +297,12 @@ impl ArticleFilter {
             };
             article.words(name).any(|word| search::fold(word) == folded)
                 || values.iter().any(|value| match value {
-                    Value::Number(number) => number.to_string() == *wanted,
+                    Value::Number(number) => number.to_string() == folded,
                     Value::Bool(truth) => truth.to_string() == folded,
                     _ => false,
                 })
         })
     }
-}
-
-/// A pattern that the searchable text of each article with this value fits. `None` if the value may be one that is not
-/// searchable.
-fn search_pattern(value: &str) -> Option<String> {
-    let folded = search::fold(value);
-    let is_text = value.parse::<f64>().is_err() && folded != "true" && folded != "false";
-    is_text.then(|| search::part_pattern(&folded))
 }
 
 pub(super) struct ArticleRow<'a> {
