@@ -152,7 +152,7 @@ impl Checker {
 
     /// Checks a file as it is read. Check each table once, and outfits after the other tables.
     pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
-        Checked { rows, checker: self, line: 0 }
+        Checked { rows, checker: self, line: 0, left_out: 0 }
     }
 
     /// Whether a row with this id was read.
@@ -194,6 +194,7 @@ pub struct Checked<'c, T> {
     rows: Rows<T>,
     checker: &'c mut Checker,
     line: u64,
+    left_out: u64,
 }
 
 impl<T> Checked<'_, T> {
@@ -227,7 +228,9 @@ impl<T: Table> Iterator for Checked<'_, T> {
             let unit = self.rows.unit();
             let next = self.rows.next();
             if next.is_none() {
-                self.checker.report.left_out += self.rows.left_out();
+                // The end may be asked for again.
+                self.checker.report.left_out += self.rows.left_out() - self.left_out;
+                self.left_out = self.rows.left_out();
             }
             let next = next?;
             let checked = next.and_then(|mut row| {

@@ -94,15 +94,13 @@ pub fn read_any<T: Table>(
         return Ok(Rows::new(source, path, schema));
     }
     let mut input = inflate(file, length, path)?;
-    let format = match format {
-        Some(format) => format,
-        None => {
-            let feed = Feed::recognise(path, &mut input);
-            let feed = feed.map_err(|source| FileError::Open { path: path.to_owned(), source })?;
-            feed.map_or_else(
-                || Format::from_input(path).map(InputFormat::Table),
-                |feed| Ok(InputFormat::Feed(feed)),
-            )?
+    let format = if let Some(format) = format {
+        format
+    } else {
+        let feed = Feed::recognise(path, &mut input);
+        match feed.map_err(|source| FileError::Open { path: path.to_owned(), source })? {
+            Some(feed) => InputFormat::Feed(feed),
+            None => InputFormat::Table(Format::from_input(path)?),
         }
     };
     let source = match format {

@@ -58,7 +58,7 @@ impl Versions {
         match (self, current) {
             (_, None) => false,
             (Self::Any, Some(_)) => true,
-            (Self::OneOf(versions), Some(current)) => versions.iter().any(|version| *version == current.0),
+            (Self::OneOf(versions), Some(current)) => versions.contains(&current.0),
         }
     }
 }

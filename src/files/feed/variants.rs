@@ -82,13 +82,12 @@ impl Variants {
             return Ok(());
         }
         let bytes = variant.bytes();
-        match self.by_article.get(&variant.article) {
-            Some(place) => self.open[*place].add(line, variant),
-            None => {
-                self.by_article.insert(variant.article.clone(), self.open.len());
-                self.open.push(Group::new(line, variant));
-                self.bytes += bytes;
-            }
+        if let Some(place) = self.by_article.get(&variant.article) {
+            self.open[*place].add(line, variant);
+        } else {
+            self.by_article.insert(variant.article.clone(), self.open.len());
+            self.open.push(Group::new(line, variant));
+            self.bytes += bytes;
         }
         if self.bytes > MOST_BYTES {
             return Err(format!(

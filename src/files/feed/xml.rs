@@ -111,16 +111,15 @@ impl Items {
                 }
                 Event::Text(text) => push(&mut self.item, self.depth, &text.xml10_content()),
                 Event::CData(text) => push(&mut self.item, self.depth, &text.xml10_content()),
-                Event::GeneralRef(reference) => match resolve(&reference) {
-                    Some(c) => push(&mut self.item, self.depth, c.encode_utf8(&mut [0; 4])),
-                    None => {
-                        let reason = format!("the entity &{}; is not one of XML's own", &*reference);
-                        match &mut self.item {
-                            Some(open) => open.item.fields = Err(reason),
-                            None => return fatal(reason),
-                        }
+                Event::GeneralRef(reference) => {
+                    if let Some(c) = resolve(&reference) {
+                        push(&mut self.item, self.depth, c.encode_utf8(&mut [0; 4]));
+                        continue;
                     }
-                },
+                    let reason = format!("the entity &{}; is not one of XML's own", &*reference);
+                    let Some(open) = &mut self.item else { return fatal(reason) };
+                    open.item.fields = Err(reason);
+                }
                 Event::DocType(_) => {
                     return fatal(
                         "the file has a document type declaration (<!DOCTYPE …>); remove it".into(),

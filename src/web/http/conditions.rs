@@ -131,22 +131,22 @@ fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, 
 mod tests {
     use super::*;
 
-    fn read(name: HeaderName, values: &[&str]) -> Result<Option<Versions>, Problem> {
+    fn read(name: &HeaderName, values: &[&str]) -> Result<Option<Versions>, Problem> {
         let headers = values.iter().map(|value| (name.clone(), HeaderValue::try_from(*value).unwrap()));
-        versions(&headers.collect(), &name)
+        versions(&headers.collect(), name)
     }
 
     #[test]
     fn entity_tags_are_read() {
         let one_of = |tags: &[&str]| Some(Versions::OneOf(tags.iter().map(ToString::to_string).collect()));
-        let if_match = |values: &[&str]| read(header::IF_MATCH, values).unwrap();
+        let if_match = |values: &[&str]| read(&header::IF_MATCH, values).unwrap();
         assert_eq!(if_match(&[]), None);
         assert_eq!(if_match(&[" * "]), Some(Versions::Any));
         assert_eq!(if_match(&["\"a\", \"b\"", "\"c\""]), one_of(&["a", "b", "c"]));
         assert_eq!(if_match(&["W/\"a\""]), one_of(&["W/\"a\""]), "matches no version");
-        assert_eq!(read(header::IF_NONE_MATCH, &["W/\"a\""]).unwrap(), one_of(&["a"]));
+        assert_eq!(read(&header::IF_NONE_MATCH, &["W/\"a\""]).unwrap(), one_of(&["a"]));
         for wrong in ["a", "\"a\", b", "W/a"] {
-            let problem = read(header::IF_MATCH, &[wrong]).unwrap_err();
+            let problem = read(&header::IF_MATCH, &[wrong]).unwrap_err();
             let (kind, _, findings) = problem.shown_to_caller();
             assert_eq!(
                 (kind, findings[0].parameter.as_deref()),

@@ -75,21 +75,16 @@ impl Incoming {
                 return Err(Problem::new(Kind::UnsupportedEncoding, detail));
             }
         }
-        let arrived = match &self.encoding {
-            Encoding::Gzip(Gzip { pending, .. }) if !pending.is_empty() => true,
-            _ => match self.chunk().await? {
-                Some(bytes) => {
-                    if let Encoding::Gzip(gzip) = &mut self.encoding {
-                        gzip.pending = bytes;
-                    }
-                    true
-                }
-                None => false,
-            },
-        };
-        let Encoding::Gzip(Gzip { decoder, pending, ended }) = &mut self.encoding else {
+        let has_pending = matches!(&self.encoding, Encoding::Gzip(gzip) if !gzip.pending.is_empty());
+        let chunk = if has_pending { None } else { self.chunk().await? };
+        let Encoding::Gzip(gzip) = &mut self.encoding else {
             unreachable!("the encoding stays the same; this is a bug")
         };
+        let Gzip { decoder, pending, ended } = &mut **gzip;
+        let arrived = has_pending || chunk.is_some();
+        if let Some(bytes) = chunk {
+            *pending = bytes;
+        }
         if arrived {
             let piece = pending.split_to(pending.len().min(PIECE));
             decoder.write_all(&piece).map_err(|error| not_gzip(&error))?;
@@ -152,7 +147,7 @@ impl Incoming {
 /// How a body is encoded.
 enum Encoding {
     Identity,
-    Gzip(Gzip),
+    Gzip(Box<Gzip>),
     Other(String),
 }
 
@@ -171,11 +166,11 @@ impl Encoding {
         match name.as_str() {
             _ if named.next().is_some() => Self::Other("several".to_owned()),
             "" | "identity" => Self::Identity,
-            "gzip" | "x-gzip" => Self::Gzip(Gzip {
+            "gzip" | "x-gzip" => Self::Gzip(Box::new(Gzip {
                 decoder: MultiGzDecoder::new(Vec::new()),
                 pending: Bytes::new(),
                 ended: false,
-            }),
+            })),
             _ => Self::Other(name),
         }
     }
