@@ -259,6 +259,7 @@ async fn fill_if_empty(store: &Store, models: &Models) -> Result<()> {
             Ok(())
         }
         End::Stopped(error) => Err(error),
+        End::TooManyMissing { .. } => unreachable!("nothing is retired at a start; this is a bug"),
         End::Refused => {
             let first = report.errors.first().expect("a refused import has a bad row; this is a bug");
             bail!("all {} rows in {} are bad; the first is {first}", report.bad, folder.display())

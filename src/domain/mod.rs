@@ -15,6 +15,7 @@ mod mask;
 mod method;
 mod number;
 mod outfit;
+mod patch;
 mod price;
 mod role;
 mod schema;
@@ -36,6 +37,7 @@ pub use number::json_number;
 pub use outfit::{
     MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,
 };
+pub use patch::{ArticlePatch, CustomerPatch, PatchError};
 pub use price::{is_ambiguous_price, parse_price};
 pub use role::Role;
 pub use schema::{

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::{FileError, RowError, Rows, Table, error::Unit, json::Value, table::Wire};
 use crate::domain::{
-    Article, ArticleId, Customer, CustomerId, FeatureWarning, OpenOutfit, Outfit, Schema, Split,
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, OpenOutfit,
+    Outfit, Schema, Split,
 };
 
 /// How many bad rows, and how many different warnings, a report lists. It counts the others.
@@ -39,6 +40,8 @@ pub struct Report {
     pub warnings: Vec<CountedWarning>,
     /// How many rows had a warning that is not listed.
     pub more_warnings: u64,
+    /// How many products of a feed are not for sale.
+    pub left_out: u64,
 }
 
 /// A bad row, and its file.
@@ -58,6 +61,14 @@ impl fmt::Display for BadRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     Feature(FeatureWarning),
+    /// Two variants of an article in a feed disagree.
+    Variants {
+        attribute: &'static str,
+        /// The line of the variant that is not the first.
+        line: u64,
+        kept: String,
+        found: String,
+    },
     /// The outfit repeats the one in an earlier row.
     Repetition {
         unit: Unit,
@@ -75,6 +86,7 @@ impl Warning {
                 other_split == other
             }
             (Self::Feature(warning), Self::Feature(other)) => warning.is_like(other),
+            (Self::Variants { attribute, .. }, Self::Variants { attribute: other, .. }) => attribute == other,
             _ => self == other,
         }
     }
@@ -84,6 +96,10 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feature(warning) => warning.fmt(f),
+            Self::Variants { attribute, line, kept, found } => write!(
+                f,
+                "the variant of this article in line {line} has another {attribute}, {found}; {kept} is kept"
+            ),
             Self::Repetition { unit, first, other_split } => {
                 write!(f, "this outfit repeats {unit} {first}")?;
                 if *other_split {
@@ -136,11 +152,28 @@ impl Checker {
 
     /// Checks a file as it is read. Check each table once, and outfits after the other tables.
     pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
-        Checked { rows, checker: self }
+        Checked { rows, checker: self, line: 0, left_out: 0 }
+    }
+
+    /// Whether a row with this id was read.
+    pub fn has_read(&self, id: &ArticleId) -> bool {
+        self.seen.articles.get(&digest(id.as_str())).is_some_and(|line| *line > 0)
+    }
+
+    /// Forgets an article that no longer exists where the rows go.
+    pub fn forget(&mut self, id: &ArticleId) {
+        self.seen.articles.remove(&digest(id.as_str()));
     }
 
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    fn refuse(&mut self, path: &Path, error: RowError) {
+        self.report.bad += 1;
+        if self.report.errors.len() < LISTED {
+            self.report.errors.push(BadRow { path: path.to_owned(), error });
+        }
     }
 
     fn warn(&mut self, warning: Warning, path: &Path, unit: Unit, line: u64) {
@@ -160,6 +193,8 @@ impl Checker {
 pub struct Checked<'c, T> {
     rows: Rows<T>,
     checker: &'c mut Checker,
+    line: u64,
+    left_out: u64,
 }
 
 impl<T> Checked<'_, T> {
@@ -172,6 +207,17 @@ impl<T> Checked<'_, T> {
     pub fn progress(&self) -> (u64, u64) {
         self.rows.progress()
     }
+
+    /// The line of the last good row, as in [`RowError`].
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Reports a good row as bad: it does not fit what is stored.
+    pub fn refuse(&mut self, line: u64, reason: String) {
+        self.checker.report.good -= 1;
+        self.checker.refuse(self.rows.path(), RowError::new(self.rows.unit(), line, reason));
+    }
 }
 
 impl<T: Table> Iterator for Checked<'_, T> {
@@ -180,7 +226,13 @@ impl<T: Table> Iterator for Checked<'_, T> {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let unit = self.rows.unit();
-            let next = self.rows.next()?;
+            let next = self.rows.next();
+            if next.is_none() {
+                // The end may be asked for again.
+                self.checker.report.left_out += self.rows.left_out() - self.left_out;
+                self.left_out = self.rows.left_out();
+            }
+            let next = next?;
             let checked = next.and_then(|mut row| {
                 let context = Context { unit, line: row.line, schema: self.rows.schema() };
                 match row.value.check(context, &mut self.checker.seen) {
@@ -202,7 +254,7 @@ impl<T: Table> Iterator for Checked<'_, T> {
                     for (place, warning) in row.warnings.iter().enumerate() {
                         // A row may list the same unknown value twice.
                         if !row.warnings[..place].contains(warning) {
-                            self.checker.warn(Warning::Feature(warning.clone()), path, unit, row.line);
+                            self.checker.warn(warning.clone(), path, unit, row.line);
                         }
                     }
                     if let Some(Repeat { first, other_split }) = repeat {
@@ -210,17 +262,14 @@ impl<T: Table> Iterator for Checked<'_, T> {
                         self.checker.warn(warning, path, unit, row.line);
                     }
                     self.checker.report.good += 1;
+                    self.line = row.line;
                     return Some(Ok(row.value));
                 }
                 Err(error) if error.is_fatal() => {
                     return Some(Err(FileError::Interrupted { path: path.to_owned(), error }));
                 }
                 Err(error) => {
-                    let report = &mut self.checker.report;
-                    report.bad += 1;
-                    if report.errors.len() < LISTED {
-                        report.errors.push(BadRow { path: path.to_owned(), error });
-                    }
+                    self.checker.refuse(path, error);
                 }
             }
         }
@@ -279,6 +328,18 @@ impl Check for Article {
     fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
         self.normalise().map_err(|error| format!("{error} (article {:?})", self.id))?;
         enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
+    }
+}
+
+impl Check for ArticlePatch {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("article", self.id.as_str(), &mut seen.articles, &mut seen.rows, context)
+    }
+}
+
+impl Check for CustomerPatch {
+    fn check(&mut self, context: Context<'_>, seen: &mut Seen) -> Result<Option<Repeat>, String> {
+        enter("customer", self.id.as_str(), &mut seen.customers, &mut seen.rows, context)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{fmt, io, path::PathBuf};
 
+use super::Feed;
 use crate::{domain::SchemaError, util::text::abbreviate};
 
 /// The most characters of a reason.
@@ -79,6 +80,10 @@ pub enum FileError {
     Columns { path: PathBuf, reason: String },
     #[error("{}: not a readable Parquet file: {reason}", path.display())]
     Parquet { path: PathBuf, reason: String },
+    #[error(
+        "{} is a feed ({feed}), which describes whole articles: import it with --articles, without --merge", path.display()
+    )]
+    Feed { path: PathBuf, feed: Feed },
     /// See [`RowError::is_fatal`].
     #[error("{}: reading stopped at {error}", path.display())]
     Interrupted { path: PathBuf, error: RowError },

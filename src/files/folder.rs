@@ -42,7 +42,9 @@ fn table_file(folder: &Path, table: &'static str) -> Result<Option<PathBuf>, Fil
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(open)? {
         let path = entry.map_err(open)?.path();
-        if path.file_stem().is_some_and(|stem| stem == table) && Format::from_path(&path).is_ok() {
+        let compressed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+        let inner = if compressed { path.with_extension("") } else { path.clone() };
+        if inner.file_stem().is_some_and(|stem| stem == table) && Format::from_input(&path).is_ok() {
             found.push(path);
         }
     }

@@ -27,6 +27,20 @@ impl Format {
         }
     }
 
+    /// Like [`Format::from_path`], for a file to read: `.gz` may follow, except after `.parquet`, which is compressed
+    /// inside.
+    ///
+    /// # Errors
+    /// If it is none of them.
+    pub fn from_input(path: &Path) -> Result<Self, FileError> {
+        let compressed = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"));
+        let unknown = |_| FileError::Extension { path: path.to_owned() };
+        match Self::from_path(&if compressed { path.with_extension("") } else { path.to_owned() }) {
+            Ok(Self::Parquet) if compressed => Err(FileError::Extension { path: path.to_owned() }),
+            format => format.map_err(unknown),
+        }
+    }
+
     /// The format's name and file extension.
     pub fn extension(self) -> &'static str {
         match self {
@@ -70,6 +84,12 @@ mod tests {
             "articles.xlsx: unknown format; the file name must end in .jsonl, .ndjson, .csv or .parquet"
         );
         assert!(format("csv").is_err(), "a name without an extension");
+        let input = |path: &str| Format::from_input(Path::new(path));
+        assert_eq!(input("a/articles.CSV.GZ").unwrap(), Format::Csv);
+        assert_eq!(input("articles.jsonl").unwrap(), Format::JsonLines);
+        let refused = input("articles.parquet.gz").unwrap_err().to_string();
+        assert!(refused.starts_with("articles.parquet.gz: unknown format"), "{refused}");
+        assert!(format("articles.csv.gz").is_err(), "no file is written compressed");
         for format in [Format::JsonLines, Format::Csv, Format::Parquet] {
             assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
         }

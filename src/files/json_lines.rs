@@ -1,34 +1,35 @@
 //! JSON Lines: one object on each line.
 
-use std::{
-    fs::File,
-    io::{self, BufRead, BufReader, Read, Write},
-};
+use std::io::{self, BufRead, Read, Write};
 
 use super::{
     Row, RowError, Table,
     error::Unit,
+    input::Input,
     json::{Fields, JsonError, Value, parse},
-    read::{LONGEST, read_failure, skip_byte_order_mark},
+    read::{LONGEST, read_failure},
 };
 use crate::domain::Schema;
 
 #[derive(Debug)]
 pub(super) struct Reader {
-    input: BufReader<File>,
+    input: Input,
     line: u64,
     read: u64,
-    total: u64,
     buffer: Vec<u8>,
 }
 
 impl Reader {
-    pub(super) fn new(file: File, total: u64) -> Self {
-        Self { input: BufReader::with_capacity(1 << 18, file), line: 0, read: 0, total, buffer: Vec::new() }
+    pub(super) fn new(input: Input) -> Self {
+        Self { input, line: 0, read: 0, buffer: Vec::new() }
     }
 
     pub(super) fn progress(&self) -> (u64, u64) {
-        (self.read, self.total)
+        self.input.progress()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.read
     }
 
     pub(super) fn next<T>(
@@ -57,9 +58,6 @@ impl Reader {
     /// Reads the next line into the buffer. `None` at the end, `false` if the line is too long.
     fn fill(&mut self) -> io::Result<Option<bool>> {
         self.buffer.clear();
-        if self.line == 0 {
-            self.read += skip_byte_order_mark(&mut self.input)?;
-        }
         let mut limited = (&mut self.input).take(LONGEST as u64);
         let mut length = limited.read_until(b'\n', &mut self.buffer)?;
         if length == 0 {

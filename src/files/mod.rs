@@ -48,6 +48,14 @@
 //! numbers, dates and timestamps as ISO 8601 texts; the index column of pandas is ignored. Columns are written with the
 //! narrowest type for their values: text, boolean, whole number, number, list of texts, else JSON.
 //!
+//! # Compressed files
+//!
+//! A file of any format but Parquet, which is compressed inside, may be compressed with gzip. Its first bytes say so.
+//!
+//! # Feeds
+//!
+//! `feed` reads the product feeds of other systems as articles; [`read_any()`] recognises them.
+//!
 //! # Outfits to complete, and suggestions
 //!
 //! `atelier complete` reads outfits with blanks ([`OpenOutfit`](crate::domain::OpenOutfit)) in the same formats, and
@@ -57,8 +65,10 @@ mod check;
 mod columns;
 mod csv;
 mod error;
+mod feed;
 mod folder;
 mod format;
+mod input;
 mod json;
 mod json_lines;
 mod parquet;
@@ -72,12 +82,13 @@ mod write;
 pub use check::{BadRow, Checked, Checker, CountedWarning, Report, Warning};
 pub use columns::Columns;
 pub use error::{FileError, RowError, Unit};
+pub use feed::Feed;
 pub use folder::{Files, SCHEMA, read_folder_schema, read_schema};
 pub use format::Format;
 pub use json::explain_json_error;
 pub use json_lines::json_line;
 pub(crate) use parquet::catch_panic;
-pub use read::{Row, Rows, read, read_json_lines};
+pub use read::{InputFormat, Row, Rows, read, read_any, read_json_lines};
 pub use suggestions::{SuggestionRow, SuggestionWriter};
 pub use table::Table;
 pub use write::Writer;

@@ -7,11 +7,12 @@ use super::{
     json::{Fields, Value},
 };
 use crate::domain::{
-    Article, ArticleId, Customer, CustomerId, FeatureWarning, Features, IdError, OpenOutfit, Outfit, Schema,
-    Slot, Slots, Split, feature_to_json, read_features, write_embedding,
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, Features, IdError,
+    OpenOutfit, Outfit, Schema, Slot, Slots, Split, feature_to_json, read_features, write_embedding,
 };
 
-/// A table in files: [`Article`], [`Customer`], [`Outfit`], or [`OpenOutfit`] for outfits to complete.
+/// A table in files: [`Article`], [`Customer`], [`Outfit`], their changes [`ArticlePatch`] and [`CustomerPatch`], or
+/// [`OpenOutfit`] for outfits to complete.
 pub trait Table: Sized + Clone + Wire + Check {
     /// The name of the table and its files: `articles`, `customers` or `outfits`.
     const NAME: &'static str;
@@ -23,6 +24,14 @@ impl Table for Article {
 
 impl Table for Customer {
     const NAME: &'static str = "customers";
+}
+
+impl Table for ArticlePatch {
+    const NAME: &'static str = Article::NAME;
+}
+
+impl Table for CustomerPatch {
+    const NAME: &'static str = Customer::NAME;
 }
 
 impl Table for Outfit {
@@ -87,20 +96,52 @@ impl Wire for Article {
     }
 
     fn to_fields(&self, _schema: &Schema) -> Fields<'_> {
-        let mut fields: Fields<'_> = self
-            .attributes()
-            .iter()
-            .filter(|(_, value)| !value.is_null())
-            .map(|(name, value)| (name.into(), Value::from_json(value)))
-            .collect();
-        if let Some(embedding) = self.embedding() {
-            let numbers = write_embedding(embedding).map(Value::Number).collect();
-            fields.push(("embedding".into(), Value::List(numbers)));
+        let attributes = self.attributes().iter().filter(|(_, value)| !value.is_null());
+        let attributes = attributes.map(|(name, value)| (name.as_str(), Value::from_json(value)));
+        let embedding = self.embedding().map(|embedding| {
+            ("embedding", Value::List(write_embedding(embedding).map(Value::Number).collect()))
+        });
+        article_fields(&self.id, Some(self.kind()), attributes.chain(embedding))
+    }
+}
+
+fn article_fields<'a>(
+    id: &'a ArticleId,
+    kind: Option<&'a str>,
+    attributes: impl Iterator<Item = (&'a str, Value<'a>)>,
+) -> Fields<'a> {
+    let mut fields: Fields<'_> = attributes.map(|(name, value)| (name.into(), value)).collect();
+    fields.sort_by(|a, b| a.0.cmp(&b.0));
+    let own = [("id", Some(id.as_str())), ("type", kind)];
+    fields.splice(..0, own.into_iter().filter_map(|(name, text)| Some((name.into(), Value::text(text?)))));
+    fields
+}
+
+/// In JSON Lines null removes an attribute. An empty cell keeps it: flat files have one in every row.
+impl Wire for ArticlePatch {
+    const FIELDS: &'static [Field] = &[field("id", true), field("type", false)];
+    const FEATURES: bool = false;
+
+    fn from_fields(fields: Fields<'_>, _schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
+        refuse_nul(&fields)?;
+        let (mut id, mut kind) = (None, None);
+        let mut attributes = serde_json::Map::new();
+        for (name, value) in fields {
+            match (name.as_ref(), value) {
+                ("id", value) => id = Some(value),
+                ("type", value) => kind = Some(text("type", value)?.into_owned()),
+                ("", _) => return Err("an attribute needs a name, found an empty one".into()),
+                (_, value) => {
+                    attributes.insert(name.into_owned(), value.into_json());
+                }
+            }
         }
-        fields.sort_by(|a, b| a.0.cmp(&b.0));
-        let own = [("id", self.id.as_str()), ("type", self.kind())];
-        fields.splice(..0, own.map(|(name, text)| (name.into(), Value::text(text))));
-        fields
+        Ok((Self { id: parse_id("id", id, ArticleId::new)?, kind, attributes }, Vec::new()))
+    }
+
+    fn to_fields(&self, _schema: &Schema) -> Fields<'_> {
+        let attributes = self.attributes.iter().map(|(name, value)| (name.as_str(), Value::from_json(value)));
+        article_fields(&self.id, self.kind.as_deref(), attributes)
     }
 }
 
@@ -129,6 +170,39 @@ impl Wire for Customer {
             ("id".into(), Value::text(self.id.as_str())),
             ("features".into(), Value::Object(features_to_fields(&self.features, schema))),
         ]
+    }
+}
+
+/// As for articles, null removes a feature.
+impl Wire for CustomerPatch {
+    const FIELDS: &'static [Field] = Customer::FIELDS;
+    const FEATURES: bool = true;
+
+    fn from_fields(mut fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
+        let mut remove = Vec::new();
+        for (name, value) in &mut fields {
+            match value {
+                Value::Null if name == "features" => {
+                    return Err("field \"features\" must be an object, found null".into());
+                }
+                Value::Object(features) if name == "features" => features.retain(|(name, value)| {
+                    let given = *value != Value::Null;
+                    if !given {
+                        remove.push(name.clone().into_owned());
+                    }
+                    given
+                }),
+                _ => {}
+            }
+        }
+        let (Customer { id, features: set }, warnings) = Customer::from_fields(fields, schema)?;
+        Ok((Self { id, set, remove }, warnings))
+    }
+
+    fn to_fields(&self, schema: &Schema) -> Fields<'_> {
+        let mut features = features_to_fields(&self.set, schema);
+        features.extend(self.remove.iter().map(|name| (name.into(), Value::Null)));
+        vec![("id".into(), Value::text(self.id.as_str())), ("features".into(), Value::Object(features))]
     }
 }
 
@@ -335,6 +409,31 @@ mod tests {
         let fields = whole.to_fields(&Schema::default_schema());
         let written = serde_json::to_string(&Value::Object(fields)).unwrap();
         assert_eq!(written, r#"{"customer":"7","articles":["a","b"],"features":{"occasion":"date"}}"#);
+    }
+
+    #[test]
+    fn a_patch_keeps_what_it_removes() {
+        let schema = Schema::default_schema();
+        let again = |fields: Fields<'_>| serde_json::to_string(&Value::Object(fields)).unwrap();
+        let fields = |json| match parse(json) {
+            Ok(Value::Object(fields)) => fields,
+            _ => panic!("{json} is no object"),
+        };
+        let article = r#"{"id":"a","type":"coat","colour":null,"stock":{"M":0,"S":null}}"#;
+        let (patch, _) = ArticlePatch::from_fields(fields(article), &schema).unwrap();
+        assert_eq!(again(patch.to_fields(&schema)), article);
+        let customer = r#"{"id":"c","features":{"age":28,"fit":null}}"#;
+        let (patch, _) = CustomerPatch::from_fields(fields(customer), &schema).unwrap();
+        assert_eq!(again(patch.to_fields(&schema)), customer);
+        let refused = |json| ArticlePatch::from_fields(fields(json), &schema).unwrap_err();
+        assert_eq!(
+            refused(r#"{"id":null,"price":1}"#),
+            "field \"id\" must be a string or a whole number, found null"
+        );
+        assert_eq!(refused(r#"{"id":"a","type":null}"#), "field \"type\" must be a string, found null");
+        let refused =
+            CustomerPatch::from_fields(fields(r#"{"id":"c","features":null}"#), &schema).unwrap_err();
+        assert_eq!(refused, "field \"features\" must be an object, found null");
     }
 
     #[test]

@@ -2,33 +2,49 @@
 
 use super::profiles::Profiles;
 use crate::{
-    domain::{Customer, CustomerId, Timestamp},
-    store::{Author, Put, Store, StoreError},
+    domain::{Customer, CustomerId, CustomerPatch, Timestamp},
+    store::{Author, ChangeError, Expected, Put, Store, Stored, Version},
 };
 
-/// Adds the customer, or replaces the one with this id.
+/// Adds the customer, or replaces the one with this id if they are as expected. Also gives their version.
 pub async fn put(
     store: &Store,
     profiles: &Profiles,
     author: Author,
     customer: &Customer,
+    expected: &Expected,
     now: Timestamp,
-) -> Result<Put, StoreError> {
-    let put = store.by(author).customers().put(customer, now).await;
+) -> Result<(Put, Version), ChangeError> {
+    let put = store.by(author).customers().put_expected(customer, expected, now).await;
     // Also after an error: the customer may have been stored.
     profiles.forget(&customer.id);
     put
 }
 
-/// Erases the customer. False if there is no such customer.
+/// Changes the customer with the patch's id, if they are as expected.
+pub async fn patch(
+    store: &Store,
+    profiles: &Profiles,
+    author: Author,
+    patch: &CustomerPatch,
+    expected: &Expected,
+    now: Timestamp,
+) -> Result<Stored<Customer>, ChangeError> {
+    let stored = store.by(author).customers().patch(patch, expected, now).await;
+    profiles.forget(&patch.id);
+    stored
+}
+
+/// Erases the customer, if they are as expected. False if there is no such customer.
 pub async fn erase(
     store: &Store,
     profiles: &Profiles,
     author: Author,
     id: &CustomerId,
+    expected: &Expected,
     now: Timestamp,
-) -> Result<bool, StoreError> {
-    let erased = store.by(author).customers().erase(id, now).await;
+) -> Result<bool, ChangeError> {
+    let erased = store.by(author).customers().erase_expected(id, expected, now).await;
     profiles.forget(id);
     erased
 }

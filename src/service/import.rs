@@ -3,10 +3,10 @@
 //! It reads checked rows from `files` and adds them to a [`store::Import`], which the caller commits or drops.
 
 use crate::{
-    domain::{Article, Customer, Outfit},
+    domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit},
     files::{Checked, Checker, FileError, Report, Rows, Table},
     service::coverage::Census,
-    store::{self, Counts, StoreError},
+    store::{self, Counts, Merged, StoreError},
 };
 
 /// Rows that are stored at once, and their bytes: enough to keep the database busy, few enough to need little memory.
@@ -37,14 +37,18 @@ pub async fn import_table<T: Importable>(
     let mut read = checker.check(rows);
     let mut counts = Counts::default();
     loop {
-        let slice = tokio::task::block_in_place(|| next_slice(&mut read))?;
+        let (slice, lines) = tokio::task::block_in_place(|| next_slice(&mut read))?;
         if slice.is_empty() {
             break;
         }
         if let Some(census) = &mut census {
             T::count_unknown(&slice, census);
         }
-        counts += T::put(import, &slice).await?;
+        let merged = T::put(import, &slice).await?;
+        counts += merged.counts;
+        for (place, error) in merged.refused {
+            read.refuse(lines[place], error.to_string());
+        }
         on_progress(read.progress().0);
     }
     drop(read);
@@ -52,14 +56,53 @@ pub async fn import_table<T: Importable>(
     Ok(counts)
 }
 
-/// The next rows; none at the end.
-fn next_slice<T: Table>(rows: &mut Checked<'_, T>) -> Result<Vec<T>, FileError> {
-    let (begin, mut slice) = (rows.bytes(), Vec::new());
+/// The next rows and their lines; none at the end.
+fn next_slice<T: Table>(rows: &mut Checked<'_, T>) -> Result<(Vec<T>, Vec<u64>), FileError> {
+    let (begin, mut slice, mut lines) = (rows.bytes(), Vec::new(), Vec::new());
     while slice.len() < SLICE && rows.bytes() - begin < SLICE_BYTES {
         let Some(row) = rows.next() else { break };
         slice.push(row?);
+        lines.push(rows.line());
     }
-    Ok(slice)
+    Ok((slice, lines))
+}
+
+/// What retiring articles did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mirrored {
+    Retired(u64),
+    /// Some rows are bad, and their articles must not be taken for missing.
+    BadRows,
+    /// More articles are missing than may be retired at once.
+    TooMany {
+        missing: u64,
+        before: u64,
+    },
+}
+
+/// Retires the articles that the read files do not have, up to `percent` of those that there were before. Call it after
+/// the articles were imported.
+pub async fn mirror(
+    import: &mut store::Import,
+    checker: &mut Checker,
+    added: u64,
+    percent: u8,
+) -> Result<Mirrored, StoreError> {
+    if checker.report().bad > 0 {
+        return Ok(Mirrored::BadRows);
+    }
+    let mut ids = import.article_ids().await?;
+    let before = ids.len() as u64 - added;
+    ids.retain(|id| !checker.has_read(id));
+    let missing = ids.len() as u64;
+    if missing * 100 > before * u64::from(percent) {
+        return Ok(Mirrored::TooMany { missing, before });
+    }
+    import.retire(&ids).await?;
+    for id in &ids {
+        checker.forget(id);
+    }
+    Ok(Mirrored::Retired(missing))
 }
 
 /// Whether an import is committed: all rows are good, or the bad ones may be skipped and some are good.
@@ -75,7 +118,7 @@ pub trait Importable: Table + Send + Sync {
     fn put(
         import: &mut store::Import,
         rows: &[Self],
-    ) -> impl Future<Output = Result<Counts, StoreError>> + Send;
+    ) -> impl Future<Output = Result<Merged, StoreError>> + Send;
 
     /// Only articles have something that a release may not know.
     fn count_unknown(_rows: &[Self], _census: &mut Census) {}
@@ -84,8 +127,8 @@ pub trait Importable: Table + Send + Sync {
 impl Importable for Article {
     const REFERS: bool = false;
 
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
-        import.articles(rows).await
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+        import.articles(rows).await.map(Merged::from)
     }
 
     fn count_unknown(rows: &[Self], census: &mut Census) {
@@ -96,15 +139,31 @@ impl Importable for Article {
 impl Importable for Customer {
     const REFERS: bool = false;
 
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
-        import.customers(rows).await
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+        import.customers(rows).await.map(Merged::from)
+    }
+}
+
+impl Importable for ArticlePatch {
+    const REFERS: bool = false;
+
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+        import.merge_articles(rows).await
+    }
+}
+
+impl Importable for CustomerPatch {
+    const REFERS: bool = false;
+
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+        import.merge_customers(rows).await
     }
 }
 
 impl Importable for Outfit {
     const REFERS: bool = true;
 
-    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Counts, StoreError> {
-        import.outfits(rows).await
+    async fn put(import: &mut store::Import, rows: &[Self]) -> Result<Merged, StoreError> {
+        import.outfits(rows).await.map(Merged::from)
     }
 }

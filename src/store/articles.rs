@@ -1,18 +1,21 @@
 //! The catalogue.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, fmt::Write};
 
 use futures_util::{Stream, TryStreamExt};
 use serde_json::{Map, Value, json};
 use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Entry, Put, Store, StoreError, json,
+    ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version, json,
     pages::{self, PAGE},
     revisions::{self, Changed},
     search, upsert,
 };
-use crate::domain::{Article, ArticleId, Timestamp};
+use crate::domain::{Article, ArticleId, ArticlePatch, Timestamp};
+
+const SELECT_STORED: &str = "select id, type, attributes, revision, created_at from articles where id = $1";
+type StoredColumns = (String, String, String, i64, i64);
 
 /// The articles of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -42,39 +45,121 @@ impl<'a> Articles<'a> {
         Ok(ids.iter().filter_map(|id| found.remove(*id)).collect())
     }
 
+    /// The article with its version.
+    pub async fn get_stored(self, id: &ArticleId) -> Result<Option<Stored<Article>>, StoreError> {
+        let row = sqlx::query_as(SELECT_STORED).bind(id.as_str()).fetch_optional(&self.store.readers).await?;
+        row.map(parse_stored).transpose()
+    }
+
     /// Adds the article, or replaces the one with its id.
     pub async fn put(self, article: &Article, now: Timestamp) -> Result<Put, StoreError> {
-        let mut transaction = self.store.write().await?;
-        let put = upsert::write_one(
-            &mut transaction,
-            self.store.dialect,
-            ArticleRow { article, millis: now.millis() },
-        )
-        .await?;
-        if put != Put::Unchanged {
-            let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
-            entry.write(&mut transaction, self.store.author, now).await?;
-            self.count_change(&mut transaction, &article.id).await?;
+        match self.put_expected(article, &Expected::default(), now).await {
+            Ok((put, _)) => Ok(put),
+            Err(ChangeError::Store(error)) => Err(error),
+            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
         }
+    }
+
+    /// Adds the article, or replaces the one with its id if that is as expected. Also gives its version.
+    pub async fn put_expected(
+        self,
+        article: &Article,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<(Put, Version), ChangeError> {
+        let mut transaction = self.store.write().await?;
+        let mut found = false;
+        if !expected.is_anything() {
+            let current = self.lock(&mut transaction, &article.id).await?;
+            expected.check(current.as_ref().map(|stored| &stored.version))?;
+            found = current.is_some();
+        }
+        let written = self.write(&mut transaction, article, now).await?;
+        expected.check_put(written.0, found)?;
         transaction.commit().await?;
-        Ok(put)
+        Ok(written)
+    }
+
+    /// Changes the article with the patch's id, if it is as expected. No other change comes between reading and writing.
+    pub async fn patch(
+        self,
+        patch: &ArticlePatch,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<Stored<Article>, ChangeError> {
+        let mut transaction = self.store.write().await?;
+        let stored = self.lock(&mut transaction, &patch.id).await?.ok_or(ChangeError::Missing)?;
+        expected.check(Some(&stored.version))?;
+        let value = patch.apply(Some(stored.value))?;
+        let (_, version) = self.write(&mut transaction, &value, now).await?;
+        transaction.commit().await?;
+        Ok(Stored { value, version })
     }
 
     /// Removes the article from the catalogue, but not from outfits. False if there is no such article.
     pub async fn delete(self, id: &ArticleId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.delete_expected(id, &Expected::default(), now).await {
+            Ok(()) => Ok(true),
+            Err(ChangeError::Missing) => Ok(false),
+            Err(ChangeError::Store(error)) => Err(error),
+            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
+        }
+    }
+
+    /// Removes the article from the catalogue, but not from outfits, if it is as expected.
+    pub async fn delete_expected(
+        self,
+        id: &ArticleId,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<(), ChangeError> {
         let mut transaction = self.store.write().await?;
+        if !expected.is_anything() {
+            let stored = self.lock(&mut transaction, id).await?.ok_or(ChangeError::Missing)?;
+            expected.check(Some(&stored.version))?;
+        }
         let deleted = sqlx::query("delete from articles where id = $1")
             .bind(id.as_str())
             .execute(&mut *transaction)
             .await?;
-        let deleted = deleted.rows_affected() > 0;
-        if deleted {
-            let entry = Entry::new("article.delete", id.as_str(), json!({}));
-            entry.write(&mut transaction, self.store.author, now).await?;
-            self.count_change(&mut transaction, id).await?;
+        if deleted.rows_affected() == 0 {
+            return Err(ChangeError::Missing);
         }
-        transaction.commit().await?;
-        Ok(deleted)
+        let entry = Entry::new("article.delete", id.as_str(), json!({}));
+        entry.write(&mut transaction, self.store.author, now).await?;
+        self.count_change(&mut transaction, id).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// The article, which no other transaction changes before this one ends.
+    async fn lock(
+        self,
+        connection: &mut AnyConnection,
+        id: &ArticleId,
+    ) -> Result<Option<Stored<Article>>, StoreError> {
+        let sql = format!("{SELECT_STORED}{}", self.store.dialect.for_update());
+        let row =
+            sqlx::query_as(AssertSqlSafe(sql)).bind(id.as_str()).fetch_optional(&mut *connection).await?;
+        row.map(parse_stored).transpose()
+    }
+
+    /// Writes the article at the end of a transaction.
+    async fn write(
+        self,
+        connection: &mut AnyConnection,
+        article: &Article,
+        now: Timestamp,
+    ) -> Result<(Put, Version), StoreError> {
+        let row = ArticleRow { article, millis: now.millis() };
+        let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
+        let written: StoredColumns =
+            sqlx::query_as(SELECT_STORED).bind(article.id.as_str()).fetch_one(&mut *connection).await?;
+        if put != Put::Unchanged {
+            let entry = Entry::new("article.put", article.id.as_str(), json!({"new": put == Put::Added}));
+            entry.write(&mut *connection, self.store.author, now).await?;
+            self.count_change(&mut *connection, &article.id).await?;
+        }
+        Ok((put, version(&written)))
     }
 
     async fn count_change(self, connection: &mut AnyConnection, id: &ArticleId) -> Result<(), StoreError> {
@@ -113,19 +198,77 @@ impl<'a> Articles<'a> {
         after: Option<&ArticleId>,
         n: u32,
     ) -> Result<Vec<Article>, StoreError> {
-        let patterns = search::patterns(search);
-        let sql = format!(
-            "select id, type, attributes from articles where id > $1{} order by id limit $2",
-            search::condition(3, patterns.len())
-        );
-        let mut query = sqlx::query_as(AssertSqlSafe(sql))
-            // Every id comes after the empty string.
-            .bind(after.map_or("", ArticleId::as_str))
-            .bind(i64::from(n));
-        for pattern in patterns {
-            query = query.bind(pattern);
+        let filter = ArticleFilter { search: search.to_owned(), ..ArticleFilter::default() };
+        self.find(&filter, after, n).await
+    }
+
+    /// Like [`Articles::list`], with a filter.
+    ///
+    /// The database leaves out most of the other articles: those of other types, and those that have a condition's value
+    /// nowhere in their texts. The rest is compared here.
+    pub async fn find(
+        self,
+        filter: &ArticleFilter,
+        after: Option<&ArticleId>,
+        n: u32,
+    ) -> Result<Vec<Article>, StoreError> {
+        // Postgres refuses this character, and no type has it.
+        if filter.kind.as_ref().is_some_and(|kind| kind.contains('\0')) {
+            return Ok(Vec::new());
         }
-        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
+        let mut patterns = search::patterns(&filter.search);
+        let mut sql = "select id, type, attributes from articles where id > $1".to_owned();
+        let mut next = 3;
+        if filter.kind.is_some() {
+            sql.push_str(" and type = $3");
+            next += 1;
+        }
+        sql.push_str(&search::condition(next, patterns.len()));
+        next += patterns.len();
+        for (_, value) in &filter.attributes {
+            let folded = search::fold(value);
+            patterns.push(search::part_pattern(&folded));
+            sql.push_str(" and (");
+            sql.push_str(search::condition(next, 1).trim_start_matches(" and "));
+            next += 1;
+            // Numbers and booleans are not searchable, but they are in the JSON of the attributes.
+            if value.parse::<f64>().is_ok() || matches!(folded.as_str(), "true" | "false") {
+                patterns.push(search::part_pattern(&folded));
+                write!(sql, " or attributes like ${next} escape '\\'")
+                    .expect("writing to a String never fails; this is a bug");
+                next += 1;
+            }
+            sql.push(')');
+        }
+        sql.push_str(" order by id limit $2");
+        let (mut found, mut after) = (Vec::new(), after.cloned());
+        let mut page = n;
+        loop {
+            let mut query = sqlx::query_as(AssertSqlSafe(sql.clone()))
+                // Every id comes after the empty string.
+                .bind(after.as_ref().map_or("", ArticleId::as_str))
+                .bind(i64::from(page));
+            if let Some(kind) = &filter.kind {
+                query = query.bind(kind);
+            }
+            for pattern in &patterns {
+                query = query.bind(pattern);
+            }
+            let rows = query.fetch_all(&self.store.readers).await?;
+            let at_end = rows.len() < page as usize;
+            for row in rows {
+                let article = parse(row)?;
+                after = Some(article.id.clone());
+                if filter.admits(&article) {
+                    found.push(article);
+                }
+            }
+            if at_end || found.len() >= n as usize {
+                found.truncate(n as usize);
+                return Ok(found);
+            }
+            page = PAGE;
+        }
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
@@ -175,6 +318,37 @@ impl UnparsedArticle {
     }
 }
 
+/// Which articles a list has.
+#[derive(Debug, Clone, Default)]
+pub struct ArticleFilter {
+    /// As in [`Articles::list`].
+    pub search: String,
+    /// The type, as it is stored.
+    pub kind: Option<String>,
+    /// Attributes, and a value that each must have in any case: as its text, as a number, as true or false, or in its
+    /// list.
+    pub attributes: Vec<(String, String)>,
+}
+
+impl ArticleFilter {
+    fn admits(&self, article: &Article) -> bool {
+        self.attributes.iter().all(|(name, wanted)| {
+            let folded = search::fold(wanted);
+            let values = match article.attribute(name) {
+                Some(Value::Array(values)) => values,
+                Some(value) => std::slice::from_ref(value),
+                None => &[],
+            };
+            article.words(name).any(|word| search::fold(word) == folded)
+                || values.iter().any(|value| match value {
+                    Value::Number(number) => number.to_string() == folded,
+                    Value::Bool(truth) => truth.to_string() == folded,
+                    _ => false,
+                })
+        })
+    }
+}
+
 pub(super) struct ArticleRow<'a> {
     pub(super) article: &'a Article,
     pub(super) millis: i64,
@@ -219,6 +393,16 @@ pub(super) fn parse((id, kind, attributes): (String, String, String)) -> Result<
     let damaged = |reason| StoreError::Damaged { table: "articles", id: id.clone(), reason };
     let attributes: Map<String, Value> = json::parse(&attributes).map_err(damaged)?;
     Article::new(article_id(id.clone())?, kind, attributes).map_err(|error| damaged(error.to_string()))
+}
+
+fn version((_, kind, attributes, revision, created_at): &StoredColumns) -> Version {
+    Version::new(*created_at, *revision, &[kind, attributes])
+}
+
+fn parse_stored(columns: StoredColumns) -> Result<Stored<Article>, StoreError> {
+    let version = version(&columns);
+    let (id, kind, attributes, ..) = columns;
+    Ok(Stored { value: parse((id, kind, attributes))?, version })
 }
 
 pub(super) fn article_id(id: String) -> Result<ArticleId, StoreError> {

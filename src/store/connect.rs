@@ -21,6 +21,17 @@ pub(super) enum Dialect {
     Postgres,
 }
 
+impl Dialect {
+    /// Ends a `select` whose rows no other transaction may change before this one ends. Only one write runs at a time on
+    /// `SQLite`.
+    pub(super) fn for_update(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => " for update",
+        }
+    }
+}
+
 /// What to do if there is no `SQLite` file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum IfMissing {

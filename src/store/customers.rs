@@ -4,14 +4,17 @@ use std::collections::HashSet;
 
 use futures_util::Stream;
 use serde_json::json;
-use sqlx::{Arguments, AssertSqlSafe, any::AnyArguments};
+use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
 use super::{
-    Entry, Put, Store, StoreError, json,
+    ChangeError, Entry, Expected, Put, Store, StoreError, Stored, Version, json,
     pages::{self, PAGE},
     search, upsert,
 };
-use crate::domain::{Customer, CustomerId, FeatureValue, Timestamp};
+use crate::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, Timestamp};
+
+const SELECT_STORED: &str = "select id, features, revision, created_at from customers where id = $1";
+type StoredColumns = (String, String, i64, i64);
 
 /// The customers of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -28,21 +31,95 @@ impl<'a> Customers<'a> {
         row.map(parse).transpose()
     }
 
+    /// The customer with their version.
+    pub async fn get_stored(self, id: &CustomerId) -> Result<Option<Stored<Customer>>, StoreError> {
+        let row = sqlx::query_as(SELECT_STORED).bind(id.as_str()).fetch_optional(&self.store.readers).await?;
+        row.map(parse_stored).transpose()
+    }
+
     /// Adds the customer, or replaces the one with this id.
     ///
     /// # Errors
     /// If a feature is NaN or infinite (`Unfit`), or the database fails.
     pub async fn put(self, customer: &Customer, now: Timestamp) -> Result<Put, StoreError> {
+        match self.put_expected(customer, &Expected::default(), now).await {
+            Ok((put, _)) => Ok(put),
+            Err(ChangeError::Store(error)) => Err(error),
+            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
+        }
+    }
+
+    /// Adds the customer, or replaces the one with this id if they are as expected. Also gives their version.
+    ///
+    /// # Errors
+    /// If a feature is NaN or infinite (`Unfit`), the customer is not as expected, or the database fails.
+    pub async fn put_expected(
+        self,
+        customer: &Customer,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<(Put, Version), ChangeError> {
         let row = CustomerRow::new(customer, now.millis())?;
         let mut transaction = self.store.write().await?;
-        let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
+        let mut found = false;
+        if !expected.is_anything() {
+            let current = self.lock(&mut transaction, &customer.id).await?;
+            expected.check(current.as_ref().map(|stored| &stored.version))?;
+            found = current.is_some();
+        }
+        let written = self.write(&mut transaction, row, now).await?;
+        expected.check_put(written.0, found)?;
+        transaction.commit().await?;
+        Ok(written)
+    }
+
+    /// Changes the customer with the patch's id, if they are as expected. No other change comes between reading and
+    /// writing.
+    pub async fn patch(
+        self,
+        patch: &CustomerPatch,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<Stored<Customer>, ChangeError> {
+        let mut transaction = self.store.write().await?;
+        let stored = self.lock(&mut transaction, &patch.id).await?.ok_or(ChangeError::Missing)?;
+        expected.check(Some(&stored.version))?;
+        let value = patch.apply(Some(stored.value));
+        let row = CustomerRow::new(&value, now.millis())?;
+        let (_, version) = self.write(&mut transaction, row, now).await?;
+        transaction.commit().await?;
+        Ok(Stored { value, version })
+    }
+
+    /// The customer, which no other transaction changes before this one ends.
+    pub(super) async fn lock(
+        self,
+        connection: &mut AnyConnection,
+        id: &CustomerId,
+    ) -> Result<Option<Stored<Customer>>, StoreError> {
+        let sql = format!("{SELECT_STORED}{}", self.store.dialect.for_update());
+        let row =
+            sqlx::query_as(AssertSqlSafe(sql)).bind(id.as_str()).fetch_optional(&mut *connection).await?;
+        row.map(parse_stored).transpose()
+    }
+
+    /// Writes the customer at the end of a transaction.
+    async fn write(
+        self,
+        connection: &mut AnyConnection,
+        row: CustomerRow<'_>,
+        now: Timestamp,
+    ) -> Result<(Put, Version), StoreError> {
+        let id = row.customer.id.clone();
+        let put = upsert::write_one(&mut *connection, self.store.dialect, row).await?;
+        let written: StoredColumns =
+            sqlx::query_as(SELECT_STORED).bind(id.as_str()).fetch_one(&mut *connection).await?;
         if put != Put::Unchanged {
             let details = json!({"new": put == Put::Added});
-            let entry = Entry::new("customer.put", customer.id.as_str(), details).about(&customer.id);
-            entry.write(&mut transaction, self.store.author, now).await?;
+            let entry = Entry::new("customer.put", id.as_str(), details).about(&id);
+            entry.write(&mut *connection, self.store.author, now).await?;
         }
-        transaction.commit().await?;
-        Ok(put)
+        Ok((put, version(&written)))
     }
 
     /// Up to `n` customers after the id `after`, in the byte order of their ids. Only customers whose id or text
@@ -164,6 +241,16 @@ pub(super) fn parse((id, features): (String, String)) -> Result<Customer, StoreE
         reason,
     })?;
     Ok(Customer { id: customer_id(id)?, features })
+}
+
+fn version((_, features, revision, created_at): &StoredColumns) -> Version {
+    Version::new(*created_at, *revision, &[features])
+}
+
+fn parse_stored(columns: StoredColumns) -> Result<Stored<Customer>, StoreError> {
+    let version = version(&columns);
+    let (id, features, ..) = columns;
+    Ok(Stored { value: parse((id, features))?, version })
 }
 
 pub(super) fn customer_id(id: String) -> Result<CustomerId, StoreError> {

@@ -7,19 +7,22 @@ use std::{
 
 use futures_util::TryStreamExt;
 use serde_json::json;
-use sqlx::{Any, Transaction};
+use sqlx::{Any, AssertSqlSafe, Transaction};
 use tokio::time::{Instant, timeout_at};
 
 use super::{
     Author, Counts, DemoMark, Entry, Origin, Store, StoreError,
-    articles::{ArticleRow, article_id},
+    articles::{self, ArticleRow, article_id},
     connect::Dialect,
-    customers::{CustomerRow, customer_id},
+    customers::{self, CustomerRow, customer_id},
     outfits::OutfitRow,
+    pages,
     revisions::{self, Changed},
     upsert,
 };
-use crate::domain::{Article, ArticleId, Customer, CustomerId, Outfit, Timestamp};
+use crate::domain::{
+    Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, Outfit, PatchError, Timestamp,
+};
 
 /// How long an import waits for another import, or on `SQLite` for any write. Imports take long.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -48,12 +51,27 @@ pub struct Import {
 #[derive(Debug, Clone, Copy, Default)]
 struct TableCounts {
     stored: Counts,
+    retired: u64,
     bad: u64,
+}
+
+/// What became of patches.
+#[derive(Debug)]
+pub struct Merged {
+    pub counts: Counts,
+    /// The places of the patches that were not applied, and why.
+    pub refused: Vec<(usize, PatchError)>,
 }
 
 const ARTICLES: &str = "articles";
 const CUSTOMERS: &str = "customers";
 const OUTFITS: &str = "outfits";
+
+impl From<Counts> for Merged {
+    fn from(counts: Counts) -> Self {
+        Self { counts, refused: Vec::new() }
+    }
+}
 
 impl Import {
     pub(super) async fn begin(store: &Store, now: Timestamp) -> Result<Self, StoreError> {
@@ -109,6 +127,57 @@ impl Import {
         Ok(self.count(ARTICLES, counts))
     }
 
+    /// Changes articles, or adds those whose patches have a type.
+    pub async fn merge_articles(&mut self, patches: &[ArticlePatch]) -> Result<Merged, StoreError> {
+        let select = "select id, type, attributes from articles where id in";
+        let ids: Vec<&str> = patches.iter().map(|patch| patch.id.as_str()).collect();
+        let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, select, &ids).await?;
+        let mut stored = HashMap::with_capacity(rows.len());
+        for row in rows {
+            let article = articles::parse(row)?;
+            stored.insert(article.id.clone(), article);
+        }
+        let (mut changed, mut refused) = (Vec::with_capacity(patches.len()), Vec::new());
+        for (place, patch) in patches.iter().enumerate() {
+            match patch.apply(stored.remove(&patch.id)) {
+                Ok(article) => changed.push(article),
+                Err(error) => refused.push((place, error)),
+            }
+        }
+        Ok(Merged { counts: self.articles(&changed).await?, refused })
+    }
+
+    /// Changes customers, or adds them.
+    pub async fn merge_customers(&mut self, patches: &[CustomerPatch]) -> Result<Merged, StoreError> {
+        let select = "select id, features from customers where id in";
+        let ids: Vec<&str> = patches.iter().map(|patch| patch.id.as_str()).collect();
+        let rows = pages::lock_by_ids(&mut self.transaction, self.dialect, select, &ids).await?;
+        let mut stored = HashMap::with_capacity(rows.len());
+        for row in rows {
+            let customer = customers::parse(row)?;
+            stored.insert(customer.id.clone(), customer);
+        }
+        let changed: Vec<Customer> =
+            patches.iter().map(|patch| patch.apply(stored.remove(&patch.id))).collect();
+        self.customers(&changed).await.map(Merged::from)
+    }
+
+    /// Removes articles from the catalogue, but not from outfits.
+    pub async fn retire(&mut self, ids: &[ArticleId]) -> Result<(), StoreError> {
+        self.changed.add(ids.iter().map(ArticleId::as_str));
+        for ids in ids.chunks(upsert::ROWS) {
+            let places = upsert::placeholders(self.dialect, 1, ids.len());
+            let sql = format!("delete from articles where id in {places}");
+            let mut query = sqlx::query(AssertSqlSafe(sql)).persistent(ids.len() == upsert::ROWS);
+            for id in ids {
+                query = query.bind(id.as_str());
+            }
+            let deleted = query.execute(&mut *self.transaction).await?.rows_affected();
+            self.tables.entry(ARTICLES).or_default().retired += deleted;
+        }
+        Ok(())
+    }
+
     pub async fn customers(&mut self, customers: &[Customer]) -> Result<Counts, StoreError> {
         let millis = self.now.millis();
         let rows = customers.iter().map(|customer| CustomerRow::new(customer, millis));
@@ -152,15 +221,18 @@ impl Import {
     /// changed.
     pub async fn commit_with(mut self, mark: DemoMark) -> Result<(), StoreError> {
         let tables = std::mem::take(&mut self.tables);
-        let changes = |counts: &Counts| counts.added + counts.changed > 0;
-        for (table, TableCounts { stored, bad }) in tables.iter().filter(|(_, table)| changes(&table.stored))
+        let changes = |table: &TableCounts| table.stored.added + table.stored.changed + table.retired > 0;
+        for (table, TableCounts { stored, retired, bad }) in tables.iter().filter(|(_, table)| changes(table))
         {
             let action = format!("{table}.bulk");
-            let details = json!({"added": stored.added, "changed": stored.changed, "bad": bad});
+            let mut details = json!({"added": stored.added, "changed": stored.changed, "bad": bad});
+            if *retired > 0 {
+                details["retired"] = (*retired).into();
+            }
             let entry = Entry::new(&action, table, details);
             entry.write(&mut self.transaction, self.author, self.now).await?;
         }
-        if tables.get(ARTICLES).is_some_and(|table| changes(&table.stored)) {
+        if tables.get(ARTICLES).is_some_and(changes) {
             revisions::change_articles(
                 &mut self.transaction,
                 self.dialect,
@@ -168,7 +240,8 @@ impl Import {
             )
             .await?;
         }
-        let rows = tables.values().map(|table| table.stored.added + table.stored.changed).sum();
+        let rows =
+            tables.values().map(|table| table.stored.added + table.stored.changed + table.retired).sum();
         mark.apply(&mut self.transaction, rows, self.now.millis()).await?;
         Ok(self.transaction.commit().await?)
     }
@@ -191,7 +264,7 @@ async fn begin_postgres(store: &Store) -> Result<Transaction<'static, Any>, Stor
     // the database from before the wait.
     let mut transaction = store.writer.begin_with("begin isolation level read committed").await?;
     let patience = format!("set local lock_timeout = '{}s'", PATIENCE.as_secs());
-    sqlx::raw_sql(sqlx::AssertSqlSafe(patience)).execute(&mut *transaction).await?;
+    sqlx::raw_sql(AssertSqlSafe(patience)).execute(&mut *transaction).await?;
     let locked = sqlx::query("select pg_advisory_xact_lock($1)").bind(LOCK).execute(&mut *transaction).await;
     locked.map_err(|error| match error.into() {
         StoreError::Busy { .. } => behind_another(),

@@ -40,6 +40,7 @@ mod sqlite;
 mod text;
 mod token;
 mod upsert;
+mod version;
 
 use std::{fmt, time::Duration};
 
@@ -48,13 +49,13 @@ use tokio::time::timeout;
 
 use self::connect::{Dialect, IfMissing};
 pub use self::{
-    articles::{Articles, UnparsedArticle},
+    articles::{ArticleFilter, Articles, UnparsedArticle},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
     demo::DemoMark,
     error::{Conflict, StoreError},
     feedback::{ArticleFeedback, Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
-    import::Import,
+    import::{Import, Merged},
     keys::{ApiKey, ApiKeys, KeyId},
     open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
@@ -66,6 +67,7 @@ pub use self::{
     text::{Name, NameError},
     token::TokenHash,
     upsert::{Counts, Put},
+    version::{ChangeError, Expected, Stored, Version, Versions},
 };
 use crate::domain::Timestamp;
 

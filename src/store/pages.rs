@@ -3,9 +3,13 @@
 use std::future::Future;
 
 use futures_util::{Stream, TryStreamExt};
-use sqlx::{AssertSqlSafe, FromRow, any::AnyRow};
+use sqlx::{
+    Any, AnyConnection, AssertSqlSafe, FromRow,
+    any::{AnyArguments, AnyRow},
+    query::QueryAs,
+};
 
-use super::{Store, StoreError, upsert};
+use super::{Store, StoreError, connect::Dialect, upsert};
 
 /// Rows of a page: enough that round trips do not matter.
 pub(super) const PAGE: u32 = 1000;
@@ -44,12 +48,38 @@ where
     let mut rows = Vec::with_capacity(ids.len());
     for ids in ids.chunks(upsert::ROWS) {
         let sql = format!("{select} {}", upsert::placeholders(store.dialect, 1, ids.len()));
-        let mut query = sqlx::query_as(AssertSqlSafe(sql));
-        for id in ids {
-            query = query.bind(*id);
-        }
-        // Every other number of ids makes a statement that is rarely reused.
-        rows.extend(query.persistent(ids.len() == upsert::ROWS).fetch_all(&store.readers).await?);
+        rows.extend(bind(&sql, ids).fetch_all(&store.readers).await?);
     }
     Ok(rows)
+}
+
+/// Like [`by_ids`], for rows that no other transaction may change before this one ends.
+pub(super) async fn lock_by_ids<Row>(
+    connection: &mut AnyConnection,
+    dialect: Dialect,
+    select: &str,
+    ids: &[&str],
+) -> Result<Vec<Row>, StoreError>
+where
+    Row: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+{
+    let mut rows = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(upsert::ROWS) {
+        let places = upsert::placeholders(dialect, 1, ids.len());
+        let sql = format!("{select} {places}{}", dialect.for_update());
+        rows.extend(bind(&sql, ids).fetch_all(&mut *connection).await?);
+    }
+    Ok(rows)
+}
+
+fn bind<'q, Row>(sql: &str, ids: &[&'q str]) -> QueryAs<'q, Any, Row, AnyArguments>
+where
+    Row: for<'r> FromRow<'r, AnyRow>,
+{
+    let mut query = sqlx::query_as(AssertSqlSafe(sql.to_owned()));
+    for id in ids {
+        query = query.bind(*id);
+    }
+    // Every other number of ids makes a statement that is rarely reused.
+    query.persistent(ids.len() == upsert::ROWS)
 }

@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    AuditEntry, Customers, Entry, FeedbackEvent, OutfitRecord, StoreError, audit,
+    AuditEntry, ChangeError, Customers, Entry, Expected, FeedbackEvent, OutfitRecord, StoreError, audit,
     connect::Dialect,
     pages::{self, PAGE},
     revisions,
@@ -76,7 +76,26 @@ impl Customers<'_> {
     /// On `SQLite` it then empties the log, unless another program reads the database; the rest of the files follows in
     /// [`super::Store::remove_remains`].
     pub async fn erase(self, id: &CustomerId, now: Timestamp) -> Result<bool, StoreError> {
+        match self.erase_expected(id, &Expected::default(), now).await {
+            Ok(erased) => Ok(erased),
+            Err(ChangeError::Store(error)) => Err(error),
+            Err(error) => unreachable!("every row is expected, but {error}; this is a bug"),
+        }
+    }
+
+    /// Like [`Customers::erase`], if the customer is as expected.
+    pub async fn erase_expected(
+        self,
+        id: &CustomerId,
+        expected: &Expected,
+        now: Timestamp,
+    ) -> Result<bool, ChangeError> {
         let mut transaction = self.store.write().await?;
+        if !expected.is_anything()
+            && let Some(stored) = self.lock(&mut transaction, id).await?
+        {
+            expected.check(Some(&stored.version))?;
+        }
         // The foreign keys of outfits and feedback events do the rest.
         let erased = sqlx::query("delete from customers where id = $1")
             .bind(id.as_str())

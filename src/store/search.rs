@@ -31,6 +31,11 @@ pub(super) fn patterns(search: &str) -> Vec<String> {
     fold(&search).split_whitespace().map(pattern).collect()
 }
 
+/// A `like` pattern for a folded text, or for its beginning.
+pub(super) fn part_pattern(folded: &str) -> String {
+    pattern(&folded.chars().take(MAX_CHARS).collect::<String>())
+}
+
 fn pattern(word: &str) -> String {
     let mut pattern = String::with_capacity(word.len() + 2);
     pattern.push('%');

@@ -15,8 +15,8 @@ use std::{
 use anyhow::{Context, Result};
 use atelier::{
     config::{Config, Overrides},
-    domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema},
-    files::{self, Table},
+    domain::{Article, ArticleId, Customer, CustomerId, Method, OpenOutfit, Outfit, Schema, Timestamp},
+    files::{self, InputFormat, Table},
     models::release::{Manifest, Release},
     service::{access::Key, tickets},
     util::http_client::Origin,
@@ -101,6 +101,15 @@ fn targets() -> Result<Vec<Target>> {
         target(name("csv"), 1000, 500_000, vec![CSV.as_bytes().to_vec()], of("csv"));
         target(name("parquet"), 500, 150_000, fixtures(table)?, of("parquet"));
     }
+    for (name, file) in
+        [("google_xml", "merchant.xml"), ("google_tsv", "merchant.tsv"), ("shopify_csv", "shopify.csv")]
+    {
+        let feed = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(file))?;
+        let schema = schema.clone();
+        let format = name.replace('_', "-").parse().map_err(anyhow::Error::msg)?;
+        let read = move |bytes: &[u8], folder: &Path| read_feed(bytes, folder, format, &schema);
+        target(name, 1000, 300_000, vec![feed], Box::new(read));
+    }
     let part =
         b"{\"customer\":\"c-1\",\"articles\":[\"a-1\",null,\"a-2\"],\"age\":28,\"occasion\":\"office\"}\n"
             .to_vec();
@@ -149,6 +158,17 @@ fn reader<T: Table>(bytes: &[u8], folder: &Path, format: &str, schema: &Schema) 
     fs::write(&path, bytes).expect("a case can be written");
     if let Ok(rows) = files::read::<T>(&path, schema) {
         // After a bad row come others; a broken file ends.
+        for row in rows.take(100) {
+            let _ = row;
+        }
+    }
+}
+
+fn read_feed(bytes: &[u8], folder: &Path, format: InputFormat, schema: &Schema) {
+    let path = folder.join("feed");
+    fs::write(&path, bytes).expect("a case can be written");
+    let now = Timestamp::from_millis(1_795_460_000_000);
+    if let Ok(rows) = files::read_any::<Article>(&path, schema, Some(format), now) {
         for row in rows.take(100) {
             let _ = row;
         }

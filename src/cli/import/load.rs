@@ -11,9 +11,9 @@ use indicatif::HumanCount;
 use super::count_rows;
 use crate::{
     cli::progress::Progress,
-    domain::{Article, Customer, Outfit, Schema},
-    files::{self, Checker, FileError, Files, Report, Rows, Table},
-    service::import::{Importable, import_table, may_commit},
+    domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp},
+    files::{self, Checker, FileError, Files, InputFormat, Report, Rows, Table},
+    service::import::{Importable, Mirrored, import_table, may_commit, mirror},
     store::{self, Counts, DemoMark, Store},
 };
 
@@ -27,11 +27,34 @@ pub(in crate::cli) struct Outcome {
 #[derive(Debug)]
 pub(in crate::cli) enum End {
     /// Everything was imported, except skipped bad rows.
-    Imported(Vec<(&'static str, Counts)>),
+    Imported(Imported),
     /// Some rows are bad, so nothing was imported.
     Refused,
+    /// The files lack more articles than may be retired at once, so nothing was imported.
+    TooManyMissing { missing: u64, before: u64 },
     /// A file could not be read to its end, or the database failed; nothing was imported.
     Stopped(anyhow::Error),
+}
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub(in crate::cli) struct Imported {
+    pub(in crate::cli) tables: Vec<(&'static str, Counts)>,
+    /// With [`Options::mirror`].
+    pub(in crate::cli) retired: Option<Mirrored>,
+}
+
+/// How files are imported.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::cli) struct Options {
+    /// Import the good rows even if others are bad.
+    pub(in crate::cli) skip_bad: bool,
+    /// Rows of articles and customers change stored ones; otherwise they replace them.
+    pub(in crate::cli) merge: bool,
+    /// The format of the articles; `None` if it shows.
+    pub(in crate::cli) format: Option<InputFormat>,
+    /// Retire articles that the file lacks, up to this percentage of the catalogue.
+    pub(in crate::cli) mirror: Option<u8>,
 }
 
 /// Reads, checks and stores the files in one transaction, which is committed if all rows are good or bad ones may be
@@ -43,12 +66,13 @@ pub(in crate::cli) async fn load_files(
     store: &Store,
     files: &Files,
     schema: &Schema,
-    skip_bad: bool,
+    options: Options,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
-    let opened = Opened::new(files, schema)?;
-    let import = store.import(SystemTime::now().into()).await?;
-    fill(import, opened, skip_bad, DemoMark::Clear, tell).await
+    let now = SystemTime::now().into();
+    let opened = Opened::new(files, schema, options, now)?;
+    let import = store.import(now).await?;
+    fill(import, opened, options, DemoMark::Clear, tell).await
 }
 
 /// Like [`load_files`] with skipping, for an empty database; `None` if it is not empty. The check is inside the
@@ -60,31 +84,67 @@ pub(in crate::cli) async fn load_files_if_empty(
     mark: DemoMark,
     tell: impl Fn(&str),
 ) -> Result<Option<Outcome>> {
-    let opened = Opened::new(files, schema)?;
-    let mut import = store.import(SystemTime::now().into()).await?;
+    let options = Options { skip_bad: true, ..Options::default() };
+    let now = SystemTime::now().into();
+    let opened = Opened::new(files, schema, options, now)?;
+    let mut import = store.import(now).await?;
     if !import.is_empty().await? {
         return Ok(None);
     }
-    fill(import, opened, true, mark, tell).await.map(Some)
+    fill(import, opened, options, mark, tell).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
 /// reported at once.
 struct Opened {
-    articles: Option<Rows<Article>>,
-    customers: Option<Rows<Customer>>,
+    articles: Option<Either<Article, ArticlePatch>>,
+    customers: Option<Either<Customer, CustomerPatch>>,
     outfits: Option<Rows<Outfit>>,
 }
 
-impl Opened {
-    fn new(files: &Files, schema: &Schema) -> Result<Self, FileError> {
-        fn open<T: Table>(path: Option<&Path>, schema: &Schema) -> Result<Option<Rows<T>>, FileError> {
-            path.map(|path| files::read(path, schema)).transpose()
+/// The rows of a table, or changes of them.
+enum Either<Row, Patch> {
+    Rows(Rows<Row>),
+    Patches(Rows<Patch>),
+}
+
+impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
+    fn open(
+        path: &Path,
+        schema: &Schema,
+        format: Option<InputFormat>,
+        now: Timestamp,
+        merge: bool,
+    ) -> Result<Self, FileError> {
+        if merge {
+            files::read_any(path, schema, format, now).map(Self::Patches)
+        } else {
+            files::read_any(path, schema, format, now).map(Self::Rows)
         }
+    }
+
+    async fn load(
+        self,
+        import: &mut store::Import,
+        checker: &mut Checker,
+        tell: impl Fn(&str),
+    ) -> Result<Counts> {
+        match self {
+            Self::Rows(rows) => load_table(import, checker, rows, tell).await,
+            Self::Patches(rows) => load_table(import, checker, rows, tell).await,
+        }
+    }
+}
+
+impl Opened {
+    fn new(files: &Files, schema: &Schema, options: Options, now: Timestamp) -> Result<Self, FileError> {
+        let Options { format, merge, .. } = options;
+        let articles = files.articles.as_deref().map(|path| Either::open(path, schema, format, now, merge));
+        let customers = files.customers.as_deref().map(|path| Either::open(path, schema, None, now, merge));
         Ok(Self {
-            articles: open(files.articles.as_deref(), schema)?,
-            customers: open(files.customers.as_deref(), schema)?,
-            outfits: open(files.outfits.as_deref(), schema)?,
+            articles: articles.transpose()?,
+            customers: customers.transpose()?,
+            outfits: files.outfits.as_deref().map(|path| files::read(path, schema)).transpose()?,
         })
     }
 }
@@ -92,17 +152,20 @@ impl Opened {
 async fn fill(
     mut import: store::Import,
     opened: Opened,
-    skip_bad: bool,
+    options: Options,
     mark: DemoMark,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
     // Read inside the transaction, so that these rows cannot be deleted before it ends.
     let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?);
-    let read = load_tables(&mut import, &mut checker, opened, tell).await;
+    let read = load_tables(&mut import, &mut checker, opened, options, tell).await;
     let report = checker.report().clone();
     let end = match read {
-        Ok(counts) if may_commit(&report, skip_bad) => match import.commit_with(mark).await {
-            Ok(()) => End::Imported(counts),
+        Ok(Imported { retired: Some(Mirrored::TooMany { missing, before }), .. }) => {
+            End::TooManyMissing { missing, before }
+        }
+        Ok(imported) if may_commit(&report, options.skip_bad) => match import.commit_with(mark).await {
+            Ok(()) => End::Imported(imported),
             Err(error) => End::Stopped(error.into()),
         },
         Ok(_) => End::Refused,
@@ -116,20 +179,29 @@ async fn load_tables(
     import: &mut store::Import,
     checker: &mut Checker,
     opened: Opened,
+    options: Options,
     tell: impl Fn(&str),
-) -> Result<Vec<(&'static str, Counts)>> {
+) -> Result<Imported> {
     let Opened { articles, customers, outfits } = opened;
-    let mut counts = Vec::new();
+    let mut imported = Imported::default();
     if let Some(rows) = articles {
-        counts.push((Article::NAME, load_table(import, checker, rows, &tell).await?));
+        let counts = rows.load(import, checker, &tell).await?;
+        imported.tables.push((Article::NAME, counts));
+        if let Some(percent) = options.mirror {
+            let mirrored = mirror(import, checker, counts.added, percent).await?;
+            imported.retired = Some(mirrored);
+            if let Mirrored::TooMany { .. } = mirrored {
+                return Ok(imported);
+            }
+        }
     }
     if let Some(rows) = customers {
-        counts.push((Customer::NAME, load_table(import, checker, rows, &tell).await?));
+        imported.tables.push((Customer::NAME, rows.load(import, checker, &tell).await?));
     }
     if let Some(rows) = outfits {
-        counts.push((Outfit::NAME, load_table(import, checker, rows, &tell).await?));
+        imported.tables.push((Outfit::NAME, load_table(import, checker, rows, &tell).await?));
     }
-    Ok(counts)
+    Ok(imported)
 }
 
 async fn load_table<T: Importable>(

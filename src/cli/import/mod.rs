@@ -14,11 +14,12 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::HumanCount;
 
-use self::load::load_files;
 pub(super) use self::load::{End, Outcome, load_files_if_empty};
+use self::load::{Imported, Options, load_files};
 use crate::{
     domain::{Article, Customer, Outfit, Schema},
-    files::{Files, Report, SCHEMA, Table, read_folder_schema, read_schema},
+    files::{Files, InputFormat, Report, SCHEMA, Table, read_folder_schema, read_schema},
+    service::import::Mirrored,
     store::{Counts, Store},
 };
 
@@ -31,7 +32,7 @@ pub(super) struct Import {
     /// `atelier export` and `atelier-training synthesise`.
     #[arg(value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Catalogue: `id`, `type` and other attributes.
+    /// Catalogue: `id`, `type` and other attributes; or a product feed of Google Merchant Center or Shopify.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     articles: Option<PathBuf>,
     /// Customers: `id` and features.
@@ -43,9 +44,23 @@ pub(super) struct Import {
     /// Feature schema [default: the folder's schema.toml, or the built-in one].
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
+    /// Format of the catalogue: jsonl, csv, parquet, google-xml, google-tsv or shopify-csv [default: as its name and
+    /// first line show].
+    #[arg(long, value_name = "FORMAT", requires = "articles")]
+    format: Option<InputFormat>,
     /// Skip bad rows; otherwise a bad row stops the import.
     #[arg(long)]
     skip_bad: bool,
+    /// Change stored articles and customers: what a row does not name stays. Otherwise a row replaces them.
+    #[arg(long)]
+    merge: bool,
+    /// Retire the articles that the file of articles does not have.
+    #[arg(long)]
+    mirror: bool,
+    /// Import nothing if --mirror would retire more than this percentage of the catalogue.
+    #[arg(long, value_name = "PERCENT", requires = "mirror", default_value_t = 20)]
+    #[arg(value_parser = clap::value_parser!(u8).range(0..=100))]
+    mirror_limit: u8,
 }
 
 impl Import {
@@ -62,15 +77,38 @@ impl Import {
         if files.is_empty() {
             bail!("nothing to import: name a folder, or files with --articles, --customers or --outfits");
         }
+        if self.mirror && files.articles.is_none() {
+            bail!("--mirror retires articles, and there is no file of articles; name one with --articles");
+        }
+        let options = Options {
+            skip_bad: self.skip_bad,
+            merge: self.merge,
+            format: self.format,
+            mirror: self.mirror.then_some(self.mirror_limit),
+        };
         let Outcome { report, end } =
-            load_files(store, &files, &schema, self.skip_bad, |line| eprintln!("{line}")).await?;
+            load_files(store, &files, &schema, options, |line| eprintln!("{line}")).await?;
         print_findings(&report);
         match end {
-            End::Imported(counts) => {
+            End::Imported(Imported { tables, retired }) => {
                 eprintln!("imported into {store}:");
-                for (table, Counts { added, changed, unchanged }) in counts {
+                for (table, Counts { added, changed, unchanged }) in tables {
                     let [added, changed, unchanged] = [added, changed, unchanged].map(HumanCount);
-                    eprintln!("  {table}: {added} new, {changed} changed, {unchanged} unchanged");
+                    let retired = match retired {
+                        Some(Mirrored::Retired(retired)) if table == Article::NAME => {
+                            format!(", {} retired", HumanCount(retired))
+                        }
+                        _ => String::new(),
+                    };
+                    eprintln!("  {table}: {added} new, {changed} changed, {unchanged} unchanged{retired}");
+                }
+                if retired == Some(Mirrored::BadRows) {
+                    eprintln!(
+                        "no article was retired, because the file has bad rows; fix them and import again"
+                    );
+                }
+                if report.left_out > 0 {
+                    eprintln!("left out, not published or not active: {}", HumanCount(report.left_out));
                 }
                 if report.bad > 0 {
                     eprintln!("skipped: {} bad {}", HumanCount(report.bad), row_or_rows(report.bad));
@@ -79,6 +117,10 @@ impl Import {
             }
             End::Refused => {
                 eprintln!("{}", refusal(&report));
+                Ok(ExitCode::FAILURE)
+            }
+            End::TooManyMissing { missing, before } => {
+                eprintln!("{}", too_many_missing(missing, before, self.mirror_limit));
                 Ok(ExitCode::FAILURE)
             }
             End::Stopped(error) => Err(error.context("nothing was imported")),
@@ -171,6 +213,17 @@ fn refusal(report: &Report) -> String {
             format!("nothing was imported. Fix {bad}, or import the {good} good rows with --skip-bad")
         }
     }
+}
+
+fn too_many_missing(missing: u64, before: u64, limit: u8) -> String {
+    // Rounded up, so that the limit that it names is enough.
+    let percent = (100 * missing).div_ceil(before.max(1));
+    format!(
+        "nothing was imported. The file lacks {} of the catalogue's {} articles ({percent} %), more than the {limit} % \
+         that --mirror may retire at once. Check that the file is complete; if it is, use --mirror-limit {percent}",
+        HumanCount(missing),
+        HumanCount(before)
+    )
 }
 
 fn count_rows(count: u64) -> String {

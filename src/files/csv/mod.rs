@@ -7,8 +7,7 @@ mod cell;
 
 use std::{
     collections::HashMap,
-    fs::File,
-    io::{self, BufRead, BufReader, Write},
+    io::{self, BufRead, Write},
     path::Path,
 };
 
@@ -19,8 +18,9 @@ use super::{
     Columns, FileError, Row, RowError, Table,
     columns::{Place, RowFields, find_places, flatten},
     error::Unit,
+    input::Input,
     json::Fields,
-    read::{LONGEST, read_failure, skip_byte_order_mark},
+    read::{LONGEST, read_failure},
     write::WriteError,
 };
 use crate::{domain::Schema, util::csv::Lines};
@@ -32,20 +32,18 @@ const MOST_CELLS: usize = 1 << 16;
 pub(in crate::files) struct Reader {
     records: Records,
     columns: Vec<(Place, Reading, String)>,
-    total: u64,
 }
 
 impl Reader {
     /// # Errors
     /// If the header cannot be read, or does not fit the table.
     pub(in crate::files) fn new<T: Table>(
-        file: File,
-        total: u64,
+        input: Input,
         path: &Path,
         schema: &Schema,
     ) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Columns { path: path.to_owned(), reason };
-        let mut records = Records::new(file);
+        let mut records = Records::new(input, b',');
         let header = match records.next() {
             Ok(Some(line)) => line,
             Ok(None) => {
@@ -71,11 +69,15 @@ impl Reader {
                 (place, reading, (*name).to_owned())
             })
             .collect();
-        Ok(Self { records, columns, total })
+        Ok(Self { records, columns })
     }
 
     pub(in crate::files) fn progress(&self) -> (u64, u64) {
-        (self.records.read, self.total)
+        self.records.progress()
+    }
+
+    pub(in crate::files) fn bytes(&self) -> u64 {
+        self.records.read
     }
 
     pub(in crate::files) fn next<T: Table>(
@@ -118,7 +120,7 @@ impl Reader {
 }
 
 /// Why a record cannot be read.
-enum End {
+pub(in crate::files) enum End {
     Disk(io::Error),
     Format(String),
 }
@@ -131,8 +133,8 @@ impl From<io::Error> for End {
 
 /// Splits the file into cells, and counts its lines.
 #[derive(Debug)]
-struct Records {
-    input: BufReader<File>,
+pub(in crate::files) struct Records {
+    input: Input,
     core: csv_core::Reader,
     /// The bytes read so far, and the number of line ends in them.
     read: u64,
@@ -146,10 +148,10 @@ struct Records {
 }
 
 impl Records {
-    fn new(file: File) -> Self {
+    pub(in crate::files) fn new(input: Input, delimiter: u8) -> Self {
         Self {
-            input: BufReader::with_capacity(1 << 18, file),
-            core: csv_core::Reader::new(),
+            input,
+            core: csv_core::ReaderBuilder::new().delimiter(delimiter).build(),
             read: 0,
             line_ends: 0,
             begins: 1,
@@ -159,16 +161,23 @@ impl Records {
         }
     }
 
+    /// As in [`Input::progress`].
+    pub(in crate::files) fn progress(&self) -> (u64, u64) {
+        self.input.progress()
+    }
+
+    /// The line on which the current record begins.
+    pub(in crate::files) fn begins(&self) -> u64 {
+        self.begins
+    }
+
     /// The line of the next byte.
-    fn next_line(&self) -> u64 {
+    pub(in crate::files) fn next_line(&self) -> u64 {
         self.line_ends + 1
     }
 
     /// Reads the next record, and gives the line on which it begins.
-    fn next(&mut self) -> Result<Option<u64>, End> {
-        if self.read == 0 {
-            self.read += skip_byte_order_mark(&mut self.input)?;
-        }
+    pub(in crate::files) fn next(&mut self) -> Result<Option<u64>, End> {
         if !self.skip_line_ends()? {
             return Ok(None);
         }
@@ -185,7 +194,7 @@ impl Records {
             filled += written;
             self.cells += ended;
             if !at_end {
-                self.consume(consumed);
+                self.consume(consumed)?;
             }
             match result {
                 ReadRecordResult::Record => return Ok(Some(self.begins)),
@@ -218,21 +227,25 @@ impl Records {
             if length == 0 {
                 return Ok(false);
             }
-            self.consume(blank);
+            self.consume(blank)?;
             if blank < length {
                 return Ok(true);
             }
         }
     }
 
-    fn consume(&mut self, length: usize) {
-        let consumed = &self.input.buffer()[..length];
-        self.line_ends += consumed.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
-        self.read += length as u64;
-        self.input.consume(length);
+    /// Consumes bytes that are buffered.
+    fn consume(&mut self, length: usize) -> io::Result<()> {
+        if length > 0 {
+            let consumed = &self.input.fill_buf()?[..length];
+            self.line_ends += consumed.iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
+            self.read += length as u64;
+            self.input.consume(length);
+        }
+        Ok(())
     }
 
-    fn cells(&self) -> Result<Vec<&str>, String> {
+    pub(in crate::files) fn cells(&self) -> Result<Vec<&str>, String> {
         let mut start = 0;
         let cell = |(number, end): (usize, &usize)| {
             let bytes = &self.bytes[start..*end];

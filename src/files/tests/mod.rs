@@ -5,6 +5,7 @@ mod checks;
 mod csv;
 mod damage;
 mod embeddings;
+mod feeds;
 mod foreign;
 mod reading;
 mod round_trip;

@@ -5,6 +5,7 @@ use std::{borrow::Cow, sync::Arc};
 use axum::{
     extract::{Request, State},
     http::StatusCode,
+    response::{IntoResponse, Response},
 };
 use serde::{Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
@@ -15,11 +16,11 @@ use utoipa::{
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, BulkQuery, ImportBody},
+    bulk::{self, ImportBody, Mode, TableQuery},
     customers::check_id,
 };
 use crate::{
-    domain::{Article, ArticleError, ArticleId, json_number},
+    domain::{Article, ArticleError, ArticleId, ArticlePatch, PatchError, json_number},
     models::packed_article::PackedArticle,
     service::{
         access::Scope,
@@ -27,13 +28,14 @@ use crate::{
         coverage::{Unknown, find_unknown},
         live_release::LiveRelease,
     },
-    store::Put,
+    store::{ArticleFilter, ChangeError, Put, Stored},
     util::json_pointer::step,
     web::http::{
         AppState, Finding, Kind, Problem,
-        extract::{Json, Path, Query},
+        conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},
+        extract::{ConditionalQuery, Json, MergePatch, Path, Query},
         keys::Caller,
-        paging::{self, Page, SearchQuery},
+        paging::{self, ArticleQuery, Page},
         routes::Routes,
         uncancelled::uncancelled,
     },
@@ -42,9 +44,13 @@ use crate::{
 pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
-        .scoped(Scope::Catalogue, routes!(get, put, delete))
+        .scoped(Scope::Catalogue, routes!(get, put, patch, delete))
         .streaming(Scope::Catalogue, routes!(bring_in))
-        .also_at("/articles/{id}", "/articles/bulk", axum::routing::get(get).put(put).delete(delete))
+        .also_at(
+            "/articles/{id}",
+            "/articles/bulk",
+            axum::routing::get(get).put(put).patch(patch).delete(delete),
+        )
 }
 
 /// An article in an answer.
@@ -96,30 +102,45 @@ impl From<Article> for ArticleBody {
 /// Articles
 ///
 /// Sorted by the bytes of their ids.
-#[utoipa::path(get, path = "/articles", tag = "articles", params(SearchQuery), responses(
-    (status = 200, description = "A page of articles", body = Page<ArticleBody>),
-))]
+#[utoipa::path(get, path = "/articles", tag = "articles",
+    params(ArticleQuery, (
+        "where" = Option<Vec<String>>, Query, example = json!(["colour:navy"]),
+        description = "An attribute and one of its values, ignoring case; all of several conditions must hold",
+    )),
+    responses((status = 200, description = "A page of articles", body = Page<ArticleBody>)),
+)]
 async fn list(
     State(state): State<AppState>,
-    Query(query): Query<SearchQuery>,
+    ConditionalQuery { query, conditions }: ConditionalQuery<ArticleQuery>,
 ) -> Result<Json<Page<ArticleBody>>, Problem> {
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |id| ArticleId::new(id).ok())?;
-    let found = state.store.articles().list(&query.search, after.as_ref(), n + 1).await?;
+    let filter = ArticleFilter { search: query.search, kind: query.r#type, attributes: conditions };
+    let found = state.store.articles().find(&filter, after.as_ref(), n + 1).await?;
     Ok(Json(Page::new(found, n, |article| article.id.to_string(), ArticleBody::from)))
 }
 
 /// One article
 #[utoipa::path(get, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12")),
+    params(("id" = String, Path, description = "The article's id", example = "a-12"), ReadHeaders),
     responses(
         (status = 200, description = "The article", body = ArticleBody),
+        (status = 304, description = "The caller has this version"),
         (status = 404, description = "The catalogue has no such article"),
+        (status = 412, description = "The article has another version"),
     ),
 )]
-async fn get(State(state): State<AppState>, Path(id): Path<ArticleId>) -> Result<Json<ArticleBody>, Problem> {
-    let article = state.store.articles().get(&id).await?.ok_or_else(|| unknown(&id))?;
-    Ok(Json(article.into()))
+async fn get(
+    State(state): State<AppState>,
+    Path(id): Path<ArticleId>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.articles().get_stored(&id).await?.ok_or_else(|| unknown(&id))?;
+    let tag = etag(&stored.version);
+    if conditions.has(&stored.version)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
+    }
+    Ok((tag, Json(ArticleBody::from(stored.value))).into_response())
 }
 
 /// A stored article, and warnings about it.
@@ -181,49 +202,101 @@ struct ArticlePut {
 /// `1.299,00`; `in_stock` is true or false, 0 or 1, or a word such as `yes` or `nein`. Both are stored as a number and a
 /// boolean; other values are refused.
 #[utoipa::path(put, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12")),
+    params(("id" = String, Path, description = "The article's id", example = "a-12"), PutHeaders),
     request_body = ArticlePut,
     responses(
         (status = 200, description = "The article existed; this is the stored one now", body = ArticleStored),
         (status = 201, description = "The article is new", body = ArticleStored),
+        (status = 412, description = "The article has another version, or exists already"),
     ),
 )]
 async fn put(
     State(state): State<AppState>,
     Caller(author): Caller,
     Path(id): Path<ArticleId>,
+    Conditions(expected): Conditions,
     Json(body): Json<Map<String, Value>>,
-) -> Result<(StatusCode, Json<ArticleStored>), Problem> {
+) -> Result<Response, Problem> {
     let article = read(id, body)?;
     let releases = Arc::clone(&state.releases);
     let (article, put) = uncancelled(async move {
-        let put = articles::put(&state.store, &state.releases, author, &article, state.now()).await;
+        let put =
+            articles::put(&state.store, &state.releases, author, &article, &expected, state.now()).await;
         (article, put)
     })
     .await;
-    let put = put?;
+    let (put, version) = put.map_err(|error| unchanged(&article.id, error))?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(ArticleStored::new(article, releases.current().as_deref()))))
+    let body = ArticleStored::new(article, releases.current().as_deref());
+    Ok((status, etag(&version), Json(body)).into_response())
+}
+
+/// A change of an article: attributes to set, or with null to remove. An object is merged into a stored object.
+#[derive(ToSchema)]
+#[schema(as = ArticlePatch, example = json!({"in_stock": false, "colour": null}))]
+#[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
+struct ArticleChange {
+    r#type: Option<String>,
+    #[schema(additional_properties)]
+    #[serde(flatten)]
+    attributes: Map<String, Value>,
+}
+
+/// Change an article
+///
+/// A JSON Merge Patch (RFC 7396): attributes that the body leaves out stay, and null removes one.
+#[utoipa::path(patch, path = "/articles/{id}", tag = "articles",
+    params(("id" = String, Path, description = "The article's id", example = "a-12"), ChangeHeaders),
+    request_body(content(
+        (ArticleChange = "application/merge-patch+json"),
+        (ArticleChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The article as it is stored now", body = ArticleStored),
+        (status = 404, description = "The catalogue has no such article"),
+        (status = 412, description = "The article has another version"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(id): Path<ArticleId>,
+    Conditions(expected): Conditions,
+    MergePatch(body): MergePatch<Map<String, Value>>,
+) -> Result<Response, Problem> {
+    let patch = read_patch(id.clone(), body)?;
+    let releases = Arc::clone(&state.releases);
+    let stored = uncancelled(async move {
+        articles::patch(&state.store, &state.releases, author, &patch, &expected, state.now()).await
+    })
+    .await;
+    let Stored { value, version } = stored.map_err(|error| unchanged(&id, error))?;
+    let body = ArticleStored::new(value, releases.current().as_deref());
+    Ok((etag(&version), Json(body)).into_response())
 }
 
 /// Delete an article
 ///
 /// Stored outfits keep the article.
 #[utoipa::path(delete, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12")),
+    params(("id" = String, Path, description = "The article's id", example = "a-12"), ChangeHeaders),
     responses(
         (status = 204, description = "The article is deleted"),
         (status = 404, description = "The catalogue has no such article"),
+        (status = 412, description = "The article has another version"),
     ),
 )]
 async fn delete(
     State(state): State<AppState>,
     Caller(author): Caller,
     Path(id): Path<ArticleId>,
+    Conditions(expected): Conditions,
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {
-        let deleted = articles::delete(&state.store, &state.releases, author, &id, state.now()).await?;
-        if deleted { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+        let deleted =
+            articles::delete(&state.store, &state.releases, author, &id, &expected, state.now()).await;
+        deleted.map_err(|error| unchanged(&id, error))?;
+        Ok(StatusCode::NO_CONTENT)
     })
     .await
 }
@@ -231,58 +304,90 @@ async fn delete(
 /// Import articles
 ///
 /// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
-/// or none.
-#[utoipa::path(post, path = "/articles/bulk", tag = "articles", params(BulkQuery),
+/// or none. With `mode=merge` a line changes a stored article as PATCH does, and adds an article if it has a type.
+#[utoipa::path(post, path = "/articles/bulk", tag = "articles", params(TableQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 200, description = "The articles are stored", body = ImportBody)),
 )]
 async fn bring_in(
     State(state): State<AppState>,
     Caller(author): Caller,
-    Query(query): Query<BulkQuery>,
+    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Article>(&state, author, &query, request).await.map(Json)
+    let brought = match mode {
+        Mode::Replace => bulk::import::<Article>(&state, author, skip_bad, request).await,
+        Mode::Merge => bulk::import::<ArticlePatch>(&state, author, skip_bad, request).await,
+    };
+    brought.map(Json)
+}
+
+fn unchanged(id: &ArticleId, error: ChangeError) -> Problem {
+    let invalid = |error| match error {
+        PatchError::Untyped(id) => unknown(&id),
+        PatchError::Article(error) => refuse(&error),
+    };
+    conditions::problem(error, || unknown(id), invalid)
 }
 
 fn unknown(id: &ArticleId) -> Problem {
     Problem::new(Kind::NotFound, format!("there is no article {id:?} in the catalogue"))
 }
 
+fn wrong(place: &str, detail: String) -> Problem {
+    Problem::invalid(vec![Finding::at(place, detail)])
+}
+
+fn refuse(error: &ArticleError) -> Problem {
+    match error {
+        ArticleError::Type(_) => wrong("/type", error.to_string()),
+        ArticleError::Reserved(_) => wrong("", error.to_string()),
+        ArticleError::Attribute { name, reason } => wrong(&step(name), reason.clone()),
+    }
+}
+
 /// Reads an article in the same way as a row of a file: an attribute that is null is left out, numbers are normalized.
 fn read(id: ArticleId, mut body: Map<String, Value>) -> Result<Article, Problem> {
-    let wrong = |place: &str, detail: String| Problem::invalid(vec![Finding::at(place, detail)]);
+    let kind = take_type(&id, &mut body)?.ok_or_else(|| wrong("", "missing field `type`".into()))?;
+    body.retain(|_, value| !value.is_null());
+    check_attributes(&mut body)?;
+    let mut article = Article::new(id, kind, body).map_err(|error| refuse(&error))?;
+    article.normalise().map_err(|error| refuse(&error))?;
+    Ok(article)
+}
+
+fn read_patch(id: ArticleId, mut body: Map<String, Value>) -> Result<ArticlePatch, Problem> {
+    let kind = take_type(&id, &mut body)?;
+    check_attributes(&mut body)?;
+    Ok(ArticlePatch { id, kind, attributes: body })
+}
+
+/// Takes the fields that are not attributes out of the body.
+fn take_type(id: &ArticleId, body: &mut Map<String, Value>) -> Result<Option<String>, Problem> {
     match body.remove("id") {
         None => {}
-        Some(Value::String(in_body)) => check_id(Some(&in_body), &id)?,
+        Some(Value::String(in_body)) => check_id(Some(&in_body), id)?,
         Some(_) => {
             return Err(wrong("/id", "`id` must be a string; omit it, since the path contains it".into()));
         }
     }
-    let kind = match body.remove("type") {
-        Some(Value::String(kind)) => kind,
-        None => return Err(wrong("", "missing field `type`".into())),
-        Some(other) => {
-            return Err(wrong("/type", format!("an article's type must be a string, found {other}")));
-        }
-    };
-    body.retain(|_, value| !value.is_null());
-    if body.contains_key("") {
+    match body.remove("type") {
+        None => Ok(None),
+        Some(Value::String(kind)) => Ok(Some(kind)),
+        Some(other) => Err(wrong("/type", format!("an article's type must be a string, found {other}"))),
+    }
+}
+
+fn check_attributes(attributes: &mut Map<String, Value>) -> Result<(), Problem> {
+    if attributes.contains_key("") {
         return Err(wrong("/", "an attribute needs a name, found an empty one".into()));
     }
-    for (name, value) in &mut body {
+    for (name, value) in attributes {
         if name.contains('\0') || !normalise(value) {
             return Err(wrong(&step(name), "it holds the character NUL (\\u0000): take it out".into()));
         }
     }
-    let refuse = |error: ArticleError| match error {
-        ArticleError::Type(_) => wrong("/type", error.to_string()),
-        ArticleError::Reserved(_) => wrong("", error.to_string()),
-        ArticleError::Attribute { name, reason } => wrong(&step(name), reason),
-    };
-    let mut article = Article::new(id, kind, body).map_err(refuse)?;
-    article.normalise().map_err(refuse)?;
-    Ok(article)
+    Ok(())
 }
 
 /// Normalizes numbers; false if a text or name contains NUL.

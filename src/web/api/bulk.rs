@@ -43,7 +43,29 @@ const WARNING_LENGTH: usize = 1000;
 pub(crate) struct BulkQuery {
     /// Store the good lines even if others are bad.
     #[serde(default)]
-    skip_bad: bool,
+    pub(crate) skip_bad: bool,
+}
+
+/// The query for a stream of a table whose rows can be changed.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct TableQuery {
+    /// Store the good lines even if others are bad.
+    #[serde(default)]
+    pub(crate) skip_bad: bool,
+    /// `replace`: a line is the complete row. `merge`: it changes the stored row, as PATCH does.
+    #[serde(default)]
+    #[param(inline)]
+    pub(crate) mode: Mode,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Mode {
+    #[default]
+    Replace,
+    Merge,
 }
 
 /// The result of an import.
@@ -68,7 +90,7 @@ pub(crate) struct ImportBody {
 pub(crate) async fn import<T: Importable>(
     state: &AppState,
     author: Author,
-    query: &BulkQuery,
+    skip_bad: bool,
     request: Request,
 ) -> Result<ImportBody, Problem> {
     check_media_type(request.headers(), MEDIA_TYPES[0], |found| MEDIA_TYPES.contains(&found))?;
@@ -76,7 +98,7 @@ pub(crate) async fn import<T: Importable>(
     let mut import = state.store.by(author).import(state.now()).await?;
     let mut census = state.releases.current().map(|live| Census::new(Arc::clone(live.serving.release())));
     let (counts, report) = read::<T>(state, &mut import, file, census.as_mut()).await?;
-    if !may_commit(&report, query.skip_bad) {
+    if !may_commit(&report, skip_bad) {
         return Err(refusal(&report));
     }
     let state = state.clone();
@@ -121,6 +143,7 @@ async fn read<T: Importable>(
     .at_most(state.limits.bulk_rows);
     let length = file.metadata().map_err(|error| Problem::inside(Kind::Internal, error))?.len();
     let rows = files::read_json_lines::<T>(file, length, Path::new("the body"), &state.schema());
+    let rows = rows.map_err(unreadable)?;
     let counts =
         import_table(import, &mut checker, rows, census, |_| {}).await.map_err(|error| match error {
             ImportError::Store(error) => error.into(),

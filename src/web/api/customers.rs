@@ -15,19 +15,20 @@ use utoipa::ToSchema;
 use utoipa_axum::routes;
 
 use super::{
-    bulk::{self, BulkQuery, ImportBody},
+    bulk::{self, ImportBody, Mode, TableQuery},
     features,
     feedback::FeedbackStored,
     outfits::OutfitBody,
 };
 use crate::{
-    domain::{Customer, CustomerId, Schema},
+    domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
     service::{access::Scope, customers},
-    store::{Actor, AuditEntry, PersonalData, Put, StoreError},
+    store::{Actor, AuditEntry, ChangeError, PersonalData, Put, StoreError, Stored},
     util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
-        extract::{Json, Path, PathParameter, Query},
+        conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},
+        extract::{Json, MergePatch, Path, PathParameter, Query},
         keys::Caller,
         paging::{self, Page, PageQuery, SearchQuery},
         routes::Routes,
@@ -39,11 +40,15 @@ use crate::{
 pub(crate) fn router() -> Routes {
     Routes::new()
         .scoped(Scope::Catalogue, routes!(list))
-        .scoped(Scope::Catalogue, routes!(get, put, erase))
+        .scoped(Scope::Catalogue, routes!(get, put, patch, erase))
         .streaming(Scope::Catalogue, routes!(export))
         .scoped(Scope::Catalogue, routes!(outfits))
         .streaming(Scope::Catalogue, routes!(bring_in))
-        .also_at("/customers/{id}", "/customers/bulk", axum::routing::get(get).put(put).delete(erase))
+        .also_at(
+            "/customers/{id}",
+            "/customers/bulk",
+            axum::routing::get(get).put(put).patch(patch).delete(erase),
+        )
 }
 
 /// A customer and their features.
@@ -81,18 +86,25 @@ async fn list(
 
 /// One customer
 #[utoipa::path(get, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    params(("id" = String, Path, description = "The customer's id", example = "c-17"), ReadHeaders),
     responses(
         (status = 200, description = "The customer", body = CustomerBody),
+        (status = 304, description = "The caller has this version"),
         (status = 404, description = "There is no such customer"),
+        (status = 412, description = "The customer has another version"),
     ),
 )]
 async fn get(
     State(state): State<AppState>,
     Path(id): Path<CustomerId>,
-) -> Result<Json<CustomerBody>, Problem> {
-    let customer = state.store.customers().get(&id).await?.ok_or_else(|| unknown(&id))?;
-    Ok(Json(customer.into()))
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let stored = state.store.customers().get_stored(&id).await?.ok_or_else(|| unknown(&id))?;
+    let tag = etag(&stored.version);
+    if conditions.has(&stored.version)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
+    }
+    Ok((tag, Json(CustomerBody::from(stored.value))).into_response())
 }
 
 /// A customer to store.
@@ -120,28 +132,92 @@ struct CustomerStored {
 ///
 /// Features that the body leaves out are deleted.
 #[utoipa::path(put, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    params(("id" = String, Path, description = "The customer's id", example = "c-17"), PutHeaders),
     request_body = CustomerPut,
     responses(
         (status = 200, description = "The customer existed; this is the stored one now", body = CustomerStored),
         (status = 201, description = "The customer is new", body = CustomerStored),
+        (status = 412, description = "The customer has another version, or exists already"),
     ),
 )]
 async fn put(
     State(state): State<AppState>,
     Caller(author): Caller,
     Path(id): Path<CustomerId>,
+    Conditions(expected): Conditions,
     Json(body): Json<CustomerPut>,
-) -> Result<(StatusCode, Json<CustomerStored>), Problem> {
+) -> Result<Response, Problem> {
     let (customer, warnings) = body.read(id, &state.schema())?;
     let (customer, put) = uncancelled(async move {
-        let put = customers::put(&state.store, &state.profiles, author, &customer, state.now()).await;
+        let put =
+            customers::put(&state.store, &state.profiles, author, &customer, &expected, state.now()).await;
         (customer, put)
     })
     .await;
-    let put = put?;
+    let (put, version) = put.map_err(|error| unchanged(&customer.id, error))?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(CustomerStored { customer: customer.into(), warnings })))
+    let body = CustomerStored { customer: customer.into(), warnings };
+    Ok((status, etag(&version), Json(body)).into_response())
+}
+
+/// A change of a customer.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+#[schema(as = CustomerPatch)]
+struct CustomerChange {
+    /// Optional; must be the id in the path.
+    id: Option<String>,
+    /// Features to set, or with null to remove. The others stay.
+    #[serde(default)]
+    #[schema(schema_with = free_object, example = json!({"age": 29, "fit": null}))]
+    features: Map<String, Value>,
+}
+
+/// Change a customer
+///
+/// A JSON Merge Patch (RFC 7396): features that the body leaves out stay, and null removes one.
+#[utoipa::path(patch, path = "/customers/{id}", tag = "customers",
+    params(("id" = String, Path, description = "The customer's id", example = "c-17"), ChangeHeaders),
+    request_body(content(
+        (CustomerChange = "application/merge-patch+json"),
+        (CustomerChange = "application/json"),
+    )),
+    responses(
+        (status = 200, description = "The customer as they are stored now", body = CustomerStored),
+        (status = 404, description = "There is no such customer"),
+        (status = 412, description = "The customer has another version"),
+    ),
+)]
+async fn patch(
+    State(state): State<AppState>,
+    Caller(author): Caller,
+    Path(id): Path<CustomerId>,
+    Conditions(expected): Conditions,
+    MergePatch(body): MergePatch<CustomerChange>,
+) -> Result<Response, Problem> {
+    let (patch, warnings) = body.read(id.clone(), &state.schema())?;
+    let stored = uncancelled(async move {
+        customers::patch(&state.store, &state.profiles, author, &patch, &expected, state.now()).await
+    })
+    .await;
+    let Stored { value, version } = stored.map_err(|error| unchanged(&id, error))?;
+    Ok((etag(&version), Json(CustomerStored { customer: value.into(), warnings })).into_response())
+}
+
+impl CustomerChange {
+    fn read(self, id: CustomerId, schema: &Schema) -> Result<(CustomerPatch, Vec<Finding>), Problem> {
+        check_id(self.id.as_deref(), &id)?;
+        let (removed, set): (Map<_, _>, Map<_, _>) =
+            self.features.into_iter().partition(|(_, value)| value.is_null());
+        let read = features::read(set, schema, "/features").map_err(Problem::invalid)?;
+        let remove = removed.into_iter().map(|(name, _)| name).collect();
+        Ok((CustomerPatch { id, set: read.features, remove }, read.warnings))
+    }
+}
+
+fn unchanged(id: &CustomerId, error: ChangeError) -> Problem {
+    let invalid = |error: PatchError| Problem::invalid(vec![Finding::at("", error.to_string())]);
+    conditions::problem(error, || unknown(id), invalid)
 }
 
 impl CustomerPut {
@@ -173,20 +249,27 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
 /// about them. With `SQLite` the id is soon in no file of the database either. Later feedback that names the customer is
 /// refused; a later PUT or import adds them again.
 #[utoipa::path(delete, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+    params(("id" = String, Path, description = "The customer's id", example = "c-17"), ChangeHeaders),
     responses(
         (status = 204, description = "The customer is erased"),
         (status = 404, description = "There is no such customer"),
+        (status = 412, description = "The customer has another version"),
     ),
 )]
 async fn erase(
     State(state): State<AppState>,
     Caller(author): Caller,
     Path(id): Path<CustomerId>,
+    Conditions(expected): Conditions,
 ) -> Result<StatusCode, Problem> {
     uncancelled(async move {
-        let erased = customers::erase(&state.store, &state.profiles, author, &id, state.now()).await?;
-        if erased { Ok(StatusCode::NO_CONTENT) } else { Err(unknown(&id)) }
+        let erased =
+            customers::erase(&state.store, &state.profiles, author, &id, &expected, state.now()).await;
+        match erased {
+            Ok(true) => Ok(StatusCode::NO_CONTENT),
+            Ok(false) => Err(unknown(&id)),
+            Err(error) => Err(unchanged(&id, error)),
+        }
     })
     .await
 }
@@ -307,18 +390,22 @@ async fn outfits(
 /// Import customers
 ///
 /// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
-/// stored or none.
-#[utoipa::path(post, path = "/customers/bulk", tag = "customers", params(BulkQuery),
+/// stored or none. With `mode=merge` a line changes a stored customer as PATCH does, or adds one.
+#[utoipa::path(post, path = "/customers/bulk", tag = "customers", params(TableQuery),
     request_body(content = String, content_type = "application/x-ndjson"),
     responses((status = 200, description = "The customers are stored", body = ImportBody)),
 )]
 async fn bring_in(
     State(state): State<AppState>,
     Caller(author): Caller,
-    Query(query): Query<BulkQuery>,
+    Query(TableQuery { skip_bad, mode }): Query<TableQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Customer>(&state, author, &query, request).await.map(Json)
+    let brought = match mode {
+        Mode::Replace => bulk::import::<Customer>(&state, author, skip_bad, request).await,
+        Mode::Merge => bulk::import::<CustomerPatch>(&state, author, skip_bad, request).await,
+    };
+    brought.map(Json)
 }
 
 pub(crate) fn unknown(id: &CustomerId) -> Problem {

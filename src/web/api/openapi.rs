@@ -61,7 +61,7 @@ pub(crate) fn finish(
         description = "Personalised outfit completion.\n\nEvery problem is `application/problem+json` (RFC \
                        9457); /docs/problems explains each code. Ids in paths are percent-encoded: a slash \
                        in an id is %2F. Every answer returns X-Request-ID and traceparent. HEAD works \
-                       wherever GET does.\n\nEach operation names the scope that its API key must have."
+                       wherever GET does. Bodies may have Content-Encoding: gzip.\n\nEach operation names the scope that its API key must have."
     ),
     components(schemas(ProblemBody)),
     tags(
@@ -186,7 +186,10 @@ mod tests {
         assert_eq!((&items["minItems"], &items["maxItems"]), (&json!(1), &json!(256)));
         let put = &document["paths"]["/customers/{id}"]["put"]["responses"];
         let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
-        assert_eq!(statuses, ["200", "201", "400", "401", "403", "413", "415", "422", "429", "500", "503"]);
+        assert_eq!(
+            statuses,
+            ["200", "201", "400", "401", "403", "412", "413", "415", "422", "429", "500", "503"]
+        );
         let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
         assert_eq!(schema, "#/components/schemas/Problem");
         let security = |path: &str, method: &str| document["paths"][path][method]["security"].clone();

@@ -203,7 +203,7 @@ async fn bring_in(
     Query(query): Query<BulkQuery>,
     request: Request,
 ) -> Result<Json<ImportBody>, Problem> {
-    bulk::import::<Outfit>(&state, author, &query, request).await.map(Json)
+    bulk::import::<Outfit>(&state, author, query.skip_bad, request).await.map(Json)
 }
 
 fn unknown(id: OutfitId) -> Problem {

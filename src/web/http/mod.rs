@@ -1,5 +1,6 @@
 //! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
+pub(crate) mod conditions;
 pub(crate) mod deadline;
 mod error;
 pub(crate) mod extract;

@@ -35,6 +35,24 @@ pub(crate) struct SearchQuery {
     pub(crate) n: Option<u32>,
 }
 
+/// The query for a page of articles.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ArticleQuery {
+    /// Words that an article's id, type or texts must all contain, ignoring case; without it, every article.
+    #[serde(default)]
+    pub(crate) search: String,
+    /// Only articles of this type, written as in the catalogue.
+    #[param(example = "coat")]
+    pub(crate) r#type: Option<String>,
+    /// `next_cursor` of the previous page; without it, the first page.
+    #[param(schema_with = id_text)]
+    pub(crate) cursor: Option<String>,
+    /// Maximum number of items.
+    pub(crate) n: Option<u32>,
+}
+
 /// A page of a list.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Page<T> {

@@ -67,6 +67,9 @@ impl Reader {
             }
         }
         rendered.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+        if kind == Kind::UnsupportedEncoding {
+            rendered.headers_mut().insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         if let Some(wait) = retry_after {
             rendered.headers_mut().insert(header::RETRY_AFTER, seconds_rounded_up(wait).into());
         }

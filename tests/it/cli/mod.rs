@@ -2,6 +2,7 @@
 
 pub mod complete;
 pub mod export;
+pub mod feeds;
 pub mod import;
 pub mod key;
 pub mod onnx_runtime;

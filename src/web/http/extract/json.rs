@@ -50,6 +50,28 @@ where
     }
 }
 
+/// A JSON object that changes a stored one (RFC 7396).
+#[derive(Debug)]
+pub(crate) struct MergePatch<T>(pub(crate) T);
+
+impl<S, T> FromRequest<S> for MergePatch<T>
+where
+    S: Send + Sync,
+    T: DeserializeOwned,
+    Limits: FromRef<S>,
+{
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
+        const EXPECTED: &str = "application/merge-patch+json or application/json";
+        let accepts = |found: &str| matches!(found, "application/merge-patch+json" | "application/json");
+        check_media_type(request.headers(), EXPECTED, accepts)?;
+        let limits = Limits::from_ref(state);
+        let text = Incoming::new(request, limits.body_bytes, limits).read_all(limits.body()).await?;
+        parse(&text).map(Self)
+    }
+}
+
 impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         /// About the size of a completion. Growing a vector to it would copy it several times.

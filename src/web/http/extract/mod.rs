@@ -12,8 +12,8 @@ mod query;
 pub(crate) use self::{
     body::{Incoming, check_media_type},
     fields::{read_integer, read_object, read_objects, read_optional_integer, read_optional_object},
-    json::{Json, JsonText, from_value, parse, parse_list},
+    json::{Json, JsonText, MergePatch, from_value, parse, parse_list},
     path::{Path, PathParameter, ReleaseName},
-    query::Query,
+    query::{ConditionalQuery, Query},
 };
 use crate::web::http::{Finding, Kind, Problem};

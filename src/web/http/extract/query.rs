@@ -1,5 +1,7 @@
 //! The query of a request.
 
+use std::borrow::Cow;
+
 use axum::{extract::FromRequestParts, http::request::Parts};
 use serde::de::DeserializeOwned;
 
@@ -7,6 +9,40 @@ use super::{Finding, Problem};
 
 #[derive(Debug)]
 pub(crate) struct Query<T>(pub(crate) T);
+
+/// A query that also has conditions, each a parameter `where=attribute:value`.
+#[derive(Debug)]
+pub(crate) struct ConditionalQuery<T> {
+    pub(crate) query: T,
+    /// Attributes and values.
+    pub(crate) conditions: Vec<(String, String)>,
+}
+
+/// The most conditions: each is looked for in every row.
+const MOST_CONDITIONS: usize = 16;
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for ConditionalQuery<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
+        let (conditions, others): (Vec<_>, Vec<_>) = pairs.partition(|(name, _)| name == "where");
+        let refuse = |detail| Problem::invalid(vec![Finding::parameter("where", detail)]);
+        if conditions.len() > MOST_CONDITIONS {
+            let found = conditions.len();
+            return Err(refuse(format!("at most {MOST_CONDITIONS} conditions can be given, found {found}")));
+        }
+        let condition = |(_, text): (Cow<'_, str>, Cow<'_, str>)| match text.split_once(':') {
+            Some((name, value)) if !name.is_empty() && !value.is_empty() => {
+                Ok((name.to_owned(), value.to_owned()))
+            }
+            _ => Err(refuse(format!("expected attribute:value, as in colour:navy, found {text:?}"))),
+        };
+        let conditions = conditions.into_iter().map(condition).collect::<Result<_, _>>()?;
+        let others = form_urlencoded::Serializer::new(String::new()).extend_pairs(others).finish();
+        Ok(Self { query: parse(&others)?, conditions })
+    }
+}
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;

@@ -3,15 +3,15 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// An error or warning and its place: a pointer into a JSON body, a parameter of the path or query, or a line of a
-/// JSON Lines body.
+/// An error or warning and its place: a pointer into a JSON body, a parameter of the path or query, a header, or a line
+/// of a JSON Lines body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Finding {
     /// A JSON pointer (RFC 6901) into the body; empty for the complete body.
     #[schema(examples("/features/age"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pointer: Option<String>,
-    /// The name of a parameter in the path or query.
+    /// The name of a parameter in the path or query, or of a header.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parameter: Option<String>,
     /// The line of the body, from 1.
@@ -32,7 +32,7 @@ impl Finding {
         Self { pointer: Some(pointer.into()), parameter: None, line: None, detail: detail.into() }
     }
 
-    /// A finding in a parameter of the path or query.
+    /// A finding in a parameter of the path or query, or in a header.
     pub fn parameter(name: impl Into<String>, detail: impl Into<String>) -> Self {
         Self { pointer: None, parameter: Some(name.into()), line: None, detail: detail.into() }
     }

@@ -62,11 +62,17 @@ kinds! {
          and what was expected. The live release keeps serving.";
     Expired = 410 "completion-expired", "Completion id expired":
         "The completion is too old for feedback. The detail says how long feedback is accepted; the operator sets it.";
+    PreconditionFailed = 412 "precondition-failed", "Changed meanwhile":
+        "If-Match or If-None-Match names another version than the current one, so nothing was changed. GET it, decide \
+         again, and send the new ETag.";
     TooLarge = 413 "too-large", "Request too large":
         "The body is longer than this path allows. The detail gives the limit, and /docs lists all limits. Split the \
          request, or ask the operator to raise the limit.";
     UnsupportedMediaType = 415 "unsupported-media-type", "Unsupported media type":
         "The Content-Type header is missing or names another format. The detail names the expected one.";
+    UnsupportedEncoding = 415 "unsupported-encoding", "Unsupported content encoding":
+        "The Content-Encoding header names a compression that the service does not read. Accept-Encoding of the answer \
+         names those that it reads; a body without compression is always read.";
     Invalid = 422 "invalid", "Invalid request":
         "The request can be parsed, but a value has the wrong type, is out of range or is unknown. Each item of \
          errors gives the place and the reason.";

@@ -1,0 +1,147 @@
+//! Changes of stored articles and customers, as a JSON Merge Patch (RFC 7396) describes them: what it names replaces the
+//! stored value, null removes it, and everything else stays.
+
+use serde_json::{Map, Value};
+
+use super::{Article, ArticleError, ArticleId, Customer, CustomerId, Features};
+
+/// A change of an article, which may also add one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArticlePatch {
+    pub id: ArticleId,
+    /// `None` keeps the type.
+    pub kind: Option<String>,
+    /// Attributes to set, or with null to remove. An object is merged into a stored object.
+    pub attributes: Map<String, Value>,
+}
+
+/// A change of a customer's features, which may also add a customer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CustomerPatch {
+    pub id: CustomerId,
+    pub set: Features,
+    pub remove: Vec<String>,
+}
+
+/// Why an article cannot be changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PatchError {
+    #[error("there is no article {0:?} in the catalogue, and without a type it cannot be added")]
+    Untyped(ArticleId),
+    #[error(transparent)]
+    Article(#[from] ArticleError),
+}
+
+impl ArticlePatch {
+    /// The changed article; a new one if there is none yet.
+    ///
+    /// # Errors
+    /// If there is no article and the patch has no type, or the article would be invalid.
+    pub fn apply(&self, stored: Option<Article>) -> Result<Article, PatchError> {
+        let (stored_kind, mut attributes) = match stored {
+            Some(article) => (Some(article.kind().to_owned()), article.kept_attributes().into_owned()),
+            None => (None, Map::new()),
+        };
+        let kind = self.kind.clone().or(stored_kind).ok_or_else(|| PatchError::Untyped(self.id.clone()))?;
+        merge(&mut attributes, &self.attributes);
+        let mut article = Article::new(self.id.clone(), kind, attributes)?;
+        article.normalise()?;
+        Ok(article)
+    }
+}
+
+impl CustomerPatch {
+    /// The changed customer; a new one if there is none yet.
+    pub fn apply(&self, stored: Option<Customer>) -> Customer {
+        let mut features = stored.map(|customer| customer.features).unwrap_or_default();
+        for name in &self.remove {
+            features.remove(name);
+        }
+        Customer { id: self.id.clone(), features: features.overridden_by(self.set.clone()) }
+    }
+}
+
+fn merge(target: &mut Map<String, Value>, patch: &Map<String, Value>) {
+    for (name, value) in patch {
+        match value {
+            Value::Null => {
+                target.remove(name);
+            }
+            Value::Object(inner) => {
+                let field = target.entry(name.as_str()).or_insert(Value::Null);
+                if !field.is_object() {
+                    *field = Value::Object(Map::new());
+                }
+                merge(field.as_object_mut().expect("it is an object by now; this is a bug"), inner);
+            }
+            value => {
+                target.insert(name.clone(), value.clone());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::FeatureValue;
+    use serde_json::json;
+
+    fn object(json: Value) -> Map<String, Value> {
+        let Value::Object(object) = json else { panic!("{json} is no object") };
+        object
+    }
+
+    /// The examples of RFC 7396 whose target and patch are objects.
+    #[test]
+    fn patches_are_merged_as_the_standard_says() {
+        for (target, patch, expected) in [
+            (json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "b"}), json!({"b": "c"}), json!({"a": "b", "b": "c"})),
+            (json!({"a": "b"}), json!({"a": null}), json!({})),
+            (json!({"a": "b", "b": "c"}), json!({"a": null}), json!({"b": "c"})),
+            (json!({"a": ["b"]}), json!({"a": "c"}), json!({"a": "c"})),
+            (json!({"a": "c"}), json!({"a": ["b"]}), json!({"a": ["b"]})),
+            (json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}})),
+            (json!({"a": [{"b": "c"}]}), json!({"a": [1]}), json!({"a": [1]})),
+            (json!({"e": null}), json!({"a": 1}), json!({"e": null, "a": 1})),
+            (json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}})),
+        ] {
+            let mut merged = object(target);
+            merge(&mut merged, &object(patch.clone()));
+            assert_eq!(Value::Object(merged), expected, "{patch}");
+        }
+    }
+
+    #[test]
+    fn an_article_is_changed_or_added() {
+        let patch = |kind: Option<&str>, attributes| ArticlePatch {
+            id: ArticleId::new("a").unwrap(),
+            kind: kind.map(str::to_owned),
+            attributes: object(attributes),
+        };
+        let stock = patch(None, json!({"in_stock": "nein", "colour": null}));
+        assert_eq!(stock.apply(None), Err(PatchError::Untyped(stock.id.clone())));
+        let coat = patch(Some("coat"), json!({"in_stock": 1, "colour": "red"})).apply(None).unwrap();
+        let changed = stock.apply(Some(coat.clone())).unwrap();
+        assert_eq!((changed.kind(), changed.attributes()), ("coat", &object(json!({"in_stock": false}))));
+        let wrong = patch(None, json!({"price": "€12"})).apply(Some(coat)).unwrap_err();
+        assert!(matches!(wrong, PatchError::Article(ArticleError::Attribute { name: "price", .. })));
+    }
+
+    #[test]
+    fn a_customer_keeps_what_the_patch_leaves_out() {
+        let number = |age| FeatureValue::Number(age);
+        let features: Features =
+            [("age".into(), number(28.0)), ("height".into(), number(170.0))].into_iter().collect();
+        let id = CustomerId::new("c").unwrap();
+        let patch = CustomerPatch {
+            id: id.clone(),
+            set: [("age".into(), number(29.0))].into_iter().collect(),
+            remove: vec!["height".into(), "fit".into()],
+        };
+        let changed = patch.apply(Some(Customer { id, features }));
+        assert_eq!(changed.features, patch.set);
+        assert_eq!(patch.apply(None), changed);
+    }
+}

@@ -1,0 +1,266 @@
+//! An entry of a Google Merchant feed, with the attributes of Google's product data specification.
+
+use super::variants::{Variant, colour_id, last_of_path};
+use crate::{
+    domain::{Timestamp, json_number, parse_price},
+    files::json::Value,
+};
+
+/// Attributes that all variants of an article share: Google's name and ours.
+const SHARED: [(&str, &str); 15] = [
+    ("item_group_id", "item_group_id"),
+    ("brand", "brand"),
+    ("gender", "gender"),
+    ("age_group", "age_group"),
+    ("color", "colour"),
+    ("material", "material"),
+    ("pattern", "pattern"),
+    ("size_system", "size_system"),
+    ("size_type", "size_type"),
+    ("product_type", "product_type"),
+    ("google_product_category", "google_product_category"),
+    ("condition", "condition"),
+    ("custom_label_0", "custom_label_0"),
+    ("custom_label_1", "custom_label_1"),
+    ("custom_label_2", "custom_label_2"),
+];
+/// Attributes that each variant has its own of.
+const OWN: [(&str, &str); 3] = [("title", "name"), ("link", "url"), ("image_link", "image")];
+
+/// The columns of a tab-separated feed.
+#[derive(Debug)]
+pub(super) struct Columns(Vec<String>);
+
+impl Columns {
+    /// # Errors
+    /// If there is no column for the id.
+    pub(super) fn new(header: &[String]) -> Result<Self, String> {
+        let name = |cell: &String| {
+            let name = cell.trim().to_lowercase().replace(' ', "_");
+            name.strip_prefix("g:").map(str::to_owned).unwrap_or(name)
+        };
+        let names: Vec<String> = header.iter().map(name).collect();
+        if !names.iter().any(|name| name == "id") {
+            let found = header.iter().take(8).map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(", ");
+            return Err(format!("a Merchant feed needs a column \"id\", found {found}"));
+        }
+        Ok(Self(names))
+    }
+
+    /// Reads a row. Programs leave out the empty cells at its end.
+    pub(super) fn read(&self, cells: &[&str], now: Timestamp) -> Result<Variant, String> {
+        if cells.len() > self.0.len() {
+            let (found, expected) = (cells.len(), self.0.len());
+            return Err(format!("the header has {expected} cells, but this row has {found}"));
+        }
+        read(self.0.iter().map(String::as_str).zip(cells.iter().copied()), now)
+    }
+}
+
+/// Reads an entry from its attributes. Of an attribute that is given more than once the first counts.
+pub(super) fn read<'f>(
+    fields: impl Iterator<Item = (&'f str, &'f str)>,
+    now: Timestamp,
+) -> Result<Variant, String> {
+    let fields: Vec<(&str, &str)> = fields.map(|(name, value)| (name, value.trim())).collect();
+    let find = |name: &str| {
+        fields.iter().find(|(other, value)| *other == name && !value.is_empty()).map(|(_, value)| *value)
+    };
+    let id = find("id").or_else(|| find("feed id")).ok_or("the attribute \"id\" is missing")?;
+    let group = find("item_group_id");
+    let article = group.map_or_else(|| id.to_owned(), |group| colour_id(group, find("color")));
+    let kind = read_type(find("product_type"), find("google_product_category"))?;
+
+    let text = |text: &str| Value::text(text.to_owned());
+    let mut shared: Vec<(&'static str, Value<'static>)> =
+        SHARED.iter().filter_map(|(theirs, ours)| Some((*ours, text(find(theirs)?)))).collect();
+    let own = OWN.iter().filter_map(|(theirs, ours)| {
+        let value = find(theirs).or_else(|| find(&format!("feed {theirs}")))?;
+        Some((*ours, text(value)))
+    });
+    let own = own.collect();
+    let in_stock = find("availability").map(read_availability).transpose()?;
+    if let Some(price) = find("price") {
+        let (regular, currency) = read_price("price", price)?;
+        let sale = find("sale_price").map(|price| read_price("sale_price", price)).transpose()?;
+        let sale = sale.map(|(price, _)| price).filter(|price| *price < regular);
+        let sale = match find("sale_price_effective_date") {
+            Some(dates) if sale.is_some() && !is_within(dates, now)? => None,
+            _ => sale,
+        };
+        let number = |price: f64| json_number(price).map(Value::Number);
+        shared.extend(number(sale.unwrap_or(regular)).map(|price| ("price", price)));
+        if sale.is_some() {
+            shared.extend(number(regular).map(|price| ("regular_price", price)));
+        }
+        shared.extend(currency.map(|currency| ("currency", Value::text(currency))));
+    }
+    Ok(Variant {
+        article,
+        kind,
+        has_others: group.is_some(),
+        completes_others: false,
+        size: find("size").map(str::to_owned),
+        in_stock: in_stock.map(|stock| stock.now),
+        later: in_stock.and_then(|stock| stock.later),
+        count: None,
+        shared,
+        own,
+    })
+}
+
+/// The last part of the shop's own path of types, or else of Google's.
+fn read_type(product_type: Option<&str>, category: Option<&str>) -> Result<String, String> {
+    let named = category.filter(|category| category.parse::<u64>().is_err());
+    let last = product_type.and_then(last_of_path).or_else(|| named.and_then(last_of_path));
+    last.map(str::to_owned).ok_or_else(|| match category {
+        Some(number) => format!(
+            "an article needs a type: there is no \"product_type\", and google_product_category is the number {number}"
+        ),
+        None => "an article needs a type: neither \"product_type\" nor \"google_product_category\" is given".into(),
+    })
+}
+
+/// Whether an article can be bought now, and the feed's word if it can only be ordered.
+#[derive(Clone, Copy)]
+struct Availability {
+    now: bool,
+    later: Option<&'static str>,
+}
+
+fn read_availability(text: &str) -> Result<Availability, String> {
+    let word = text.to_lowercase().replace([' ', '-'], "_");
+    Ok(match word.as_str() {
+        "in_stock" | "available" => Availability { now: true, later: None },
+        "out_of_stock" | "unavailable" => Availability { now: false, later: None },
+        "preorder" | "pre_order" => Availability { now: false, later: Some("preorder") },
+        "backorder" | "back_order" => Availability { now: false, later: Some("backorder") },
+        _ => {
+            return Err(format!(
+                "availability is in_stock, out_of_stock, preorder or backorder, found {text:?}"
+            ));
+        }
+    })
+}
+
+/// Reads a price with a currency, such as `15.00 USD`. The currency may be missing or come first.
+fn read_price(name: &str, text: &str) -> Result<(f64, Option<String>), String> {
+    let letters = |c: char| c.is_ascii_alphabetic();
+    let number = text.trim_matches(letters).trim();
+    let currency: String = text.chars().filter(|c| letters(*c)).collect();
+    let price = parse_price(number)
+        .map_err(|_| format!("{name} is a number and a currency, as in 15.00 USD, found {text:?}"))?;
+    let currency = (!currency.is_empty()).then(|| currency.to_uppercase());
+    match &currency {
+        Some(code) if code.len() != 3 => {
+            Err(format!("{name} has a currency of three letters, as in 15.00 USD, found {text:?}"))
+        }
+        _ => Ok((price, currency)),
+    }
+}
+
+/// Whether a time is within an interval such as `2026-11-01T00:00-0800/2026-12-01T00:00-0800`.
+fn is_within(interval: &str, now: Timestamp) -> Result<bool, String> {
+    let ends = interval.split_once('/').and_then(|(from, to)| Some((read_moment(from)?, read_moment(to)?)));
+    let (from, to) = ends.ok_or_else(|| {
+        format!(
+            "sale_price_effective_date is two times, as in 2026-11-01T00:00-0800/2026-12-01T00:00-0800, \
+             found {interval:?}"
+        )
+    })?;
+    Ok((from..=to).contains(&now.millis()))
+}
+
+/// The milliseconds of an ISO 8601 time after 1970. Without a zone it is in UTC.
+fn read_moment(text: &str) -> Option<i64> {
+    let (date, time) = text.trim().split_once(['T', ' '])?;
+    let numbers = |text: &str, separator| {
+        text.split(separator).map(|part| part.parse::<u32>().ok().map(i64::from)).collect::<Option<Vec<_>>>()
+    };
+    let [year, month, day] = numbers(date, '-')?[..] else { return None };
+    let (time, offset) = match time.rfind(['Z', '+', '-']) {
+        None => (time, 0),
+        Some(place) if &time[place..] == "Z" => (&time[..place], 0),
+        Some(place) => {
+            let digits = time[place + 1..].replace(':', "");
+            let zone = digits.parse::<u32>().ok().map(i64::from).filter(|_| digits.len() == 4)?;
+            let minutes = zone / 100 * 60 + zone % 100;
+            (&time[..place], if time[place..].starts_with('-') { -minutes } else { minutes })
+        }
+    };
+    let whole_seconds = time.split('.').next()?;
+    let (hour, minute, second) = match numbers(whole_seconds, ':')?[..] {
+        [hour, minute] => (hour, minute, 0),
+        [hour, minute, second] => (hour, minute, second),
+        _ => return None,
+    };
+    let fits = (1970..=9999).contains(&year)
+        && (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hour <= 24
+        && minute < 60
+        && second <= 60;
+    if !fits {
+        return None;
+    }
+    // Howard Hinnant's `days_from_civil`.
+    let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (era, year_of_era) = (year / 400, year % 400);
+    let day_of_era =
+        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + (153 * month + 2) / 5 + day - 1;
+    let days = era * 146_097 + day_of_era - 719_468;
+    Some(((days * 24 + hour) * 60 + minute - offset) * 60_000 + second * 1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_have_a_currency() {
+        for (text, price, currency) in [
+            ("15.00 USD", 15.0, Some("USD")),
+            ("EUR 1299.5", 1299.5, Some("EUR")),
+            ("15,00 eur", 15.0, Some("EUR")),
+            ("15.00USD", 15.0, Some("USD")),
+            ("15", 15.0, None),
+        ] {
+            assert_eq!(read_price("price", text), Ok((price, currency.map(str::to_owned))), "{text}");
+        }
+        for wrong in ["", "USD", "-1 USD", "15.00 dollars", "$15.00", "1.299 EUR"] {
+            assert!(read_price("price", wrong).unwrap_err().contains("as in 15.00 USD"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_time_may_have_a_zone() {
+        for (text, seconds) in [
+            ("1970-01-01T00:00Z", 0),
+            ("1970-01-01T00:00+0000", 0),
+            ("1970-01-02T00:00+01:00", 82_800),
+            ("2026-11-23T11:15:15-0800", 1_795_461_315),
+            ("2024-02-29T12:00", 1_709_208_000),
+            ("2024-02-29 12:00:00.5Z", 1_709_208_000),
+        ] {
+            assert_eq!(read_moment(text), Some(seconds * 1000), "{text}");
+        }
+        for wrong in ["", "2026-11-23", "2026-13-01T00:00", "2026-11-23T0:0-8", "x-1-1T00:00", "2026-11-23T:"]
+        {
+            assert_eq!(read_moment(wrong), None, "{wrong}");
+        }
+        let november = "2026-11-01T00:00-0800/2026-12-01T00:00-0800";
+        let at = |text| Timestamp::from_millis(read_moment(text).unwrap());
+        assert_eq!(is_within(november, at("2026-11-01T07:59Z")), Ok(false));
+        assert_eq!(is_within(november, at("2026-11-01T08:00Z")), Ok(true));
+        assert!(is_within("2026-11-01", at("2026-11-01T08:00Z")).unwrap_err().contains("two times"));
+    }
+
+    #[test]
+    fn the_type_is_the_last_part_of_a_path() {
+        assert_eq!(read_type(Some("Women > Coats > Parkas"), Some("5598")).unwrap(), "Parkas");
+        assert_eq!(read_type(None, Some("Apparel & Accessories > Clothing > Dresses")).unwrap(), "Dresses");
+        assert_eq!(read_type(Some(" > "), Some("Shoes")).unwrap(), "Shoes");
+        assert!(read_type(None, Some("5598")).unwrap_err().contains("is the number 5598"));
+        assert!(read_type(None, None).unwrap_err().contains("neither"));
+    }
+}

@@ -1,0 +1,236 @@
+//! Puts the variants of an article together: one article with sizes.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    mem,
+};
+
+use serde_json::Number;
+
+use crate::files::{
+    Warning,
+    json::{Fields, Value},
+};
+
+/// The most bytes of articles whose variants may still come. Feeds of Google's name variants in any order.
+const MOST_BYTES: usize = 1 << 30;
+
+/// An article in one size.
+#[derive(Debug)]
+pub(super) struct Variant {
+    /// The id of the article.
+    pub(super) article: String,
+    pub(super) kind: String,
+    /// Whether the file may have other variants of the article.
+    pub(super) has_others: bool,
+    /// Whether no variants of earlier articles follow.
+    pub(super) completes_others: bool,
+    pub(super) size: Option<String>,
+    /// Whether it can be bought now, if the feed says so.
+    pub(super) in_stock: Option<bool>,
+    /// The feed's word for a variant that can only be ordered.
+    pub(super) later: Option<&'static str>,
+    /// How many there are, if the feed says so.
+    pub(super) count: Option<u64>,
+    /// Attributes that all variants of an article share.
+    pub(super) shared: Vec<(&'static str, Value<'static>)>,
+    /// Attributes that each variant has its own of, such as its page. Those of the first are kept.
+    pub(super) own: Vec<(&'static str, Value<'static>)>,
+}
+
+/// A complete article, at the line of its first variant.
+#[derive(Debug)]
+pub(super) struct Article {
+    pub(super) line: u64,
+    pub(super) fields: Fields<'static>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// The articles whose variants may still come, and those that are complete.
+#[derive(Debug, Default)]
+pub(super) struct Variants {
+    open: Vec<Group>,
+    by_article: HashMap<String, usize>,
+    bytes: usize,
+    complete: VecDeque<Article>,
+}
+
+#[derive(Debug)]
+struct Group {
+    line: u64,
+    first: Variant,
+    sizes: Vec<Size>,
+    warnings: Vec<Warning>,
+}
+
+#[derive(Debug)]
+struct Size {
+    name: String,
+    in_stock: Option<bool>,
+    count: Option<u64>,
+}
+
+impl Variants {
+    /// # Errors
+    /// If too many articles wait for their variants.
+    pub(super) fn add(&mut self, line: u64, variant: Variant) -> Result<(), String> {
+        if variant.completes_others {
+            self.complete();
+        }
+        if !variant.has_others {
+            self.complete.push_back(Group::new(line, variant).into_article());
+            return Ok(());
+        }
+        let bytes = variant.bytes();
+        if let Some(place) = self.by_article.get(&variant.article) {
+            self.open[*place].add(line, variant);
+        } else {
+            self.by_article.insert(variant.article.clone(), self.open.len());
+            self.open.push(Group::new(line, variant));
+            self.bytes += bytes;
+        }
+        if self.bytes > MOST_BYTES {
+            return Err(format!(
+                "the variants of the articles so far take more than {} GiB; split the feed",
+                MOST_BYTES >> 30
+            ));
+        }
+        Ok(())
+    }
+
+    /// Completes all articles: no other variants follow.
+    pub(super) fn complete(&mut self) {
+        self.by_article.clear();
+        self.bytes = 0;
+        self.complete.extend(mem::take(&mut self.open).into_iter().map(Group::into_article));
+    }
+
+    pub(super) fn next(&mut self) -> Option<Article> {
+        self.complete.pop_front()
+    }
+}
+
+impl Variant {
+    fn bytes(&self) -> usize {
+        let attributes = self.shared.iter().chain(&self.own);
+        self.article.len() + self.kind.len() + attributes.map(|(_, value)| 32 + value.size()).sum::<usize>()
+    }
+}
+
+impl Group {
+    fn new(line: u64, mut first: Variant) -> Self {
+        let size = first.size.take();
+        let size = size.map(|name| Size { name, in_stock: first.in_stock, count: first.count });
+        Self { line, first, sizes: size.into_iter().collect(), warnings: Vec::new() }
+    }
+
+    /// Adds a variant. Where it disagrees, the first is right, and a warning says so.
+    fn add(&mut self, line: u64, variant: Variant) {
+        let Variant { kind, size, in_stock, later, count, shared, own, .. } = variant;
+        if kind != self.first.kind {
+            let (kept, found) = (Value::text(self.first.kind.clone()), Value::text(kind));
+            self.disagree("type", line, &kept, &found);
+        }
+        for (name, value) in shared {
+            match self.first.shared.iter().find(|(other, _)| *other == name) {
+                None => self.first.shared.push((name, value)),
+                Some((_, kept)) if *kept == value => {}
+                Some((_, kept)) => {
+                    let kept = kept.clone();
+                    self.disagree(name, line, &kept, &value);
+                }
+            }
+        }
+        for (name, value) in own {
+            if self.first.own.iter().all(|(other, _)| *other != name) {
+                self.first.own.push((name, value));
+            }
+        }
+        self.first.in_stock = either(self.first.in_stock, in_stock);
+        self.first.later = self.first.later.or(later);
+        self.first.count = sum(self.first.count, count);
+        let Some(name) = size else { return };
+        match self.sizes.iter_mut().find(|size| size.name == name) {
+            Some(size) => {
+                size.in_stock = either(size.in_stock, in_stock);
+                size.count = sum(size.count, count);
+            }
+            None => self.sizes.push(Size { name, in_stock, count }),
+        }
+    }
+
+    fn disagree(&mut self, attribute: &'static str, line: u64, kept: &Value<'_>, found: &Value<'_>) {
+        let known = |warning: &Warning| matches!(warning, Warning::Variants { attribute: other, .. } if *other == attribute);
+        if !self.warnings.iter().any(known) {
+            let text = |value: &Value<'_>| serde_json::to_string(value).expect("it is JSON; this is a bug");
+            let (kept, found) = (text(kept), text(found));
+            self.warnings.push(Warning::Variants { attribute, line, kept, found });
+        }
+    }
+
+    fn into_article(self) -> Article {
+        let Self { line, first, sizes, warnings } = self;
+        let text = |name: &'static str, text: String| (name.into(), Value::text(text));
+        let mut fields: Fields<'static> = vec![text("id", first.article), text("type", first.kind)];
+        let attributes = first.shared.into_iter().chain(first.own);
+        fields.extend(attributes.map(|(name, value)| (name.into(), value)));
+        if let Some(in_stock) = first.in_stock {
+            fields.push(("in_stock".into(), Value::Bool(in_stock)));
+            if let Some(later) = first.later.filter(|_| !in_stock) {
+                fields.push(("availability".into(), Value::text(later)));
+            }
+        }
+        if let Some(stock) = stock(&sizes) {
+            fields.push(("stock".into(), Value::Object(stock)));
+        }
+        if !sizes.is_empty() {
+            let sizes = sizes.into_iter().map(|size| Value::text(size.name)).collect();
+            fields.push(("sizes".into(), Value::List(sizes)));
+        }
+        Article { line, fields, warnings }
+    }
+}
+
+/// The stock of each size: counts if the feed has them, else 1 and 0 if the sizes differ.
+fn stock(sizes: &[Size]) -> Option<Fields<'static>> {
+    let known = sizes.iter().all(|size| size.in_stock.is_some() || size.count.is_some());
+    let counted = sizes.iter().any(|size| size.count.is_some());
+    let differ = sizes.iter().any(|size| size.in_stock != sizes[0].in_stock);
+    (!sizes.is_empty() && known && (counted || differ)).then(|| {
+        let count = |size: &Size| size.count.unwrap_or_else(|| size.in_stock.unwrap_or_default().into());
+        sizes
+            .iter()
+            .map(|size| (size.name.clone().into(), Value::Number(Number::from(count(size)))))
+            .collect()
+    })
+}
+
+fn either(one: Option<bool>, other: Option<bool>) -> Option<bool> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one || other),
+        (known, None) | (None, known) => known,
+    }
+}
+
+fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.saturating_add(other)),
+        (known, None) | (None, known) => known,
+    }
+}
+
+/// The id of an article that comes in several colours: each is an article of its own.
+pub(super) fn colour_id(group: &str, colour: Option<&str>) -> String {
+    let Some(colour) = colour else { return group.to_owned() };
+    let words: Vec<String> = colour
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    if words.is_empty() { group.to_owned() } else { format!("{group}-{}", words.join("-")) }
+}
+
+/// The last part of a path such as `Women > Coats > Parkas`.
+pub(super) fn last_of_path(path: &str) -> Option<&str> {
+    path.rsplit('>').map(str::trim).find(|part| !part.is_empty())
+}

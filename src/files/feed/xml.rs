@@ -1,0 +1,241 @@
+//! The items of a Google Merchant feed in XML: RSS 2.0 or Atom, with Google's namespace.
+//!
+//! A document type declaration is refused, so there are no entities but those of XML itself. An item has at most
+//! [`LONGEST`] bytes, and elements are nested at most [`DEEPEST`] deep.
+
+use std::{
+    fmt,
+    io::{self, BufRead, Read},
+};
+
+use quick_xml::{
+    NsReader,
+    escape::unescape,
+    events::{BytesRef, BytesStart, Event},
+    name::ResolveResult,
+};
+
+use crate::files::{RowError, error::Unit, input::Input, read::LONGEST};
+
+const GOOGLE: &str = "http://base.google.com/ns/1.0";
+const DEEPEST: usize = 16;
+
+/// Splits a feed into items.
+pub(super) struct Items {
+    reader: NsReader<Limited>,
+    buffer: Vec<u8>,
+    /// How many elements are open.
+    depth: usize,
+    item: Option<Open>,
+}
+
+/// An item, and where it begins.
+pub(super) struct Item {
+    pub(super) line: u64,
+    /// Names and texts, or why they cannot be read.
+    pub(super) fields: Result<Vec<(String, String)>, String>,
+}
+
+/// The item that is read.
+struct Open {
+    item: Item,
+    depth: usize,
+    field: Option<(String, String)>,
+}
+
+impl Items {
+    pub(super) fn new(input: Input) -> Self {
+        let reader = NsReader::from_reader(Limited { input, left: LONGEST, line: 1 });
+        Self { reader, buffer: Vec::new(), depth: 0, item: None }
+    }
+
+    pub(super) fn progress(&self) -> (u64, u64) {
+        self.reader.get_ref().input.progress()
+    }
+
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    /// If the rest of the file cannot be read.
+    pub(super) fn next(&mut self) -> Result<Option<Item>, RowError> {
+        loop {
+            if self.item.is_none() {
+                self.reader.get_mut().left = LONGEST;
+            }
+            let line = self.reader.get_ref().line;
+            let fatal = |reason: String| Err(RowError::fatal(Unit::Line, line, reason));
+            self.buffer.clear();
+            let (namespace, event) = match self.reader.read_resolved_event_into(&mut self.buffer) {
+                Ok(read) => read,
+                Err(error) => return fatal(format!("not readable as XML: {error}")),
+            };
+            match event {
+                Event::Start(start) => {
+                    self.depth += 1;
+                    if self.depth > DEEPEST {
+                        return fatal(format!("elements are nested more than {DEEPEST} deep"));
+                    }
+                    let name = start.local_name();
+                    if self.depth == 1 && !matches!(name.into_inner(), "rss" | "feed") {
+                        return fatal(format!(
+                            "a Merchant feed begins with <rss> or <feed>, found <{}>",
+                            name.into_inner()
+                        ));
+                    }
+                    match &mut self.item {
+                        None if is_item(&namespace, &start) => {
+                            let item = Item { line, fields: Ok(Vec::new()) };
+                            self.item = Some(Open { item, depth: self.depth, field: None });
+                        }
+                        Some(open) if self.depth == open.depth + 1 => {
+                            open.field = field_name(&namespace, &start).map(|name| (name, String::new()));
+                            open.add_link(&start);
+                        }
+                        _ => {}
+                    }
+                }
+                Event::Empty(start) => {
+                    if let Some(open) = self.item.as_mut().filter(|open| self.depth == open.depth) {
+                        open.add_link(&start);
+                    }
+                }
+                Event::End(_) => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if let Some(open) = &mut self.item {
+                        if self.depth == open.depth {
+                            open.close_field();
+                        } else if self.depth < open.depth {
+                            return Ok(self.item.take().map(|open| open.item));
+                        }
+                    }
+                }
+                Event::Text(text) => push(&mut self.item, self.depth, &text.xml10_content()),
+                Event::CData(text) => push(&mut self.item, self.depth, &text.xml10_content()),
+                Event::GeneralRef(reference) => {
+                    if let Some(c) = resolve(&reference) {
+                        push(&mut self.item, self.depth, c.encode_utf8(&mut [0; 4]));
+                        continue;
+                    }
+                    let reason = format!("the entity &{}; is not one of XML's own", &*reference);
+                    let Some(open) = &mut self.item else { return fatal(reason) };
+                    open.item.fields = Err(reason);
+                }
+                Event::DocType(_) => {
+                    return fatal(
+                        "the file has a document type declaration (<!DOCTYPE …>); remove it".into(),
+                    );
+                }
+                Event::Decl(declared) => {
+                    if let Some(Ok(encoding)) = declared.encoding()
+                        && !encoding.eq_ignore_ascii_case("utf-8")
+                    {
+                        return fatal(format!("the encoding must be UTF-8, found {encoding}"));
+                    }
+                }
+                Event::Comment(_) | Event::PI(_) => {}
+                Event::Eof if self.depth > 0 => return fatal("the file ends before its last element".into()),
+                Event::Eof => return Ok(None),
+            }
+        }
+    }
+}
+
+/// Adds text to the field that is open, if there is one.
+fn push(item: &mut Option<Open>, depth: usize, text: &str) {
+    if let Some(open) = item
+        && depth == open.depth + 1
+        && let Some((_, field)) = &mut open.field
+    {
+        field.push_str(text);
+    }
+}
+
+impl Open {
+    fn close_field(&mut self) {
+        if let (Some((name, text)), Ok(fields)) = (self.field.take(), &mut self.item.fields) {
+            fields.push((name, text.trim().to_owned()));
+        }
+    }
+
+    /// Atom has the address of a page in an attribute.
+    fn add_link(&mut self, start: &BytesStart<'_>) {
+        if let Ok(Some(href)) = start.try_get_attribute("href")
+            && let Ok(address) = unescape(&href.value)
+            && let Ok(fields) = &mut self.item.fields
+            && start.local_name().into_inner() == "link"
+        {
+            fields.push(("feed link".to_owned(), address.into_owned()));
+        }
+    }
+}
+
+fn is_google(namespace: &ResolveResult<'_>) -> bool {
+    matches!(namespace, ResolveResult::Bound(bound) if bound.into_inner() == GOOGLE)
+}
+
+fn is_item(namespace: &ResolveResult<'_>, start: &BytesStart<'_>) -> bool {
+    !is_google(namespace) && matches!(start.local_name().into_inner(), "item" | "entry")
+}
+
+/// The attribute that an element holds. Titles and links may also be RSS's or Atom's own; Google's are preferred.
+fn field_name(namespace: &ResolveResult<'_>, start: &BytesStart<'_>) -> Option<String> {
+    let name = start.local_name().into_inner();
+    if is_google(namespace) {
+        return Some(name.to_owned());
+    }
+    matches!(name, "id" | "title" | "link").then(|| format!("feed {name}"))
+}
+
+/// The character of a reference, if it is one of XML's own.
+fn resolve(reference: &BytesRef<'_>) -> Option<char> {
+    match &**reference {
+        "amp" => Some('&'),
+        "lt" => Some('<'),
+        "gt" => Some('>'),
+        "quot" => Some('"'),
+        "apos" => Some('\''),
+        _ => reference.resolve_char_ref().ok().flatten(),
+    }
+}
+
+/// Counts lines, and ends at an item that is too long.
+struct Limited {
+    input: Input,
+    left: usize,
+    line: u64,
+}
+
+impl Read for Limited {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.fill_buf()?.read(buffer)?;
+        self.consume(length);
+        Ok(length)
+    }
+}
+
+impl BufRead for Limited {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        let left = self.left;
+        let filled = self.input.fill_buf()?;
+        if left == 0 && !filled.is_empty() {
+            return Err(io::Error::other(format!("an item is longer than {} MiB", LONGEST >> 20)));
+        }
+        Ok(&filled[..filled.len().min(left)])
+    }
+
+    fn consume(&mut self, length: usize) {
+        if length > 0
+            && let Ok(filled) = self.input.fill_buf()
+        {
+            self.line += filled[..length].iter().map(|byte| u64::from(*byte == b'\n')).sum::<u64>();
+            self.input.consume(length);
+            self.left -= length;
+        }
+    }
+}
+
+impl fmt::Debug for Items {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Items").field("depth", &self.depth).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,210 @@
+//! Product feeds of other systems.
+
+use std::io::Write;
+
+use flate2::{Compression, write::GzEncoder};
+
+use super::*;
+use crate::domain::{Article, ArticlePatch, Customer, Timestamp};
+
+/// 2026-11-23, within the sale of the fixture.
+const NOW: Timestamp = Timestamp::from_millis(1_795_460_000_000);
+
+fn fixture(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// Articles as canonical JSON Lines, warnings and errors.
+fn read_feed(path: &std::path::Path, format: Option<InputFormat>, now: Timestamp) -> Vec<String> {
+    let rows = read_any::<Article>(path, &SCHEMA, format, now).unwrap();
+    rows.flat_map(|row| match row {
+        Ok(row) => {
+            let warnings = row.warnings.iter().map(|warning| format!("{}: {warning}", row.line));
+            let article = json_line(&row.value, &SCHEMA).trim_end().to_owned();
+            std::iter::once(article).chain(warnings).collect()
+        }
+        Err(error) => vec![error.to_string()],
+    })
+    .collect()
+}
+
+fn feed(name: &str) -> Vec<String> {
+    read_feed(&fixture(name), None, NOW)
+}
+
+fn xml(items: &str) -> String {
+    format!(
+        "<rss version=\"2.0\" xmlns:g=\"http://base.google.com/ns/1.0\"><channel>\n{items}</channel></rss>"
+    )
+}
+
+#[test]
+fn variants_of_a_merchant_feed_are_one_article_for_each_colour() {
+    assert_eq!(
+        feed("merchant.xml"),
+        [
+            r#"{"id":"DR-7","type":"Dresses","availability":"preorder","colour":"Red","currency":"EUR","google_product_category":"Apparel & Accessories > Clothing > Dresses","in_stock":false,"name":"Silk dress","price":89.9,"url":"https://shop.example/dress"}"#,
+            r#"{"id":"PK-1-navy-white","type":"Parkas","age_group":"adult","brand":"Fjell & Söhne","colour":"Navy/White","currency":"EUR","gender":"female","google_product_category":"5598","image":"https://shop.example/parka-navy.jpg","in_stock":true,"item_group_id":"PK-1","material":"Cotton","name":"Fjell & Söhne parka, S","price":149,"product_type":"Women > Coats > Parkas","regular_price":199,"size_system":"EU","sizes":["S","M"],"stock":{"M":0,"S":1},"url":"https://shop.example/parka?colour=navy&size=s"}"#,
+            "7: the variant of this article in line 41 has another material, \"Wool\"; \"Cotton\" is kept",
+            r#"{"id":"PK-1-red","type":"Parkas","colour":"Red","currency":"EUR","in_stock":true,"item_group_id":"PK-1","name":"Fjell & Söhne parka, red","price":199,"product_type":"Women > Coats > Parkas","sizes":["S"]}"#,
+        ]
+    );
+}
+
+#[test]
+fn atom_and_other_prefixes_are_read() {
+    assert_eq!(
+        feed("merchant-atom.xml"),
+        [
+            r#"{"id":"DR-7","type":"Dresses","currency":"EUR","in_stock":true,"name":"Silk dress","price":89.9,"product_type":"Women > Dresses","url":"https://shop.example/dress?a=1&b=2"}"#
+        ]
+    );
+}
+
+#[test]
+fn a_tab_separated_feed_has_sale_prices_for_a_time() {
+    let boot = |price: &str| {
+        format!(
+            r#"{{"id":"SH-1-black","type":"Boots","colour":"Black","currency":"EUR","gender":"male","in_stock":true,"item_group_id":"SH-1","name":"Leather boot",{price},"sizes":["42","43"],"stock":{{"42":1,"43":0}}}}"#
+        )
+        .replace("\"sizes\"", "\"product_type\":\"Shoes > Boots\",\"sizes\"")
+    };
+    let tote = r#"{"id":"BG-2","type":"Totes","currency":"EUR","in_stock":true,"name":"Tote \"Anna\"","price":59,"product_type":"Bags > Totes"}"#;
+    let on_sale = boot("\"price\":99").replace("\"sizes\"", "\"regular_price\":129,\"sizes\"");
+    assert_eq!(feed("merchant.tsv"), [tote, &on_sale]);
+    let later = read_feed(&fixture("merchant.tsv"), None, Timestamp::from_millis(1_800_000_000_000));
+    assert_eq!(later, [tote, &boot("\"price\":129")]);
+}
+
+#[test]
+fn shopifys_products_have_options_and_counts() {
+    assert_eq!(
+        feed("shopify.csv"),
+        [
+            r#"{"id":"linen-shirt-white","type":"Shirt","brand":"Lumen","colour":"White","image":"https://cdn.example/white.jpg","in_stock":true,"item_group_id":"linen-shirt","name":"Linen shirt","price":49.9,"product_type":"Apparel & Accessories > Clothing > Shirts","regular_price":69.9,"sizes":["S","M"],"stock":{"M":0,"S":3},"tags":["summer","linen"]}"#,
+            r#"{"id":"linen-shirt-navy","type":"Shirt","brand":"Lumen","colour":"Navy","image":"https://cdn.example/navy.jpg","in_stock":true,"item_group_id":"linen-shirt","name":"Linen shirt","price":49.9,"product_type":"Apparel & Accessories > Clothing > Shirts","sizes":["S"],"stock":{"S":1},"tags":["summer","linen"]}"#,
+            r#"{"id":"wool-scarf","type":"Scarves","brand":"Lumen","in_stock":true,"item_group_id":"wool-scarf","name":"Wool scarf","price":35,"product_type":"Apparel & Accessories > Clothing Accessories > Scarves"}"#,
+        ]
+    );
+    let mut checker = Checker::new([], []);
+    let rows = read_any::<Article>(&fixture("shopify.csv"), &SCHEMA, None, NOW).unwrap();
+    assert_eq!(checker.check(rows).map(Result::unwrap).count(), 3);
+    assert_eq!((checker.report().left_out, checker.report().bad), (1, 0));
+}
+
+#[test]
+fn bad_entries_are_named_and_the_others_read() {
+    let folder = Folder::new();
+    let item = |fields: &str| format!("<item><g:id>a</g:id>{fields}</item>\n");
+    let path = folder.file(
+        "feed.xml",
+        xml(&[
+            item("<g:price>1 EUR</g:price>"),
+            item("<g:product_type>Hats</g:product_type><g:price>cheap</g:price>"),
+            item("<g:product_type>Hats</g:product_type><g:availability>perhaps</g:availability>"),
+            "<item><g:title>&nbsp;</g:title></item>\n".to_owned(),
+            item("<g:product_type>Hats</g:product_type>"),
+        ]
+        .concat()),
+    );
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            "line 2: an article needs a type: neither \"product_type\" nor \"google_product_category\" is given",
+            "line 3: price is a number and a currency, as in 15.00 USD, found \"cheap\"",
+            "line 4: availability is in_stock, out_of_stock, preorder or backorder, found \"perhaps\"",
+            "line 5: the entity &nbsp; is not one of XML's own",
+            r#"{"id":"a","type":"Hats","product_type":"Hats"}"#,
+        ]
+    );
+}
+
+#[test]
+fn hostile_xml_is_refused() {
+    let folder = Folder::new();
+    let bomb =
+        "<?xml version=\"1.0\"?>\n<!DOCTYPE rss [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;&a;\">]>\n<rss/>";
+    let long = xml(&format!("<item><g:title>{}</g:title></item>", "x".repeat(2 << 20)));
+    let deep = xml(&"<a>".repeat(100));
+    for (content, reason) in [
+        (bomb, "line 2: the file has a document type declaration (<!DOCTYPE …>); remove it"),
+        (&long, "an item is longer than 1 MiB"),
+        (&deep, "line 2: elements are nested more than 16 deep"),
+        (&xml("<item><g:id>a</item>"), "not readable as XML: ill-formed document"),
+        ("<rss>\n<channel>", "line 2: the file ends before its last element"),
+        ("<html><body/></html>", "line 1: a Merchant feed begins with <rss> or <feed>, found <html>"),
+        (
+            "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><rss/>",
+            "the encoding must be UTF-8, found ISO-8859-1",
+        ),
+        ("<rss><channel>\u{0}\n", "the file ends before its last element"),
+    ] {
+        let read = read_feed(&folder.file("feed.xml", content), None, NOW);
+        assert!(read.len() == 1 && read[0].contains(reason), "{reason}: {read:?}");
+    }
+}
+
+#[test]
+fn a_feed_is_recognised_or_named() {
+    let folder = Folder::new();
+    let tsv = fs::read(fixture("merchant.tsv")).unwrap();
+    let named = folder.file("articles.csv", &tsv);
+    let format = "google-tsv".parse().unwrap();
+    assert_eq!(read_feed(&named, Some(format), NOW), feed("merchant.tsv"));
+    let ours = folder.file("ours.csv", "id,type,handle,price,option1 name\na,hat,b,1,c\n");
+    assert_eq!(
+        read_feed(&ours, None, NOW)[0],
+        r#"{"id":"a","type":"hat","handle":"b","option1 name":"c","price":1}"#
+    );
+    assert_eq!(
+        "google".parse::<InputFormat>().unwrap_err(),
+        "expected jsonl, csv, parquet, google-xml, google-tsv, shopify-csv, found \"google\""
+    );
+    let refused = |result: Result<(), FileError>| result.unwrap_err().to_string();
+    let path = fixture("merchant.xml");
+    for refused in [
+        refused(read_any::<Customer>(&path, &SCHEMA, None, NOW).map(drop)),
+        refused(read_any::<ArticlePatch>(&path, &SCHEMA, None, NOW).map(drop)),
+    ] {
+        assert!(refused.ends_with("import it with --articles, without --merge"), "{refused}");
+    }
+    let header = folder.file("feed.tsv", "sku\ttitle\n");
+    let refused = refused(read_any::<Article>(&header, &SCHEMA, None, NOW).map(drop));
+    assert!(
+        refused.ends_with("a Merchant feed needs a column \"id\", found \"sku\", \"title\""),
+        "{refused}"
+    );
+}
+
+#[test]
+fn files_may_be_compressed() {
+    let folder = Folder::new();
+    let pack = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let lines = "\u{feff}{\"id\":\"a\",\"type\":\"hat\"}\n{\"id\":\"b\",\"type\":\"hat\"}\n";
+    let plain = values::<Article>(&folder.file("articles.jsonl", lines));
+    assert_eq!(plain.len(), 2);
+    // Also in several members, as `cat` makes them, and whatever the name says.
+    let (first, second) = lines.split_at(lines.find('\n').unwrap() + 1);
+    let members = [pack(first.as_bytes()), pack(second.as_bytes())].concat();
+    for name in ["articles.jsonl.gz", "articles.jsonl"] {
+        assert_eq!(values::<Article>(&folder.file(name, &members)), plain, "{name}");
+    }
+    let csv = folder.file("articles.csv.gz", pack(b"id,type\na,hat\nb,hat\n"));
+    assert_eq!(values::<Article>(&csv), plain);
+    for name in ["merchant.xml", "merchant.tsv", "shopify.csv"] {
+        let packed = folder.file(&format!("{name}.gz"), pack(&fs::read(fixture(name)).unwrap()));
+        assert_eq!(read_feed(&packed, None, NOW), feed(name), "{name}");
+    }
+    let mut rows = open::<Article>(&folder.file("half.jsonl.gz", &members[..members.len() - 12]));
+    while rows.by_ref().next().is_some_and(|row| row.is_ok()) {}
+    let cut = folder.file("articles.jsonl", &pack(lines.repeat(1000).as_bytes())[..90]);
+    let last = open::<Article>(&cut).last().unwrap().unwrap_err();
+    assert!(last.is_fatal() && last.reason.contains("cannot read the rest of the file"), "{last}");
+    fs::remove_file(folder.path("articles.jsonl")).unwrap();
+    fs::remove_file(folder.path("articles.csv.gz")).unwrap();
+    assert_eq!(Files::in_folder(folder.0.path()).unwrap().articles, Some(folder.path("articles.jsonl.gz")));
+}

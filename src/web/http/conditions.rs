@@ -1,0 +1,158 @@
+//! Conditional requests (RFC 9110, section 13): `ETag`, `If-Match` and `If-None-Match`.
+
+use axum::{
+    extract::FromRequestParts,
+    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
+};
+use utoipa::IntoParams;
+
+use super::{Finding, Kind, Problem};
+use crate::{
+    domain::PatchError,
+    store::{ChangeError, Expected, Version, Versions},
+};
+
+/// The versions that a request expects of what it reads or changes.
+#[derive(Debug, Clone)]
+pub(crate) struct Conditions(pub(crate) Expected);
+
+/// The headers of a request that reads.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only the description of the headers")]
+pub(crate) struct ReadHeaders {
+    /// Versions that the caller has: if it is one of them, the answer is 304 without a body.
+    #[param(rename = "If-None-Match", example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
+    if_none_match: Option<String>,
+}
+
+/// The headers of a request that changes.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only the description of the headers")]
+pub(crate) struct ChangeHeaders {
+    /// The `ETag` that must be current, or `*` for any.
+    #[param(rename = "If-Match", example = json!("*"))]
+    if_match: Option<String>,
+}
+
+/// The headers of a request that adds or replaces.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Header)]
+#[expect(dead_code, reason = "only the description of the headers")]
+pub(crate) struct PutHeaders {
+    /// The `ETag` that must be current, or `*` for any: nothing is added.
+    #[param(rename = "If-Match", example = json!("*"))]
+    if_match: Option<String>,
+    /// `*` only adds, and replaces nothing.
+    #[param(rename = "If-None-Match", example = json!("*"))]
+    if_none_match: Option<String>,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Conditions {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let read = |name| versions(&parts.headers, &name);
+        Ok(Self(Expected { one_of: read(header::IF_MATCH)?, none_of: read(header::IF_NONE_MATCH)? }))
+    }
+}
+
+impl Conditions {
+    /// Whether the caller of a GET already has this version.
+    ///
+    /// # Errors
+    /// If the caller wants another version (`If-Match`).
+    pub(crate) fn has(&self, current: &Version) -> Result<bool, Problem> {
+        if self.0.one_of.as_ref().is_some_and(|versions| !versions.contain(Some(current))) {
+            return Err(differs(Some(current)));
+        }
+        Ok(self.0.none_of.as_ref().is_some_and(|versions| versions.contain(Some(current))))
+    }
+}
+
+/// The header with a version.
+pub(crate) fn etag(version: &Version) -> [(HeaderName, HeaderValue); 1] {
+    let value = HeaderValue::try_from(format!("\"{version}\""));
+    [(header::ETAG, value.expect("a version has only hexadecimal digits; this is a bug"))]
+}
+
+/// The problem of a change that was not made. `Missing` and `Invalid` are the resource's own.
+pub(crate) fn problem(
+    error: ChangeError,
+    missing: impl FnOnce() -> Problem,
+    invalid: impl FnOnce(PatchError) -> Problem,
+) -> Problem {
+    match error {
+        ChangeError::Missing => missing(),
+        ChangeError::Differs(current) => differs(current.as_ref()),
+        ChangeError::Invalid(error) => invalid(error),
+        ChangeError::Store(error) => error.into(),
+    }
+}
+
+fn differs(current: Option<&Version>) -> Problem {
+    let found = match current {
+        Some(current) => format!("the current ETag is \"{current}\""),
+        None => "it does not exist, or another caller has just added it".to_owned(),
+    };
+    let detail =
+        format!("If-Match or If-None-Match expects another version: {found}; GET it and decide again");
+    Problem::new(Kind::PreconditionFailed, detail)
+}
+
+/// The entity tags of a header, or `*`.
+fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, Problem> {
+    let mut found = Vec::new();
+    for value in headers.get_all(name) {
+        let refuse = || {
+            let detail = "expected * or entity tags in double quotes, as an ETag header has them".to_owned();
+            Problem::invalid(vec![Finding::parameter(name.as_str(), detail)])
+        };
+        let text = value.to_str().map_err(|_| refuse())?;
+        if text.trim() == "*" {
+            return Ok(Some(Versions::Any));
+        }
+        // Versions contain no comma, so a tag with one is not ours, whichever part of it is compared.
+        for tag in text.split(',').map(str::trim).filter(|tag| !tag.is_empty()) {
+            let strong = tag.strip_prefix("W/").unwrap_or(tag);
+            if !strong.contains('"') {
+                return Err(refuse());
+            }
+            // If-Match compares strongly: a weak tag never matches.
+            let matches = tag == strong || *name == header::IF_NONE_MATCH;
+            found.push(if matches { strong.trim_matches('"').to_owned() } else { tag.to_owned() });
+        }
+    }
+    Ok((!found.is_empty()).then_some(Versions::OneOf(found)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(name: &HeaderName, values: &[&str]) -> Result<Option<Versions>, Problem> {
+        let headers = values.iter().map(|value| (name.clone(), HeaderValue::try_from(*value).unwrap()));
+        versions(&headers.collect(), name)
+    }
+
+    #[test]
+    fn entity_tags_are_read() {
+        let one_of = |tags: &[&str]| Some(Versions::OneOf(tags.iter().map(ToString::to_string).collect()));
+        let if_match = |values: &[&str]| read(&header::IF_MATCH, values).unwrap();
+        assert_eq!(if_match(&[]), None);
+        assert_eq!(if_match(&[" * "]), Some(Versions::Any));
+        assert_eq!(if_match(&["\"a\", \"b\"", "\"c\""]), one_of(&["a", "b", "c"]));
+        assert_eq!(if_match(&["W/\"a\""]), one_of(&["W/\"a\""]), "matches no version");
+        assert_eq!(read(&header::IF_NONE_MATCH, &["W/\"a\""]).unwrap(), one_of(&["a"]));
+        for wrong in ["a", "\"a\", b", "W/a"] {
+            let problem = read(&header::IF_MATCH, &[wrong]).unwrap_err();
+            let (kind, _, findings) = problem.shown_to_caller();
+            assert_eq!(
+                (kind, findings[0].parameter.as_deref()),
+                (Kind::Invalid, Some("if-match")),
+                "{wrong}"
+            );
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Lists of articles with conditions.
+
+use serde_json::{Value, json};
+
+use super::Service;
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    a_list_has_what_its_conditions_admit,
+    filtered_pages_continue_at_the_cursor,
+    wrong_conditions_are_refused
+);
+
+async fn ids(service: &Service, query: &str) -> Vec<String> {
+    let page = service.json(&format!("/articles?{query}")).await;
+    page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()).collect()
+}
+
+async fn a_list_has_what_its_conditions_admit(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for (id, article) in [
+        (
+            "a",
+            json!({"type": "coat", "colour": "Navy", "price": 79.9, "in_stock": true, "sizes": ["S", "M"]}),
+        ),
+        ("b", json!({"type": "coat", "colour": "red", "price": 79, "name": "Navy Seal", "sizes": ["L"]})),
+        ("c", json!({"type": "Coat", "colour": "navy blue", "in_stock": false, "stock": {"M": 1}})),
+        ("d", json!({"type": "rain coat", "colour": "ÄRMELGRÜN 50%", "a:b": "x_y", "code": "79"})),
+    ] {
+        assert_eq!(service.put(&format!("/articles/{id}"), &article).await.status(), 201);
+    }
+    for (query, found) in [
+        ("type=coat", &["a", "b"][..]),
+        ("type=rain%20coat", &["d"]),
+        ("type=%00", &[]),
+        ("where=colour:navy", &["a"]),
+        ("where=colour:NAVY%20blue", &["c"]),
+        ("where=colour:%C3%A4rmelgr%C3%BCn%2050%25", &["d"]),
+        ("where=sizes:m", &["a"]),
+        ("where=price:79", &["b"]),
+        ("where=price:79.9&where=colour:navy", &["a"]),
+        ("where=price:79&where=colour:navy", &[]),
+        ("where=code:79", &["d"]),
+        ("where=in_stock:false", &["c"]),
+        ("where=in_stock:TRUE&type=coat", &["a"]),
+        ("where=type:COAT", &["a", "b", "c"]),
+        ("where=stock:1", &[]),
+        ("where=nothing:such", &[]),
+        ("search=navy&type=coat&where=sizes:L", &["b"]),
+        ("search=coat&where=colour:red", &["b"]),
+    ] {
+        assert_eq!(ids(&service, query).await, found, "{query}");
+    }
+}
+
+async fn filtered_pages_continue_at_the_cursor(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    // Every fourth is navy, every fifth is not in stock; more than a page of the database's.
+    let line = |n: usize| {
+        let colour = if n.is_multiple_of(4) { "navy" } else { "red" };
+        format!("{}\n", json!({"id": format!("a-{n:04}"), "type": "coat", "colour": colour, "n": n % 5}))
+    };
+    let lines: String = (0..2500).map(line).collect();
+    assert_eq!(service.post("/articles/bulk", "application/x-ndjson", lines).await.status(), 200);
+    for (query, expected) in [("where=colour:navy", 4), ("where=n:0", 5), ("where=n:0&where=colour:navy", 20)]
+    {
+        let (mut found, mut cursor) = (Vec::new(), String::new());
+        loop {
+            let page = service.json(&format!("/articles?type=coat&n=90&{query}{cursor}")).await;
+            let items = page["items"].as_array().unwrap();
+            found.extend(items.iter().map(|item| item["id"].as_str().unwrap().to_owned()));
+            let Value::String(next) = &page["next_cursor"] else { break };
+            assert_eq!(items.len(), 90);
+            cursor = format!("&cursor={next}");
+        }
+        let all: Vec<String> =
+            (0..2500).filter(|n: &usize| n.is_multiple_of(expected)).map(|n| format!("a-{n:04}")).collect();
+        assert_eq!(found, all, "{query}");
+    }
+}
+
+async fn wrong_conditions_are_refused(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let many = "&where=a:b".repeat(17);
+    for query in ["where=navy", "where=:navy", "where=colour:", "where=", &*many] {
+        let answer = service.get(&format!("/articles?{query}")).await;
+        assert_eq!(answer.status(), 422, "{query}");
+        let problem: Value = answer.json().await.unwrap();
+        assert_eq!(problem["errors"][0]["parameter"], "where", "{problem}");
+    }
+    assert_eq!(service.get("/articles?type=a&type=b").await.status(), 422);
+    assert_eq!(service.get("/articles?colour=navy").await.status(), 422);
+}
