@@ -167,9 +167,9 @@ async fn a_killed_mirror_leaves_the_old_catalogue(db: TestDatabase) {
     tokio::task::spawn_blocking(move || {
         let mut writer = fs::OpenOptions::new().write(true).open(pipe).unwrap();
         // A pipe holds 64 KiB: when this returns, customers are read, so the articles are done.
-        let customers: String =
+        let customers: Vec<String> =
             (0..20_000).map(|n| format!("{{\"id\":\"c-{n}\",\"features\":{{\"age\":30}}}}\n")).collect();
-        writer.write_all(customers.as_bytes()).unwrap();
+        writer.write_all(customers.concat().as_bytes()).unwrap();
         assert_eq!(child.try_wait().unwrap(), None, "it waits for more");
         child.kill().unwrap();
         child.wait().unwrap();

@@ -298,9 +298,9 @@ async fn compressed_bodies_are_read_up_to_the_limit(db: TestDatabase) {
     }
     let plain = send(Method::PUT, "/articles/c", "application/json", "identity", coat.clone().into()).await;
     assert_eq!(plain.status(), 201);
-    let lines: String =
+    let lines: Vec<String> =
         (0..9000).map(|n| format!("{{\"id\":\"a-{n}\",\"type\":\"coat\",\"n\":{n}}}\n")).collect();
-    let body = gzip(lines.as_bytes());
+    let body = gzip(lines.concat().as_bytes());
     let brought = send(Method::POST, "/articles/bulk", NDJSON, "gzip", body.clone()).await;
     assert_eq!(brought.json::<Value>().await.unwrap()["added"], 9000);
 
