@@ -16,6 +16,7 @@ use atelier::{
         },
         onnx_runtime::OnnxRuntime,
         release::{Manifest, ReleaseError},
+        tables::Tables,
     },
     util::digest,
 };
@@ -94,11 +95,7 @@ fn soon() -> Instant {
 async fn batched_answers_equal_single_ones() {
     let serving = serving(SETTINGS);
     assert_eq!(serving.device(), Device::Cpu);
-    assert_eq!(
-        serving.methods().collect::<Vec<_>>(),
-        demo::methods(),
-        "the demo release has every method but ours"
-    );
+    assert_eq!(serving.methods().collect::<Vec<_>>(), demo::methods(), "the demo release has every method");
     for method in demo::methods() {
         let questions = questions(&serving, 64);
         let together = serving.ask(method, questions.clone(), soon()).await.unwrap();
@@ -271,14 +268,16 @@ fn a_file_that_breaks_the_contract_is_rejected_with_what_was_found() {
     assert!(error.contains("none.onnx: the weight `") && error.contains("` holds NaN"), "{error}");
 
     let fewer = changed("articles.jsonl", |bytes| {
-        let last = bytes[..bytes.len() - 1].iter().rposition(|&byte| byte == b'\n').unwrap();
-        bytes.truncate(last + 1);
+        let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let length = ends.map(|(place, _)| place + 1).nth(999).unwrap();
+        bytes.truncate(length);
     });
     let error = rejection(&fewer).to_string();
-    assert!(
-        error.contains("its output `logits` is ") && error.contains("expected f32 [any, 1499]"),
-        "{error}"
-    );
+    assert!(error.contains("articles are known, but the release has 1000"), "{error}");
+
+    let other = fs::read(demo().join("match.safetensors")).unwrap();
+    let error = rejection(&changed("gsu.safetensors", |bytes| *bytes = other)).to_string();
+    assert!(error.contains("gsu.onnx: ") && error.contains("expected"), "{error}");
 
     let missing = changed("release.json", |_| {});
     fs::remove_file(missing.path().join("demo/latent.onnx")).unwrap();
@@ -301,42 +300,75 @@ fn without_a_gpu_cuda_fails_and_auto_uses_the_cpu() {
     assert!(serving.device_note().is_some(), "it gives the reason");
 }
 
-/// The logits that ONNX Runtime computes from the whole file, one row per question.
+/// The logits from the trunk's outputs in a bare session, and each article's weights; one row per question.
 fn bare_logits(serving: &Serving, method: Method, questions: &[Question]) -> Vec<Vec<f32>> {
-    let manifest = serving.release().manifest();
-    let entry = manifest.methods.iter().find(|entry| entry.method == method).unwrap();
+    let release = serving.release();
+    let entry = release.manifest().methods.iter().find(|entry| entry.method == method).unwrap();
     let mut session = Session::builder(ONNX_RUNTIME.environment())
         .unwrap()
-        .commit_from_file(serving.release().model_path(entry))
+        .commit_from_file(release.model_path(entry))
         .unwrap();
+    let (count, encoder) = (release.vocabulary().len(), release.encoder().unwrap());
+    let path = release.tables_path(entry).unwrap();
+    let tables =
+        Tables::open(&path, count, Some(encoder.count()), encoder.components(), release.schema()).unwrap();
+    let known = release.articles()[..count].iter();
+    let compositions: Vec<_> = known.map(|article| release.compose(&article.unpack()).0).collect();
+    let width = tables.widths().row();
     let row = |question: &Question| {
-        let blank = serving.release().vocabulary().blank();
-        let number = |&slot: &u32| i64::from(if slot == BLANK { blank } else { slot });
-        let slots: Vec<i64> = question.slots.iter().map(number).collect();
-        let values = question.context.iter().map(Vec::len).max().unwrap().max(1);
-        let features: Vec<i64> = question
-            .context
-            .iter()
-            .flat_map(|indices| {
-                indices.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values)
-            })
-            .collect();
+        let length = question.slots.len();
+        let (mut rows, mut kinds) = (vec![0.0; length * width], vec![0_i64; length]);
+        for ((&slot, row), kind) in question.slots.iter().zip(rows.chunks_exact_mut(width)).zip(&mut kinds) {
+            if slot == BLANK {
+                *kind = 1;
+            } else {
+                tables.write_row(&compositions[slot as usize], row);
+            }
+        }
         let mut inputs = vec![
-            ("articles", Tensor::from_array(([1, slots.len()], slots)).unwrap()),
-            ("blank", Tensor::from_array(([1], vec![i64::try_from(question.blank).unwrap()])).unwrap()),
+            ("rows", Tensor::from_array(([1, length, width], rows)).unwrap().into_dyn()),
+            ("kinds", Tensor::from_array(([1, length], kinds)).unwrap().into_dyn()),
+            (
+                "blank",
+                Tensor::from_array(([1], vec![i64::try_from(question.blank).unwrap()])).unwrap().into_dyn(),
+            ),
         ];
         if serving.takes_features(method) {
+            let values = question.context.iter().map(Vec::len).max().unwrap().max(1);
+            let cells = question.context.iter().flat_map(|indices| {
+                indices.iter().copied().map(i64::from).chain(std::iter::repeat(0)).take(values)
+            });
             let shape = [1, question.context.len(), values];
-            inputs.push(("features", Tensor::from_array((shape, features)).unwrap()));
+            inputs.push((
+                "features",
+                Tensor::from_array((shape, cells.collect::<Vec<_>>())).unwrap().into_dyn(),
+            ));
         }
         let outputs = session.run(SessionInputs::from(inputs)).unwrap();
-        outputs["logits"].try_extract_tensor::<f32>().unwrap().1.to_vec()
+        let numbers = |name: &str| outputs[name].try_extract_tensor::<f32>().unwrap().1.to_vec();
+        let mut inputs = numbers("hidden");
+        if tables.widths().personas > 0 {
+            inputs.extend(numbers("personas"));
+        }
+        let mut weights = vec![0.0; inputs.len()];
+        let mut logits: Vec<f32> = compositions
+            .iter()
+            .map(|composition| {
+                let bias = tables.write_weights(composition, &mut weights);
+                bias + weights.iter().zip(&inputs).map(|(weight, input)| weight * input).sum::<f32>()
+            })
+            .collect();
+        for &slot in question.slots.iter().filter(|slot| **slot != BLANK) {
+            tables.boosts_of_article(slot, |article, by| logits[article as usize] += by);
+        }
+        tables.boosts_of_context(&question.context, |article, by| logits[article as usize] += by);
+        logits
     };
     questions.iter().map(row).collect()
 }
 
 #[tokio::test]
-async fn the_head_answers_as_the_whole_file_does() {
+async fn the_head_answers_as_the_trunk_and_the_tables_do() {
     let serving = serving(SETTINGS);
     for method in demo::methods() {
         let mut asked = questions(&serving, 40);

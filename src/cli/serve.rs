@@ -50,7 +50,7 @@ use crate::{
 const FLUSH: Duration = Duration::from_secs(2);
 const DEFAULT_LOG: &str = "info,ort=warn";
 /// The fingerprint of the demo release's data. A release of the same name, made from other data, is not the demo.
-const DEMO_WORLD: &str = "e2847bb3db04b67086f166e1a63c029919fe63e7523d7890ebd3f182ea72e164";
+const DEMO_WORLD: &str = "ae1d960b148b30abb93971423ed86d34102b6d96acb7b94adc9bb939ee7acfab";
 
 #[derive(Debug, Default, Args)]
 pub(super) struct Serve {

@@ -92,14 +92,14 @@ async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
     window.goto(&format!("{}/studio?customer=c-014871&{outfit}&type=1:coat", service.url)).await;
-    window.choose("#changing", "gender").await;
-    window.choose("#control", "male").await;
+    window.choose("#changing", "fit").await;
+    window.choose("#control", "slim").await;
     window.click_words("Show changes").await;
-    window.until_words("gender: male").await;
-    window.until_words("instead of female").await;
+    window.until_words("fit: slim").await;
+    window.until_words("instead of relaxed").await;
     let moved = window.text(".suggestions").await;
     assert!(moved.contains("from ") || moved.contains("was below"), "{moved}");
     window.click_words("Undo").await;
-    window.until("!location.href.includes('if.gender')").await;
+    window.until("!location.href.includes('if.fit')").await;
     assert!(!window.text(".suggestions").await.contains("from "));
 }

@@ -46,7 +46,7 @@ async fn suggests_for_a_blank(db: TestDatabase) {
     let answer = service.ask_ok("/complete", &request).await;
     assert_eq!(
         (&answer["release"], &answer["method"], &answer["device"]),
-        (&json!("demo"), &json!("gsu"), &json!("cpu"))
+        (&json!("demo"), &json!("match"), &json!("cpu"))
     );
     assert!(answer["completion_id"].as_str().unwrap().len() > 40);
     assert_eq!(answer["blanks"].as_array().unwrap().len(), 1);
@@ -301,7 +301,7 @@ async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
     let outfit = &outfits()[0];
     let mut slots = blanked(outfit);
     slots[3] = Value::Null;
-    let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "k": 3, "sets": 4,
+    let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "k": 3, "sets": 4, "method": "gsu",
         "filters": {"types": {"1": ["jeans", "trousers", "skirt", "dress", "chinos"]}}});
     let answer = service.ask_ok("/complete", &request).await;
     let blanks: Vec<&Value> =
@@ -329,7 +329,7 @@ async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
     let first = sets[0]["articles"].as_array().unwrap();
     let mut filled = slots.clone();
     filled[1] = first[0]["article"]["id"].clone();
-    let request = json!({"customer": outfit.customer.as_str(), "outfit": filled, "k": 250});
+    let request = json!({"customer": outfit.customer.as_str(), "outfit": filled, "method": "gsu", "k": 250});
     let second = service.ask_ok("/complete", &request).await;
     let second = second["blanks"][0]["suggestions"]
         .as_array()
@@ -339,7 +339,7 @@ async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
         .unwrap()["probability"]
         .as_f64()
         .unwrap();
-    let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "k": 250});
+    let request = json!({"customer": outfit.customer.as_str(), "outfit": slots, "method": "gsu", "k": 250});
     let alone = service.ask_ok("/complete", &request).await;
     let alone = alone["blanks"][0]["suggestions"]
         .as_array()
@@ -356,21 +356,25 @@ async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
 async fn lift_and_reasons_are_computed(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let outfit = &outfits()[0];
-    let base =
-        json!({"customer": outfit.customer.as_str(), "outfit": blanked(outfit), "method": "gsu", "k": 5});
+    // With and without the customer the same articles are admissible.
+    let filters = json!({"no_gos": false, "fit": false});
+    let base = json!({
+        "customer": outfit.customer.as_str(), "outfit": blanked(outfit), "method": "gsu", "k": 5, "filters": filters
+    });
     let mut request = base.clone();
     request["lift"] = json!(true);
     request["explain"] = json!(true);
     let answer = service.ask_ok("/complete", &request).await;
     let top = &answer["blanks"][0]["suggestions"][0];
-    let probability = top["probability"].as_f64().unwrap();
+    let share = top["share"].as_f64().unwrap();
 
-    let unknown = json!({"outfit": blanked(outfit), "method": "gsu", "k": 250, "lift": true});
+    let unknown =
+        json!({"outfit": blanked(outfit), "method": "gsu", "k": 250, "lift": true, "filters": filters});
     let unknown = service.ask_ok("/complete", &unknown).await;
     let suggestions = unknown["blanks"][0]["suggestions"].as_array().unwrap();
     assert!(suggestions.iter().all(|suggestion| (suggestion["lift"].as_f64().unwrap() - 1.0).abs() < 1e-9));
     let same = suggestions.iter().find(|suggestion| suggestion["article"]["id"] == top["article"]["id"]);
-    let expected = probability / same.unwrap()["probability"].as_f64().unwrap();
+    let expected = share / same.unwrap()["share"].as_f64().unwrap();
     assert!((top["lift"].as_f64().unwrap() / expected - 1.0).abs() < 1e-3);
 
     let mut reasons = 0;
@@ -434,8 +438,7 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDataba
     service.store.articles().put(&new, now).await.unwrap();
     let outfit = &outfits()[0];
     let gone = &outfit.articles()[0];
-    let request =
-        json!({"outfit": [gone.as_str(), "brand-new", null, outfit.articles()[2].as_str()], "k": 250});
+    let request = json!({"outfit": [gone.as_str(), "brand-new", null, outfit.articles()[2].as_str()], "method": "gsu", "k": 250});
     let before = service.ask("/complete", &request).await;
     assert_eq!(before.0, 422, "this process has not read it yet");
     assert!(service.store.articles().delete(gone, now).await.unwrap());
@@ -447,7 +450,10 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDataba
     assert_eq!(codes, ["article-not-in-catalogue", "article-not-in-release"]);
     assert_eq!(answer["blanks"][0]["slot"], 2, "slots are those of the request");
     let all = service
-        .ask_ok("/complete", &json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["coat"]}}}))
+        .ask_ok(
+            "/complete",
+            &json!({"outfit": [null], "method": "gsu", "k": 250, "filters": {"types": {"0": ["coat"]}}}),
+        )
         .await;
     assert!(
         !ids(&all["blanks"][0]).contains(&gone.as_str()) && !ids(&all["blanks"][0]).contains(&"brand-new")
@@ -457,7 +463,10 @@ async fn articles_missing_from_catalogue_or_release_give_warnings(db: TestDataba
     let id = ids(&all["blanks"][0])[0].to_owned();
     assert_eq!(service.delete(&format!("/articles/{id}")).await.status(), 204);
     let after = service
-        .ask_ok("/complete", &json!({"outfit": [null], "k": 250, "filters": {"types": {"0": ["coat"]}}}))
+        .ask_ok(
+            "/complete",
+            &json!({"outfit": [null], "method": "gsu", "k": 250, "filters": {"types": {"0": ["coat"]}}}),
+        )
         .await;
     assert!(!ids(&after["blanks"][0]).contains(&id.as_str()));
 }

@@ -212,9 +212,8 @@ async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatab
     for _ in 0..4 {
         let items: Vec<Value> = (0..75)
             .map(|_| {
-                let method = draws.one(&["none", "gsu"]);
                 json!({"outfit": [outfit[0], null, outfit[2]], "features": draw_features(&mut draws), "k": 250,
-                       "method": method, "filters": draw_filters(&mut draws)})
+                       "filters": draw_filters(&mut draws)})
             })
             .collect();
         let answer = service.ask_ok("/complete/batch", &json!({"items": items})).await;

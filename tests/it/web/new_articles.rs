@@ -118,18 +118,23 @@ async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: Tes
     put(&service, "classic-red-coat", &json!({"type": "coat", "style": "classic", "colour": "red"})).await;
     replica.releases.refresh().await.unwrap();
     let changed = coats(&service, 250).await;
-    assert_eq!(coats(&replica, 250).await, changed);
+    assert_close(&coats(&replica, 250).await, &changed);
     let ids: Vec<&str> = changed.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids.len(), 5 + 3 + 40, "{ids:?}");
     assert!(["new-0", "new-1", "new-4", "classic-red-coat"].iter().all(|id| ids.contains(id)));
     assert!(!["new-2", "new-3", "sporty-blue-coat"].iter().any(|id| ids.contains(id)), "{ids:?}");
     // The same release, loaded again, reads the whole catalogue.
     service.ask_ok("/releases/open/activate", &json!({})).await;
-    let whole = coats(&service, 250).await;
-    assert_eq!(whole.len(), changed.len());
-    for (id, changed) in &changed {
-        let (_, whole) = whole.iter().find(|(other, _)| other == id).unwrap();
-        assert!((changed - whole).abs() < 1e-9, "{id}: {changed}, {whole}");
+    assert_close(&coats(&service, 250).await, &changed);
+}
+
+/// The same articles with the same probabilities, but for rounding: sums are taken in the order of places, which a change
+/// does not move.
+fn assert_close(some: &[(String, f64)], others: &[(String, f64)]) {
+    assert_eq!(some.len(), others.len());
+    for (id, one) in some {
+        let (_, other) = others.iter().find(|(other, _)| other == id).unwrap();
+        assert!((one / other - 1.0).abs() < 1e-6, "{id}: {one}, {other}");
     }
 }
 
@@ -245,15 +250,19 @@ async fn what_a_release_does_not_know_of_a_stored_article_is_said(db: TestDataba
 }
 
 async fn a_closed_release_warns_of_every_new_article(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let detail = "the article is new to release demo, which suggests only articles that it was trained with";
+    let models = open_release().await;
+    run_example("export_release.py", &models.path().join("closed")).await;
+    let service = serve(&db, &models).await;
+    service.ask_ok("/releases/closed/activate", &json!({})).await;
+    let detail =
+        "the article is new to release closed, which suggests only articles that it was trained with";
     let coat = json!({"type": "coat", "colour": "chartreuse"});
     assert_eq!(warnings(&service, "anorak", &coat).await, json!([{"pointer": "", "detail": detail}]));
-    assert_eq!(warnings(&service, "a-00134", &coat).await, json!([]));
+    assert_eq!(warnings(&service, "sporty-blue-coat", &coat).await, json!([]));
     let line = json!({"id": "parka", "type": "coat"}).to_string();
     let answer = service.post("/articles/bulk", "application/x-ndjson", line).await;
     let brought: Value = answer.json().await.unwrap();
-    let detail = "1 article is new to release demo, which suggests only articles that it was trained with";
+    let detail = "1 article is new to release closed, which suggests only articles that it was trained with";
     assert_eq!(brought["warnings"], json!([{"detail": detail}]));
     let coverage = service.json("/coverage").await;
     assert_eq!((&coverage["new"], &coverage["unknown"]), (&json!(2), &json!([])));
