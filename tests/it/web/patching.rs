@@ -49,7 +49,9 @@ async fn a_patch_changes_what_it_names(db: TestDatabase) {
     let answer = patch(&service, "/articles/a", &change).await;
     assert_eq!(answer.status(), 200);
     let expected = json!({"id": "a", "type": "coat", "price": 79, "in_stock": false, "stock": {"M": 0}});
-    assert_eq!(answer.json::<Value>().await.unwrap(), expected);
+    let mut answered: Value = answer.json().await.unwrap();
+    assert_eq!(answered.as_object_mut().unwrap().remove("warnings"), Some(json!([])));
+    assert_eq!(answered, expected);
     assert_eq!(service.json("/articles/a").await, expected);
     let retyped = request(&service, Method::PATCH, "/articles/a").json(&json!({"type": "parka"}));
     let retyped: Value = retyped.send().await.unwrap().json().await.unwrap();

@@ -111,8 +111,8 @@ async fn the_mix_of_a_customer_is_the_mean_of_their_outfits(db: TestDatabase) {
     assert!(own.len() > 1, "one customer has several outfits");
     let serving = &service.releases.current().unwrap().serving;
     let index = |outfit: &&Outfit| {
-        let known =
-            outfit.articles().iter().map(|id| serving.release().vocabulary().index_of(id.as_str()).unwrap());
+        let vocabulary = serving.release().vocabulary();
+        let known = outfit.articles().iter().filter_map(|id| vocabulary.index_of(id.as_str()));
         known.take(7).collect()
     };
     let mixes = ask(serving, Method::GsxLatent, &own.iter().map(index).collect::<Vec<_>>()).await;

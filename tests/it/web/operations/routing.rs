@@ -19,7 +19,7 @@ async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     let html = admin.page("/operations/routing").await;
-    assert!(html.contains("Default method: gsu, set by release demo"), "{html}");
+    assert!(html.contains("Default method: match, set by release demo"), "{html}");
     assert!(html.contains("No experiment runs"), "{html}");
 
     let arms = [
