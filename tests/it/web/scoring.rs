@@ -14,7 +14,7 @@ async fn scores_an_outfit(db: TestDatabase) {
     let mut better = 0;
     for outfit in &outfits[..20] {
         let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
-        let request = json!({"customer": outfit.customer.as_str(), "outfit": articles, "method": "gsu"});
+        let request = json!({"customer": outfit.customer.as_str(), "outfit": articles});
         let score = service.ask_ok("/score", &request).await;
         assert_eq!(score["articles"].as_array().unwrap().len(), articles.len());
         let mean = score["articles"]
@@ -38,7 +38,7 @@ async fn scores_an_outfit(db: TestDatabase) {
         if stranger[0] == stranger[1] {
             continue;
         }
-        let request = json!({"customer": outfit.customer.as_str(), "outfit": mixed, "method": "gsu"});
+        let request = json!({"customer": outfit.customer.as_str(), "outfit": mixed});
         let other = service.ask_ok("/score", &request).await;
         better +=
             usize::from(score["mean_log_probability"].as_f64() > other["mean_log_probability"].as_f64());
