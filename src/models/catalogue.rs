@@ -231,7 +231,7 @@ impl Catalogue {
         release: &Release,
     ) -> Option<(Self, Vec<u32>)> {
         let mut next = self.clone();
-        let mut changed = Vec::new();
+        let mut touched = Vec::new();
         let prepare = |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply);
         for (id, article) in changes {
             let place = next.place_of(id.as_str());
@@ -246,16 +246,16 @@ impl Catalogue {
                 (None, None) => {
                     if let Some(place) = place {
                         next.free_place(place);
-                        changed.push(place);
+                        touched.push(place);
                     }
                     continue;
                 }
             };
             let place = place.or_else(|| next.take_place(article.article.kind()))?;
             next.put(place, article, is_present);
-            changed.push(place);
+            touched.push(place);
         }
-        Some((next, changed))
+        Some((next, touched))
     }
 
     /// A place for a new article, among those of its type if one is free.

@@ -77,10 +77,10 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
     match release.encoder() {
         None => vec![Unknown::Article],
         Some(encoder) => {
-            let encoded = encoder.encode(article);
+            let said = encoder.encode(article);
             let embedding =
-                encoded.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
-            encoded.unknown.into_iter().map(Unknown::Value).chain(embedding).collect()
+                said.other_length.map(|(length, expected)| Unknown::Embedding { length, expected });
+            said.unknown.into_iter().map(Unknown::Value).chain(embedding).collect()
         }
     }
 }

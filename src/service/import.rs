@@ -132,7 +132,9 @@ impl Importable for Article {
     }
 
     fn count_unknown(rows: &[Self], census: &mut Census) {
-        rows.iter().for_each(|article| census.count(article));
+        for article in rows {
+            census.count(article);
+        }
     }
 }
 

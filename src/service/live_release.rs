@@ -379,12 +379,12 @@ impl Releases {
         let (serving, catalogue, rows) =
             (Arc::clone(&live.serving), Arc::clone(&live.catalogue), Arc::clone(&live.rows));
         let change = task::spawn_blocking(move || {
-            let (catalogue, changed) = catalogue.with_changes(&changes, serving.release())?;
-            let rows = serving.changed_articles(&rows, catalogue.places().clone(), &changed);
+            let (catalogue, touched) = catalogue.with_changes(&changes, serving.release())?;
+            let rows = serving.changed_articles(&rows, catalogue.places().clone(), &touched);
             Some((catalogue, rows))
         });
-        let changed = change.await.expect("changing a catalogue does not panic; this is a bug");
-        Ok(changed.map(|(catalogue, rows)| {
+        let next = change.await.expect("changing a catalogue does not panic; this is a bug");
+        Ok(next.map(|(catalogue, rows)| {
             self.warn_of_unreadable(&catalogue);
             (Arc::new(catalogue), Arc::new(rows))
         }))

@@ -233,6 +233,14 @@ fn say(line: &str) -> Result<()> {
     Ok(out.flush()?)
 }
 
+/// The files of a release that are not a method's.
+const SHARED: [&str; 3] = ["articles.jsonl", "schema.toml", "encoder.json"];
+
+/// The file of a method's tables.
+fn tables(method: Method) -> String {
+    format!("{method}.safetensors")
+}
+
 /// A release of one method.
 struct Folder<'a> {
     path: &'a Path,
@@ -244,8 +252,9 @@ impl<'a> Folder<'a> {
         let demo = models().join("demo");
         fs::create_dir(path)?;
         let manifest = serde_json::from_slice(&fs::read(demo.join("release.json"))?)?;
-        for file in ["articles.jsonl", "schema.toml"] {
-            fs::copy(demo.join(file), path.join(file))?;
+        let tables = demo::methods().into_iter().map(tables);
+        for file in SHARED.map(str::to_owned).into_iter().chain(tables) {
+            fs::copy(demo.join(&file), path.join(&file))?;
         }
         Ok(Self { path, manifest })
     }
@@ -258,7 +267,7 @@ impl<'a> Folder<'a> {
         methods.retain(|entry| entry["method"] == method.as_str());
         manifest["default_method"] = json!(method.as_str());
         let files = manifest["files"].as_object_mut().context("files by their names")?;
-        files.retain(|name, _| name == "articles.jsonl" || name == "schema.toml");
+        files.retain(|name, _| SHARED.contains(&name.as_str()) || *name == tables(method));
         files.insert(
             file.clone(),
             json!({"bytes": bytes.len(), "sha256": hex::encode(Sha256::digest(bytes))}),

@@ -41,10 +41,10 @@ pub fn folder() -> Result<TempDir> {
     fs::remove_file(model("miss"))?;
     let articles = at("form").join("articles.jsonl");
     let text = fs::read_to_string(&articles)?;
-    let last = text.trim_end().rfind('\n').context("more than one article")?;
-    fs::write(&articles, &text[..=last])?;
-    spoil(&model("nan1"), "vocabulary.weight")?;
-    spoil(&model("nan2"), "articles.weight")?;
+    let few: Vec<&str> = text.split_inclusive('\n').take(1000).collect();
+    fs::write(&articles, few.concat())?;
+    spoil(&model("nan1"), "transform.weight")?;
+    spoil(&model("nan2"), "state.first.weight")?;
     for name in ["form", "nan1", "nan2"] {
         seal(&at(name))?;
     }
