@@ -47,6 +47,10 @@ pub struct Bounds {
     pub unknown_limit: Option<f64>,
 }
 
+/// Of new articles' figures, those of one kind of answer.
+type OfMethod = fn(&NewArticleFigures<Scores, Spread>) -> &Answered<Scores>;
+type OfBaseline = fn(&NewBaseline) -> &Answered<Summary>;
+
 impl Table {
     /// Fails if there are no evaluations, or if their data differs.
     pub fn new(
@@ -185,8 +189,7 @@ impl Table {
             return;
         }
         *text += "\nNew articles are those that no training outfit has. All articles are candidates here, new and known.\n";
-        type Figures = NewArticleFigures<Scores, Spread>;
-        let groups: [(&str, fn(&Figures) -> &Answered<Scores>, fn(&NewBaseline) -> &Answered<Summary>); 2] = [
+        let groups: [(&str, OfMethod, OfBaseline); 2] = [
             ("a new article", |figures| &figures.new, |baseline| &baseline.new),
             ("another article", |figures| &figures.known, |baseline| &baseline.known),
         ];

@@ -111,9 +111,10 @@ async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: Tes
     for gone in ["new-3", "sporty-blue-coat", "classic-red-coat"] {
         assert_eq!(service.delete(&format!("/articles/{gone}")).await.status(), 204);
     }
-    let bulk: String = (0..40)
-        .map(|number| format!("{{\"id\": \"many-{number}\", \"type\": \"coat\", \"colour\": \"blue\"}}\n"))
+    let bulk: Vec<String> = (0..40)
+        .map(|number| format!("{{\"id\": \"many-{number}\", \"type\": \"coat\", \"colour\": \"blue\"}}"))
         .collect();
+    let bulk = bulk.join("\n");
     assert_eq!(service.post("/articles/bulk", "application/x-ndjson", bulk.into_bytes()).await.status(), 200);
     put(&service, "classic-red-coat", &json!({"type": "coat", "style": "classic", "colour": "red"})).await;
     replica.releases.refresh().await.unwrap();

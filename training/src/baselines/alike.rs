@@ -67,6 +67,8 @@ impl<A: Answers> Answers for Alike<'_, A> {
             }
         }
         let total: f64 = probabilities.iter().sum();
-        probabilities.iter_mut().for_each(|probability| *probability /= total);
+        for probability in probabilities {
+            *probability /= total;
+        }
     }
 }

@@ -46,7 +46,9 @@ fn principal_components(embeddings: &[&[f32]], length: usize) -> Option<Projecti
     for embedding in embeddings {
         mean.iter_mut().zip(*embedding).for_each(|(sum, x)| *sum += f64::from(*x));
     }
-    mean.iter_mut().for_each(|sum| *sum /= count);
+    for sum in &mut mean {
+        *sum /= count;
+    }
     let covariance = covariance(embeddings, &mean);
     let variance: f64 = (0..length).map(|at| covariance[at * length + at]).sum();
     let wanted = MOST.min(length).min(embeddings.len().saturating_sub(1));
@@ -79,7 +81,9 @@ fn covariance(embeddings: &[&[f32]], mean: &[f64]) -> Vec<f64> {
                 row.iter_mut().zip(&centred).for_each(|(sum, x)| *sum += by * x);
             }
         }
-        rows.iter_mut().for_each(|sum| *sum /= real(embeddings.len()));
+        for sum in rows {
+            *sum /= real(embeddings.len());
+        }
     });
     covariance
 }
@@ -102,7 +106,9 @@ fn make_orthonormal(vectors: &mut [Vec<f64>]) {
         }
         let left = dot(own, own).sqrt();
         let factor = if left > 1e-10 * length { 1.0 / left } else { 0.0 };
-        own.iter_mut().for_each(|x| *x *= factor);
+        for x in own {
+            *x *= factor;
+        }
     }
 }
 

@@ -49,22 +49,17 @@ fn sums(model: &Model, name: &str, table: Param, storage: Storage) -> Vec<Stored
     let whole = |param: Param| model.weights().tensor(param);
     let own = |tensor: &Tensor| {
         let columns = tensor.shape.get(1).copied().unwrap_or(1);
-        let shape = if tensor.shape.len() > 1 { vec![articles, columns] } else { vec![articles] };
+        let shape: &[usize] = if tensor.shape.len() > 1 { &[articles, columns] } else { &[articles] };
         floats(&format!("{name}.own"), shape, &tensor.data[..articles * columns], storage)
     };
     let Some(composed) = model.composed(table) else { return own(whole(table)) };
     let Composed { own: vectors, values, embedding, .. } = composed;
     let values = model.scaled_values(values, whole(vectors).shape.get(1).copied().unwrap_or(1));
     let mut stored = own(&model.own_vectors(composed));
-    stored.extend(floats(&format!("{name}.values"), values.shape, &values.data, storage));
+    stored.extend(floats(&format!("{name}.values"), &values.shape, &values.data, storage));
     if let Some(embedding) = embedding {
         let embedding = whole(embedding);
-        stored.extend(floats(
-            &format!("{name}.embedding"),
-            embedding.shape.clone(),
-            &embedding.data,
-            storage,
-        ));
+        stored.extend(floats(&format!("{name}.embedding"), &embedding.shape, &embedding.data, storage));
     }
     stored
 }
@@ -76,21 +71,21 @@ fn memory(model: &Model, storage: Storage) -> Vec<Stored> {
     let shape = vec![articles, columns];
     let mut stored =
         vec![integers("memory.articles".to_owned(), shape.clone(), &beside.0[..articles * columns])];
-    stored.extend(floats("memory.strengths", shape, &beside.1[..articles * columns], storage));
+    stored.extend(floats("memory.strengths", &shape, &beside.1[..articles * columns], storage));
     for (feature, first) in model.config().features.iter().zip(&memory.features) {
         let Some(first) = first else { continue };
         let rows = *first..first + feature.rows;
         let name = |what: &str| format!("memory.{}.{what}", feature.name);
         stored.push(integers(name("articles"), vec![feature.rows], &named.0[rows.clone()]));
-        stored.extend(floats(&name("strengths"), vec![feature.rows], &named.1[rows], storage));
+        stored.extend(floats(&name("strengths"), &[feature.rows], &named.1[rows], storage));
     }
     stored
 }
 
 /// Numbers, and their scales if these are stored. Lists are small and always stored in float32.
-fn floats(name: &str, shape: Vec<usize>, numbers: &[f32], storage: Storage) -> Vec<Stored> {
-    let stored = |dtype, bytes| Stored { name: name.to_owned(), dtype, shape: shape.clone(), bytes };
-    match (storage, shape.as_slice()) {
+fn floats(name: &str, shape: &[usize], numbers: &[f32], storage: Storage) -> Vec<Stored> {
+    let stored = |dtype, bytes| Stored { name: name.to_owned(), dtype, shape: shape.to_vec(), bytes };
+    match (storage, shape) {
         (Storage::Float16, [_, _]) => {
             let bytes = numbers.iter().flat_map(|number| f16::from_f32(*number).to_le_bytes()).collect();
             vec![stored(Dtype::F16, bytes)]
@@ -102,7 +97,7 @@ fn floats(name: &str, shape: Vec<usize>, numbers: &[f32], storage: Storage) -> V
                 scales.push(scale);
                 steps.extend(row.iter().map(|number| step(*number, scale).cast_unsigned()));
             }
-            let scales = floats(&format!("{name}.scale"), vec![*rows], &scales, storage);
+            let scales = floats(&format!("{name}.scale"), &[*rows], &scales, storage);
             std::iter::once(stored(Dtype::I8, steps)).chain(scales).collect()
         }
         _ => vec![stored(Dtype::F32, numbers.iter().flat_map(|number| number.to_le_bytes()).collect())],
