@@ -31,6 +31,10 @@ reliability *flags:
 speed *flags:
     python3 benches/speed.py {{flags}}
 
+# Measure catalogues of 1,500 to 1,000,000 articles, for docs/performance.md.
+scale *flags:
+    python3 benches/scale.py {{flags}}
+
 # Check at least 5,000 generated requests against the service's OpenAPI document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}

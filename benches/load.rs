@@ -56,6 +56,12 @@ struct Arguments {
     /// Only outfits of this many articles.
     #[arg(long)]
     slots: Option<usize>,
+    /// Only suggestions of this type, whatever the customer wants and the shop has in stock.
+    #[arg(long = "type")]
+    kind: Option<String>,
+    /// Ask for `probability`, which large releases leave out.
+    #[arg(long)]
+    probability: bool,
     /// Requests a second, sent when they are due instead of when a caller is free.
     #[arg(long)]
     rate: Option<f64>,
@@ -113,6 +119,15 @@ fn bodies(arguments: &Arguments) -> Result<Vec<Value>> {
         match &*arguments.methods {
             [method] => body["method"] = json!(method),
             methods => body["methods"] = json!(methods),
+        }
+        if let Some(kind) = &arguments.kind {
+            let blank = body["outfit"].as_array().and_then(|outfit| outfit.iter().position(Value::is_null));
+            let blank = blank.context("an outfit has no blank; this is a bug")?.to_string();
+            body["filters"] =
+                json!({"types": {blank: [kind]}, "no_gos": false, "fit": false, "in_stock": false});
+        }
+        if arguments.probability {
+            body["probability"] = json!(true);
         }
     }
     Ok(bodies)

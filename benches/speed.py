@@ -154,10 +154,10 @@ def rounds(arguments, target, servers):
             for key, lines in found.items()}
 
 
-def load(target, server, callers, requests, release=RELEASE, methods=("gsu",)):
+def load(target, server, callers, requests, release=RELEASE, methods=("gsu",), flags=()):
     command = [bench(target, "load"), "--url", server.url, "--release", str(release), "--json", "--bench"]
     command += ["--slots", "5", "--callers", str(callers), "--requests", str(requests)]
-    return run_lines(command + ["--methods", ",".join(methods), "--pid", str(server.process.pid)])
+    return run_lines(command + ["--methods", ",".join(methods), "--pid", str(server.process.pid), *flags])
 
 
 def compare(arguments, target, scratch):

@@ -13,13 +13,17 @@ use super::{
 use crate::{
     domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
     files,
-    store::{Conflict, FeedbackEvent, FeedbackKind, Recorded, Store, StoreError},
+    store::{Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError},
+    util::digest,
 };
 
 /// The longest id of an event, in characters.
 const MAX_EVENT_ID: usize = 256;
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
+const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
+/// Of a suggestion's name, in hexadecimal digits: two suggestions of millions hardly ever have the same.
+const NAME_LENGTH: usize = 16;
 /// Completions that are read together for the accepted outfits.
 const PAGE: u32 = 200;
 
@@ -83,6 +87,95 @@ pub async fn record(
         }
         error => error.into(),
     })
+}
+
+/// A page on which a person looks at suggestions.
+#[derive(Debug)]
+pub struct Viewing<'a> {
+    pub person: PersonId,
+    /// A known one.
+    pub customer: Option<&'a CustomerId>,
+    pub outfit: &'a [Option<ArticleId>],
+    pub completion_id: &'a str,
+    pub release: &'a str,
+    pub method: &'a str,
+    pub arm: Option<&'a str>,
+    pub at: Timestamp,
+}
+
+/// A suggestion on such a page.
+#[derive(Debug)]
+pub struct Seen {
+    pub slot: usize,
+    pub article: ArticleId,
+    pub rank: usize,
+}
+
+impl Viewing<'_> {
+    /// A short name for a suggestion. Whoever sees it again on the same day, for the same outfit and customer, sees the same
+    /// suggestion: it is shown once, however often the page is loaded.
+    pub fn name(&self, slot: usize, article: &ArticleId) -> String {
+        let Self { person, customer, outfit, release, method, at, .. } = self;
+        let day = at.millis().div_euclid(MILLIS_A_DAY);
+        let outfit: Vec<&str> = outfit.iter().map(|id| id.as_ref().map_or("", ArticleId::as_str)).collect();
+        let customer = customer.map_or("", CustomerId::as_str);
+        // No part contains a line break.
+        let all = [
+            &person.0.to_string(),
+            &day.to_string(),
+            customer,
+            release,
+            method,
+            &slot.to_string(),
+            article.as_str(),
+        ];
+        let all = [&all[..], &outfit].concat().join("\n");
+        let mut name = digest::sha256(all.as_bytes());
+        name.truncate(NAME_LENGTH);
+        name
+    }
+}
+
+/// Records that a person saw suggestions.
+pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -> Result<(), StoreError> {
+    let number =
+        |number: usize| u32::try_from(number).expect("an outfit and a page are short; this is a bug");
+    let event = |Seen { slot, article, rank }: &Seen| {
+        let event = FeedbackEvent {
+            kind: FeedbackKind::Shown,
+            completion_id: viewing.completion_id.to_owned(),
+            slot: number(*slot),
+            article: article.clone(),
+            rank: number(*rank),
+            release: viewing.release.to_owned(),
+            method: viewing.method.to_owned(),
+            arm: viewing.arm.map(str::to_owned),
+            customer: viewing.customer.cloned(),
+            at: viewing.at,
+        };
+        (key_of(&viewing.name(*slot, article), FeedbackKind::Shown), event)
+    };
+    store.feedback().record_new(&seen.iter().map(event).collect::<Vec<_>>()).await
+}
+
+/// Records what a person did with a suggestion that they saw, by its name. Does nothing if nobody saw it, or another article
+/// has the name.
+pub async fn judge(
+    store: &Store,
+    name: &str,
+    article: &ArticleId,
+    kind: FeedbackKind,
+    now: Timestamp,
+) -> Result<(), StoreError> {
+    let shown = store.feedback().by_key(&key_of(name, FeedbackKind::Shown)).await?;
+    if let Some(shown) = shown.filter(|shown| shown.article == *article) {
+        store.feedback().record(&key_of(name, kind), &FeedbackEvent { kind, at: now, ..shown }).await?;
+    }
+    Ok(())
+}
+
+fn key_of(name: &str, kind: FeedbackKind) -> String {
+    format!("studio-{}-{name}", kind.as_str())
 }
 
 /// An event's id has 1 to 256 characters.

@@ -110,6 +110,33 @@ impl Feedback<'_> {
         Ok(if recorded { Recorded::Now } else { Recorded::Before })
     }
 
+    /// Records many events that no completion has had before, each once for its key. One that was recorded changes nothing.
+    ///
+    /// # Errors
+    /// If there is no such customer (`Conflict`), or the database fails.
+    pub async fn record_new(self, events: &[(String, FeedbackEvent)]) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        for (key, event) in events {
+            let key_hash: [u8; 32] = Sha256::digest(key).into();
+            insert(&mut transaction, &key_hash, event, Some(&fact(event))).await?;
+        }
+        Ok(transaction.commit().await?)
+    }
+
+    /// The event that was recorded under a key.
+    pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
+        let key_hash: [u8; 32] = Sha256::digest(key).into();
+        sqlx::query_as(
+            "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
+             from feedback_events where key_hash = $1",
+        )
+        .bind(&key_hash[..])
+        .fetch_optional(&self.store.readers)
+        .await?
+        .map(parse)
+        .transpose()
+    }
+
     /// The events about a completion's suggestions, oldest first.
     pub async fn for_completion(self, completion_id: &str) -> Result<Vec<FeedbackEvent>, StoreError> {
         sqlx::query_as(

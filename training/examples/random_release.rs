@@ -43,6 +43,8 @@ struct Arguments {
     outfits: usize,
     #[arg(long, num_args = 1.., default_values = ["gsu"])]
     methods: Vec<Method>,
+    #[arg(long, value_enum, default_value_t = Storage::Float32)]
+    storage: Storage,
 }
 
 const SEED: u64 = 1;
@@ -70,7 +72,7 @@ fn main() -> Result<()> {
         let mut config = ModelConfig::new(method, arguments.articles, &schema);
         config.initial.vocabulary = SPREAD;
         let file = format!("{method}.onnx");
-        let metadata = Metadata { release: name.to_owned(), storage: Storage::Float32 };
+        let metadata = Metadata { release: name.to_owned(), storage: arguments.storage };
         let parameters = export(&Model::new(&config, SEED), &metadata, &out.join(&file))?;
         let tables = Some(format!("{method}.safetensors"));
         methods.push(MethodEntry {

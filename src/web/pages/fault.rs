@@ -1,10 +1,7 @@
 //! Use cases' faults in words, for people.
 
 use crate::{
-    service::{
-        fault::{Fault, ServiceError},
-        feedback::ReportError,
-    },
+    service::fault::{Fault, ServiceError},
     web::http::{Kind, Problem},
 };
 
@@ -13,15 +10,6 @@ pub(super) fn problem(error: ServiceError) -> Problem {
         ServiceError::Faults(faults) => Problem::new(Kind::Invalid, words(&faults)),
         ServiceError::Ask(error) => error.into(),
         ServiceError::Store(error) => error.into(),
-    }
-}
-
-/// The problem of a verdict that was not recorded.
-pub(super) fn event_problem(error: ReportError) -> Problem {
-    match error {
-        ReportError::Fault(fault) => Problem::new(Kind::Invalid, fault.detail),
-        ReportError::Ticket(error) => error.into(),
-        ReportError::Store(error) => error.into(),
     }
 }
 

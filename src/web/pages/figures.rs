@@ -17,8 +17,26 @@ pub(super) fn percent(share: f64) -> String {
     format!("{hundredths:.digits$} %")
 }
 
+/// `×1.40`. Beyond ×20 a factor only says that it is large.
 pub(super) fn times(factor: f64) -> String {
-    if factor >= 10.0 { format!("×{factor:.0}") } else { format!("×{factor:.2}") }
+    match factor {
+        large if large > 20.0 => "over ×20".into(),
+        small if small < 0.05 => "under ×0.05".into(),
+        large if large >= 10.0 => format!("×{large:.0}"),
+        other => format!("×{other:.2}"),
+    }
+}
+
+/// A factor of likelihood in words, in three bands each way.
+pub(super) fn likelier(factor: f64) -> &'static str {
+    match factor {
+        much if much >= 3.0 => "much likelier",
+        more if more >= 1.5 => "likelier",
+        little if little >= 1.0 => "a little likelier",
+        little if little > 1.0 / 1.5 => "a little less likely",
+        less if less > 1.0 / 3.0 => "less likely",
+        _ => "much less likely",
+    }
 }
 
 /// To the minute, in UTC.
@@ -73,6 +91,10 @@ mod tests {
         assert_eq!([0.43, 0.043, 0.0043, 0.00043].map(percent), ["43 %", "4.3 %", "0.43 %", "0.043 %"]);
         assert_eq!([4e-6, 0.0].map(percent), ["<0.001 %", "0.000 %"]);
         assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
+        assert_eq!([7449.0, 0.001].map(times), ["over ×20", "under ×0.05"]);
+        assert_eq!([3.0, 2.9, 1.1].map(likelier), ["much likelier", "likelier", "a little likelier"]);
+        let less = ["a little less likely", "less likely", "much less likely"];
+        assert_eq!([0.9, 0.5, 0.3].map(likelier), less);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use atelier::{config::Limits, domain::Role};
 
+use serde_json::json;
+
 use super::signed_in;
 use crate::{
     harness::{
@@ -15,6 +17,7 @@ use crate::{
 contracts!(
     activates_a_release needs chromium,
     activates_a_release_without_scripts needs chromium,
+    starts_an_experiment needs chromium,
     adds_a_person_and_an_api_key needs chromium,
     adds_a_person_and_an_api_key_without_scripts needs chromium,
     sees_figures_refresh_by_themselves needs chromium,
@@ -48,6 +51,26 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     window.goto(&format!("{}/access/audit", service.url)).await;
     assert_eq!(window.text("tbody th").await, "release.activate");
     assert_eq!(window.text("tbody .details").await, "demo → less");
+}
+
+async fn starts_an_experiment(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Admin, Eyes::default()).await;
+    window.goto(&format!("{}/operations/routing", service.url)).await;
+    window.fill("#experiment", "spring").await;
+    window.fill("#share-np", "1").await;
+    window.fill("#share-gsu", "9").await;
+    window.click_words("Review changes").await;
+    window.until_words("experiment spring (np 1, gsu 9)").await;
+    window.click("main form button").await;
+    window.until_words("The experiment spring splits known customers").await;
+    let arms = json!([{"method": "np", "share": 1}, {"method": "gsu", "share": 9}]);
+    assert_eq!(service.json("/routing").await["experiment"]["arms"], arms);
+
+    // One share more: the others stay.
+    window.fill("#share-match", "5").await;
+    window.click_words("Review changes").await;
+    window.until_words("experiment spring (np 1, gsu 9, match 5)").await;
 }
 
 async fn adds_a_person_and_an_api_key(db: TestDatabase) {
@@ -94,7 +117,7 @@ async fn sees_figures_refresh_by_themselves(db: TestDatabase) {
     window.goto(&format!("{}/operations", service.url)).await;
     window.until("[...document.querySelectorAll('dt')].some(dt => dt.innerText === 'outfits')").await;
     window.run("document.querySelector('#live').classList.add('still-the-same')").await;
-    service.put("/articles/new", &serde_json::json!({"type": "coat"})).await;
+    service.put("/articles/new", &json!({"type": "coat"})).await;
     let articles = "document.querySelector('dl.figures dd').innerText.replace(',', '')";
     window.until(&format!("{articles} === '1501'")).await;
     assert!(window.address().await.ends_with("/operations"));

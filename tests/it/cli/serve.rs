@@ -71,7 +71,10 @@ impl Served {
             let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
             let mut first = String::new();
             BufReader::new(child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-            let link = first.trim().strip_prefix("Atelier is at ").expect("it prints a link").to_owned();
+            let Some(link) = first.trim().strip_prefix("Atelier is at ") else {
+                let stderr = stderr(&child.wait_with_output().unwrap());
+                panic!("it stopped: {stderr}");
+            };
             let (link, _) = link.split_once(" (signs admin in once, ").expect("it signs the first admin in");
             let (url, _) = link.split_once("sign-in/").expect("it is a link to sign in by");
             Self { child, url: url.to_owned(), link: link.to_owned() }

@@ -19,7 +19,11 @@ use axum::{
     routing::{get, post},
 };
 use futures_util::stream;
-use ort::{session::Session, value::Tensor};
+use ort::{
+    session::Session,
+    value::{Tensor, TensorElementType},
+};
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};
 
@@ -124,7 +128,7 @@ async fn metadata(
         let ports = |outlets: &[ort::value::Outlet]| -> Vec<Value> {
             let port = |outlet: &ort::value::Outlet| {
                 let shape = outlet.dtype().tensor_shape().unwrap().to_vec();
-                let whole = ["articles", "blank", "features"].contains(&outlet.name());
+                let whole = outlet.dtype().tensor_type() == Some(TensorElementType::Int64);
                 json!({"name": outlet.name(), "datatype": if whole { "INT64" } else { "FP32" }, "shape": shape})
             };
             outlets.iter().map(port).collect()
@@ -180,16 +184,21 @@ async fn infer(State(models): State<Arc<Models>>, Path(model): Path<String>, bod
     (length, [json, bytes].concat()).into_response()
 }
 
+fn numbers<T: DeserializeOwned>(list: &Value) -> Vec<T> {
+    serde_json::from_value(list.clone()).unwrap()
+}
+
 type Output = (String, Vec<i64>, Vec<f32>);
 
 fn run(session: &mut Session, body: &Value) -> Vec<Output> {
-    let numbers = |value: &Value| -> Vec<i64> {
-        value.as_array().unwrap().iter().map(|number| number.as_i64().unwrap()).collect()
-    };
     let mut inputs = Vec::new();
     for input in body["inputs"].as_array().unwrap() {
-        assert_eq!(input["datatype"], "INT64");
-        let tensor = Tensor::from_array((numbers(&input["shape"]), numbers(&input["data"]))).unwrap();
+        let shape: Vec<i64> = numbers(&input["shape"]);
+        let tensor = match input["datatype"].as_str().unwrap() {
+            "INT64" => Tensor::from_array((shape, numbers::<i64>(&input["data"]))).unwrap().into_dyn(),
+            "FP32" => Tensor::from_array((shape, numbers::<f32>(&input["data"]))).unwrap().into_dyn(),
+            other => panic!("no model has an input of {other}"),
+        };
         inputs.push((input["name"].as_str().unwrap().to_owned(), tensor));
     }
     let outputs = session.run(inputs).unwrap();

@@ -55,11 +55,7 @@ type Fields = &'static [(&'static str, &'static str)];
 
 /// Each form, the lowest role that may send it, and its fields.
 const FORMS: [(&str, Role, Fields); 11] = [
-    (
-        "/studio/feedback",
-        Role::Stylist,
-        &[("view", "slot="), ("completion_id", "x"), ("verdict", "accepted/0/1/a")],
-    ),
+    ("/studio/feedback", Role::Stylist, &[("view", "slot="), ("refused", "7f/a")]),
     ("/studio/outfits", Role::Stylist, &[("view", "slot=")]),
     ("/password", Role::Stylist, &[("password", "short")]),
     ("/operations/releases/demo", Role::Admin, &[]),

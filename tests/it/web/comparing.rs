@@ -52,7 +52,7 @@ async fn compares_all_methods(db: TestDatabase) {
         assert_eq!(column["steps"].is_number(), column["method"].as_str().unwrap().contains("universal"));
     }
     let pairs = answer["pairs"].as_array().unwrap();
-    assert_eq!(pairs.len(), 45);
+    assert_eq!(pairs.len(), 55);
     for pair in pairs {
         for likeness in ["overlap", "rank_biased_overlap"] {
             assert!((0.0..=1.0 + 1e-9).contains(&pair[likeness].as_f64().unwrap()), "{pair}");

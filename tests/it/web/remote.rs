@@ -143,8 +143,8 @@ async fn a_failing_model_server_is_reported_and_used_again(db: TestDatabase) {
     let _back = ModelServer::start(&runtime().await, models(), &address).await;
     assert!(recovers().await, "no restart is needed");
     let metrics = service.get("/metrics").await.text().await.unwrap();
-    let gsu = "atelier_requests_rejected_total{method=\"gsu\",reason=\"model-unreachable\"} ";
-    let counted = metrics.lines().find_map(|line| line.strip_prefix(gsu));
+    let ours = "atelier_requests_rejected_total{method=\"match\",reason=\"model-unreachable\"} ";
+    let counted = metrics.lines().find_map(|line| line.strip_prefix(ours));
     assert!(counted.unwrap().parse::<u32>().unwrap() >= 3, "{metrics}");
 }
 

@@ -1,13 +1,12 @@
 //! `/studio` by its HTML; tests/it/browser uses it in a browser.
 
-use std::cmp::Reverse;
-
 use atelier::{
     domain::{ArticleId, CustomerId, Role},
-    store::{FeedbackKind, Origin},
+    service::feedback::{Unreadable, accepted_outfits},
+    store::{FeedbackCounts, FeedbackKind, Origin},
 };
 use futures_util::TryStreamExt;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Browser, Service, header};
 use crate::harness::{TestDatabase, contracts};
@@ -15,7 +14,8 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     suggests_what_complete_answers,
     describes_the_profile_in_words,
-    records_accepted_and_rejected_suggestions,
+    counts_what_is_shown_used_and_refused,
+    a_set_of_suggestions_is_accepted_with_its_outfit,
     saves_an_outfit,
     refuses_to_save_an_invalid_outfit,
     escapes_article_texts,
@@ -34,15 +34,26 @@ async fn stylist(db: &TestDatabase) -> (Service, Browser) {
     (service, browser)
 }
 
-/// The values of the suggestions' buttons: verdict, slot, rank and article.
-fn verdicts<'h>(html: &'h str, kind: &str) -> Vec<&'h str> {
-    let values = html.split("name=\"verdict\" value=\"").skip(1).filter_map(|rest| rest.split('"').next());
-    values.filter(|value| value.starts_with(kind)).collect()
+/// The values of the buttons that refuse a suggestion: its name and its article.
+fn refusals(html: &str) -> Vec<&str> {
+    html.split("name=\"refused\" value=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
 
-fn hidden<'h>(html: &'h str, name: &str) -> &'h str {
-    let (_, rest) = html.split_once(&format!("name=\"{name}\" value=\"")).unwrap_or_else(|| panic!("{html}"));
-    rest.split('"').next().unwrap()
+fn suggested(html: &str) -> Vec<&str> {
+    refusals(html).into_iter().filter_map(|value| value.split_once('/')).map(|(_, article)| article).collect()
+}
+
+/// The addresses of the outfit with each suggestion.
+fn uses(html: &str) -> Vec<String> {
+    let links =
+        html.split("id=\"take-").skip(1).filter_map(|rest| rest.split_once("href=\"")?.1.split('"').next());
+    links.map(|link| link.replace("&#38;", "&")).collect()
+}
+
+async fn counted(service: &Service) -> [u64; 3] {
+    let counts = service.store.feedback().counts().await.unwrap();
+    let sum = |of: fn(&FeedbackCounts) -> u64| counts.iter().map(of).sum();
+    [sum(|counts| counts.shown), sum(|counts| counts.accepted), sum(|counts| counts.rejected)]
 }
 
 async fn suggests_what_complete_answers(db: TestDatabase) {
@@ -56,18 +67,16 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
         )
         .await;
     let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
-    let expected: Vec<String> = suggestions
-        .iter()
-        .map(|one| format!("accepted/1/{}/{}", one["rank"], one["article"]["id"].as_str().unwrap()))
-        .collect();
-    assert_eq!(verdicts(&html, "accepted"), expected);
+    let expected: Vec<&str> = suggestions.iter().map(|one| one["article"]["id"].as_str().unwrap()).collect();
+    assert_eq!(suggested(&html), expected);
     let first = &suggestions[0];
     let share = format!("<strong>{:.0} %</strong>", 100.0 * first["share"].as_f64().unwrap());
     assert!(html.contains(&share), "{share}");
     for reason in first["reasons"].as_array().unwrap() {
         let factor = reason["factor"].as_f64().unwrap();
-        let factor = if factor < 10.0 { format!("×{factor:.2}") } else { format!("×{factor:.0}") };
-        assert!(html.contains(&factor), "{factor} in {html}");
+        let written = if factor < 10.0 { format!("×{factor:.2}") } else { format!("×{factor:.0}") };
+        let written = if factor > 20.0 { "over ×20".to_owned() } else { written };
+        assert!(html.contains(&format!("<span class=\"quiet\">{written}</span>")), "{written} in {html}");
     }
     let best = format!("the best of {}", answer["blanks"][0]["admissible"]);
     assert!(html.contains("Which coat?") && html.contains(&best), "{html}");
@@ -85,52 +94,83 @@ async fn describes_the_profile_in_words(db: TestDatabase) {
     assert!(unknown.contains("No customers match"), "{unknown}");
 }
 
-async fn records_accepted_and_rejected_suggestions(db: TestDatabase) {
+async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
-    let view = format!("{CUSTOMER}&{OUTFIT}&type=1%3Acoat");
-    let html = browser.page(&format!("/studio?{view}")).await;
-    let first = verdicts(&html, "accepted")[0].to_owned();
-    let article = first.rsplit('/').next().unwrap();
-    let fields_of = |verdict: &str| {
-        let fields = [("view", view.clone()), ("completion_id", hidden(&html, "completion_id").to_owned())];
-        fields.into_iter().chain([("verdict", verdict.to_owned())]).collect::<Vec<_>>()
-    };
-    let send = async |verdict: &str| {
-        let fields = fields_of(verdict);
-        let fields: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        browser.post("/studio/feedback", &fields).await
-    };
-    let turned_down = send(verdicts(&html, "rejected")[1]).await;
-    assert_eq!(turned_down.status(), 303);
-    let next = header(&turned_down, "location").to_owned();
-    let second = verdicts(&html, "accepted")[1].to_owned();
-    let after = browser.page(&next).await;
-    let gone = second.rsplit('/').next().unwrap();
-    assert!(verdicts(&after, "accepted").iter().all(|one| !one.ends_with(gone)), "{gone} in {after}");
-    assert!(after.contains("1 turned down."));
+    let view = format!("{CUSTOMER}&{OUTFIT}");
+    let address = format!("/studio?{view}");
+    assert_eq!(suggested(&browser.page(&address).await).len(), 8);
+    // Every tile was shown, and a reload adds nothing.
+    assert_eq!(counted(&service).await, [8, 0, 0]);
+    let html = browser.page(&address).await;
+    assert_eq!(counted(&service).await, [8, 0, 0]);
 
-    // The same request again changes nothing.
+    let (second, refusal) = (suggested(&html)[1].to_owned(), refusals(&html)[1]);
     for _ in 0..2 {
-        let taken = send(&first).await;
-        assert_eq!(
-            header(&taken, "location"),
-            format!("/studio?{CUSTOMER}&{}", OUTFIT.replace("slot=&", &format!("slot={article}&")))
-        );
+        let answer = browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).await;
+        assert_eq!(answer.status(), 303);
+        let after = browser.page(header(&answer, "location")).await;
+        assert!(!suggested(&after).contains(&second.as_str()), "{second} in {after}");
+        assert!(after.contains("1 turned down."));
+        // One more tile moved up.
+        assert_eq!(counted(&service).await, [9, 0, 1]);
+    }
+
+    // Using one is not accepting it, saving the outfit is, once.
+    let first = suggested(&html)[0].to_owned();
+    let used = uses(&html)[0].clone();
+    assert!(used.contains(&format!("slot={first}&")) && used.contains("&from=1%3A"), "{used}");
+    let page = browser.page(&used).await;
+    assert_eq!(counted(&service).await, [9, 0, 1]);
+    let view = used.strip_prefix("/studio?").unwrap();
+    assert!(page.contains(&format!("value=\"{}\"", view.replace('&', "&#38;"))), "{page}");
+    for _ in 0..2 {
+        assert_eq!(browser.post("/studio/outfits", &[("view", view)]).await.status(), 303);
+        assert_eq!(counted(&service).await, [9, 1, 1]);
     }
     let customer = CustomerId::new("c-014871").unwrap();
     let events = service.store.feedback().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
-    // Both events have the same time, so either may be listed first.
-    let mut kinds: Vec<_> = events.iter().map(|event| (event.kind, event.rank)).collect();
-    kinds.sort_by_key(|&(kind, rank)| (Reverse(rank), kind != FeedbackKind::Shown));
-    let (shown, accepted, rejected) = (FeedbackKind::Shown, FeedbackKind::Accepted, FeedbackKind::Rejected);
-    assert_eq!(kinds, [(shown, 2), (rejected, 2), (shown, 1), (accepted, 1)]);
-    let taken = events.iter().find(|event| event.kind == accepted).unwrap();
-    assert_eq!(taken.article.as_str(), article);
+    let of = |kind| events.iter().find(|event| event.kind == kind).unwrap();
+    let (accepted, rejected) = (of(FeedbackKind::Accepted), of(FeedbackKind::Rejected));
+    assert_eq!((accepted.article.as_str(), accepted.rank, accepted.slot), (first.as_str(), 1, 1));
+    assert_eq!((rejected.article.as_str(), rejected.rank, rejected.slot), (second.as_str(), 2, 1));
+    assert!(events.iter().filter(|event| event.kind == FeedbackKind::Shown).all(|event| event.rank <= 9));
 
-    for nonsense in ["", "loved/1/1/a-1", "accepted/9/1/a-1", "accepted/1/x/a-1", "accepted/1/1/"] {
-        assert_eq!(send(nonsense).await.status(), 422, "{nonsense}");
+    // An article that replaced the suggestion was not suggested, and neither was one under a name of nothing.
+    let other = "a-00001";
+    for view in [
+        view.replace(&format!("slot={first}&"), &format!("slot={other}&")),
+        view.replace("from=1%3A", "from=1%3A0"),
+    ] {
+        assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
     }
-    assert_eq!(send("accepted/1/1/a-00001").await.status(), 422, "it was not suggested");
+    assert_eq!(counted(&service).await, [9, 1, 1]);
+
+    for nonsense in ["", "loved", "7f/"] {
+        let fields = [("view", "slot=&slot=a-1"), ("refused", nonsense)];
+        assert_eq!(browser.post("/studio/feedback", &fields).await.status(), 422, "{nonsense}");
+    }
+}
+
+async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
+    let (_, sets) = html.split_once("Combinations for all blanks").expect("there are sets");
+    let (_, link) = sets.split_once("href=\"/studio?").unwrap();
+    let view = link.split('"').next().unwrap().replace("&#38;", "&");
+    let [shown, ..] = counted(&service).await;
+    assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
+    assert_eq!(counted(&service).await, [shown, 2, 0]);
+    // They make up an outfit for training.
+    let customer = CustomerId::new("c-014871").unwrap();
+    let saved = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
+    let mut unreadable = Unreadable::new();
+    let (lines, _) = accepted_outfits(&service.store, &service.releases, "", &mut unreadable).await.unwrap();
+    let line: Value = serde_json::from_str(lines.trim()).unwrap();
+    let mut ids: Vec<&str> = line["articles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let mut expected: Vec<&str> = saved.outfit.articles().iter().map(ArticleId::as_str).collect();
+    ids.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(ids, expected);
 }
 
 async fn saves_an_outfit(db: TestDatabase) {
@@ -202,7 +242,7 @@ async fn works_without_a_release_and_without_a_customer(db: TestDatabase) {
 
     let (_service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{OUTFIT}")).await;
-    assert!(html.contains("Without a customer") && verdicts(&html, "accepted").len() == 8, "{html}");
+    assert!(html.contains("Without a customer") && suggested(&html).len() == 8, "{html}");
     let html = browser.page(&format!("/studio?customer=nobody&{OUTFIT}")).await;
     assert!(html.contains("There is no customer nobody"), "{html}");
 }
@@ -240,5 +280,5 @@ async fn stays_small_with_eight_blanks(db: TestDatabase) {
     let blanks = "slot=&".repeat(8);
     let html = browser.page(&format!("/studio?{CUSTOMER}&{blanks}k=24")).await;
     assert!(html.len() < 150_000, "{} bytes", html.len());
-    assert_eq!(verdicts(&html, "accepted").len(), 8 * 4);
+    assert_eq!(suggested(&html).len(), 8 * 4);
 }

@@ -13,7 +13,7 @@ use atelier::{
         tables::{Composition, Tables},
     },
 };
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use crate::{
     data::Data,
@@ -35,33 +35,15 @@ pub(super) struct Export {
     #[arg(long, value_name = "DIR", required_unless_present = "run")]
     out: Option<PathBuf>,
     /// Precision of stored matrices; the model computes in float32 with all.
-    #[arg(long, value_enum, default_value_t = Floats::Float32)]
-    storage: Floats,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum Floats {
-    Float32,
-    Float16,
-    /// Tables in eight bits with one scale for each row, ONNX files in float16.
-    Int8,
-}
-
-impl From<Floats> for Storage {
-    fn from(floats: Floats) -> Self {
-        match floats {
-            Floats::Float32 => Storage::Float32,
-            Floats::Float16 => Storage::Float16,
-            Floats::Int8 => Storage::Int8,
-        }
-    }
+    #[arg(long, value_enum, default_value_t = Storage::Float32)]
+    storage: Storage,
 }
 
 impl Export {
     pub(super) fn run(self) -> Result<()> {
         let out = self.out.as_ref().or(self.run.as_ref()).context("--out names no folder; this is a bug")?;
         fs::create_dir_all(out).with_context(|| out.display().to_string())?;
-        let storage = self.storage.into();
+        let storage = self.storage;
         match (self.run.as_ref(), self.whole.as_ref()) {
             (Some(run), _) => export_from_run(&RunFolder::new(run), storage, out),
             (None, Some(release)) => export_release(release, storage, out),

@@ -8,10 +8,9 @@ use clap::Args;
 
 use super::{
     evaluate,
-    export::Floats,
     progress::{Stages, timed},
 };
-use crate::{baselines::beside_methods, data::Data, fit::RunFolder, release::Plan};
+use crate::{baselines::beside_methods, data::Data, export::Storage, fit::RunFolder, release::Plan};
 
 #[derive(Debug, Args)]
 pub(super) struct Release {
@@ -28,8 +27,8 @@ pub(super) struct Release {
     #[arg(long, value_name = "DIR", default_value = "models")]
     out: PathBuf,
     /// Precision of stored matrices; models compute in float32 with all.
-    #[arg(long, value_enum, default_value_t = Floats::Float32)]
-    storage: Floats,
+    #[arg(long, value_enum, default_value_t = Storage::Float32)]
+    storage: Storage,
     /// The method for requests that name none [default: the best on the development split].
     #[arg(long)]
     default_method: Option<Method>,
@@ -51,7 +50,7 @@ impl Release {
             folder: &self.data,
             runs: &runs,
             baselines,
-            storage: self.storage.into(),
+            storage: self.storage,
             default_method: self.default_method,
             customers: self.customers,
             command: command(),

@@ -19,6 +19,7 @@ use std::{
 };
 
 use atelier::models::tables::{Composition, Tables};
+use clap::ValueEnum;
 use prost::Message;
 
 use self::{
@@ -33,11 +34,11 @@ const OPSET: i64 = 17;
 const IR_VERSION: i64 = 8;
 
 /// The precision of stored matrices; the graph computes in float32 with all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Storage {
     Float32,
     Float16,
-    /// In tables: whole numbers of eight bits with one scale for each row. In ONNX files: float16.
+    /// Tables in eight bits with one scale for each row, ONNX files in float16.
     Int8,
 }
 

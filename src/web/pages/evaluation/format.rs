@@ -40,6 +40,11 @@ pub(super) fn interval(difference: &Difference) -> String {
     format!("{} to {}", end(difference.low), end(difference.high))
 }
 
+/// `p = 0.016`, or `p < 0.001` where a bootstrap cannot say more.
+pub(super) fn p(p: f64) -> String {
+    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+}
+
 /// A share in percent, without `.0`.
 pub(super) fn percent(share: f64) -> String {
     let tenths = format!("{:.1}", 100.0 * share);

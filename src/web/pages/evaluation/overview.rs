@@ -220,7 +220,7 @@ impl Matrix {
             Some(Cell {
                 difference: format::signed(choice.metric, difference.difference),
                 interval: format::interval(&difference),
-                p: format!("{:.3}", difference.p),
+                p: format::p(difference.p),
                 verdict,
             })
         };

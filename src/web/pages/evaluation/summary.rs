@@ -57,9 +57,9 @@ fn runner_up(best: &MethodResult, next: &MethodResult, figures: &Figures) -> Opt
     let apart = format::figure(Metric::CrossEntropy, difference.difference.abs());
     let begin = format!("The next, {}, is {apart} behind", next.name());
     Some(if difference.is_significant() {
-        format!("{begin}, a significant difference (p = {:.3}).", difference.p)
+        format!("{begin}, a significant difference ({}).", format::p(difference.p))
     } else {
-        format!("{begin}, not a significant difference (p = {:.2}).", difference.p)
+        format!("{begin}, not a significant difference ({}).", format::p(difference.p))
     })
 }
 

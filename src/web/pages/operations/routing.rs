@@ -1,6 +1,8 @@
 //! `/operations/routing`: the default method, an experiment between methods, and how often their suggestions are
 //! accepted.
 
+use std::collections::BTreeMap;
+
 use askama::Template;
 use axum::{
     extract::State,
@@ -246,15 +248,16 @@ pub(super) struct Proposal {
     /// The experiment's name; empty for no experiment.
     #[serde(default)]
     experiment: String,
-    /// The methods and, in the same order, their shares. A method with an empty share is not an arm.
-    #[serde(default)]
-    method: Vec<String>,
-    #[serde(default)]
-    share: Vec<String>,
     /// The routing in words when the page was rendered.
     #[serde(default)]
     before: String,
+    /// Every other field, among them each method's share, as in `share-gsu`. A method with an empty share is not an arm.
+    #[serde(flatten)]
+    others: BTreeMap<String, String>,
 }
+
+/// What the name of a method's share begins with.
+const SHARE: &str = "share-";
 
 impl Proposal {
     fn from_routing(routing: &Routing) -> Self {
@@ -266,16 +269,15 @@ impl Proposal {
                 .as_ref()
                 .map(|experiment| experiment.name.clone())
                 .unwrap_or_default(),
-            method: arms.clone().map(|arm| arm.method.to_string()).collect(),
-            share: arms.map(|arm| arm.share.to_string()).collect(),
             before: String::new(),
+            others: arms.map(|arm| (format!("{SHARE}{}", arm.method), arm.share.to_string())).collect(),
         }
     }
 
     fn arms(&self) -> impl Iterator<Item = (&str, &str)> {
-        let pairs =
-            self.method.iter().zip(&self.share).map(|(method, share)| (method.as_str(), share.trim()));
-        pairs.filter(|(_, share)| !share.is_empty())
+        let shares =
+            self.others.iter().filter_map(|(name, share)| Some((name.strip_prefix(SHARE)?, share.trim())));
+        shares.filter(|(_, share)| !share.is_empty())
     }
 
     /// A method's share in the form.
@@ -287,7 +289,15 @@ impl Proposal {
     fn read(&self, live: &LiveRelease) -> Result<Routing, Vec<String>> {
         let mut wrong = Vec::new();
         let mut valid = |arm: Result<Arm, String>| arm.map_err(|reason| wrong.push(reason)).ok();
-        let arms: Vec<Arm> = self.arms().filter_map(|(method, share)| valid(arm(method, share))).collect();
+        let mut arms: Vec<Arm> =
+            self.arms().filter_map(|(method, share)| valid(arm(method, share))).collect();
+        // The arms that there are stay where they are, since the order decides which customers are in which.
+        let present = live.routing.experiment.iter().flat_map(|experiment| &experiment.arms);
+        let present: Vec<Method> = present.map(|arm| arm.method).collect();
+        arms.sort_by_key(|arm| {
+            let place = present.iter().position(|method| *method == arm.method);
+            (place.unwrap_or(present.len()), arm.method)
+        });
         let default = Some(self.default_method.as_str()).filter(|method| !method.is_empty());
         let default_method = default.map(str::parse::<Method>).transpose().unwrap_or_else(|error| {
             wrong.push(error.to_string());

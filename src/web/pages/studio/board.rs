@@ -3,7 +3,12 @@
 use super::View;
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method},
-    service::{asking::score_outfit, completion::Request, fault::ServiceError, live_release::LiveRelease},
+    service::{
+        asking::score_outfit,
+        completion::{ArticleScore, Request},
+        fault::ServiceError,
+        live_release::LiveRelease,
+    },
     web::{
         http::{AppState, Problem},
         pages::{
@@ -14,6 +19,8 @@ use crate::{
     },
 };
 
+/// An article among so many of its type is a good choice, whatever the others are.
+const GOOD: usize = 5;
 /// Articles shown in a search.
 const FOUND: u32 = 12;
 
@@ -38,7 +45,8 @@ pub(super) struct SlotView {
     pub(super) pick: String,
     /// The article's placement among those of its type, once the outfit is scored.
     pub(super) placement: Option<String>,
-    pub(super) weakest: bool,
+    /// Whether many of its type go clearly better with the rest.
+    pub(super) is_weak: bool,
 }
 
 pub(super) async fn board(
@@ -67,7 +75,7 @@ pub(super) async fn board(
             without: view.without(place).href(),
             pick: view.with(|view| view.pick = Some(place)).href(),
             placement: None,
-            weakest: false,
+            is_weak: false,
         }
     };
     let slots = view.slots.iter().enumerate().map(slot).collect();
@@ -110,10 +118,16 @@ impl Board {
             let kind = spaced(article.article.kind());
             let slot = &mut self.slots[article.slot];
             slot.placement = Some(format!("{} of {} ({kind})", article.rank, article.of_type));
-            slot.weakest = article.slot == score.weakest;
+            slot.is_weak = is_weak(article);
         }
         Ok(())
     }
+}
+
+/// Not among the first of its type, and less than half as likely as the mean of them.
+fn is_weak(ArticleScore { rank, share, of_type, .. }: &ArticleScore) -> bool {
+    let mean = 1.0 / f64::from(u32::try_from(*of_type).unwrap_or(u32::MAX));
+    *rank > GOOD && *share < mean / 2.0
 }
 
 fn mark(article: ArticleView, live: Option<&LiveRelease>) -> ArticleView {

@@ -16,21 +16,14 @@ use serde::Deserialize;
 
 use self::{
     board::{Board, Pick},
-    suggest::Suggested,
+    suggest::{Asker, Suggested},
     view::View,
     what_if::WhatIf,
 };
 use crate::{
     domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
-    service::{
-        asking::Question,
-        completion::Request,
-        fault::ServiceError,
-        feedback::{Report, record},
-        outfits,
-    },
+    service::{asking::Question, completion::Request, fault::ServiceError, feedback::judge, outfits},
     store::{FeedbackKind, OutfitRecord},
-    util::digest,
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
@@ -91,7 +84,9 @@ async fn page(
     let (mut suggested, mut silent) = (None, None);
     match &live {
         Some(live) if view.blanks() > 0 => {
-            match suggest::suggest(&state, live, &view, &stored, &board).await {
+            let known = view.customer.as_ref().filter(|_| customer.is_some());
+            let asker = Asker { person: visitor.person.id, customer: known, profile: &stored };
+            match suggest::suggest(&state, live, &view, asker, &board).await {
                 Ok(found) => suggested = Some(found),
                 // The outfit and the filters stay on the page, so that they can be corrected.
                 Err(ServiceError::Faults(faults)) => silent = Some(fault::words(&faults)),
@@ -262,56 +257,24 @@ async fn customer_outfits(
 struct Judgement {
     /// The query of the studio's address.
     view: String,
-    completion_id: String,
-    /// `accepted/1/3/a-12`: the verdict, the slot, the suggestion's rank and the article.
-    verdict: String,
+    /// A suggestion's name, and its article: `1f0c9a…/a-12`.
+    refused: String,
 }
 
-/// Records the verdict as feedback. An accepted article fills its slot; a rejected one is no longer suggested.
+/// Records a refusal as feedback. The article is no longer suggested.
 async fn feedback(
     Stylist(_): Stylist,
     State(state): State<AppState>,
-    Form(Judgement { view, completion_id, verdict }): Form<Judgement>,
+    Form(Judgement { view, refused }): Form<Judgement>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
-    let (accepted, slot, rank, article) = parse_verdict(&verdict, &view)
-        .map_err(|detail| Problem::invalid(vec![Finding::parameter("verdict", detail)]))?;
-    let (kind, next) = if accepted {
-        (FeedbackKind::Accepted, view.filled(slot, &article))
-    } else {
-        (FeedbackKind::Rejected, view.with(|view| view.exclude.push(article.clone())))
-    };
-    // A verdict that is sent twice counts once.
-    let event = format!("{completion_id}/{slot}/{article}/{kind:?}");
-    let report = Report {
-        id: format!("studio-{}", digest::sha256(event.as_bytes())),
-        completion_id,
-        kind,
-        slot: u32::try_from(slot).expect("an outfit is short; this is a bug"),
-        article,
-        rank: Some(rank),
-        customer: view.customer,
-    };
-    let recorded = record(&state.store, &state.releases, &state.tickets, report, state.now()).await;
-    recorded.map_err(fault::event_problem)?;
-    Ok(Redirect::to(&next.href()).into_response())
-}
-
-/// Returns whether the article was accepted, its slot, its rank and its id.
-fn parse_verdict(verdict: &str, view: &View) -> Result<(bool, usize, u32, ArticleId), String> {
-    let parts: Vec<&str> = verdict.splitn(4, '/').collect();
-    let [kind, slot, rank, article] = parts[..] else {
-        return Err(format!("a verdict is kind/slot/rank/article, found {verdict:?}"));
-    };
-    let accepted = match kind {
-        "accepted" => true,
-        "rejected" => false,
-        other => return Err(format!("a verdict is accepted or rejected, not {other:?}")),
-    };
-    let slot = slot.parse().ok().filter(|slot| *slot < view.slots.len());
-    let slot = slot.ok_or_else(|| format!("the outfit has {} slots", view.slots.len()))?;
-    let rank = rank.parse().map_err(|_| format!("a rank is a whole number, found {rank:?}"))?;
-    Ok((accepted, slot, rank, ArticleId::new(article).map_err(|error| error.to_string())?))
+    let wrong = |detail: String| Problem::invalid(vec![Finding::parameter("refused", detail)]);
+    let (name, article) = refused
+        .split_once('/')
+        .ok_or_else(|| wrong(format!("expected a suggestion's name and its article, found {refused:?}")))?;
+    let article = ArticleId::new(article).map_err(|error| wrong(error.to_string()))?;
+    judge(&state.store, name, &article, FeedbackKind::Rejected, state.now()).await?;
+    Ok(Redirect::to(&view.with(|view| view.exclude.push(article)).href()).into_response())
 }
 
 #[derive(Deserialize)]
@@ -319,7 +282,7 @@ struct SaveForm {
     view: String,
 }
 
-/// Saves the outfit for its customer.
+/// Saves the outfit for its customer. What was suggested is then accepted.
 async fn save(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
@@ -338,5 +301,10 @@ async fn save(
         .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
     let (seq, _) =
         outfits::save(&state.store, visitor.author(), &outfit, state.now()).await.map_err(fault::problem)?;
+    for (slot, name) in &view.suggested {
+        if let Some(article) = outfit.articles().get(*slot) {
+            judge(&state.store, name, article, FeedbackKind::Accepted, state.now()).await?;
+        }
+    }
     Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

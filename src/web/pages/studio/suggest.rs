@@ -1,21 +1,26 @@
 //! Suggestions for the blanks, with their reasons.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
+
+use tokio::time::timeout;
+use tracing::warn;
 
 use super::{View, board::Board};
 use crate::{
-    domain::{ArticleId, Features, Method, Schema},
+    domain::{ArticleId, CustomerId, Features, Method, Schema},
     service::{
         asking::{self, Question, Resolved, Suggestions},
         completion::{self, Blank, Cause, Completion, Reason, Request, Suggestion},
         fault::ServiceError,
+        feedback::{Seen, Viewing, record_shown},
         live_release::LiveRelease,
     },
+    store::PersonId,
     web::{
         http::AppState,
         pages::{
             article_view::ArticleView,
-            figures::{percent, times},
+            figures::{likelier, percent, times},
             profile::{self, spaced},
         },
     },
@@ -25,11 +30,14 @@ use crate::{
 const SETS: usize = 4;
 /// The length of the list before a change, in which earlier ranks are looked up.
 const BEFORE: usize = 100;
+/// A lift of at least so much is said without asking.
+const NOTABLE: f64 = 1.5;
+/// How long a page waits until its suggestions are counted as shown.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// The diversity of varied suggestions.
 const VARIED: f64 = 0.5;
 
 pub(super) struct Suggested {
-    pub(super) completion_id: String,
     pub(super) release: String,
     pub(super) method: String,
     pub(super) arm: Option<String>,
@@ -62,18 +70,29 @@ pub(super) struct SuggestionView {
     pub(super) share: String,
     /// The length of the bar, in percent of the longest.
     pub(super) bar: String,
-    pub(super) lift: Option<String>,
+    pub(super) lift: Option<Lift>,
     pub(super) reasons: Vec<ReasonView>,
     /// The change of rank against the stored profile.
     pub(super) moved: Option<Moved>,
     /// The outfit with this article.
     pub(super) href: String,
+    /// The form's value to refuse it.
+    pub(super) refused: String,
 }
 
 pub(super) struct ReasonView {
+    pub(super) band: &'static str,
+    /// `because of fit slim`
     pub(super) words: String,
     pub(super) factor: String,
     pub(super) speaks_for: bool,
+}
+
+/// How much likelier it is than for an unknown customer.
+pub(super) struct Lift {
+    /// None if it is about as likely.
+    pub(super) words: Option<&'static str>,
+    pub(super) factor: String,
 }
 
 pub(super) struct Moved {
@@ -88,13 +107,24 @@ pub(super) struct SetView {
     pub(super) href: String,
 }
 
+/// Who asks, and for whom.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a> {
+    pub(super) person: PersonId,
+    /// A known one.
+    pub(super) customer: Option<&'a CustomerId>,
+    pub(super) profile: &'a Features,
+}
+
+/// What it returns is recorded as shown.
 pub(super) async fn suggest(
     state: &AppState,
     live: &LiveRelease,
     view: &View,
-    profile: &Features,
+    asker: Asker<'_>,
     board: &Board,
 ) -> Result<Suggested, ServiceError> {
+    let profile = asker.profile;
     let times = state.times();
     let schema = live.serving.release().schema();
     let request = Request {
@@ -120,13 +150,23 @@ pub(super) async fn suggest(
         let unchanged = Question { method: Some(method), ..unchanged };
         Some(asking::complete_outfit(live, &state.profiles, unchanged, times).await?.1)
     };
-    let renderer = Renderer { live, view, board, schema, before: before.as_ref() };
+    let viewing = Viewing {
+        person: asker.person,
+        customer: asker.customer,
+        outfit: &view.slots,
+        completion_id: &ticket,
+        release: live.name(),
+        method: method.as_str(),
+        arm: arm.as_deref(),
+        at: times.now,
+    };
+    record(state, &viewing, &completion).await;
+    let renderer = Renderer { live, view, viewing: &viewing, board, schema, before: before.as_ref() };
     let Completion { blanks, sets, warnings, .. } = completion;
     Ok(Suggested {
-        completion_id: ticket,
         release: live.name().to_owned(),
         method: method.to_string(),
-        arm,
+        arm: arm.clone(),
         device: live.serving.device().as_str(),
         took: format!("{:.0} ms", times.begun.elapsed().as_secs_f64() * 1000.0),
         blanks: blanks.iter().map(|blank| renderer.blank(blank)).collect(),
@@ -135,10 +175,32 @@ pub(super) async fn suggest(
     })
 }
 
+/// Records each suggestion as shown. The page does not wait long for a database that is busy, or fail with it.
+async fn record(state: &AppState, viewing: &Viewing<'_>, completion: &Completion) {
+    let mut seen: Vec<Seen> = Vec::new();
+    let sets = completion.sets.iter().zip(1..);
+    let in_sets =
+        sets.flat_map(|(set, rank)| set.articles.iter().map(move |(slot, article)| (*slot, article, rank)));
+    let alone = completion.blanks.iter().flat_map(|blank| {
+        blank.suggestions.iter().zip(1..).map(|(suggestion, rank)| (blank.slot, &suggestion.article, rank))
+    });
+    for (slot, article, rank) in alone.chain(in_sets) {
+        if !seen.iter().any(|other| other.slot == slot && other.article == article.id) {
+            seen.push(Seen { slot, article: article.id.clone(), rank });
+        }
+    }
+    match timeout(PATIENCE, record_shown(&state.store, viewing, &seen)).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => warn!(%error, "suggestions that a stylist saw are not counted"),
+        Err(_) => warn!("suggestions that a stylist saw are not counted: the database is busy"),
+    }
+}
+
 /// Turns a completion into views.
 struct Renderer<'a> {
     live: &'a LiveRelease,
     view: &'a View,
+    viewing: &'a Viewing<'a>,
     board: &'a Board,
     schema: &'a Schema,
     /// The completion without the changes, if there are any.
@@ -160,10 +222,18 @@ impl Renderer<'_> {
             probability: suggestion.probability.map(percent),
             share: percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
-            lift: suggestion.lift.map(times),
+            lift: suggestion.lift.map(|lift| Lift {
+                words: (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| likelier(lift)),
+                factor: times(lift),
+            }),
             reasons: suggestion.reasons.iter().flatten().map(|reason| self.reason(reason)).collect(),
             moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
-            href: self.view.filled(blank.slot, &suggestion.article.id).href(),
+            href: self.filled(self.view, blank.slot, &suggestion.article.id).href(),
+            refused: format!(
+                "{}/{}",
+                self.viewing.name(blank.slot, &suggestion.article.id),
+                suggestion.article.id
+            ),
         };
         BlankView {
             slot: blank.slot,
@@ -173,10 +243,14 @@ impl Renderer<'_> {
         }
     }
 
+    fn filled(&self, view: &View, slot: usize, article: &ArticleId) -> View {
+        view.filled_from(slot, article, self.viewing.name(slot, article))
+    }
+
     fn set(&self, set: &completion::OutfitSet) -> SetView {
         let mut filled = self.view.clone();
         for (slot, article) in &set.articles {
-            filled = filled.filled(*slot, &article.id);
+            filled = self.filled(&filled, *slot, &article.id);
         }
         let articles = set.articles.iter();
         SetView {
@@ -194,19 +268,24 @@ impl Renderer<'_> {
                 Some(feature) => {
                     let words = profile::words(feature, value, self.schema);
                     if words.contains(&feature.label) || feature.excludes.is_some() {
-                        words
+                        format!("because of {words}")
                     } else {
-                        format!("{} {words}", feature.label)
+                        format!("because of {} {words}", feature.label)
                     }
                 }
-                None => spaced(name),
+                None => format!("because of {}", spaced(name)),
             },
             Cause::Article { slot } => {
                 let article = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());
                 article.map_or_else(|| "another article".into(), |article| format!("with {}", article.name))
             }
         };
-        ReasonView { words, factor: times(reason.factor), speaks_for: reason.factor > 1.0 }
+        ReasonView {
+            band: likelier(reason.factor),
+            words,
+            factor: times(reason.factor),
+            speaks_for: reason.factor > 1.0,
+        }
     }
 }
 

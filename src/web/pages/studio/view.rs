@@ -30,6 +30,8 @@ pub(super) struct View {
     pub(super) slots: Vec<Option<ArticleId>>,
     /// The only type that a blank takes, by its slot.
     pub(super) types: BTreeMap<usize, String>,
+    /// By slot, the name of the suggestion that its article came from.
+    pub(super) suggested: BTreeMap<usize, String>,
     pub(super) method: Option<Method>,
     pub(super) k: Option<usize>,
     pub(super) least_price: Option<f64>,
@@ -89,14 +91,8 @@ impl View {
                 self.customer = text().map(CustomerId::new).transpose().map_err(|error| error.to_string())?;
             }
             "find" => value.clone_into(&mut self.find),
-            "type" => {
-                if let Some((slot, kind)) = value.split_once(':') {
-                    let slot = number(slot)?;
-                    if !kind.is_empty() {
-                        self.types.insert(slot, kind.to_owned());
-                    }
-                }
-            }
+            "type" => at_slot(&mut self.types, value)?,
+            "from" => at_slot(&mut self.suggested, value)?,
             "method" => {
                 self.method = text()
                     .map(|name| name.parse())
@@ -138,6 +134,9 @@ impl View {
         }
         for (slot, kind) in &self.types {
             put("type", format!("{slot}:{kind}"));
+        }
+        for (slot, name) in &self.suggested {
+            put("from", format!("{slot}:{name}"));
         }
         for id in &self.exclude {
             put("exclude", id.to_string());
@@ -199,14 +198,23 @@ impl View {
         self.with(|view| {
             view.slots[slot] = Some(article.clone());
             view.types.remove(&slot);
+            view.suggested.remove(&slot);
             (view.pick, view.search) = (None, String::new());
         })
+    }
+
+    /// With an article that was suggested, under the suggestion's name.
+    pub(super) fn filled_from(&self, slot: usize, article: &ArticleId, name: String) -> Self {
+        let mut view = self.filled(slot, article);
+        view.suggested.insert(slot, name);
+        view
     }
 
     /// The blank takes the type of the article that was there.
     pub(super) fn blanked(&self, slot: usize, kind: Option<&str>) -> Self {
         self.with(|view| {
             view.slots[slot] = None;
+            view.suggested.remove(&slot);
             match kind {
                 Some(kind) => view.types.insert(slot, kind.to_owned()),
                 None => view.types.remove(&slot),
@@ -217,10 +225,12 @@ impl View {
     pub(super) fn without(&self, slot: usize) -> Self {
         self.with(|view| {
             view.slots.remove(slot);
-            let types = std::mem::take(&mut view.types);
-            let others = types.into_iter().filter(|(other, _)| *other != slot);
-            view.types =
-                others.map(|(other, kind)| (if other > slot { other - 1 } else { other }, kind)).collect();
+            for words in [&mut view.types, &mut view.suggested] {
+                let others = std::mem::take(words).into_iter().filter(|(other, _)| *other != slot);
+                *words = others
+                    .map(|(other, word)| (if other > slot { other - 1 } else { other }, word))
+                    .collect();
+            }
             (view.pick, view.search) = (None, String::new());
         })
     }
@@ -296,6 +306,17 @@ pub(super) fn values(features: &Features) -> FeatureWords {
     features.iter().map(|(name, value)| (name.to_owned(), words(value))).collect()
 }
 
+/// Reads a slot and its word, as in `2:coat`.
+fn at_slot(words: &mut BTreeMap<usize, String>, value: &str) -> Result<(), String> {
+    if let Some((slot, word)) = value.split_once(':') {
+        let slot = number(slot)?;
+        if !word.is_empty() {
+            words.insert(slot, word.to_owned());
+        }
+    }
+    Ok(())
+}
+
 fn add(words: &mut FeatureWords, feature: &str, value: &str) {
     if !value.is_empty() {
         words.entry(feature.to_owned()).or_default().push(value.to_owned());
@@ -358,6 +379,13 @@ mod tests {
         let filled = fewer.filled(1, &ArticleId::new("b").unwrap());
         assert_eq!(filled.query(), "slot=a&slot=b");
         assert_eq!(filled.blanked(0, Some("boot")).query(), "slot=&slot=b&type=0%3Aboot");
+
+        let used = fewer.filled_from(1, &ArticleId::new("b").unwrap(), "7f".into());
+        assert_eq!(used.query(), "slot=a&slot=b&from=1%3A7f");
+        assert_eq!(View::parse(&used.query()).unwrap(), used);
+        assert_eq!(used.without(0).query(), "slot=b&from=0%3A7f");
+        assert_eq!(used.blanked(1, None).query(), "slot=a&slot=");
+        assert_eq!(used.filled(1, &ArticleId::new("c").unwrap()).query(), "slot=a&slot=c");
     }
 
     #[test]

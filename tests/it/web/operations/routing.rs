@@ -22,19 +22,12 @@ async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
     assert!(html.contains("Default method: match, set by release demo"), "{html}");
     assert!(html.contains("No experiment runs"), "{html}");
 
-    let arms = [
-        ("method", "gsu"),
-        ("share", "9"),
-        ("method", "np"),
-        ("share", " "),
-        ("method", "none"),
-        ("share", "1"),
-    ];
-    let query =
-        "default_method=np&experiment=autumn&method=gsu&share=9&method=np&share=+&method=none&share=1";
+    // As a browser sends the form, with all of its fields.
+    let arms = [("share-c", ""), ("share-gsu", "9"), ("share-none", "1"), ("share-np", " ")];
+    let query = "default_method=np&experiment=autumn&share-none=1&share-c=&share-np=+&share-gs=&share-gsu=9";
     let asked = admin.page(&format!("/operations/routing/change?{query}")).await;
     let before = "the release's default, no experiment";
-    let after = "np, experiment autumn (gsu 9, none 1)";
+    let after = "np, experiment autumn (none 1, gsu 9)";
     assert!(asked.contains(&format!("<dd><strong>{after}</strong></dd>")), "{asked}");
     assert!(asked.contains("Known customers are split between the arms"), "{asked}");
     assert_eq!(
@@ -49,7 +42,7 @@ async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
         .collect();
     let set = admin.post("/operations/routing", &fields).await;
     assert_eq!((set.status().as_u16(), header(&set, "location")), (303, "/operations/routing"));
-    let arms = json!([{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]);
+    let arms = json!([{"method": "none", "share": 1}, {"method": "gsu", "share": 9}]);
     let routing = json!({"default_method": "np", "experiment": {"name": "autumn", "arms": arms}});
     assert_eq!(service.json("/routing").await, routing);
     let (_, action, subject, details) = last(&service).await.unwrap();
@@ -86,18 +79,16 @@ async fn invalid_routing_is_explained(db: TestDatabase) {
     let admin = service.signed_in(Role::Admin).await;
     for (query, said) in [
         ("default_method=bert", "there is no method &#34;bert&#34;"),
-        ("experiment=x&method=gsu&share=1", "an experiment has two to ten arms, this one has 1"),
+        ("experiment=x&share-bert=1&share-np=1", "there is no method &#34;bert&#34;"),
+        ("experiment=x&share-gsu=1", "an experiment has two to ten arms, this one has 1"),
+        ("experiment=a+b&share-gsu=1&share-np=1", "an experiment&#39;s name has 1 to 64 letters"),
+        ("share-gsu=1&share-np=1", "an experiment&#39;s name has 1 to 64 letters"),
         (
-            "experiment=a+b&method=gsu&share=1&method=np&share=1",
-            "an experiment&#39;s name has 1 to 64 letters",
-        ),
-        ("method=gsu&share=1&method=np&share=1", "an experiment&#39;s name has 1 to 64 letters"),
-        (
-            "experiment=x&method=gsu&share=half&method=np&share=1",
+            "experiment=x&share-gsu=half&share-np=1",
             "the share of gsu is a whole number, found &#34;half&#34;",
         ),
-        ("experiment=x&method=gsu&share=0&method=np&share=1", "the arm of gsu has no share; leave it out"),
-        ("experiment=x&method=gsu&share=-1&method=np&share=1", "the share of gsu is a whole number"),
+        ("experiment=x&share-gsu=0&share-np=1", "the arm of gsu has no share; leave it out"),
+        ("experiment=x&share-gsu=-1&share-np=1", "the share of gsu is a whole number"),
     ] {
         let answer = admin.get(&format!("/operations/routing/change?{query}")).await;
         assert_eq!(answer.status(), 422, "{query}");
@@ -109,7 +100,7 @@ async fn invalid_routing_is_explained(db: TestDatabase) {
             fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!(admin.post("/operations/routing", &fields).await.status(), 422, "{query}");
     }
-    let typed = admin.get("/operations/routing/change?experiment=a+b&method=gsu&share=half").await;
+    let typed = admin.get("/operations/routing/change?experiment=a+b&share-gsu=half").await;
     let html = typed.text().await.unwrap();
     assert!(html.contains("value=\"a b\"") && html.contains("id=\"share-gsu\" value=\"half\""), "{html}");
     assert_eq!(last(&service).await, None);
