@@ -34,7 +34,7 @@ def main():
     parser.add_argument("--print", action="store_true", help="leave docs/performance.md as it is")
     arguments = parser.parse_args()
     os.chdir(speed.ROOT)
-    target = speed.build()
+    target = speed.build_programs()
     lines = []
     for articles in arguments.articles:
         release = make(target, articles)
@@ -52,9 +52,8 @@ def make(target, articles):
     """A release, and a database with its articles and customers."""
     release = DATA / f"random-{articles}"
     if not (release / "release.json").exists():
-        example = ["cargo", "run", "--release", "-p", "atelier-training", "--example", "random_release", "--"]
         sizes = ["--articles", str(articles), "--methods", METHOD, "--storage", "float16"]
-        subprocess.run([*example, "--out", str(release), *sizes], check=True)
+        speed.random_release("--out", str(release), *sizes)
     if not database(release).exists():
         scratch = database(release).with_suffix(".part")
         scratch.unlink(missing_ok=True)

@@ -86,21 +86,31 @@ class Server:
         self.process.wait(30)
 
 
-def build():
-    """Builds the programs, and makes the release if it is missing."""
+def cargo(*words):
     # With `CARGO_INCREMENTAL=1` the programs would be compiled in smaller units than a release build.
-    environment = {**os.environ, "CARGO_INCREMENTAL": "0"}
-    run = lambda *words: subprocess.run(["cargo", *words], check=True, env=environment)
-    run("build", "--release", "-p", "atelier", "--bin", "atelier")
-    run("bench", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
+    subprocess.run(["cargo", *words], check=True, env={**os.environ, "CARGO_INCREMENTAL": "0"})
+
+
+def build_programs():
+    cargo("build", "--release", "-p", "atelier", "--bin", "atelier")
+    cargo("bench", "-p", "atelier", "--bench", "session", "--bench", "load", "--no-run")
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+
+
+def random_release(*flags):
+    cargo("run", "--release", "-p", "atelier-training", "--example", "random_release", "--", *flags)
+
+
+def build():
+    """Builds the programs, and makes the releases that are missing."""
+    target = build_programs()
     for release, methods in [(RELEASE, ["gsu"]), (SIDE_BY_SIDE, METHODS)]:
         if not (release / "release.json").exists():
-            example = ["-p", "atelier-training", "--example", "random_release"]
-            run("run", "--release", *example, "--", "--out", str(release), "--methods", *methods)
+            random_release("--out", str(release), "--methods", *methods)
     if not WHOLE.exists():
         export = ["export", "--whole", str(RELEASE), "--out", str(WHOLE)]
-        run("run", "--release", "-p", "atelier-training", "--bin", "atelier-training", "--", *export)
-    return Path(environment.get("CARGO_TARGET_DIR", ROOT / "target"))
+        cargo("run", "--release", "-p", "atelier-training", "--bin", "atelier-training", "--", *export)
+    return target
 
 
 def bench(target, name):
