@@ -54,14 +54,14 @@ def make(target, articles):
     if not (release / "release.json").exists():
         sizes = ["--articles", str(articles), "--methods", METHOD, "--storage", "float16"]
         speed.random_release("--out", str(release), *sizes)
-    if not database(release).exists():
-        scratch = database(release).with_suffix(".part")
-        scratch.unlink(missing_ok=True)
-        command = [str(target / "release/atelier"), "--database", f"sqlite:{scratch}", "--set", f"models.folder={DATA}"]
+    imported = release.with_suffix(".imported")
+    if not imported.exists():
+        command = [str(target / "release/atelier"), "--database", f"sqlite:{database(release)}"]
+        command += ["--set", f"models.folder={DATA}"]
         command += ["--set", f"models.release={release.name}", "import"]
         files = [f"--{name}={release}/{name}.jsonl" for name in ("articles", "customers")]
         subprocess.run([*command, *files], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        scratch.rename(database(release))
+        imported.touch()
     return release
 
 

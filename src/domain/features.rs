@@ -10,6 +10,17 @@ pub enum FeatureValue {
     Many(Vec<String>),
 }
 
+impl FeatureValue {
+    /// Its texts: one, several or none.
+    pub fn words(&self) -> &[String] {
+        match self {
+            Self::Text(text) => std::slice::from_ref(text),
+            Self::Many(words) => words,
+            Self::Number(_) => &[],
+        }
+    }
+}
+
 /// Features by name; a feature that is not given is absent.
 ///
 /// Every completion reads a profile and few change it, so copies share their data until one of them changes.

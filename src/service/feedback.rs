@@ -174,6 +174,17 @@ pub async fn judge(
     Ok(())
 }
 
+/// Takes a refusal back, by the suggestion's name, with all others of the article by the same customer.
+pub async fn withdraw_refusal(
+    store: &Store,
+    name: &str,
+    customer: Option<&CustomerId>,
+    article: &ArticleId,
+) -> Result<(), StoreError> {
+    let key = key_of(name, FeedbackKind::Rejected);
+    store.feedback().withdraw_refusal(&key, customer, article).await
+}
+
 fn key_of(name: &str, kind: FeedbackKind) -> String {
     format!("studio-{}-{name}", kind.as_str())
 }

@@ -20,4 +20,5 @@ pub mod personas;
 pub mod profiles;
 pub mod release_folder;
 pub mod routing;
+pub mod search;
 pub mod tickets;

@@ -11,7 +11,7 @@ use super::{
     pages::{self, PAGE},
     search, upsert,
 };
-use crate::domain::{Customer, CustomerId, CustomerPatch, FeatureValue, Timestamp};
+use crate::domain::{Customer, CustomerId, CustomerPatch, Timestamp};
 
 const SELECT_STORED: &str = "select id, features, revision, created_at from customers where id = $1";
 type StoredColumns = (String, String, i64, i64);
@@ -145,6 +145,26 @@ impl<'a> Customers<'a> {
         query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
     }
 
+    /// Up to `n` customers after the id `after`, whose id or text features contain a text of each group. The texts are in
+    /// lower case.
+    pub async fn with_words(
+        self,
+        groups: &[Vec<String>],
+        after: Option<&CustomerId>,
+        n: u32,
+    ) -> Result<Vec<Customer>, StoreError> {
+        let sql = format!(
+            "select id, features from customers where id > $1{} order by id limit $2",
+            search::any_of(3, groups)
+        );
+        let mut query =
+            sqlx::query_as(AssertSqlSafe(sql)).bind(after.map_or("", CustomerId::as_str)).bind(i64::from(n));
+        for text in groups.iter().flatten() {
+            query = query.bind(search::part_pattern(text));
+        }
+        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
+    }
+
     pub async fn count(self) -> Result<u64, StoreError> {
         self.store.count("select count(*) from customers").await
     }
@@ -226,11 +246,7 @@ impl upsert::Row for CustomerRow<'_> {
 }
 
 pub(super) fn name_key(customer: &Customer) -> String {
-    let words = customer.features.iter().flat_map(|(_, value)| match value {
-        FeatureValue::Text(text) => std::slice::from_ref(text),
-        FeatureValue::Many(words) => words,
-        FeatureValue::Number(_) => &[],
-    });
+    let words = customer.features.iter().flat_map(|(_, value)| value.words());
     search::name_key(std::iter::once(customer.id.as_str()).chain(words.map(String::as_str)))
 }
 

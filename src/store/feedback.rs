@@ -123,6 +123,51 @@ impl Feedback<'_> {
         Ok(transaction.commit().await?)
     }
 
+    /// The articles that a customer refused, and neither accepted nor bought later, up to `n`; the latest first.
+    pub async fn refused_by(self, customer: &CustomerId, n: u32) -> Result<Vec<ArticleId>, StoreError> {
+        let ids: Vec<String> = sqlx::query_scalar(
+            "select article_id from feedback_events
+             where customer_id = $1 and kind in ('rejected', 'accepted', 'bought')
+             group by article_id
+             having max(case when kind = 'rejected' then at end)
+                 >= coalesce(max(case when kind <> 'rejected' then at end), 0)
+             order by max(at) desc, article_id limit $2",
+        )
+        .bind(customer.as_str())
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?;
+        let parse = |id: String| {
+            ArticleId::new(id.clone()).map_err(|error| StoreError::Damaged {
+                table: "feedback_events",
+                id,
+                reason: error.to_string(),
+            })
+        };
+        ids.into_iter().map(parse).collect()
+    }
+
+    /// Deletes a refusal that was a mistake: the event under the key, and the customer's refusals of the article.
+    pub async fn withdraw_refusal(
+        self,
+        key: &str,
+        customer: Option<&CustomerId>,
+        article: &ArticleId,
+    ) -> Result<(), StoreError> {
+        let key_hash: [u8; 32] = Sha256::digest(key).into();
+        let mut transaction = self.store.write().await?;
+        sqlx::query(
+            "delete from feedback_events
+             where kind = 'rejected' and article_id = $1 and (key_hash = $2 or customer_id = $3)",
+        )
+        .bind(article.as_str())
+        .bind(&key_hash[..])
+        .bind(customer.map(CustomerId::as_str))
+        .execute(&mut *transaction)
+        .await?;
+        Ok(transaction.commit().await?)
+    }
+
     /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
         let key_hash: [u8; 32] = Sha256::digest(key).into();

@@ -59,6 +59,22 @@ pub(super) fn condition(first: usize, count: usize) -> String {
     condition
 }
 
+/// The condition for a word of each group, bound from `$first`: ` and (… like … or …)` for each.
+pub(super) fn any_of(first: usize, groups: &[Vec<String>]) -> String {
+    let mut condition = String::new();
+    let mut place = first;
+    for group in groups {
+        for (number, _) in group.iter().enumerate() {
+            let before = if number == 0 { " and (" } else { " or " };
+            write!(condition, "{before}name_key like ${place} escape '\\'")
+                .expect("writing to a String never fails; this is a bug");
+            place += 1;
+        }
+        condition.push(')');
+    }
+    condition
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +83,9 @@ mod tests {
     fn words_are_folded_and_escaped() {
         assert_eq!(patterns("  ÄRMEL 50%_\\\u{0}x "), ["%ärmel%", "%50\\%\\_\\\\%", "%x%"]);
         assert!(patterns(" \t").is_empty());
+        let groups = [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]];
+        let expected = " and (name_key like $3 escape '\\' or name_key like $4 escape '\\') and (name_key like $5 escape '\\')";
+        assert_eq!(any_of(3, &groups), expected);
         assert_eq!(condition(3, 2), " and name_key like $3 escape '\\' and name_key like $4 escape '\\'");
     }
 }

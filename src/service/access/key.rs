@@ -7,6 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use sha2::{Digest, Sha256};
+
 use super::{Access, Token, USE_INTERVAL, Used};
 use crate::{
     domain::Timestamp,
@@ -36,6 +38,13 @@ impl Key {
         Self(format!("{PREFIX}{}", Token::draw().as_str()))
     }
 
+    /// The key of a filled form in a session. A double click sends the form twice, and the browser shows the second answer: it has
+    /// the same key. As hard to guess as the session's token.
+    pub fn of_form(session: &Token, form: &str) -> Self {
+        let digest = Sha256::digest(format!("a key of {}, by the form {form}", session.as_str()));
+        Self(format!("{PREFIX}{}", hex::encode(digest)))
+    }
+
     /// Parses a key from a request. None if it does not have a key's form.
     pub fn parse(text: &str) -> Option<Self> {
         Token::parse(text.strip_prefix(PREFIX)?).map(|_| Self(text.to_owned()))
@@ -60,11 +69,32 @@ impl Access {
         now: Timestamp,
     ) -> Result<(Key, ApiKey), StoreError> {
         let key = Key::draw();
+        let record = self.record_key(&key, label, scopes, lifetime, now).await?;
+        Ok((key, record))
+    }
+
+    /// Like [`Access::issue_key`], for a key that may have been issued before.
+    pub async fn record_key(
+        &self,
+        key: &Key,
+        label: &Name,
+        scopes: &[Scope],
+        lifetime: Option<Duration>,
+        now: Timestamp,
+    ) -> Result<ApiKey, StoreError> {
+        let keys = self.store.api_keys();
+        if let Some(record) = keys.find_valid(&key.hash(), now).await? {
+            return Ok(record);
+        }
         let scopes: Vec<String> = scopes.iter().map(ToString::to_string).collect();
         let expires = lifetime.map(|lifetime| now + lifetime);
-        let record = self.store.api_keys().create(&key.hash(), label, &scopes, now, expires).await?;
+        let record = match keys.create(&key.hash(), label, &scopes, now, expires).await {
+            Ok(record) => record,
+            // The same form may have been faster.
+            Err(error) => keys.find_valid(&key.hash(), now).await?.ok_or(error)?,
+        };
         self.forget_demo_mark();
-        Ok((key, record))
+        Ok(record)
     }
 
     /// A key's record, if the key is neither expired nor revoked. Reads the database each time; while that cannot be

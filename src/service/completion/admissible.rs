@@ -70,6 +70,13 @@ impl Limits {
             all.remove(*place);
         }
         exclude(served, request, &mut all, warnings, errors);
+        if let Some(only) = &request.filters.only {
+            let mut these = Mask::none(all.length());
+            for place in only.iter().filter_map(|id| catalogue.place_of(id.as_str())) {
+                these.insert(place);
+            }
+            all.intersect(&these);
+        }
         let mut excluded = Vec::new();
         excluded.extend(too_dear_or_cheap(served, request, errors).map(|articles| ("price", articles)));
         let filters = &request.filters;

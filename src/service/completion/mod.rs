@@ -99,6 +99,8 @@ pub struct Filters {
     /// The types that may fill a slot of the outfit.
     pub types: BTreeMap<usize, Vec<String>>,
     pub exclude: Vec<ArticleId>,
+    /// Only some of these.
+    pub only: Option<Vec<ArticleId>>,
     pub least_price: Option<f64>,
     pub most_price: Option<f64>,
     /// Only what fits the customer, by what the schema's features require.
@@ -114,8 +116,17 @@ pub struct Filters {
 impl Default for Filters {
     fn default() -> Self {
         let (types, exclude) = (BTreeMap::new(), Vec::new());
-        let (least_price, most_price, store) = (None, None, None);
-        Self { types, exclude, least_price, most_price, fit: true, in_stock: true, store, no_gos: true }
+        Self {
+            types,
+            exclude,
+            only: None,
+            least_price: None,
+            most_price: None,
+            fit: true,
+            in_stock: true,
+            store: None,
+            no_gos: true,
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct ArticleView {
     pub(super) about: String,
     pub(super) price: Option<String>,
     pub(super) picture: String,
+    /// The drawing that takes the place of a photo that cannot be loaded.
+    pub(super) drawing: Option<String>,
     pub(super) in_stock: bool,
     /// Whether the live release was not trained with it. Only the studio says so.
     pub(super) is_new: bool,
@@ -31,6 +33,7 @@ pub(super) struct ArticleView {
 impl ArticleView {
     pub(super) fn new(article: &Article) -> Self {
         let first = |name: &str| article.words(name).next().map(str::to_owned);
+        let (photo, drawing) = (pictures::photo_of(article), pictures::drawing_of(article));
         let kind = article.kind().replace('-', " ");
         let name = first("name").unwrap_or_else(|| {
             let words = [first("colour"), first("material"), Some(kind.clone())];
@@ -44,7 +47,8 @@ impl ArticleView {
             name,
             about: about.join(", "),
             price: article.price().map(|price| format!("{price:.2}")),
-            picture: pictures::path_of(article),
+            picture: photo.map_or_else(|| drawing.clone(), str::to_owned),
+            drawing: photo.is_some().then_some(drawing),
             in_stock: article.in_stock(),
             is_new: false,
             kind,
@@ -73,6 +77,7 @@ impl ArticleView {
             about: String::new(),
             price: None,
             picture: "/pictures/article.svg".to_owned(),
+            drawing: None,
             in_stock: false,
             is_new: false,
         }

@@ -29,7 +29,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let filled = pairs.filter(|(_, value)| !value.is_empty());
+        let filled = pairs.filter(|(name, value)| !value.is_empty() && !is_tracking(name));
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish();
         parse(query.as_bytes()).map(Self)
     }
@@ -102,6 +102,12 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     })
 }
 
+/// Whether a parameter comes from a mail or an advertisement: such links get them on their way.
+fn is_tracking(name: &str) -> bool {
+    let names = ["fbclid", "gclid", "mc_cid", "mc_eid", "msclkid", "_ga"];
+    name.starts_with("utm_") || names.contains(&name)
+}
+
 /// Passes each parameter of a query to `take`, for views whose parameter names are not fixed. Returns a finding for
 /// each parameter that `take` refused.
 pub(super) fn each_parameter(
@@ -110,6 +116,7 @@ pub(super) fn each_parameter(
 ) -> Vec<Finding> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     pairs
+        .filter(|(name, _)| !is_tracking(name))
         .filter_map(|(name, value)| {
             take(&name, value.trim()).err().map(|detail| Finding::parameter(name, detail))
         })

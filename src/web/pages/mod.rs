@@ -14,6 +14,7 @@ mod fault;
 mod figures;
 mod form;
 mod operations;
+mod pager;
 mod personas;
 pub(crate) mod pictures;
 pub(crate) mod problem;

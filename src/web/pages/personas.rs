@@ -88,7 +88,7 @@ async fn page(
 ) -> Result<Response, Problem> {
     let customer = customer(query.customer.as_deref())?;
     let mut page = PersonasPage {
-        shell: visitor.shell(Page::Personas),
+        shell: visitor.shell(Page::Evaluation),
         release: String::new(),
         method: None,
         methods: Vec::new(),

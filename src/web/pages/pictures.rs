@@ -23,11 +23,13 @@ pub(crate) fn router() -> Router<AppState> {
     Router::new().route("/pictures/{file}", get(picture))
 }
 
-/// The article's photo if the shop has one, or the address of its drawing.
-pub(crate) fn path_of(article: &Article) -> String {
-    if let Some(photo) = article.words("image").find(|image| image.starts_with("https://")) {
-        return photo.to_owned();
-    }
+/// The article's photo, if the shop has one.
+pub(crate) fn photo_of(article: &Article) -> Option<&str> {
+    article.words("image").find(|image| image.starts_with("https://"))
+}
+
+/// The address of the article's drawing.
+pub(crate) fn drawing_of(article: &Article) -> String {
     let mut path = String::from("/pictures/");
     // Form encoding differs from path encoding only in spaces.
     let kind: Cow<'_, str> = form_urlencoded::byte_serialize(article.kind().as_bytes()).collect();
@@ -86,7 +88,7 @@ mod tests {
 
     fn path(kind: &str, attributes: Value) -> String {
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
-        path_of(&Article::new(ArticleId::new("a-1").unwrap(), kind, attributes).unwrap())
+        drawing_of(&Article::new(ArticleId::new("a-1").unwrap(), kind, attributes).unwrap())
     }
 
     #[test]

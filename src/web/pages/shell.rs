@@ -10,21 +10,18 @@ pub(crate) enum Page {
     Studio,
     SideBySide,
     Evaluation,
-    Personas,
     Operations,
     Access,
 }
 
 impl Page {
-    const ALL: [Self; 6] =
-        [Self::Studio, Self::SideBySide, Self::Evaluation, Self::Personas, Self::Operations, Self::Access];
+    const ALL: [Self; 5] = [Self::Studio, Self::SideBySide, Self::Evaluation, Self::Operations, Self::Access];
 
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Studio => "/studio",
             Self::SideBySide => "/side-by-side",
             Self::Evaluation => "/evaluation",
-            Self::Personas => "/personas",
             Self::Operations => "/operations",
             Self::Access => "/access",
         }
@@ -35,7 +32,6 @@ impl Page {
             Self::Studio => "Studio",
             Self::SideBySide => "Side by side",
             Self::Evaluation => "Evaluation",
-            Self::Personas => "Personas",
             Self::Operations => "Operations",
             Self::Access => "Access",
         }
@@ -49,9 +45,9 @@ impl Page {
     /// The lowest role that may see the page.
     fn role(self) -> Role {
         match self {
-            Self::Studio | Self::Personas => Role::Stylist,
-            Self::SideBySide | Self::Evaluation => Role::Analyst,
-            Self::Operations | Self::Access => Role::Admin,
+            Self::Studio => Role::Stylist,
+            Self::SideBySide | Self::Evaluation | Self::Operations => Role::Analyst,
+            Self::Access => Role::Admin,
         }
     }
 }
@@ -101,6 +97,15 @@ impl Shell {
     pub(crate) fn pages(&self) -> impl Iterator<Item = Page> {
         let role = self.signed_in.as_ref().map(|signed_in| signed_in.role);
         Page::ALL.into_iter().filter(move |page| role.is_some_and(|role| role >= page.role()))
+    }
+
+    /// Whether the signed-in person may see a page.
+    pub(crate) fn may_see(&self, page: Page) -> bool {
+        self.pages().any(|other| other == page)
+    }
+
+    pub(crate) fn is_admin(&self) -> bool {
+        self.signed_in.as_ref().is_some_and(|signed_in| signed_in.role == Role::Admin)
     }
 
     pub(crate) fn csrf(&self) -> &str {

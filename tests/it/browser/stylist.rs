@@ -6,6 +6,7 @@ use atelier::{
 };
 
 use futures_util::TryStreamExt;
+use serde_json::json;
 
 use super::signed_in;
 use crate::{
@@ -21,6 +22,8 @@ contracts!(
     completes_and_saves_an_outfit needs chromium,
     completes_and_saves_an_outfit_without_scripts needs chromium,
     sees_how_a_changed_feature_moves_suggestions needs chromium,
+    refuses_without_losing_the_place needs chromium,
+    is_told_about_a_lost_connection_and_a_lost_photo needs chromium,
 );
 
 async fn completes_and_saves_an_outfit(db: TestDatabase) {
@@ -56,11 +59,11 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let suggested = window.text(".suggestions .name").await;
 
     // Reject the first suggestion, so that the next one moves up, and accept that.
-    window.click_words("Not this one").await;
+    window.click_words("Not for this customer").await;
     let first = "document.querySelector('.suggestions .name').innerText";
     window.until(&format!("{first} !== {suggested:?}")).await;
     if window.text(".suggestions .name").await == was {
-        window.click_words("Not this one").await;
+        window.click_words("Not for this customer").await;
         window.until(&format!("{first} !== {was:?}")).await;
     }
     let taken = window.text(".suggestions .name").await;
@@ -87,6 +90,53 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     assert_eq!(used.article, kept.articles()[0]);
     let shown = events.iter().filter(|event| event.kind == FeedbackKind::Shown).count();
     assert_eq!(shown, 8 + rejected.len(), "each tile was shown once");
+}
+
+async fn refuses_without_losing_the_place(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    for width in [1440, 390] {
+        let window = signed_in(&service, Role::Stylist, Eyes { width, ..Eyes::default() }).await;
+        let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+        window.goto(&format!("{}/studio?customer=c-014871&{outfit}", service.url)).await;
+        window.until("document.querySelectorAll('.suggestions > li').length === 8").await;
+        window
+            .run("document.querySelector('#not-1-6').scrollIntoView({block: 'center', behavior: 'instant'})")
+            .await;
+        let places = "return [scrollY, document.querySelector('#not-1-6').getBoundingClientRect().top]";
+        let before = window.run(places).await;
+        assert!(before[0].as_f64().unwrap() > 100.0, "{before}");
+        let sixth = "document.querySelectorAll('.suggestions .name')[5].innerText";
+        let refused = window.run(&format!("return {sixth}")).await;
+        window.click("#not-1-6").await;
+        window.until_words("not for this customer undo").await;
+        window.until("document.activeElement.id === 'not-1-6'").await;
+        let after = window.run(places).await;
+        for place in [0, 1] {
+            let moved = before[place].as_f64().unwrap() - after[place].as_f64().unwrap();
+            assert!(moved.abs() <= 50.0, "{width}: from {before} to {after}");
+        }
+        assert_ne!(window.run(&format!("return {sixth}")).await, refused);
+
+        window.click("#undo").await;
+        window.until(&format!("{sixth} === {refused}")).await;
+        window.until("!document.querySelector('#undo')").await;
+    }
+}
+
+async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let photo = json!({"type": "coat", "image": "https://127.0.0.1:9/coat.jpg"});
+    service.put("/articles/a-photo", &photo).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio?slot=a-photo&slot=", service.url)).await;
+    let picture = "document.querySelector('#slot-0 img')";
+    window
+        .until(&format!("{picture}.src.includes('/pictures/coat.svg') && {picture}.naturalWidth > 0"))
+        .await;
+
+    service.stop().await;
+    window.click("#add").await;
+    window.until_words("No connection to Atelier. Nothing was changed.").await;
 }
 
 async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {

@@ -239,6 +239,19 @@ async fn a_key_is_shown_once_and_revoked_after_confirmation(db: TestDatabase) {
         [(me, "key.revoke".into(), subject.clone(), revoked), (me, "key.create".into(), subject, details)];
     assert_eq!(log(&service, 5).await, expected, "revoking it again changes nothing");
     assert_eq!(admin.get("/access/keys/4242/revoke").await.status(), 404);
+
+    // A double click sends the form twice, and the second answer is shown: it has the same key.
+    let before = service.store.api_keys().list().await.unwrap().len();
+    let form = between(&list, "name=\"form\" value=\"", "\"").to_owned();
+    let mut twice = Vec::new();
+    for label in ["Twice", "Twice", "Other"] {
+        let fields = [("label", label), ("scope", "metrics"), ("form", &form)];
+        let html = admin.post("/access/keys", &fields).await.text().await.unwrap();
+        twice.push(between(&html, "aria-label=\"API key\">", "</pre>").to_owned());
+    }
+    assert!(twice[0] == twice[1] && twice[1] != twice[2]);
+    let keys = service.store.api_keys().list().await.unwrap();
+    assert_eq!(keys.len(), before + 2);
 }
 
 async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {

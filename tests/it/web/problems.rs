@@ -40,7 +40,7 @@ async fn browsers_get_a_page(db: TestDatabase) {
     assert_eq!(answer.status(), 404);
     assert_eq!(header(&answer, "content-type"), "text/html; charset=utf-8");
     let html = answer.text().await.unwrap();
-    assert!(html.contains("<h1>Not found</h1>"), "{html}");
+    assert!(html.contains("<h1>There is nothing here</h1>"), "{html}");
     assert!(!html.contains("<script>"), "{html}");
 }
 

@@ -14,6 +14,7 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     suggests_what_complete_answers,
     describes_the_profile_in_words,
+    finds_customers_by_whole_words,
     counts_what_is_shown_used_and_refused,
     a_set_of_suggestions_is_accepted_with_its_outfit,
     saves_an_outfit,
@@ -34,13 +35,13 @@ async fn stylist(db: &TestDatabase) -> (Service, Browser) {
     (service, browser)
 }
 
-/// The values of the buttons that refuse a suggestion: its name and its article.
+/// The values of the buttons that refuse a suggestion: its slot, its name and its article.
 fn refusals(html: &str) -> Vec<&str> {
     html.split("name=\"refused\" value=\"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
 
 fn suggested(html: &str) -> Vec<&str> {
-    refusals(html).into_iter().filter_map(|value| value.split_once('/')).map(|(_, article)| article).collect()
+    refusals(html).into_iter().filter_map(|value| value.rsplit('/').next()).collect()
 }
 
 /// The addresses of the outfit with each suggestion.
@@ -90,8 +91,45 @@ async fn describes_the_profile_in_words(db: TestDatabase) {
     }
     let found = browser.page("/studio?find=sweden+0148").await;
     assert!(found.contains("<strong>c-014871</strong>") && !found.contains("c-000010"), "{found}");
+    assert!(found.contains("1 customer</span>"), "{found}");
     let unknown = browser.page("/studio?find=nobody+such").await;
     assert!(unknown.contains("No customers match"), "{unknown}");
+}
+
+async fn finds_customers_by_whole_words(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let put = async |id: &str, features: Value| {
+        assert_eq!(
+            service.put(&format!("/customers/{id}"), &json!({ "features": features })).await.status(),
+            201
+        );
+    };
+    put("zz-woman", json!({"gender": "female", "fit": "slim", "preferred_colours": ["navy"]})).await;
+    put("zz-man", json!({"gender": "male", "nogo_colours": ["navy"]})).await;
+    let find = async |words: &str| browser.page(&format!("/studio?find=zz-+{words}")).await;
+    for (words, is_woman, is_man) in [
+        ("male", false, true),
+        ("female", true, false),
+        // He refuses navy.
+        ("navy", true, false),
+        ("navy,+slim", true, false),
+        ("gender:male", false, true),
+        ("fema", true, false),
+        ("", true, true),
+    ] {
+        let html = find(words).await;
+        assert_eq!(
+            (html.contains("<strong>zz-woman<"), html.contains("<strong>zz-man<")),
+            (is_woman, is_man),
+            "{words}"
+        );
+    }
+    let first = browser.page("/studio?find=female").await;
+    assert!(first.contains("1 to 12 of ") && first.contains("rel=\"next\""), "{first}");
+    let second = browser.page("/studio?find=female&page=2").await;
+    assert!(second.contains("13 to 24 of ") && second.contains("rel=\"prev\""), "{second}");
+    // A link from a mail is no mistake.
+    assert!(browser.page("/studio?find=female&utm_source=mail&fbclid=7").await.contains("1 to 12 of "));
 }
 
 async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
@@ -110,22 +148,36 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
         assert_eq!(answer.status(), 303);
         let after = browser.page(header(&answer, "location")).await;
         assert!(!suggested(&after).contains(&second.as_str()), "{second} in {after}");
-        assert!(after.contains("1 turned down."));
+        assert!(after.contains("1 refused</summary>"));
         // One more tile moved up.
         assert_eq!(counted(&service).await, [9, 0, 1]);
     }
+
+    // It is remembered at other addresses, until it is taken back.
+    let other = browser.page(&format!("{address}&varied=on")).await;
+    assert!(!suggested(&other).contains(&second.as_str()), "{second} in {other}");
+    let elsewhere = browser.page(&address.replace("c-014871", "c-000010")).await;
+    assert!(elsewhere.contains("For c-000010") && !elsewhere.contains("1 refused</summary>"));
+    let before = counted(&service).await;
+    let answer = browser.post("/studio/feedback", &[("view", &view), ("undone", refusal)]).await;
+    let after = browser.page(header(&answer, "location")).await;
+    assert_eq!(suggested(&after)[1], second);
+    assert_eq!(counted(&service).await, [before[0], 0, 0]);
+    let answer = browser.post("/studio/feedback", &[("view", &view), ("refused", refusal)]).await;
+    assert_eq!(answer.status(), 303);
+    let before = counted(&service).await;
 
     // Using one is not accepting it, saving the outfit is, once.
     let first = suggested(&html)[0].to_owned();
     let used = uses(&html)[0].clone();
     assert!(used.contains(&format!("slot={first}&")) && used.contains("&from=1%3A"), "{used}");
     let page = browser.page(&used).await;
-    assert_eq!(counted(&service).await, [9, 0, 1]);
+    assert_eq!(counted(&service).await, [before[0], 0, 1]);
     let view = used.strip_prefix("/studio?").unwrap();
     assert!(page.contains(&format!("value=\"{}\"", view.replace('&', "&#38;"))), "{page}");
     for _ in 0..2 {
         assert_eq!(browser.post("/studio/outfits", &[("view", view)]).await.status(), 303);
-        assert_eq!(counted(&service).await, [9, 1, 1]);
+        assert_eq!(counted(&service).await, [before[0], 1, 1]);
     }
     let customer = CustomerId::new("c-014871").unwrap();
     let events = service.store.feedback().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
@@ -133,7 +185,7 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let (accepted, rejected) = (of(FeedbackKind::Accepted), of(FeedbackKind::Rejected));
     assert_eq!((accepted.article.as_str(), accepted.rank, accepted.slot), (first.as_str(), 1, 1));
     assert_eq!((rejected.article.as_str(), rejected.rank, rejected.slot), (second.as_str(), 2, 1));
-    assert!(events.iter().filter(|event| event.kind == FeedbackKind::Shown).all(|event| event.rank <= 9));
+    assert!(events.iter().filter(|event| event.kind == FeedbackKind::Shown).all(|event| event.rank <= 10));
 
     // An article that replaced the suggestion was not suggested, and neither was one under a name of nothing.
     let other = "a-00001";
@@ -143,9 +195,9 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     ] {
         assert_eq!(browser.post("/studio/outfits", &[("view", &view)]).await.status(), 303);
     }
-    assert_eq!(counted(&service).await, [9, 1, 1]);
+    assert_eq!(counted(&service).await, [before[0], 1, 1]);
 
-    for nonsense in ["", "loved", "7f/"] {
+    for nonsense in ["", "loved", "1/7f/", "x/7f/a"] {
         let fields = [("view", "slot=&slot=a-1"), ("refused", nonsense)];
         assert_eq!(browser.post("/studio/feedback", &fields).await.status(), 422, "{nonsense}");
     }
@@ -267,12 +319,32 @@ async fn reports_an_invalid_address(db: TestDatabase) {
 }
 
 async fn finds_articles_by_words(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
-    let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}&pick=1&search=black+leather+boot")).await;
-    let (_, found) = html.split_once("Search the catalogue for slot 2").unwrap();
+    let (service, browser) = stylist(&db).await;
+    let html = browser.page(&format!("/studio?{OUTFIT}&pick=1&search=black+leather+boot")).await;
+    let (_, found) = html.split_once("The catalogue for slot 2").unwrap();
     let (found, _) = found.split_once("</section>").unwrap();
     assert!(found.matches("leather boot").count() >= 3, "{found}");
     assert!(found.contains("slot=a-00134&#38;slot=a-0"), "each fills the slot: {found}");
+
+    // Plurals and other names, in the model's order for the customer, with pages.
+    let picker = async |words: &str| {
+        let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&pick=1&{words}")).await;
+        let (_, found) = html.split_once("The catalogue for slot 2").unwrap();
+        found.split_once("</section>").unwrap().0.to_owned()
+    };
+    let trainers = picker("search=trainers").await;
+    assert!(trainers.to_lowercase().matches("sneaker").count() >= 3, "{trainers}");
+    let all = picker("search=").await;
+    assert!(all.contains("1 to 24 of the first 250 articles"), "{all}");
+    let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 24});
+    let answer = service.ask_ok("/complete", &request).await;
+    for suggestion in answer["blanks"][0]["suggestions"].as_array().unwrap() {
+        let slot = format!("slot={}\"", suggestion["article"]["id"].as_str().unwrap());
+        assert!(all.contains(&slot), "{slot} in {all}");
+    }
+    // The filters of the page hold here, too.
+    let cheap = picker("search=boot&price_max=1").await;
+    assert!(cheap.contains("match the words, but not the filters"), "{cheap}");
 }
 
 async fn stays_small_with_eight_blanks(db: TestDatabase) {

@@ -9,11 +9,12 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
     domain::Timestamp,
-    service::access::{RequireKey, Scope},
+    service::access::{Key, RequireKey, Scope},
     store::{ApiKey, KeyId, Name},
     web::{
         http::{AppState, Finding, Kind, Problem, extract::Path},
@@ -40,6 +41,8 @@ struct KeysPage {
     /// The rule if programs on this machine may call the API without a key now.
     keyless: Option<RequireKey>,
     label: String,
+    /// Another for each form.
+    form: Uuid,
     refused: Option<String>,
 }
 
@@ -105,6 +108,7 @@ async fn keys_page(
         lifetimes: LIFETIMES,
         keyless: state.access.admits_keyless().await?.then_some(state.access.rule()),
         label,
+        form: Uuid::new_v4(),
         refused,
     };
     Ok(Html(page.render()?))
@@ -117,6 +121,8 @@ pub(super) struct NewKey {
     scope: Vec<String>,
     /// Days until the key expires; none means never.
     days: Option<u64>,
+    /// Names the form, so that one that is sent twice makes one key.
+    form: Option<String>,
 }
 
 #[derive(Template)]
@@ -132,7 +138,7 @@ struct KeyPage {
 pub(super) async fn create(
     Admin(visitor): Admin,
     State(state): State<AppState>,
-    Form(NewKey { label, scope, days }): Form<NewKey>,
+    Form(NewKey { label, scope, days, form }): Form<NewKey>,
 ) -> Result<Response, Problem> {
     let refuse = async |reason: String| {
         let page = keys_page(&state, &visitor, label.clone(), Some(reason)).await?;
@@ -154,7 +160,9 @@ pub(super) async fn create(
     let now = state.now();
     let lifetime = days.map(|days| Duration::from_hours(24 * days));
     let access = state.access.by(visitor.author());
-    let (key, record) = access.issue_key(&name, &scopes, lifetime, now).await?;
+    let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
+    let key = Key::of_form(&visitor.token, &format!("{form} {name} {scopes:?} {days:?}"));
+    let record = access.record_key(&key, &name, &scopes, lifetime, now).await?;
     let page = KeyPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::Keys,

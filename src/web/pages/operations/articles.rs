@@ -15,7 +15,7 @@ use crate::{
         pages::{
             figures::{self, percent},
             shell::{Page, Shell},
-            visitor::Admin,
+            visitor::Analyst,
         },
     },
 };
@@ -52,7 +52,7 @@ struct FeedbackView {
 const MOST_VALUES: usize = 40;
 
 pub(super) async fn page(
-    Admin(visitor): Admin,
+    Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let coverage = match state.releases.current() {

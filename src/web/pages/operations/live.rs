@@ -23,7 +23,7 @@ use crate::{
         pages::{
             figures,
             shell::{Page, Shell},
-            visitor::Admin,
+            visitor::Analyst,
         },
     },
 };
@@ -49,7 +49,7 @@ struct LivePage {
 
 /// A script reloads this page and replaces its live part.
 pub(super) async fn page(
-    Admin(visitor): Admin,
+    Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let (requests, live) = (state.metrics.requests(), state.releases.current());

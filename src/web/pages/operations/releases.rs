@@ -26,7 +26,7 @@ use crate::{
         pages::{
             form::Form,
             shell::{Page, Shell},
-            visitor::{Admin, Visitor},
+            visitor::{Admin, Analyst, Visitor},
         },
     },
 };
@@ -83,7 +83,7 @@ impl ManifestView {
 }
 
 pub(super) async fn page(
-    Admin(visitor): Admin,
+    Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let active = state.releases.current().map(|live| live.name().to_owned());

@@ -27,7 +27,7 @@ use crate::{
             figures::{self, percent},
             form::{Form, PageQuery},
             shell::{Page, Shell},
-            visitor::{Admin, Visitor},
+            visitor::{Admin, Analyst, Visitor},
         },
     },
 };
@@ -103,7 +103,7 @@ fn count(number: u64) -> f64 {
 
 /// The form starts with the present routing.
 pub(super) async fn page(
-    Admin(visitor): Admin,
+    Analyst(visitor): Analyst,
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let routing = Routing::clone(&state.live_release()?.routing);

@@ -138,6 +138,22 @@ impl View {
         format!("/side-by-side?{}", self.query())
     }
 
+    /// The blank in Studio, for the first customer.
+    pub(super) fn studio(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(customer) = self.customers.first() {
+            query.append_pair("customer", customer.as_str());
+        }
+        for slot in &self.slots {
+            query.append_pair("slot", slot.as_ref().map_or("", ArticleId::as_str));
+        }
+        let blank = self.slots.iter().position(Option::is_none);
+        if let Some((blank, kind)) = blank.zip(self.kind.as_ref()) {
+            query.append_pair("type", &format!("{blank}:{kind}"));
+        }
+        format!("/studio?{}", query.finish())
+    }
+
     /// With an article of a stored outfit taken out, as the true article.
     pub(super) fn blanked(&self, articles: &[ArticleId], slot: usize) -> Self {
         let mut slots: Vec<_> = articles.iter().cloned().map(Some).collect();

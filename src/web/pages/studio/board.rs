@@ -1,4 +1,4 @@
-//! The outfit on the board, and the search for an article to add by hand.
+//! The outfit on the board.
 
 use super::View;
 use crate::{
@@ -21,8 +21,6 @@ use crate::{
 
 /// An article among so many of its type is a good choice, whatever the others are.
 const GOOD: usize = 5;
-/// Articles shown in a search.
-const FOUND: u32 = 12;
 
 pub(super) struct Board {
     pub(super) slots: Vec<SlotView>,
@@ -130,34 +128,9 @@ fn is_weak(ArticleScore { rank, share, of_type, .. }: &ArticleScore) -> bool {
     *rank > GOOD && *share < mean / 2.0
 }
 
-fn mark(article: ArticleView, live: Option<&LiveRelease>) -> ArticleView {
+pub(super) fn mark(article: ArticleView, live: Option<&LiveRelease>) -> ArticleView {
     match live {
         Some(live) => article.marked(live),
         None => article,
     }
-}
-
-/// The search for an article for a slot.
-pub(super) struct Pick {
-    pub(super) slot: usize,
-    pub(super) found: Vec<(ArticleView, String)>,
-    pub(super) close: String,
-}
-
-pub(super) async fn pick(
-    state: &AppState,
-    view: &View,
-    live: Option<&LiveRelease>,
-) -> Result<Option<Pick>, Problem> {
-    let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
-    let found = state.store.articles().list(&view.search, None, FOUND).await?;
-    let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
-    let found = found.iter().filter(|article| !in_outfit(&article.id));
-    Ok(Some(Pick {
-        slot,
-        found: found
-            .map(|article| (mark(ArticleView::new(article), live), view.filled(slot, &article.id).href()))
-            .collect(),
-        close: view.with(|view| (view.pick, view.search) = (None, String::new())).href(),
-    }))
 }

@@ -1,6 +1,7 @@
 //! `/studio`: a stylist finds a customer, lays out an outfit, sees suggestions for its blanks, and saves it.
 
 mod board;
+mod pick;
 mod suggest;
 mod view;
 mod what_if;
@@ -15,14 +16,22 @@ use axum::{
 use serde::Deserialize;
 
 use self::{
-    board::{Board, Pick},
+    board::Board,
+    pick::Pick,
     suggest::{Asker, Suggested},
     view::View,
     what_if::WhatIf,
 };
 use crate::{
     domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
-    service::{asking::Question, completion::Request, fault::ServiceError, feedback::judge, outfits},
+    service::{
+        asking::Question,
+        completion::Request,
+        fault::ServiceError,
+        feedback::{judge, withdraw_refusal},
+        outfits,
+        search::{self, Found},
+    },
     store::{FeedbackKind, OutfitRecord},
     web::{
         http::{AppState, Finding, Kind, Problem},
@@ -30,6 +39,7 @@ use crate::{
             article_view::{self, ArticleView},
             fault,
             form::Form,
+            pager::Pager,
             profile::{self, ProfileWord},
             shell::{Page, Shell},
             visitor::Stylist,
@@ -52,10 +62,11 @@ struct StudioPage {
     /// The chosen customer, if there is one and they exist.
     customer: Option<CustomerView>,
     /// The customers found, if none is chosen.
-    found: Vec<CustomerView>,
+    found: Option<FoundCustomers>,
     outfits: Vec<OutfitView>,
     board: Board,
     pick: Option<Pick>,
+    refused: Refused,
     what_if: WhatIf,
     /// By which features suggestions fit the customer.
     fit: String,
@@ -75,11 +86,18 @@ async fn page(
     view.saved = confirm_saved(&state, &view, &schema).await?;
     let customer = chosen_customer(&state, &view, &schema).await?;
     let stored = customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default();
-    let found = if customer.is_none() { find_customers(&state, &view, &schema).await? } else { Vec::new() };
+    let found = match &customer {
+        None if view.slots.is_empty() => Some(find_customers(&state, &view, &schema).await?),
+        _ => None,
+    };
     let outfits = match &customer {
         Some(_) if view.slots.is_empty() => customer_outfits(&state, &view, &schema).await?,
         _ => Vec::new(),
     };
+    if let (Some(id), Some(_)) = (&view.customer, &customer) {
+        view.refused_before = state.store.feedback().refused_by(id, MOST_REFUSED).await?;
+    }
+    let refused = refused(&state, &view).await?;
     let mut board = board::board(&state, &view, live.as_deref()).await?;
     let (mut suggested, mut silent) = (None, None);
     match &live {
@@ -100,9 +118,11 @@ async fn page(
         }
         _ => {}
     }
+    let pick = pick::pick(&state, &view, live.as_deref(), &stored).await?;
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
-        pick: board::pick(&state, &view, live.as_deref()).await?,
+        pick,
+        refused,
         fit: profile::fitting(&shown_features(&view, stored.clone(), &schema), &schema),
         what_if: what_if::what_if(&view, &stored, &schema),
         methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
@@ -115,6 +135,39 @@ async fn page(
         silent,
     };
     Ok(Html(page.render()?))
+}
+
+/// What the customer does not want.
+struct Refused {
+    /// What was refused just now.
+    just: Option<RefusedArticle>,
+    before: Vec<RefusedArticle>,
+}
+
+struct RefusedArticle {
+    name: String,
+    /// The form's value to take it back.
+    undone: String,
+}
+
+async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
+    let parts = view.refused.as_ref().map(|value| value.splitn(3, '/').collect::<Vec<_>>());
+    let just = match parts.as_deref() {
+        Some([_, _, article]) => ArticleId::new(*article).ok(),
+        _ => None,
+    };
+    let before: Vec<ArticleId> = view.refused_before.iter().chain(&view.exclude).cloned().collect();
+    let ids: Vec<ArticleId> = before.iter().chain(&just).cloned().collect();
+    let names = article_view::load(state, &ids).await?;
+    let named = |id: &ArticleId, undone: String| {
+        let name = names.iter().find(|article| article.id == id.as_str()).map(|article| article.name.clone());
+        RefusedArticle { name: name.unwrap_or_else(|| id.to_string()), undone }
+    };
+    let value = view.refused.clone().unwrap_or_default();
+    Ok(Refused {
+        just: just.map(|id| named(&id, value)),
+        before: before.iter().map(|id| named(id, format!("0/-/{id}"))).collect(),
+    })
 }
 
 /// The outfit that the address says was just saved, if it is stored and is the one on the page.
@@ -171,8 +224,10 @@ fn override_features(
     (profile, view::features(&overrides, schema))
 }
 
-/// Customers shown in a search.
-const FOUND: u32 = 12;
+/// Refused articles that are remembered for a customer, the latest ones.
+const MOST_REFUSED: u32 = 200;
+/// Customers on a page of a search.
+const FOUND: usize = 12;
 /// A customer's outfits shown.
 const OUTFITS: u32 = 24;
 
@@ -217,14 +272,22 @@ async fn chosen_customer(
     Ok(customer.map(|customer| CustomerView::new(customer, schema)))
 }
 
-/// The customers whose id or profile contains every word.
-async fn find_customers(
-    state: &AppState,
-    view: &View,
-    schema: &Schema,
-) -> Result<Vec<CustomerView>, Problem> {
-    let found = state.store.customers().list(&view.find, None, FOUND).await?;
-    Ok(found.into_iter().map(|customer| CustomerView::new(customer, schema)).collect())
+struct FoundCustomers {
+    on_page: Vec<CustomerView>,
+    pager: Pager,
+}
+
+/// The customers whose id or profile has every word.
+async fn find_customers(state: &AppState, view: &View, schema: &Schema) -> Result<FoundCustomers, Problem> {
+    let Found { rows, is_cut } = search::customers(&state.store, schema, &view.find).await?;
+    let pager = Pager::new(view.page, rows.len(), FOUND, is_cut, |page| {
+        view.with(|view| view.page = Some(page)).href()
+    });
+    let on_page = rows.into_iter().skip(pager.first()).take(FOUND);
+    Ok(FoundCustomers {
+        on_page: on_page.map(|customer| CustomerView::new(customer, schema)).collect(),
+        pager,
+    })
 }
 
 async fn customer_outfits(
@@ -257,24 +320,51 @@ async fn customer_outfits(
 struct Judgement {
     /// The query of the studio's address.
     view: String,
-    /// A suggestion's name, and its article: `1f0c9a…/a-12`.
-    refused: String,
+    /// A slot, its suggestion's name, and its article: `1/7f0c…/a-12`.
+    refused: Option<String>,
+    /// The same, to take the refusal back.
+    undone: Option<String>,
 }
 
-/// Records a refusal as feedback. The article is no longer suggested.
+/// Records a refusal as feedback, or takes it back. A refused article is no longer suggested for the customer; without a
+/// customer, while the address says so.
 async fn feedback(
     Stylist(_): Stylist,
     State(state): State<AppState>,
-    Form(Judgement { view, refused }): Form<Judgement>,
+    Form(Judgement { view, refused, undone }): Form<Judgement>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
-    let wrong = |detail: String| Problem::invalid(vec![Finding::parameter("refused", detail)]);
-    let (name, article) = refused
-        .split_once('/')
-        .ok_or_else(|| wrong(format!("expected a suggestion's name and its article, found {refused:?}")))?;
+    let (parameter, value) = match (refused, undone) {
+        (Some(refused), None) => ("refused", refused),
+        (None, Some(undone)) => ("undone", undone),
+        _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
+    };
+    let wrong = |detail: String| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
+    let parts: Vec<&str> = value.splitn(3, '/').collect();
+    let [slot, name, article] = parts[..] else {
+        return Err(wrong(format!("expected a slot, a suggestion's name and its article, found {value:?}")));
+    };
+    let slot: usize = slot.parse().map_err(|_| wrong(format!("a slot is a whole number, found {slot:?}")))?;
     let article = ArticleId::new(article).map_err(|error| wrong(error.to_string()))?;
-    judge(&state.store, name, &article, FeedbackKind::Rejected, state.now()).await?;
-    Ok(Redirect::to(&view.with(|view| view.exclude.push(article)).href()).into_response())
+    let customer = view.customer.as_ref();
+    let next = if parameter == "refused" {
+        judge(&state.store, name, &article, FeedbackKind::Rejected, state.now()).await?;
+        let known = match customer {
+            Some(id) => state.store.customers().get(id).await?.is_some(),
+            None => false,
+        };
+        view.with(|view| {
+            if !known {
+                view.exclude.push(article);
+            }
+            view.refused = Some(value);
+        })
+    } else {
+        withdraw_refusal(&state.store, name, customer, &article).await?;
+        view.with(|view| view.exclude.retain(|other| *other != article))
+    };
+    // Without scripts the browser goes to where the click was.
+    Ok(Redirect::to(&format!("{}#blank-{slot}", next.href())).into_response())
 }
 
 #[derive(Deserialize)]

@@ -48,8 +48,14 @@ pub(super) struct View {
     /// The slot to search an article for, and the words of the search.
     pub(super) pick: Option<usize>,
     pub(super) search: String,
+    /// The page of what a search found, from 1.
+    pub(super) page: Option<usize>,
     /// The outfit that was just saved.
     pub(super) saved: Option<i64>,
+    /// What was just refused: `1/7f0c…/a-12`, the slot, the suggestion's name and its article.
+    pub(super) refused: Option<String>,
+    /// What the customer refused before; not part of the address.
+    pub(super) refused_before: Vec<ArticleId>,
 }
 
 /// What is suggested besides what the default filters admit.
@@ -112,7 +118,9 @@ impl View {
             "changing" => self.changing = text(),
             "pick" => self.pick = text().map(|_| number(value)).transpose()?,
             "search" => value.clone_into(&mut self.search),
+            "page" => self.page = text().map(|_| number(value)).transpose()?,
             "saved" => self.saved = value.parse().ok(),
+            "refused" => self.refused = text(),
             other => match (other.strip_prefix("own."), other.strip_prefix("if.")) {
                 (Some(feature), _) => add(&mut self.own, feature, value),
                 (_, Some(feature)) => add(&mut self.changed, feature, value),
@@ -160,8 +168,10 @@ impl View {
             ("changing", self.changing.clone()),
             ("pick", self.pick.map(|slot| slot.to_string())),
             ("search", Some(self.search.clone()).filter(|search| !search.is_empty())),
+            ("page", self.page.map(|page| page.to_string())),
             ("find", Some(self.find.clone()).filter(|find| !find.is_empty())),
             ("saved", self.saved.map(|seq| seq.to_string())),
+            ("refused", self.refused.clone()),
         ];
         for (name, value) in once {
             if let Some(value) = value {
@@ -175,7 +185,9 @@ impl View {
     pub(super) fn besides(&self, own: &[&str]) -> Vec<(String, String)> {
         self.pairs()
             .into_iter()
-            .filter(|(name, _)| !own.contains(&name.as_str()) && name != "saved")
+            .filter(|(name, _)| {
+                !own.contains(&name.as_str()) && !["saved", "refused"].contains(&name.as_str())
+            })
             .collect()
     }
 
@@ -187,9 +199,29 @@ impl View {
         format!("/studio?{}", self.query())
     }
 
-    /// A changed copy, without the notice of a saved outfit.
+    /// The first blank in Side by side.
+    pub(super) fn side_by_side(&self) -> String {
+        let blank = self.slots.iter().position(Option::is_none);
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        if let Some(customer) = &self.customer {
+            query.append_pair("customer", customer.as_str());
+        }
+        for (slot, article) in self.slots.iter().enumerate() {
+            match article {
+                Some(article) => query.append_pair("slot", article.as_str()),
+                None if Some(slot) == blank => query.append_pair("slot", ""),
+                None => &mut query,
+            };
+        }
+        if let Some(kind) = blank.and_then(|blank| self.types.get(&blank)) {
+            query.append_pair("type", kind);
+        }
+        format!("/side-by-side?{}", query.finish())
+    }
+
+    /// A changed copy, without the notice of a saved outfit or a refusal.
     pub(super) fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
-        let mut view = Self { saved: None, ..self.clone() };
+        let mut view = Self { saved: None, refused: None, ..self.clone() };
         change(&mut view);
         view
     }
@@ -199,8 +231,13 @@ impl View {
             view.slots[slot] = Some(article.clone());
             view.types.remove(&slot);
             view.suggested.remove(&slot);
-            (view.pick, view.search) = (None, String::new());
+            view.close_pick();
         })
+    }
+
+    /// Ends the search for an article.
+    pub(super) fn close_pick(&mut self) {
+        (self.pick, self.search, self.page) = (None, String::new(), None);
     }
 
     /// With an article that was suggested, under the suggestion's name.
@@ -231,7 +268,7 @@ impl View {
                     .map(|(other, word)| (if other > slot { other - 1 } else { other }, word))
                     .collect();
             }
-            (view.pick, view.search) = (None, String::new());
+            view.close_pick();
         })
     }
 
@@ -243,11 +280,6 @@ impl View {
     /// With the customer only.
     pub(super) fn cleared(&self) -> Self {
         Self { customer: self.customer.clone(), ..Self::default() }
-    }
-
-    /// With the rejected articles allowed again.
-    pub(super) fn readmitted(&self) -> Self {
-        self.with(|view| view.exclude.clear())
     }
 
     /// The method that the address names, or an empty text.
@@ -272,12 +304,13 @@ impl View {
         let types = self.types.iter().filter(|(slot, _)| self.slots.get(**slot) == Some(&None));
         Filters {
             types: types.map(|(slot, kind)| (*slot, vec![kind.clone()])).collect(),
-            exclude: self.exclude.clone(),
+            exclude: self.exclude.iter().chain(&self.refused_before).cloned().collect(),
             least_price: self.least_price,
             most_price: self.most_price,
             fit: !self.widened.unfit,
             in_stock: !self.widened.sold_out,
             store: None,
+            only: None,
             no_gos: !self.widened.no_gos,
         }
     }
@@ -398,6 +431,7 @@ mod tests {
             ("method=best", "method"),
             ("customer=%00", "customer"),
             ("nonsense=1", "nonsense"),
+            ("page=x", "page"),
             (&*many, "slot"),
         ] {
             let problem = View::parse(query).unwrap_err();

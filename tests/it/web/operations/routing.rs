@@ -12,6 +12,7 @@ use crate::{
 contracts!(
     routing_is_confirmed_before_it_is_set,
     invalid_routing_is_explained,
+    analysts_see_it_and_change_nothing,
     acceptance_is_counted_by_method_and_arm,
 );
 
@@ -104,6 +105,29 @@ async fn invalid_routing_is_explained(db: TestDatabase) {
     let html = typed.text().await.unwrap();
     assert!(html.contains("value=\"a b\"") && html.contains("id=\"share-gsu\" value=\"half\""), "{html}");
     assert_eq!(last(&service).await, None);
+}
+
+async fn analysts_see_it_and_change_nothing(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
+    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    for path in ["/operations", "/operations/articles", "/operations/releases", "/operations/routing"] {
+        let html = analyst.page(path).await;
+        let (_, main) = html.split_once("<main").unwrap();
+        for change in ["method=\"post\"", "/operations/routing/change", "/operations/releases/demo"] {
+            assert!(!main.contains(change), "{path} has {change}");
+        }
+    }
+    assert!(analyst.page("/operations/routing").await.contains("<strong>autumn</strong>"));
+    for path in ["/operations/routing/change", "/operations/releases/demo"] {
+        assert_eq!(analyst.get(path).await.status(), 403, "{path}");
+    }
+    for path in ["/operations/routing", "/operations/releases/demo"] {
+        assert_eq!(analyst.post(path, &[("before", "x")]).await.status(), 403, "{path}");
+    }
+    let stylist = service.signed_in(Role::Stylist).await;
+    assert_eq!(stylist.get("/operations/routing").await.status(), 403);
 }
 
 async fn acceptance_is_counted_by_method_and_arm(db: TestDatabase) {
