@@ -37,6 +37,7 @@ use serde_json::{Value, json};
 use load::{Answered, Load, Process, Service, bodies_without_method, count, percentile};
 
 #[derive(Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag")]
 struct Arguments {
     /// Where the service is.
     #[arg(long, default_value = "http://127.0.0.1:8080")]

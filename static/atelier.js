@@ -31,3 +31,33 @@ addEventListener("htmx:finally:request", () => {
   scrollTo({ top: place.top, behavior: "instant" });
   place = undefined;
 });
+
+// Keys of Studio, which its dialog lists.
+addEventListener("keydown", (event) => {
+  const help = document.getElementById("keys");
+  const writes = event.target.closest?.("input, select, textarea, dialog");
+  if (!help || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+  const tiles = [...document.querySelectorAll(".suggestions .tile")];
+  const at = tiles.findIndex((tile) => tile.parentElement.contains(document.activeElement));
+  const press = (button) => {
+    button?.focus({ preventScroll: true });
+    button?.click();
+  };
+  const own = (kind) => press(tiles[at]?.parentElement.querySelector(`[id^="${kind}-"]`));
+  const acts = {
+    ArrowRight: () => tiles[Math.min(at + 1, tiles.length - 1)]?.focus(),
+    ArrowLeft: () => tiles[Math.max(at - 1, 0)]?.focus(),
+    u: () => own("take"),
+    x: () => own("not"),
+    z: () => press(document.getElementById("undo")),
+    s: () => press(document.getElementById("save")),
+    "/": () => (document.querySelector("main [type=search]") ?? document.querySelector("[id^=search-]"))?.focus(),
+    "?": () => help.showModal(),
+  };
+  if (!acts[event.key]) return;
+  event.preventDefault();
+  acts[event.key]();
+});
+addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-opens=keys]")) document.getElementById("keys").showModal();
+});

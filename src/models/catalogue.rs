@@ -409,6 +409,18 @@ impl Catalogue {
         &self.unreadable
     }
 
+    /// NaN without a price.
+    pub fn price(&self, place: u32) -> f64 {
+        self.prices.get(place as usize).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The lowest price of some articles; 0 if none has a price.
+    pub fn lowest_price(&self, of: &Mask) -> f64 {
+        let prices = (0..).zip(self.prices.iter()).filter(|(place, _)| of.contains(*place));
+        let lowest = prices.map(|(_, price)| *price).fold(f64::INFINITY, f64::min);
+        if lowest.is_finite() { lowest } else { 0.0 }
+    }
+
     /// The articles with a price within the limits.
     pub fn priced(&self, least: Option<f64>, most: Option<f64>) -> Mask {
         let mut mask = Mask::none(self.prices.len());

@@ -121,7 +121,7 @@ impl<T> Results<T> {
         match fit {
             Fit::Whole => self.whole.push(row),
             Fit::Beginnings if self.whole.is_empty() && self.beginnings.len() < MOST => {
-                self.beginnings.push(row)
+                self.beginnings.push(row);
             }
             Fit::Beginnings | Fit::Not => {}
         }

@@ -52,7 +52,8 @@ pub(super) async fn fill(
     let width = width(sets);
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0 }];
     for depth in 0..prepared.blanks.len() {
-        let questions = beam.iter().map(|partial| question(prepared, partial, depth, width)).collect();
+        let questions =
+            beam.iter().map(|partial| question(catalogue, prepared, partial, depth, width)).collect();
         let answers = conversation.follow_up(questions).await?;
         let mut next: Vec<Partial> = Vec::new();
         for (partial, answer) in beam.iter().zip(answers) {
@@ -90,13 +91,22 @@ pub(super) async fn fill(
     Ok(beam.into_iter().map(set).collect())
 }
 
-fn question(prepared: &Prepared, partial: &Partial, depth: usize, k: usize) -> Question {
+fn question(
+    catalogue: &Catalogue,
+    prepared: &Prepared,
+    partial: &Partial,
+    depth: usize,
+    k: usize,
+) -> Question {
     let blank = &prepared.blanks[depth];
     let mut slots = prepared.slots.clone();
     let mut admissible = blank.admissible.as_ref().clone();
     for (blank, &index) in prepared.blanks.iter().zip(&partial.filled) {
         slots[blank.place] = index;
         admissible.remove(index);
+    }
+    if let Some(budget) = &prepared.budget {
+        budget.limit(&mut admissible, &partial.filled, catalogue);
     }
     Question { slots, admissible: Some(Arc::new(admissible)), k, ..prepared.question(blank) }
 }

@@ -5,6 +5,7 @@
 //! HTTP or the database: the caller has read the customer's profile.
 
 mod admissible;
+mod budget;
 mod compare;
 mod conversation;
 mod diversity;
@@ -103,6 +104,8 @@ pub struct Filters {
     pub only: Option<Vec<ArticleId>>,
     pub least_price: Option<f64>,
     pub most_price: Option<f64>,
+    /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
+    pub most_total: Option<f64>,
     /// Only what fits the customer, by what the schema's features require.
     pub fit: bool,
     /// Only what is in stock, in a size that fits the customer if only that is suggested.
@@ -122,6 +125,7 @@ impl Default for Filters {
             only: None,
             least_price: None,
             most_price: None,
+            most_total: None,
             fit: true,
             in_stock: true,
             store: None,

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, Suggestion, admissible};
+use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
     models::engine::{Articles, BLANK, Context, Question},
@@ -54,6 +54,7 @@ pub(super) struct Prepared {
     /// For each of `slots`, its place in the request's outfit.
     pub(super) places: Vec<usize>,
     pub(super) blanks: Vec<Blank>,
+    pub(super) budget: Option<Budget>,
     pub(super) context: Context,
     /// The features behind the context, by name.
     pub(super) features: Features,
@@ -155,7 +156,8 @@ impl Prepared {
         }
         let (context, features, left_out) = encode(served, request, &mut warnings, &mut errors);
         let slots = Slots::new(served, request.method, outfit, &mut warnings, &mut errors);
-        let blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
+        let mut blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
+        let budget = Budget::apply(served, request, &slots, &mut blanks, &mut warnings, &mut errors);
         if !errors.is_empty() {
             return Err(CompletionError::Faults(errors));
         }
@@ -172,6 +174,7 @@ impl Prepared {
             slots: slots.held,
             places: slots.places,
             blanks,
+            budget,
             context,
             features,
             placements_of: places(served, request),

@@ -51,6 +51,7 @@ fn pointer(field: &Field) -> String {
         Field::Price => "/filters/price".into(),
         Field::PriceMin => "/filters/price/min".into(),
         Field::PriceMax => "/filters/price/max".into(),
+        Field::PriceTotal => "/filters/price/total".into(),
         Field::Store => "/filters/store".into(),
         Field::EventId => "/id".into(),
         Field::EventSlot => "/slot".into(),

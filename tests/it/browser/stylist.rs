@@ -23,6 +23,8 @@ contracts!(
     completes_and_saves_an_outfit_without_scripts needs chromium,
     sees_how_a_changed_feature_moves_suggestions needs chromium,
     refuses_without_losing_the_place needs chromium,
+    works_with_the_keyboard_alone needs chromium,
+    saves_a_whole_outfit_in_five_clicks needs chromium,
     is_told_about_a_lost_connection_and_a_lost_photo needs chromium,
 );
 
@@ -121,6 +123,62 @@ async fn refuses_without_losing_the_place(db: TestDatabase) {
         window.until(&format!("{sixth} === {refused}")).await;
         window.until("!document.querySelector('#undo')").await;
     }
+}
+
+async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let customer = CustomerId::new("c-014871").unwrap();
+    let before = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().len();
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
+    window.click_words("New outfit").await;
+    window.click("#take-0-1").await;
+    window.click("#complete").await;
+    window.click(".sets a").await;
+    window.click("#save").await;
+    window.until_words("Saved as outfit").await;
+    let outfits = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
+    assert_eq!(outfits.len(), before + 1);
+    assert_eq!(outfits.last().unwrap().outfit.articles().len(), 4);
+    let counts = service.store.feedback().counts().await.unwrap();
+    assert_eq!(counts.iter().map(|counts| counts.accepted).sum::<u64>(), 4);
+}
+
+async fn works_with_the_keyboard_alone(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+    window.goto(&format!("{}/studio?customer=c-014871&{outfit}", service.url)).await;
+    let press = async |key: &str| {
+        for kind in ["keyDown", "keyUp"] {
+            let text = if key.chars().count() == 1 && kind == "keyDown" { key } else { "" };
+            window.chromium("Input.dispatchKeyEvent", &json!({"type": kind, "key": key, "text": text})).await;
+        }
+    };
+    window.until("document.querySelectorAll('.suggestions > li').length === 8").await;
+    press("?").await;
+    window.until_words("use this suggestion").await;
+    window.click("#keys .button").await;
+    let names = "[...document.querySelectorAll('.suggestions .name')].map(name => name.innerText)";
+    let before = window.run(&format!("return {names}")).await;
+    for _ in 0..3 {
+        press("ArrowRight").await;
+    }
+    press("ArrowLeft").await;
+    window.until("document.activeElement.closest('li').id.startsWith('suggestion-1-')").await;
+    // The second goes, and the focus is at the one that takes its place.
+    press("x").await;
+    window.until(&format!("{names}[1] === {}", before[2])).await;
+    window.until("document.activeElement.id === 'not-1-2'").await;
+    press("z").await;
+    window.until(&format!("{names}[1] === {}", before[1])).await;
+    press("/").await;
+    window.until("document.activeElement.id === 'search-1'").await;
+    press("ArrowRight").await;
+    press("u").await;
+    window.until(&format!("document.querySelector('#slot-1 .name')?.innerText === {}", before[0])).await;
+    press("s").await;
+    window.until_words("Saved as outfit").await;
 }
 
 async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {

@@ -21,6 +21,7 @@ contracts!(
     types_are_compared_without_case,
     completes_several_blanks_alone_and_as_sets,
     lift_and_reasons_are_computed,
+    an_outfit_stays_within_its_budget,
     diversity_changes_the_order,
     articles_missing_from_catalogue_or_release_give_warnings,
     a_batch_answers_each_item,
@@ -415,6 +416,44 @@ async fn lift_and_reasons_are_computed(db: TestDatabase) {
         let expected = suggestion["share"].as_f64().unwrap() / found;
         assert!((reason["factor"].as_f64().unwrap() / expected - 1.0).abs() < 1e-3);
     }
+}
+
+async fn an_outfit_stays_within_its_budget(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let price = |article: &Value| article["price"].as_f64().unwrap();
+    let anchor = price(&service.json("/articles/a-00134").await);
+    let mut nothing = 0;
+    for room in [0.5, 10.0, 60.0, 90.0, 150.0, 400.0, 5000.0] {
+        let total = anchor + room;
+        let request = json!({"customer": "c-014871", "outfit": ["a-00134", null, null, null], "k": 20, "sets": 16,
+            "filters": {"price": {"total": total}}});
+        let answer = service.ask_ok("/complete", &request).await;
+        let sets = answer["sets"].as_array().map_or(&[][..], Vec::as_slice);
+        for set in sets {
+            let articles = set["articles"].as_array().unwrap();
+            assert_eq!(articles.len(), 3);
+            let sum: f64 = articles.iter().map(|filled| price(&filled["article"])).sum();
+            assert!(anchor + sum <= total + 1e-9, "{sum} and {anchor} are above {total}");
+        }
+        let mut suggested = 0;
+        for blank in answer["blanks"].as_array().unwrap() {
+            for suggestion in blank["suggestions"].as_array().unwrap() {
+                suggested += 1;
+                assert!(anchor + price(&suggestion["article"]) <= total);
+            }
+        }
+        if suggested == 0 {
+            nothing += 1;
+            assert!(sets.is_empty());
+            assert_eq!(answer["warnings"][0]["code"], "nothing-admissible", "{answer:#}");
+        } else {
+            assert!(!sets.is_empty(), "{room}");
+        }
+    }
+    assert!((1..5).contains(&nothing), "{nothing} of the budgets are too small");
+    let request = json!({"outfit": ["a-00134", null], "filters": {"price": {"total": -1}}});
+    let (status, problem) = service.ask("/complete", &request).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/filters/price/total")));
 }
 
 async fn diversity_changes_the_order(db: TestDatabase) {

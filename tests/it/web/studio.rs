@@ -217,8 +217,9 @@ async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
     let saved = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().pop().unwrap();
     let mut unreadable = Unreadable::new();
     let (lines, _) = accepted_outfits(&service.store, &service.releases, "", &mut unreadable).await.unwrap();
-    let line: Value = serde_json::from_str(lines.trim()).unwrap();
-    let mut ids: Vec<&str> = line["articles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    let exported: Value = serde_json::from_str(lines.trim()).unwrap();
+    let mut ids: Vec<&str> =
+        exported["articles"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     let mut expected: Vec<&str> = saved.outfit.articles().iter().map(ArticleId::as_str).collect();
     ids.sort_unstable();
     expected.sort_unstable();

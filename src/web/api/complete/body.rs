@@ -104,6 +104,8 @@ pub(crate) struct FiltersBody {
 struct PriceBody {
     min: Option<f64>,
     max: Option<f64>,
+    /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
+    total: Option<f64>,
 }
 
 impl Default for FiltersBody {
@@ -161,6 +163,7 @@ impl FiltersBody {
             types: self.types,
             least_price: self.price.min,
             most_price: self.price.max,
+            most_total: self.price.total,
             fit: self.fit,
             in_stock: self.in_stock,
             store: self.store,

@@ -54,6 +54,18 @@ pub(super) fn router() -> Router<AppState> {
         .route("/studio/outfits", post(save))
 }
 
+/// The keys that static/atelier.js knows.
+const KEYS: [(&str, &str); 8] = [
+    ("→", "next suggestion"),
+    ("←", "previous suggestion"),
+    ("u", "use this suggestion"),
+    ("x", "refuse this suggestion"),
+    ("z", "undo the refusal"),
+    ("s", "save the outfit"),
+    ("/", "search"),
+    ("?", "show this list"),
+];
+
 #[derive(Template)]
 #[template(path = "studio.html")]
 struct StudioPage {
@@ -159,14 +171,14 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
     let before: Vec<ArticleId> = view.refused_before.iter().chain(&view.exclude).cloned().collect();
     let ids: Vec<ArticleId> = before.iter().chain(&just).cloned().collect();
     let names = article_view::load(state, &ids).await?;
-    let named = |id: &ArticleId, undone: String| {
+    let with_name = |id: &ArticleId, undone: String| {
         let name = names.iter().find(|article| article.id == id.as_str()).map(|article| article.name.clone());
         RefusedArticle { name: name.unwrap_or_else(|| id.to_string()), undone }
     };
     let value = view.refused.clone().unwrap_or_default();
     Ok(Refused {
-        just: just.map(|id| named(&id, value)),
-        before: before.iter().map(|id| named(id, format!("0/-/{id}"))).collect(),
+        just: just.map(|id| with_name(&id, value)),
+        before: before.iter().map(|id| with_name(id, format!("0/-/{id}"))).collect(),
     })
 }
 

@@ -10,7 +10,7 @@ use crate::{
     domain::{ArticleId, CustomerId, Features, Method, Schema},
     service::{
         asking::{self, Question, Resolved, Suggestions},
-        completion::{self, Blank, Cause, Completion, Reason, Request, Suggestion},
+        completion::{Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Suggestion},
         fault::ServiceError,
         feedback::{Seen, Viewing, record_shown},
         live_release::LiveRelease,
@@ -103,7 +103,8 @@ pub(super) struct Moved {
 
 pub(super) struct SetView {
     pub(super) articles: Vec<ArticleView>,
-    pub(super) probability: String,
+    /// The sum of their prices, if each has one.
+    pub(super) total: Option<String>,
     pub(super) href: String,
 }
 
@@ -133,7 +134,7 @@ pub(super) async fn suggest(
         diversity: if view.varied { VARIED } else { 0.0 },
         lift: true,
         explain: true,
-        sets: if view.blanks() > 1 { SETS } else { 0 },
+        sets: if view.blanks() > 1 { MAX_SETS } else { 0 },
         ..Request::new(view.slots.clone(), Method::None)
     };
     let question = super::question(view, profile.clone(), schema, true, request);
@@ -160,19 +161,38 @@ pub(super) async fn suggest(
         arm: arm.as_deref(),
         at: times.now,
     };
+    let completion = Completion { sets: distinct(completion.sets), ..completion };
     record(state, &viewing, &completion).await;
     let renderer = Renderer { live, view, viewing: &viewing, board, schema, before: before.as_ref() };
-    let Completion { blanks, sets, warnings, .. } = completion;
     Ok(Suggested {
         release: live.name().to_owned(),
         method: method.to_string(),
         arm: arm.clone(),
         device: live.serving.device().as_str(),
         took: format!("{:.0} ms", times.begun.elapsed().as_secs_f64() * 1000.0),
-        blanks: blanks.iter().map(|blank| renderer.blank(blank)).collect(),
-        sets: sets.iter().map(|set| renderer.set(set)).collect(),
-        warnings: warnings.into_iter().map(|warning| warning.detail).collect(),
+        blanks: completion.blanks.iter().map(|blank| renderer.blank(blank)).collect(),
+        sets: completion.sets.iter().map(|set| renderer.set(set)).collect(),
+        warnings: completion.warnings.iter().map(|warning| warning.detail.clone()).collect(),
     })
+}
+
+/// The best sets that differ in half of their articles at least; where there are too few, others of the best.
+fn distinct(sets: Vec<OutfitSet>) -> Vec<OutfitSet> {
+    let mut chosen: Vec<OutfitSet> = Vec::new();
+    let mut others = Vec::new();
+    for set in sets {
+        let like = |other: &OutfitSet| {
+            let same = set
+                .articles
+                .iter()
+                .filter(|(_, article)| other.articles.iter().any(|(_, worn)| worn.id == article.id));
+            2 * same.count() > set.articles.len()
+        };
+        if chosen.iter().any(like) { others.push(set) } else { chosen.push(set) }
+    }
+    chosen.extend(others);
+    chosen.truncate(SETS);
+    chosen
 }
 
 /// Records each suggestion as shown. The page does not wait long for a database that is busy, or fail with it.
@@ -247,7 +267,7 @@ impl Renderer<'_> {
         view.filled_from(slot, article, self.viewing.name(slot, article))
     }
 
-    fn set(&self, set: &completion::OutfitSet) -> SetView {
+    fn set(&self, set: &OutfitSet) -> SetView {
         let mut filled = self.view.clone();
         for (slot, article) in &set.articles {
             filled = self.filled(&filled, *slot, &article.id);
@@ -257,7 +277,10 @@ impl Renderer<'_> {
             articles: articles
                 .map(|(_, article)| ArticleView::new(&article.unpack()).marked(self.live))
                 .collect(),
-            probability: percent(set.log_probability.exp()),
+            total: {
+                let prices = set.articles.iter().map(|(_, article)| article.unpack().price());
+                prices.sum::<Option<f64>>().map(|total| format!("{total:.2}"))
+            },
             href: filled.href(),
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{ArticleId, CustomerId, FeatureValue, Features, Kind, Method, Schema, parse_price},
+    domain::{
+        ArticleId, CustomerId, FeatureValue, Features, Kind, MIN_ARTICLES, Method, Schema, parse_price,
+    },
     service::completion::Filters,
     web::{
         http::Problem,
@@ -36,6 +38,8 @@ pub(super) struct View {
     pub(super) k: Option<usize>,
     pub(super) least_price: Option<f64>,
     pub(super) most_price: Option<f64>,
+    /// The most that the whole outfit costs.
+    pub(super) most_total: Option<f64>,
     pub(super) widened: Widened,
     pub(super) exclude: Vec<ArticleId>,
     pub(super) varied: bool,
@@ -108,6 +112,7 @@ impl View {
             "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
             "price_min" => self.least_price = price(value)?,
             "price_max" => self.most_price = price(value)?,
+            "total" => self.most_total = price(value)?,
             "unfit" => self.widened.unfit = value == "on",
             "sold_out" => self.widened.sold_out = value == "on",
             // Links from before this was the default.
@@ -161,6 +166,7 @@ impl View {
             ("k", self.k.map(|k| k.to_string())),
             ("price_min", self.least_price.map(|price| price.to_string())),
             ("price_max", self.most_price.map(|price| price.to_string())),
+            ("total", self.most_total.map(|price| price.to_string())),
             ("unfit", self.widened.unfit.then(|| "on".to_owned())),
             ("sold_out", self.widened.sold_out.then(|| "on".to_owned())),
             ("any", self.widened.no_gos.then(|| "on".to_owned())),
@@ -277,6 +283,11 @@ impl View {
         self.with(|view| view.slots.push(None))
     }
 
+    /// With blanks for the rest of a whole outfit.
+    pub(super) fn completed(&self) -> Self {
+        self.with(|view| view.slots.resize(view.slots.len().max(MIN_ARTICLES), None))
+    }
+
     /// With the customer only.
     pub(super) fn cleared(&self) -> Self {
         Self { customer: self.customer.clone(), ..Self::default() }
@@ -307,6 +318,7 @@ impl View {
             exclude: self.exclude.iter().chain(&self.refused_before).cloned().collect(),
             least_price: self.least_price,
             most_price: self.most_price,
+            most_total: self.most_total,
             fit: !self.widened.unfit,
             in_stock: !self.widened.sold_out,
             store: None,

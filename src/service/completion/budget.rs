@@ -1,0 +1,86 @@
+//! A limit on what a whole outfit costs.
+//!
+//! A blank may take what leaves enough for the cheapest articles of the other blanks, so no set of suggestions is above the
+//! limit. An article without a price is never suggested under a limit.
+
+use std::sync::Arc;
+
+use super::{
+    Request, Served,
+    prepare::{Blank, Slots, Warning},
+};
+use crate::{
+    domain::Mask,
+    models::catalogue::Catalogue,
+    service::fault::{Fault, Field},
+};
+
+/// What is left for the blanks of an outfit.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: f64,
+    /// The price of the cheapest article that each blank may take.
+    cheapest: Vec<f64>,
+}
+
+impl Budget {
+    /// Limits the blanks to what the outfit's other articles leave. None without a limit.
+    pub(super) fn apply(
+        served: Served<'_>,
+        request: &Request,
+        slots: &Slots,
+        blanks: &mut [Blank],
+        warnings: &mut Vec<Warning>,
+        errors: &mut Vec<Fault>,
+    ) -> Option<Self> {
+        let total = request.filters.most_total?;
+        if !(total.is_finite() && total >= 0.0) {
+            errors.push(Fault::new(Field::PriceTotal, "a price is a number of 0 or more"));
+            return None;
+        }
+        let catalogue = served.catalogue;
+        let mut left = total;
+        for &place in &slots.worn {
+            let Some(article) = catalogue.any_article(place) else { continue };
+            match article.unpack().price() {
+                Some(price) => left -= price,
+                None => warnings.push(Warning {
+                    code: "price-unknown",
+                    detail: format!("{} has no price, so the outfit's total leaves it out", article.id),
+                }),
+            }
+        }
+        let cheapest = blanks.iter().map(|blank| catalogue.lowest_price(&blank.admissible)).collect();
+        let budget = Self { left, cheapest };
+        for (place, blank) in blanks.iter_mut().enumerate() {
+            let others: f64 = (0..budget.cheapest.len())
+                .filter(|other| *other != place)
+                .map(|other| budget.of(other))
+                .sum();
+            let before = blank.admissible.count();
+            let room = budget.left - others;
+            Arc::make_mut(&mut blank.admissible).intersect(&catalogue.priced(None, Some(room)));
+            if before > 0 && blank.admissible.count() == 0 {
+                let detail = format!(
+                    "slot {}: nothing that passes the other filters costs {:.2} or less, which is what the total of {total:.2} \
+                     leaves",
+                    blank.slot,
+                    room.max(0.0)
+                );
+                warnings.push(Warning { code: "nothing-admissible", detail });
+            }
+        }
+        Some(budget)
+    }
+
+    fn of(&self, blank: usize) -> f64 {
+        self.cheapest[blank]
+    }
+
+    /// Leaves what the next blank may take after the first ones were filled.
+    pub(super) fn limit(&self, admissible: &mut Mask, filled: &[u32], catalogue: &Catalogue) {
+        let spent: f64 = filled.iter().map(|place| catalogue.price(*place)).sum();
+        let later: f64 = (filled.len() + 1..self.cheapest.len()).map(|blank| self.of(blank)).sum();
+        admissible.intersect(&catalogue.priced(None, Some(self.left - spent - later)));
+    }
+}
