@@ -86,20 +86,23 @@ mod tests {
     use crate::domain::ArticleId;
     use serde_json::{Value, json};
 
-    fn path(kind: &str, attributes: Value) -> String {
+    fn article(kind: &str, attributes: Value) -> Article {
         let Value::Object(attributes) = attributes else { panic!("attributes are an object") };
-        drawing_of(&Article::new(ArticleId::new("a-1").unwrap(), kind, attributes).unwrap())
+        Article::new(ArticleId::new("a-1").unwrap(), kind, attributes).unwrap()
+    }
+
+    fn path(kind: &str, attributes: Value) -> String {
+        drawing_of(&article(kind, attributes))
     }
 
     #[test]
-    fn a_shops_own_photo_comes_first() {
+    fn a_photo_has_a_safe_address() {
         let photo = "https://shop.example/1.jpg";
-        assert_eq!(path("coat", json!({"image": photo, "colour": "red"})), photo);
-        assert_eq!(
-            path("coat", json!({"image": "javascript:1", "colour": "red"})),
-            "/pictures/coat.svg?colour=red"
-        );
-        assert_eq!(path("coat", json!({"image": 7})), "/pictures/coat.svg");
+        let of = |image: Value| photo_of(&article("coat", json!({ "image": image }))).map(str::to_owned);
+        assert_eq!(of(json!(photo)).as_deref(), Some(photo));
+        assert_eq!(of(json!(["javascript:1", photo])).as_deref(), Some(photo));
+        assert_eq!((of(json!("javascript:1")), of(json!(7))), (None, None));
+        assert_eq!(path("coat", json!({"image": photo, "colour": "red"})), "/pictures/coat.svg?colour=red");
     }
 
     #[test]
