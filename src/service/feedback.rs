@@ -22,7 +22,7 @@ const MAX_EVENT_ID: usize = 256;
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
-/// Of a suggestion's name, in hexadecimal digits: two suggestions of millions hardly ever have the same.
+/// The length of a suggestion's name in hexadecimal digits: enough to tell millions of suggestions apart.
 const NAME_LENGTH: usize = 16;
 /// Completions that are read together for the accepted outfits.
 const PAGE: u32 = 200;
@@ -112,8 +112,8 @@ pub struct Seen {
 }
 
 impl Viewing<'_> {
-    /// A short name for a suggestion. Whoever sees it again on the same day, for the same outfit and customer, sees the same
-    /// suggestion: it is shown once, however often the page is loaded.
+    /// A short name for a suggestion. It is the same for the same person, outfit and customer on the same day, so reloading
+    /// the page does not count the suggestion as shown again.
     pub fn name(&self, slot: usize, article: &ArticleId) -> String {
         let Self { person, customer, outfit, release, method, at, .. } = self;
         let day = at.millis().div_euclid(MILLIS_A_DAY);
@@ -158,8 +158,8 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
     store.feedback().record_new(&seen.iter().map(event).collect::<Vec<_>>()).await
 }
 
-/// Records what a person did with a suggestion that they saw, by its name. Does nothing if nobody saw it, or another article
-/// has the name.
+/// Records what a person did with a suggestion, by its name. Does nothing if no suggestion of this article was shown under
+/// that name.
 pub async fn judge(
     store: &Store,
     name: &str,

@@ -4,8 +4,12 @@
 //! that results come while somebody types. Commas separate words as spaces do, and a word may name its field: `colour:navy`.
 //! Plurals and other names of an article count as the same word.
 
+use std::pin::pin;
+
+use futures_util::{Stream, TryStreamExt};
+
 use crate::{
-    domain::{Article, ArticleId, Customer, CustomerId, Schema, fold},
+    domain::{Article, Customer, Schema, fold},
     store::{Store, StoreError},
 };
 
@@ -28,10 +32,10 @@ const SYNONYMS: [&[&str]; 16] = [
     &["tight", "stocking", "pantyhose"],
     &["trouser", "pant", "slack", "chino"],
 ];
-/// A search stops when it has so many results, or has read so many rows.
+/// The most results of a search.
 const MOST: usize = 1_000;
+/// The most rows that a search reads.
 const MOST_READ: usize = 20_000;
-const PAGE: u32 = 500;
 
 /// What was found, in the order of ids.
 #[derive(Debug)]
@@ -50,45 +54,25 @@ impl<T> Default for Found<T> {
 /// The customers whose profile has every word, except in what they never wear.
 pub async fn customers(store: &Store, schema: &Schema, text: &str) -> Result<Found<Customer>, StoreError> {
     let search = Search::new(text);
-    let groups = search.groups();
-    let mut results = Results::default();
-    let mut after: Option<CustomerId> = None;
-    while results.has_room() {
-        let page = store.customers().with_words(&groups, after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        for customer in page {
-            let worn = customer
-                .features
-                .iter()
-                .filter(|(name, _)| schema.feature(name).is_none_or(|feature| feature.excludes.is_none()));
-            let texts =
-                worn.flat_map(|(name, value)| value.words().iter().map(move |word| (name, word.as_str())));
-            let fit = search.fit(customer.id.as_str(), texts);
-            results.add(customer, fit);
-        }
-    }
-    Ok(results.into_found())
+    let is_worn = |name: &str| schema.feature(name).is_none_or(|feature| feature.excludes.is_none());
+    let fit = |customer: &Customer| {
+        let worn = customer.features.iter().filter(|(name, _)| is_worn(name));
+        let texts =
+            worn.flat_map(|(name, value)| value.words().iter().map(move |word| (name, word.as_str())));
+        search.fit(customer.id.as_str(), texts)
+    };
+    collect(store.customers().with_words(search.groups()), fit).await
 }
 
 /// The articles whose type and attributes have every word.
 pub async fn articles(store: &Store, text: &str) -> Result<Found<Article>, StoreError> {
     let search = Search::new(text);
-    let groups = search.groups();
-    let mut results = Results::default();
-    let mut after: Option<ArticleId> = None;
-    while results.has_room() {
-        let page = store.articles().with_words(&groups, after.as_ref(), PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = Some(last.id.clone());
-        for article in page {
-            let names = std::iter::once("type").chain(article.attributes().keys().map(String::as_str));
-            let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word)));
-            let fit = search.fit(article.id.as_str(), texts);
-            results.add(article, fit);
-        }
-    }
-    Ok(results.into_found())
+    let fit = |article: &Article| {
+        let names = std::iter::once("type").chain(article.attributes().keys().map(String::as_str));
+        let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word)));
+        search.fit(article.id.as_str(), texts)
+    };
+    collect(store.articles().with_words(search.groups()), fit).await
 }
 
 /// How well a row fits a search.
@@ -99,41 +83,26 @@ enum Fit {
     Whole,
 }
 
-struct Results<T> {
-    whole: Vec<T>,
-    beginnings: Vec<T>,
-    read: usize,
-}
-
-impl<T> Default for Results<T> {
-    fn default() -> Self {
-        Self { whole: Vec::new(), beginnings: Vec::new(), read: 0 }
-    }
-}
-
-impl<T> Results<T> {
-    fn has_room(&self) -> bool {
-        self.whole.len() < MOST && self.read < MOST_READ
-    }
-
-    fn add(&mut self, row: T, fit: Fit) {
-        self.read += 1;
-        match fit {
-            Fit::Whole => self.whole.push(row),
-            Fit::Beginnings if self.whole.is_empty() && self.beginnings.len() < MOST => {
-                self.beginnings.push(row);
-            }
+async fn collect<T>(
+    rows: impl Stream<Item = Result<T, StoreError>>,
+    fit: impl Fn(&T) -> Fit,
+) -> Result<Found<T>, StoreError> {
+    let mut rows = pin!(rows);
+    let (mut whole, mut beginnings, mut read) = (Vec::new(), Vec::new(), 0);
+    while whole.len() < MOST
+        && read < MOST_READ
+        && let Some(row) = rows.try_next().await?
+    {
+        read += 1;
+        match fit(&row) {
+            Fit::Whole => whole.push(row),
+            Fit::Beginnings if whole.is_empty() && beginnings.len() < MOST => beginnings.push(row),
             Fit::Beginnings | Fit::Not => {}
         }
     }
-
-    fn into_found(self) -> Found<T> {
-        let is_cut = !self.has_room();
-        let mut rows = if self.whole.is_empty() { self.beginnings } else { self.whole };
-        let is_cut = is_cut || rows.len() > MOST;
-        rows.truncate(MOST);
-        Found { rows, is_cut }
-    }
+    let rows = if whole.is_empty() { beginnings } else { whole };
+    let is_cut = read == MOST_READ || rows.len() == MOST;
+    Ok(Found { rows, is_cut })
 }
 
 /// The words of a search.

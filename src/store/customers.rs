@@ -145,24 +145,15 @@ impl<'a> Customers<'a> {
         query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
     }
 
-    /// Up to `n` customers after the id `after`, whose id or text features contain a text of each group. The texts are in
-    /// lower case.
-    pub async fn with_words(
+    /// The customers whose id or text features contain a text of each group, in the order of their ids. The texts
+    /// are in lower case.
+    pub fn with_words(
         self,
-        groups: &[Vec<String>],
-        after: Option<&CustomerId>,
-        n: u32,
-    ) -> Result<Vec<Customer>, StoreError> {
-        let sql = format!(
-            "select id, features from customers where id > $1{} order by id limit $2",
-            search::any_of(3, groups)
-        );
-        let mut query =
-            sqlx::query_as(AssertSqlSafe(sql)).bind(after.map_or("", CustomerId::as_str)).bind(i64::from(n));
-        for text in groups.iter().flatten() {
-            query = query.bind(search::part_pattern(text));
-        }
-        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
+        groups: Vec<Vec<String>>,
+    ) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
+        pages::with_words(self.store, "select id, features from customers", groups, parse, |row| {
+            row.id.as_str()
+        })
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {

@@ -85,7 +85,7 @@ impl Feedback<'_> {
     /// # Errors
     /// If the key was used for another event, there is no such customer (`Conflict`), or the database fails.
     pub async fn record(self, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
-        let key_hash: [u8; 32] = Sha256::digest(key).into();
+        let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
         let recorded = insert_counted(&mut transaction, &key_hash, event).await?;
         let inserted = recorded || insert(&mut transaction, &key_hash, event, None).await?;
@@ -117,7 +117,7 @@ impl Feedback<'_> {
     pub async fn record_new(self, events: &[(String, FeedbackEvent)]) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
         for (key, event) in events {
-            let key_hash: [u8; 32] = Sha256::digest(key).into();
+            let key_hash = hash(key);
             insert(&mut transaction, &key_hash, event, Some(&fact(event))).await?;
         }
         Ok(transaction.commit().await?)
@@ -154,7 +154,7 @@ impl Feedback<'_> {
         customer: Option<&CustomerId>,
         article: &ArticleId,
     ) -> Result<(), StoreError> {
-        let key_hash: [u8; 32] = Sha256::digest(key).into();
+        let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
         sqlx::query(
             "delete from feedback_events
@@ -170,7 +170,7 @@ impl Feedback<'_> {
 
     /// The event that was recorded under a key.
     pub async fn by_key(self, key: &str) -> Result<Option<FeedbackEvent>, StoreError> {
-        let key_hash: [u8; 32] = Sha256::digest(key).into();
+        let key_hash = hash(key);
         sqlx::query_as(
             "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
              from feedback_events where key_hash = $1",
@@ -322,6 +322,11 @@ async fn insert_counted(
     .fetch_one(&mut *connection)
     .await?;
     Ok(said == 0 && insert(connection, key_hash, event, Some(&fact(event))).await?)
+}
+
+/// All that is stored of a caller's key.
+fn hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key).into()
 }
 
 /// The digest of what an event says, without the caller's id. Events with the same digest count once.

@@ -9,7 +9,7 @@ use sqlx::{
     query::QueryAs,
 };
 
-use super::{Store, StoreError, connect::Dialect, upsert};
+use super::{Store, StoreError, connect::Dialect, search, upsert};
 
 /// Rows of a page: enough that round trips do not matter.
 pub(super) const PAGE: u32 = 1000;
@@ -38,6 +38,34 @@ where
         }
     })
     .try_flatten()
+}
+
+/// The rows whose `name_key` contains a text of each group, in the order of their ids. `select` names the table.
+pub(super) fn with_words<'a, Columns, Row>(
+    store: &'a Store,
+    select: &str,
+    groups: Vec<Vec<String>>,
+    parse: fn(Columns) -> Result<Row, StoreError>,
+    id: fn(&Row) -> &str,
+) -> impl Stream<Item = Result<Row, StoreError>> + Send + use<'a, Columns, Row>
+where
+    Columns: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+    Row: Send,
+{
+    let sql = format!("{select} where id > $1{} order by id limit $2", search::any_of(3, &groups));
+    // Every id comes after the empty string.
+    stream(String::new(), move |after| {
+        let (sql, groups) = (sql.clone(), groups.clone());
+        async move {
+            let mut query = sqlx::query_as(AssertSqlSafe(sql)).bind(after).bind(i64::from(PAGE));
+            for text in groups.iter().flatten() {
+                query = query.bind(search::part_pattern(text));
+            }
+            let rows: Vec<Columns> = query.fetch_all(&store.readers).await?;
+            let with_id = |columns| parse(columns).map(|row| (id(&row).to_owned(), row));
+            rows.into_iter().map(with_id).collect()
+        }
+    })
 }
 
 /// The rows with these ids, in any order. `select` ends in `where id in`.

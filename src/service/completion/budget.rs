@@ -53,10 +53,8 @@ impl Budget {
         let cheapest = blanks.iter().map(|blank| catalogue.lowest_price(&blank.admissible)).collect();
         let budget = Self { left, cheapest };
         for (place, blank) in blanks.iter_mut().enumerate() {
-            let others: f64 = (0..budget.cheapest.len())
-                .filter(|other| *other != place)
-                .map(|other| budget.of(other))
-                .sum();
+            let others = budget.cheapest.iter().enumerate().filter(|(other, _)| *other != place);
+            let others: f64 = others.map(|(_, price)| price).sum();
             let before = blank.admissible.count();
             let room = budget.left - others;
             Arc::make_mut(&mut blank.admissible).intersect(&catalogue.priced(None, Some(room)));
@@ -73,14 +71,10 @@ impl Budget {
         Some(budget)
     }
 
-    fn of(&self, blank: usize) -> f64 {
-        self.cheapest[blank]
-    }
-
     /// Leaves what the next blank may take after the first ones were filled.
     pub(super) fn limit(&self, admissible: &mut Mask, filled: &[u32], catalogue: &Catalogue) {
         let spent: f64 = filled.iter().map(|place| catalogue.price(*place)).sum();
-        let later: f64 = (filled.len() + 1..self.cheapest.len()).map(|blank| self.of(blank)).sum();
+        let later: f64 = self.cheapest.iter().skip(filled.len() + 1).sum();
         admissible.intersect(&catalogue.priced(None, Some(self.left - spent - later)));
     }
 }

@@ -44,10 +44,23 @@ where
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        check_media_type(request.headers(), "application/json", is_json)?;
-        let limits = Limits::from_ref(state);
-        Incoming::new(request, limits.body_bytes, limits).read_all(limits.body()).await.map(Self)
+        read(request, state, "application/json", is_json).await.map(Self)
     }
+}
+
+/// The body of a request, if it has one of the expected media types.
+async fn read<S>(
+    request: Request,
+    state: &S,
+    expected: &'static str,
+    accepts: impl Fn(&str) -> bool,
+) -> Result<Vec<u8>, Problem>
+where
+    Limits: FromRef<S>,
+{
+    check_media_type(request.headers(), expected, accepts)?;
+    let limits = Limits::from_ref(state);
+    Incoming::new(request, limits.body_bytes, limits).read_all(limits.body()).await
 }
 
 /// A JSON object that changes a stored one (RFC 7396).
@@ -65,10 +78,7 @@ where
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
         const EXPECTED: &str = "application/merge-patch+json or application/json";
         let accepts = |found: &str| matches!(found, "application/merge-patch+json" | "application/json");
-        check_media_type(request.headers(), EXPECTED, accepts)?;
-        let limits = Limits::from_ref(state);
-        let text = Incoming::new(request, limits.body_bytes, limits).read_all(limits.body()).await?;
-        parse(&text).map(Self)
+        parse(&read(request, state, EXPECTED, accepts).await?).map(Self)
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// An article among so many of its type is a good choice, whatever the others are.
+/// Ranks up to this one are good, however much likelier the first is.
 const GOOD: usize = 5;
 
 pub(super) struct Board {

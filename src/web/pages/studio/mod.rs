@@ -19,7 +19,7 @@ use self::{
     board::Board,
     pick::Pick,
     suggest::{Asker, Suggested},
-    view::View,
+    view::{Refusal, View},
     what_if::WhatIf,
 };
 use crate::{
@@ -163,23 +163,17 @@ struct RefusedArticle {
 }
 
 async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
-    let parts = view.refused.as_ref().map(|value| value.splitn(3, '/').collect::<Vec<_>>());
-    let just = match parts.as_deref() {
-        Some([_, _, article]) => ArticleId::new(*article).ok(),
-        _ => None,
+    let before: Vec<Refusal> =
+        view.refused_before.iter().chain(&view.exclude).cloned().map(Refusal::of).collect();
+    let all = before.iter().chain(&view.refused);
+    let ids: Vec<ArticleId> = all.map(|refusal| refusal.article.clone()).collect();
+    let articles = article_view::load(state, &ids).await?;
+    let with_name = |refusal: &Refusal| {
+        let id = refusal.article.as_str();
+        let name = articles.iter().find(|article| article.id == id).map(|article| article.name.clone());
+        RefusedArticle { name: name.unwrap_or_else(|| id.to_owned()), undone: refusal.to_string() }
     };
-    let before: Vec<ArticleId> = view.refused_before.iter().chain(&view.exclude).cloned().collect();
-    let ids: Vec<ArticleId> = before.iter().chain(&just).cloned().collect();
-    let names = article_view::load(state, &ids).await?;
-    let with_name = |id: &ArticleId, undone: String| {
-        let name = names.iter().find(|article| article.id == id.as_str()).map(|article| article.name.clone());
-        RefusedArticle { name: name.unwrap_or_else(|| id.to_string()), undone }
-    };
-    let value = view.refused.clone().unwrap_or_default();
-    Ok(Refused {
-        just: just.map(|id| with_name(&id, value)),
-        before: before.iter().map(|id| with_name(id, format!("0/-/{id}"))).collect(),
-    })
+    Ok(Refused { just: view.refused.as_ref().map(with_name), before: before.iter().map(with_name).collect() })
 }
 
 /// The outfit that the address says was just saved, if it is stored and is the one on the page.
@@ -332,9 +326,8 @@ async fn customer_outfits(
 struct Judgement {
     /// The query of the studio's address.
     view: String,
-    /// A slot, its suggestion's name, and its article: `1/7f0c…/a-12`.
     refused: Option<String>,
-    /// The same, to take the refusal back.
+    /// A refusal to take back.
     undone: Option<String>,
 }
 
@@ -346,34 +339,33 @@ async fn feedback(
     Form(Judgement { view, refused, undone }): Form<Judgement>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
-    let (parameter, value) = match (refused, undone) {
-        (Some(refused), None) => ("refused", refused),
-        (None, Some(undone)) => ("undone", undone),
-        _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
+    let parse = |parameter: &str, value: &str| {
+        value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]))
     };
-    let wrong = |detail: String| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
-    let parts: Vec<&str> = value.splitn(3, '/').collect();
-    let [slot, name, article] = parts[..] else {
-        return Err(wrong(format!("expected a slot, a suggestion's name and its article, found {value:?}")));
-    };
-    let slot: usize = slot.parse().map_err(|_| wrong(format!("a slot is a whole number, found {slot:?}")))?;
-    let article = ArticleId::new(article).map_err(|error| wrong(error.to_string()))?;
     let customer = view.customer.as_ref();
-    let next = if parameter == "refused" {
-        judge(&state.store, name, &article, FeedbackKind::Rejected, state.now()).await?;
-        let known = match customer {
-            Some(id) => state.store.customers().get(id).await?.is_some(),
-            None => false,
-        };
-        view.with(|view| {
-            if !known {
-                view.exclude.push(article);
-            }
-            view.refused = Some(value);
-        })
-    } else {
-        withdraw_refusal(&state.store, name, customer, &article).await?;
-        view.with(|view| view.exclude.retain(|other| *other != article))
+    let (slot, next) = match (refused, undone) {
+        (Some(refused), None) => {
+            let refusal: Refusal = parse("refused", &refused)?;
+            let Refusal { slot, name, article } = &refusal;
+            judge(&state.store, name, article, FeedbackKind::Rejected, state.now()).await?;
+            let known = match customer {
+                Some(id) => state.store.customers().get(id).await?.is_some(),
+                None => false,
+            };
+            let next = view.with(|view| {
+                if !known {
+                    view.exclude.push(article.clone());
+                }
+                view.refused = Some(refusal.clone());
+            });
+            (*slot, next)
+        }
+        (None, Some(undone)) => {
+            let Refusal { slot, name, article } = parse("undone", &undone)?;
+            withdraw_refusal(&state.store, &name, customer, &article).await?;
+            (slot, view.with(|view| view.exclude.retain(|other| *other != article)))
+        }
+        _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
     };
     // Without scripts the browser goes to where the click was.
     Ok(Redirect::to(&format!("{}#blank-{slot}", next.href())).into_response())

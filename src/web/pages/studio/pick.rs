@@ -85,7 +85,7 @@ async fn ranked(
     slot: usize,
     only: Option<Vec<ArticleId>>,
 ) -> Result<(Vec<Article>, usize), ServiceError> {
-    // Without the other blanks, which nobody asks about here.
+    // The other blanks are left out: only this slot is being filled.
     let mut outfit: Vec<Option<ArticleId>> = Vec::new();
     let mut place = 0;
     for (other, article) in view.slots.iter().enumerate() {

@@ -5,9 +5,9 @@ use std::{collections::HashMap, time::Duration};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::{View, board::Board};
+use super::{View, board::Board, view::Refusal};
 use crate::{
-    domain::{ArticleId, CustomerId, Features, Method, Schema},
+    domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
     service::{
         asking::{self, Question, Resolved, Suggestions},
         completion::{Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Suggestion},
@@ -77,7 +77,7 @@ pub(super) struct SuggestionView {
     /// The outfit with this article.
     pub(super) href: String,
     /// The form's value to refuse it.
-    pub(super) refused: String,
+    pub(super) refused: Refusal,
 }
 
 pub(super) struct ReasonView {
@@ -108,7 +108,7 @@ pub(super) struct SetView {
     pub(super) href: String,
 }
 
-/// Who asks, and for whom.
+/// The stylist who asks, and the customer they style.
 #[derive(Clone, Copy)]
 pub(super) struct Asker<'a> {
     pub(super) person: PersonId,
@@ -249,11 +249,11 @@ impl Renderer<'_> {
             reasons: suggestion.reasons.iter().flatten().map(|reason| self.reason(reason)).collect(),
             moved: before.as_ref().map(|before| moved(before, &suggestion.article.id, rank)),
             href: self.filled(self.view, blank.slot, &suggestion.article.id).href(),
-            refused: format!(
-                "{}/{}",
-                self.viewing.name(blank.slot, &suggestion.article.id),
-                suggestion.article.id
-            ),
+            refused: Refusal {
+                slot: blank.slot,
+                name: self.viewing.name(blank.slot, &suggestion.article.id),
+                article: suggestion.article.id.clone(),
+            },
         };
         BlankView {
             slot: blank.slot,
@@ -272,32 +272,28 @@ impl Renderer<'_> {
         for (slot, article) in &set.articles {
             filled = self.filled(&filled, *slot, &article.id);
         }
-        let articles = set.articles.iter();
+        let articles: Vec<Article> = set.articles.iter().map(|(_, article)| article.unpack()).collect();
+        let total = articles.iter().map(Article::price).sum::<Option<f64>>();
         SetView {
-            articles: articles
-                .map(|(_, article)| ArticleView::new(&article.unpack()).marked(self.live))
-                .collect(),
-            total: {
-                let prices = set.articles.iter().map(|(_, article)| article.unpack().price());
-                prices.sum::<Option<f64>>().map(|total| format!("{total:.2}"))
-            },
+            articles: articles.iter().map(|article| ArticleView::new(article).marked(self.live)).collect(),
+            total: total.map(|total| format!("{total:.2}")),
             href: filled.href(),
         }
     }
 
     fn reason(&self, reason: &Reason) -> ReasonView {
         let words = match &reason.cause {
-            Cause::Feature { name, value } => match self.schema.feature(name) {
-                Some(feature) => {
-                    let words = profile::words(feature, value, self.schema);
-                    if words.contains(&feature.label) || feature.excludes.is_some() {
-                        format!("because of {words}")
-                    } else {
-                        format!("because of {} {words}", feature.label)
-                    }
-                }
-                None => format!("because of {}", spaced(name)),
-            },
+            Cause::Feature { name, value } => {
+                let words = self.schema.feature(name).map_or_else(
+                    || spaced(name),
+                    |feature| {
+                        let words = profile::words(feature, value, self.schema);
+                        let is_plain = words.contains(&feature.label) || feature.excludes.is_some();
+                        if is_plain { words } else { format!("{} {words}", feature.label) }
+                    },
+                );
+                format!("because of {words}")
+            }
             Cause::Article { slot } => {
                 let article = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());
                 article.map_or_else(|| "another article".into(), |article| format!("with {}", article.name))

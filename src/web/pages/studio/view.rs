@@ -1,6 +1,6 @@
 //! The studio's state, parsed from its address. A link is a changed view, written as an address again.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 
@@ -56,8 +56,8 @@ pub(super) struct View {
     pub(super) page: Option<usize>,
     /// The outfit that was just saved.
     pub(super) saved: Option<i64>,
-    /// What was just refused: `1/7f0c…/a-12`, the slot, the suggestion's name and its article.
-    pub(super) refused: Option<String>,
+    /// What was just refused.
+    pub(super) refused: Option<Refusal>,
     /// What the customer refused before; not part of the address.
     pub(super) refused_before: Vec<ArticleId>,
 }
@@ -71,6 +71,42 @@ pub(super) struct Widened {
     pub(super) sold_out: bool,
     /// What the customer never wears.
     pub(super) no_gos: bool,
+}
+
+/// A refused suggestion, as addresses and forms have it: `1/7f0c…/a-12`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) slot: usize,
+    /// The suggestion's name.
+    pub(super) name: String,
+    pub(super) article: ArticleId,
+}
+
+impl Refusal {
+    /// Of an article that was refused before, for whatever slot.
+    pub(super) fn of(article: ArticleId) -> Self {
+        Self { slot: 0, name: "-".to_owned(), article }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.slot, self.name, self.article)
+    }
+}
+
+impl FromStr for Refusal {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts: Vec<&str> = text.splitn(3, '/').collect();
+        let [slot, name, article] = parts[..] else {
+            return Err(format!("expected a slot, a suggestion's name and its article, found {text:?}"));
+        };
+        let slot = slot.parse().map_err(|_| format!("a slot is a whole number, found {slot:?}"))?;
+        let article = ArticleId::new(article).map_err(|error| error.to_string())?;
+        Ok(Self { slot, name: name.to_owned(), article })
+    }
 }
 
 /// Values by feature's name, as in an address.
@@ -125,7 +161,7 @@ impl View {
             "search" => value.clone_into(&mut self.search),
             "page" => self.page = text().map(|_| number(value)).transpose()?,
             "saved" => self.saved = value.parse().ok(),
-            "refused" => self.refused = text(),
+            "refused" => self.refused = value.parse().ok(),
             other => match (other.strip_prefix("own."), other.strip_prefix("if.")) {
                 (Some(feature), _) => add(&mut self.own, feature, value),
                 (_, Some(feature)) => add(&mut self.changed, feature, value),
@@ -177,7 +213,7 @@ impl View {
             ("page", self.page.map(|page| page.to_string())),
             ("find", Some(self.find.clone()).filter(|find| !find.is_empty())),
             ("saved", self.saved.map(|seq| seq.to_string())),
-            ("refused", self.refused.clone()),
+            ("refused", self.refused.as_ref().map(ToString::to_string)),
         ];
         for (name, value) in once {
             if let Some(value) = value {
