@@ -43,6 +43,12 @@ schemathesis *flags:
 pictures folder="docs/images":
     ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page --skip postgres --test-threads 2
 
+# Build the documentation as a site with search, in target/site.
+site:
+    python3 -m venv target/mkdocs
+    target/mkdocs/bin/pip install --quiet mkdocs==1.6.1
+    target/mkdocs/bin/mkdocs build --strict
+
 # Make a small synthetic world in data/small, in seconds.
 world:
     cargo run --release -p atelier-training -- synthesise --out data/small --articles 1500 --customers 4000 --outfits 12000 --validation 600

@@ -61,3 +61,41 @@ addEventListener("keydown", (event) => {
 addEventListener("click", (event) => {
   if (event.target.closest?.("[data-opens=keys]")) document.getElementById("keys").showModal();
 });
+
+// A suggested article, or one of the catalogue, can be dragged to any place of the outfit.
+let dragged;
+addEventListener("dragstart", (event) => {
+  dragged = event.target.closest?.(".suggestions .tile, .picker ~ .tiles .tile");
+});
+addEventListener("dragend", () => (dragged = undefined));
+addEventListener("dragover", (event) => {
+  if (dragged && event.target.closest?.(".board .slot")) event.preventDefault();
+});
+addEventListener("drop", (event) => {
+  const place = event.target.closest?.(".board .slot");
+  if (!dragged || !place) return;
+  event.preventDefault();
+  location.assign(moved(new URL(dragged.href), [...place.parentElement.children].indexOf(place)));
+});
+
+// The address that uses an article, changed so that the article goes to another place.
+function moved(use, to) {
+  const now = new URL(location).searchParams;
+  const [before, slots] = [now.getAll("slot"), use.searchParams.getAll("slot")];
+  const own = slots.findIndex((article, place) => article !== before[place]);
+  if (own < 0 || own === to) return use;
+  [slots[own], slots[to]] = [before[own], slots[own]];
+  const isOf = (place) => (word) => word.startsWith(`${place}:`);
+  const others = (words) => words.filter((word) => !isOf(to)(word));
+  const from = others(use.searchParams.getAll("from"));
+  const lists = {
+    slot: slots,
+    type: others(now.getAll("type")),
+    from: from.map((word) => (isOf(own)(word) ? word.replace(/^\d+/, to) : word)),
+  };
+  for (const [name, words] of Object.entries(lists)) {
+    use.searchParams.delete(name);
+    for (const word of words) use.searchParams.append(name, word);
+  }
+  return use;
+}

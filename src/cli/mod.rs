@@ -134,7 +134,7 @@ fn run(cli: Cli) -> Result<ExitCode> {
         match verb {
             Verb::Serve(_) => serve::run(settings).await,
             Verb::Complete(complete) => complete.run(settings).await,
-            Verb::Import(import) => import.run(&settings.open_database().await?).await,
+            Verb::Import(import) => import.run(&settings).await,
             Verb::Export(export) => export.run(&settings.open_existing_database().await?).await,
             Verb::SignInLink(link) => link.run(&settings).await,
             Verb::Key(key) => key.run(&settings.open_existing_database().await?).await,

@@ -37,7 +37,7 @@ use crate::{
     },
     service::{
         access::{Access, RequireKey},
-        live_release::{ActivateError, Releases},
+        live_release::{self, ActivateError, Releases},
         profiles::Profiles,
         tickets::Tickets,
     },
@@ -92,7 +92,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
     let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
-    serve_first_release(&releases, &config, &origins).await?;
+    serve_first_release(&store, &releases, &config, &origins).await?;
     fill_if_empty(&store, &config.models).await?;
     // The release was loaded without the articles that the database has since.
     releases.refresh().await?;
@@ -277,9 +277,14 @@ fn draw_key() -> [u8; 32] {
 
 /// Serves the release that an admin activated last, or else the one in the settings. Without the default release the
 /// service can still show the catalogue; any other missing or invalid release is an error.
-async fn serve_first_release(releases: &Releases, config: &Config, origins: &Origins) -> Result<()> {
+async fn serve_first_release(
+    store: &Store,
+    releases: &Releases,
+    config: &Config,
+    origins: &Origins,
+) -> Result<()> {
     let models = &config.models;
-    if let Some(name) = releases.activated().await?.filter(|name| *name != models.release) {
+    if let Some(name) = live_release::activated(store).await?.filter(|name| *name != models.release) {
         match releases.serve(&name).await {
             Ok(_) => return Ok(()),
             Err(error) => tracing::error!(

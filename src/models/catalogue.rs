@@ -395,6 +395,16 @@ impl Catalogue {
         types
     }
 
+    /// The attributes by which the schema excludes or requires articles, each with its folded words, sorted. Not the type.
+    pub fn facets(&self) -> BTreeMap<&str, Vec<&str>> {
+        let excluding = self.words.iter().map(|(attribute, words)| (attribute.as_str(), words.keys()));
+        let excluding = excluding.map(|(attribute, words)| (attribute, words.map(String::as_str).collect()));
+        let mut facets: BTreeMap<&str, Vec<&str>> = self.supply.facets().chain(excluding).collect();
+        facets.remove(TYPE);
+        facets.values_mut().for_each(|words| words.sort_unstable());
+        facets
+    }
+
     pub fn out_of_stock(&self) -> &Mask {
         &self.out_of_stock
     }

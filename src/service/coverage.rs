@@ -168,7 +168,7 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
         known: coverage.both,
         new: coverage.only_catalogue,
         retired: coverage.only_release,
-        open: live.serving.methods().filter(|method| live.serving.is_open(*method)).collect(),
+        open: live.open_methods().collect(),
         unknown: counted.into_iter().filter_map(value).collect(),
         feedback_on_known,
         feedback_on_new,

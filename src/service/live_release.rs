@@ -69,6 +69,20 @@ impl LiveRelease {
         self.routing.choose(default, |method| self.serving.has(method), customer)
     }
 
+    /// The methods that can suggest articles that they were not trained with.
+    pub fn open_methods(&self) -> impl Iterator<Item = Method> {
+        self.serving.methods().filter(|method| self.serving.is_open(*method))
+    }
+
+    /// What follows if the release has none of the catalogue's articles.
+    pub fn lack_of_articles(&self) -> String {
+        let open: Vec<&str> = self.open_methods().map(Method::as_str).collect();
+        match &open[..] {
+            [] => "nothing can be suggested".into(),
+            open => format!("only {} can suggest them, by their attributes alone", open.join(", ")),
+        }
+    }
+
     pub fn served(&self) -> Served<'_> {
         Served { serving: &self.serving, catalogue: &self.catalogue, articles: &self.rows }
     }
@@ -82,12 +96,17 @@ pub enum ActivateError {
     #[error(transparent)]
     Load(#[from] LoadError),
     #[error(
-        "release {name} has none of the catalogue's articles ({articles}), so it could suggest nothing; import the articles \
-         that it was trained with, activate a release for this catalogue, or force it"
+        "release {name} has none of the catalogue's articles ({articles}), so {effect}; import the articles that it was \
+         trained with, activate a release for this catalogue, or force it"
     )]
-    CoversNothing { name: String, articles: usize },
+    CoversNothing { name: String, articles: usize, effect: String },
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// The name of the last activated release, on any replica.
+pub async fn activated(store: &Store) -> Result<Option<String>, StoreError> {
+    store.settings().get(RELEASE).await
 }
 
 /// The live release, and changes to it.
@@ -226,7 +245,7 @@ impl Releases {
         let coverage = next.catalogue.coverage();
         if coverage.is_none() && !force {
             let (name, articles) = (name.to_owned(), coverage.only_catalogue);
-            return Err(ActivateError::CoversNothing { name, articles });
+            return Err(ActivateError::CoversNothing { name, articles, effect: next.lack_of_articles() });
         }
         let entry = Entry::new("release.activate", name, json!({"before": before, "after": name}));
         self.store.by(author).settings().set(RELEASE, name, &entry, now).await?;
@@ -244,11 +263,6 @@ impl Releases {
     pub async fn serve_loaded(&self, serving: Arc<Serving>) -> Result<Arc<LiveRelease>, StoreError> {
         let _changing = self.changing.lock().await;
         self.replace(serving).await
-    }
-
-    /// The name of the last activated release, on any replica.
-    pub async fn activated(&self) -> Result<Option<String>, StoreError> {
-        self.store.settings().get(RELEASE).await
     }
 
     /// Sets the routing. All replicas follow.
@@ -303,7 +317,7 @@ impl Releases {
 
     /// The last activated release, if it is not the live one here.
     async fn activated_elsewhere(&self) -> Result<Option<String>, StoreError> {
-        let activated = self.activated().await?;
+        let activated = activated(&self.store).await?;
         Ok(activated.filter(|name| self.current().is_none_or(|live| live.name() != name)))
     }
 
@@ -425,8 +439,9 @@ impl Releases {
                 release = next.name(),
                 only_in_catalogue = coverage.only_catalogue,
                 only_in_release = coverage.only_release,
-                "the live release has none of the catalogue's articles, so nothing can be suggested; import the articles \
-                 that it was trained with, or activate a release for this catalogue"
+                "the live release has none of the catalogue's articles, so {}; import the articles that it was trained with, or \
+                 activate a release for this catalogue",
+                next.lack_of_articles()
             );
         }
     }

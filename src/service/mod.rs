@@ -21,4 +21,5 @@ pub mod profiles;
 pub mod release_folder;
 pub mod routing;
 pub mod search;
+pub mod similar;
 pub mod tickets;

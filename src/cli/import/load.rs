@@ -13,7 +13,10 @@ use crate::{
     cli::progress::Progress,
     domain::{Article, ArticlePatch, Customer, CustomerPatch, Outfit, Schema, Timestamp},
     files::{self, Checker, FileError, Files, InputFormat, Report, Rows, Table},
-    service::import::{Importable, Mirrored, import_table, may_commit, mirror},
+    service::{
+        coverage::Census,
+        import::{Importable, Mirrored, import_table, may_commit, mirror},
+    },
     store::{self, Counts, DemoMark, Store},
 };
 
@@ -58,7 +61,7 @@ pub(in crate::cli) struct Options {
 }
 
 /// Reads, checks and stores the files in one transaction, which is committed if all rows are good or bad ones may be
-/// skipped. `tell` gets a line for each file.
+/// skipped. The census counts what a release does not know of the articles; `tell` gets a line for each file.
 ///
 /// # Errors
 /// If the import cannot begin: a file cannot be opened, or the database is busy.
@@ -67,12 +70,13 @@ pub(in crate::cli) async fn load_files(
     files: &Files,
     schema: &Schema,
     options: Options,
+    census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
     let now = SystemTime::now().into();
     let opened = Opened::new(files, schema, options, now)?;
     let import = store.import(now).await?;
-    fill(import, opened, options, DemoMark::Clear, tell).await
+    fill(import, opened, options, DemoMark::Clear, census, tell).await
 }
 
 /// Like [`load_files`] with skipping, for an empty database; `None` if it is not empty. The check is inside the
@@ -91,7 +95,7 @@ pub(in crate::cli) async fn load_files_if_empty(
     if !import.is_empty().await? {
         return Ok(None);
     }
-    fill(import, opened, options, mark, tell).await.map(Some)
+    fill(import, opened, options, mark, None, tell).await.map(Some)
 }
 
 /// The files of an import. All are opened before the first row is stored, so that a wrong header in the last file is
@@ -127,11 +131,12 @@ impl<Row: Importable, Patch: Importable> Either<Row, Patch> {
         self,
         import: &mut store::Import,
         checker: &mut Checker,
+        census: Option<&mut Census>,
         tell: impl Fn(&str),
     ) -> Result<Counts> {
         match self {
-            Self::Rows(rows) => load_table(import, checker, rows, tell).await,
-            Self::Patches(rows) => load_table(import, checker, rows, tell).await,
+            Self::Rows(rows) => load_table(import, checker, rows, census, tell).await,
+            Self::Patches(rows) => load_table(import, checker, rows, census, tell).await,
         }
     }
 }
@@ -154,11 +159,12 @@ async fn fill(
     opened: Opened,
     options: Options,
     mark: DemoMark,
+    census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Outcome> {
     // Read inside the transaction, so that these rows cannot be deleted before it ends.
     let mut checker = Checker::new(import.article_ids().await?, import.customer_ids().await?);
-    let read = load_tables(&mut import, &mut checker, opened, options, tell).await;
+    let read = load_tables(&mut import, &mut checker, opened, options, census, tell).await;
     let report = checker.report().clone();
     let end = match read {
         Ok(Imported { retired: Some(Mirrored::TooMany { missing, before }), .. }) => {
@@ -180,12 +186,13 @@ async fn load_tables(
     checker: &mut Checker,
     opened: Opened,
     options: Options,
+    census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Imported> {
     let Opened { articles, customers, outfits } = opened;
     let mut imported = Imported::default();
     if let Some(rows) = articles {
-        let counts = rows.load(import, checker, &tell).await?;
+        let counts = rows.load(import, checker, census, &tell).await?;
         imported.tables.push((Article::NAME, counts));
         if let Some(percent) = options.mirror {
             let mirrored = mirror(import, checker, counts.added, percent).await?;
@@ -196,10 +203,10 @@ async fn load_tables(
         }
     }
     if let Some(rows) = customers {
-        imported.tables.push((Customer::NAME, rows.load(import, checker, &tell).await?));
+        imported.tables.push((Customer::NAME, rows.load(import, checker, None, &tell).await?));
     }
     if let Some(rows) = outfits {
-        imported.tables.push((Outfit::NAME, load_table(import, checker, rows, &tell).await?));
+        imported.tables.push((Outfit::NAME, load_table(import, checker, rows, None, &tell).await?));
     }
     Ok(imported)
 }
@@ -208,13 +215,14 @@ async fn load_table<T: Importable>(
     import: &mut store::Import,
     checker: &mut Checker,
     source: Rows<T>,
+    census: Option<&mut Census>,
     tell: impl Fn(&str),
 ) -> Result<Counts> {
     let started = Instant::now();
     let path = source.path().to_owned();
     let Report { good, bad, .. } = *checker.report();
     let progress = Progress::new(&path, source.progress().1);
-    let counts = import_table(import, checker, source, None, |read| progress.set(read)).await?;
+    let counts = import_table(import, checker, source, census, |read| progress.set(read)).await?;
     progress.finish();
     let report = checker.report();
     let (good, bad) = (report.good - good, report.bad - bad);

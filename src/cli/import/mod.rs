@@ -8,6 +8,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, bail};
@@ -17,9 +18,11 @@ use indicatif::HumanCount;
 pub(super) use self::load::{End, Outcome, load_files_if_empty};
 use self::load::{Imported, Options, load_files};
 use crate::{
+    cli::Settings,
     domain::{Article, Customer, Outfit, Schema},
     files::{Files, InputFormat, Report, SCHEMA, Table, read_folder_schema, read_schema},
-    service::import::Mirrored,
+    models::release::Release,
+    service::{coverage::Census, import::Mirrored, live_release},
     store::{Counts, Store},
 };
 
@@ -64,7 +67,8 @@ pub(super) struct Import {
 }
 
 impl Import {
-    pub(super) async fn run(self, store: &Store) -> Result<ExitCode> {
+    pub(super) async fn run(self, settings: &Settings) -> Result<ExitCode> {
+        let store = &settings.open_database().await?;
         let schema = match (&self.schema, &self.folder) {
             (Some(path), _) => read_schema(path)?,
             (None, Some(folder)) => read_folder_schema(folder)?,
@@ -86,9 +90,17 @@ impl Import {
             format: self.format,
             mirror: self.mirror.then_some(self.mirror_limit),
         };
+        let mut census = match files.articles {
+            Some(_) => served_release(settings, store).await?.map(Census::new),
+            None => None,
+        };
+        let tell = |line: &str| eprintln!("{line}");
         let Outcome { report, end } =
-            load_files(store, &files, &schema, options, |line| eprintln!("{line}")).await?;
+            load_files(store, &files, &schema, options, census.as_mut(), tell).await?;
         print_findings(&report);
+        for warning in census.map(Census::into_warnings).unwrap_or_default() {
+            eprintln!("note: {warning}");
+        }
         match end {
             End::Imported(Imported { tables, retired }) => {
                 eprintln!("imported into {store}:");
@@ -126,6 +138,13 @@ impl Import {
             End::Stopped(error) => Err(error.context("nothing was imported")),
         }
     }
+}
+
+/// The release that a service with these settings serves; None if it has none that can be read.
+async fn served_release(settings: &Settings, store: &Store) -> Result<Option<Arc<Release>>> {
+    let models = &settings.config.models;
+    let name = live_release::activated(store).await?.unwrap_or_else(|| models.release.clone());
+    Ok(Release::open(&models.folder.join(name)).ok().map(Arc::new))
 }
 
 /// Finds the tables of a folder, and prints a note about missing ones: a file may have a typo in its name.

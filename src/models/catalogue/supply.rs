@@ -232,6 +232,20 @@ impl Supply {
         })
     }
 
+    /// The attributes that requirements name, each with its folded words.
+    pub(super) fn facets(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
+        self.attributes
+            .iter()
+            .map(|(attribute, sets)| (attribute.as_str(), sets.keys().map(String::as_str).collect()))
+    }
+
+    /// The folded names of the stores that articles' stock names, sorted.
+    pub fn stores(&self) -> Vec<&str> {
+        let mut stores: Vec<&str> = self.stores.keys().map(String::as_str).collect();
+        stores.sort_unstable();
+        stores
+    }
+
     /// Whether an article's stock names the store.
     pub fn has_store(&self, store: &str) -> bool {
         self.stores.contains_key(&fold(store))

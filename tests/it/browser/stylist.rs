@@ -1,7 +1,7 @@
 //! A stylist completes an outfit for a customer and saves it, with and without scripts.
 
 use atelier::{
-    domain::{CustomerId, Role},
+    domain::{CustomerId, FeatureValue, Role},
     store::FeedbackKind,
 };
 
@@ -25,6 +25,8 @@ contracts!(
     refuses_without_losing_the_place needs chromium,
     works_with_the_keyboard_alone needs chromium,
     saves_a_whole_outfit_in_five_clicks needs chromium,
+    drags_a_suggestion_to_a_place needs chromium,
+    dresses_for_an_occasion_with_a_piece_like_another needs chromium,
     is_told_about_a_lost_connection_and_a_lost_photo needs chromium,
 );
 
@@ -142,6 +144,64 @@ async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
     assert_eq!(outfits.last().unwrap().outfit.articles().len(), 4);
     let counts = service.store.feedback().counts().await.unwrap();
     assert_eq!(counts.iter().map(|counts| counts.accepted).sum::<u64>(), 4);
+}
+
+async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=", service.url)).await;
+    window.click_words("office").await;
+    window.until("location.search.includes('own.occasion=office')").await;
+    let first = "document.querySelector('.sets a').href";
+    let best = window.run(&format!("return {first}")).await;
+    window.click("#others").await;
+    window.until(&format!("{first} !== {best}")).await;
+    window
+        .run("document.querySelector('#slot-0').parentElement.querySelectorAll('.slot-actions a')[1].click()")
+        .await;
+    window.until_words("Similar to").await;
+    window.run("const by = document.querySelector('[name=\"by.colour\"]'); by.value = 'black'; by.dispatchEvent(new Event('input', {bubbles: true}))").await;
+    window.until("location.search.includes('by.colour=black')").await;
+    window.until("[...document.querySelectorAll('.picker ~ .tiles .name')].every(name => name.innerText.includes('black'))").await;
+    window.click(".picker ~ .tiles a").await;
+    window.until("!location.search.includes('slot=a-00134') && !document.querySelector('.picker')").await;
+    window.click(".sets a").await;
+    window.click("#save").await;
+    window.until_words("Saved as outfit").await;
+    let customer = CustomerId::new("c-014871").unwrap();
+    let outfits = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
+    let features = &outfits.last().unwrap().outfit.features;
+    assert_eq!(features.get("occasion"), Some(&FeatureValue::Text("office".into())));
+}
+
+async fn drags_a_suggestion_to_a_place(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    let slots = "new URL(location).searchParams.getAll('slot')";
+    window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=&type=1:coat", service.url)).await;
+    // To the blank itself, to the place of another article, and beside them.
+    for (place, expected) in
+        [(1, "[first, dropped, undefined]"), (0, "[dropped, '', undefined]"), (2, "[first, '', dropped]")]
+    {
+        let before = window.address().await;
+        let dropped = window.run("return document.querySelector('#not-1-2').value.split('/').pop()").await;
+        window
+            .drag(".suggestions > li:nth-child(2) .tile", &format!(".board .slot:nth-child({})", place + 1))
+            .await;
+        window
+            .until(&format!(
+                "(() => {{ const first = 'a-00134', dropped = {dropped}, found = {slots}; \
+                 return {expected}.every((article, place) => found[place] === article); }})()"
+            ))
+            .await;
+        let from = window.run("return new URL(location).searchParams.getAll('from')").await;
+        assert!(from[0].as_str().unwrap().starts_with(&format!("{place}:")), "{from}");
+        assert_eq!(
+            window.run("return new URL(location).searchParams.get('type')").await.is_null(),
+            place == 1
+        );
+        window.goto(&before).await;
+    }
 }
 
 async fn works_with_the_keyboard_alone(db: TestDatabase) {

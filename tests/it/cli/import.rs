@@ -16,6 +16,7 @@ contracts!(
     a_killed_import_leaves_nothing_and_can_be_repeated,
     a_second_import_changes_nothing,
     an_unknown_value_is_noted,
+    what_the_release_does_not_know_is_noted,
     a_missing_file_is_named,
     an_empty_import_is_refused,
     a_folder_without_tables_is_refused_with_its_contents,
@@ -154,6 +155,23 @@ async fn an_unknown_value_is_noted(db: TestDatabase) {
     assert!(stderr.contains("(2 rows in all)"), "{stderr}");
     assert!(stderr.contains("the schema has no feature \"mood\""), "{stderr}");
     assert_eq!(db.open().await.customers().count().await, Ok(3));
+}
+
+async fn what_the_release_does_not_know_is_noted(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("articles.csv");
+    fs::write(&file, "id,type,colour\np-1,poncho,navy\np-2,poncho,navy\np-3,coat,navy\n").unwrap();
+    let import = |models: &str| {
+        atelier(&db, &["--set", &format!("models.folder={models}"), "import", "--articles", path(&file)])
+    };
+    let output = run(import("models")).await;
+    let found = stderr(&output);
+    let note = "note: type \"poncho\" of 2 articles is new to release demo: until a release is trained with it, only the \
+                other attributes count";
+    assert!(output.status.success() && found.contains(note), "{found}");
+    assert_eq!(found.matches("note: ").count(), 1, "{found}");
+    let output = run(import(path(folder.path()))).await;
+    assert!(output.status.success() && !stderr(&output).contains("note: "), "{}", stderr(&output));
 }
 
 async fn a_missing_file_is_named(db: TestDatabase) {

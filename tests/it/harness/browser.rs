@@ -122,6 +122,21 @@ impl Window {
         self.click_on(&element, words).await;
     }
 
+    /// Drags an element to another one with the mouse.
+    pub async fn drag(&self, selector: &str, to: &str) {
+        let mut path = Vec::new();
+        for (selector, press) in [(selector, "pointerDown"), (to, "pointerUp")] {
+            let element = self.find("css selector", selector).await;
+            let origin = json!({"element-6066-11e4-a52e-4f735466cecf": element});
+            let to =
+                |x: i32| json!({"type": "pointerMove", "duration": 100, "origin": origin, "x": x, "y": 0});
+            // A drag begins with a move.
+            path.extend([to(0), to(5), json!({"type": press, "button": 0}), to(9)]);
+        }
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": path});
+        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
+    }
+
     /// Replaces the content of a field.
     pub async fn fill(&self, selector: &str, text: &str) {
         let element = self.find("css selector", selector).await;

@@ -9,7 +9,7 @@ use std::{
     },
 };
 
-use atelier::{config::Limits, domain::Role};
+use atelier::{config::Limits, domain::Role, service::live_release};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -100,7 +100,7 @@ async fn a_release_is_swapped_under_load(db: TestDatabase) {
     assert_eq!(names, ["broken", "demo"]);
     assert!(releases["releases"][0]["refused"].as_str().unwrap().contains("format 7"));
     assert_eq!(
-        service.releases.activated().await.unwrap().as_deref(),
+        live_release::activated(&service.store).await.unwrap().as_deref(),
         Some("demo"),
         "the next start serves it"
     );

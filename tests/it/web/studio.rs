@@ -15,6 +15,7 @@ contracts!(
     suggests_what_complete_answers,
     describes_the_profile_in_words,
     finds_customers_by_whole_words,
+    a_store_limits_suggestions,
     counts_what_is_shown_used_and_refused,
     a_set_of_suggestions_is_accepted_with_its_outfit,
     saves_an_outfit,
@@ -23,6 +24,7 @@ contracts!(
     works_without_a_release_and_without_a_customer,
     reports_an_invalid_address,
     finds_articles_by_words,
+    finds_similar_articles_and_by_values,
     stays_small_with_eight_blanks,
 );
 
@@ -132,6 +134,27 @@ async fn finds_customers_by_whole_words(db: TestDatabase) {
     assert!(browser.page("/studio?find=female&utm_source=mail&fbclid=7").await.contains("1 to 12 of "));
 }
 
+async fn a_store_limits_suggestions(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let page = format!("/studio?slot=&slot=a-00134&type=0:beanie");
+    assert!(!browser.page(&page).await.contains("name=\"store\""), "no article names a store");
+    for (id, stock) in
+        [("b-1", json!([{"store": "Basel", "count": 2}])), ("b-2", json!([{"store": "Zurich", "count": 1}]))]
+    {
+        service.put(&format!("/articles/{id}"), &json!({"type": "beanie", "stock": stock})).await;
+    }
+    service.releases.refresh().await.unwrap();
+    let html = browser.page(&format!("{page}&store=basel&k=24")).await;
+    assert!(
+        html.contains("<option selected>basel</option>") && html.contains("<option>zurich</option>"),
+        "{html}"
+    );
+    let found = suggested(&html);
+    assert!(found.contains(&"b-1") && !found.contains(&"b-2"), "{found:?}");
+    let widened = browser.page(&format!("{page}&store=basel&sold_out=on&k=24")).await;
+    assert!(!suggested(&widened).is_empty(), "{widened}");
+}
+
 async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let view = format!("{CUSTOMER}&{OUTFIT}");
@@ -206,7 +229,7 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
 async fn a_set_of_suggestions_is_accepted_with_its_outfit(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
-    let (_, sets) = html.split_once("Combinations for all blanks").expect("there are sets");
+    let (_, sets) = html.split_once("<ul class=\"sets\">").expect("there are sets");
     let (_, link) = sets.split_once("href=\"/studio?").unwrap();
     let view = link.split('"').next().unwrap().replace("&#38;", "&");
     let [shown, ..] = counted(&service).await;
@@ -346,6 +369,40 @@ async fn finds_articles_by_words(db: TestDatabase) {
     // The filters of the page hold here, too.
     let cheap = picker("search=boot&price_max=1").await;
     assert!(cheap.contains("match the words, but not the filters"), "{cheap}");
+}
+
+async fn finds_similar_articles_and_by_values(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let own = service.json("/articles/a-00134").await;
+    let mut twin = own.clone();
+    twin.as_object_mut().unwrap().retain(|name, _| name != "id");
+    service.put("/articles/twin", &twin).await;
+    service.releases.refresh().await.unwrap();
+    let picked = async |query: &str| {
+        let html = browser.page(&format!("/studio?slot=a-00134&slot=&{query}")).await;
+        let (_, picker) = html.split_once("id=\"pick-title\">").unwrap();
+        let tiles = picker.split_once("</section>").unwrap().0.split("class=\"tile\" href=\"").skip(1);
+        let id = |tile: &str| tile.split('"').next().unwrap().rsplit("slot=").next().unwrap().to_owned();
+        let ids: Vec<String> = tiles.map(|tile| id(tile).split('&').next().unwrap().to_owned()).collect();
+        (picker.to_owned(), ids)
+    };
+    let attribute = async |id: &str, name: &str| service.json(&format!("/articles/{id}")).await[name].clone();
+    let (html, ids) = picked("pick=1&similar=a-00134").await;
+    assert!(html.starts_with("Similar to "), "{html}");
+    assert_eq!(ids[0], "twin");
+    assert!(ids.len() > 3);
+    for id in &ids {
+        assert_eq!(attribute(id, "type").await, own["type"], "{id}");
+    }
+
+    let (html, ids) = picked("pick=1&type=1:coat&by.colour=navy&by.material=").await;
+    assert!(html.contains("<option value=\"navy\" selected>navy</option>"), "{html}");
+    assert!(html.contains("<option value=\"1:coat\" selected>coat</option>"), "{html}");
+    assert!(!ids.is_empty());
+    for id in &ids {
+        assert_eq!(attribute(id, "type").await, "coat", "{id}");
+        assert_eq!(attribute(id, "colour").await, "navy", "{id}");
+    }
 }
 
 async fn stays_small_with_eight_blanks(db: TestDatabase) {

@@ -36,8 +36,8 @@ struct LivePage {
     /// The time of day, in UTC.
     at: String,
     release: Option<String>,
-    /// Whether the release has none of the catalogue's articles.
-    covers_nothing: bool,
+    /// What follows if the release has none of the catalogue's articles; None if it has some.
+    lack: Option<String>,
     figures: Vec<(&'static str, String)>,
     sparks: Vec<Spark>,
     methods: Vec<MethodRow>,
@@ -60,7 +60,10 @@ pub(super) async fn page(
         tab: Tab::Live,
         at: time_of_day(now),
         release: live.as_ref().map(|live| live.name().to_owned()),
-        covers_nothing: live.as_ref().is_some_and(|live| live.catalogue.coverage().is_none()),
+        lack: live
+            .as_ref()
+            .filter(|live| live.catalogue.coverage().is_none())
+            .map(|live| live.lack_of_articles()),
         figures: totals(&state, &requests, live.as_deref()).await?,
         sparks: sparks(&state.metrics.moments()),
         methods: live

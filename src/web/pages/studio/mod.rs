@@ -20,7 +20,7 @@ use self::{
     pick::Pick,
     suggest::{Asker, Suggested},
     view::{Refusal, View},
-    what_if::WhatIf,
+    what_if::{Purpose, WhatIf},
 };
 use crate::{
     domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
@@ -77,6 +77,8 @@ struct StudioPage {
     found: Option<FoundCustomers>,
     outfits: Vec<OutfitView>,
     board: Board,
+    /// What the outfit is for.
+    purposes: Vec<Purpose>,
     pick: Option<Pick>,
     refused: Refused,
     what_if: WhatIf,
@@ -84,6 +86,8 @@ struct StudioPage {
     fit: String,
     suggested: Option<Suggested>,
     methods: Vec<Method>,
+    /// With their folded names.
+    stores: Vec<String>,
     /// Why there are no suggestions for the blanks.
     silent: Option<String>,
 }
@@ -130,13 +134,19 @@ async fn page(
         }
         _ => {}
     }
+    let recorded = state.store.outfits().first(OUTFITS_READ).await?;
     let pick = pick::pick(&state, &view, live.as_deref(), &stored).await?;
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
         pick,
         refused,
         fit: profile::fitting(&shown_features(&view, stored.clone(), &schema), &schema),
+        purposes: what_if::purposes(&view, &schema, &recorded),
         what_if: what_if::what_if(&view, &stored, &schema),
+        stores: live
+            .as_ref()
+            .map(|live| live.catalogue.supply().stores().into_iter().map(str::to_owned).collect())
+            .unwrap_or_default(),
         methods: live.map(|live| live.serving.methods().collect()).unwrap_or_default(),
         view,
         customer,
@@ -236,6 +246,8 @@ const MOST_REFUSED: u32 = 200;
 const FOUND: usize = 12;
 /// A customer's outfits shown.
 const OUTFITS: u32 = 24;
+/// Stored outfits that are read to see what outfits are for.
+const OUTFITS_READ: u32 = 20;
 
 struct CustomerView {
     id: String,

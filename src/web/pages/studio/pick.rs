@@ -4,7 +4,9 @@
 use super::{View, board::mark};
 use crate::{
     domain::{Article, ArticleId, Features, Method},
-    service::{asking, completion::Request, fault::ServiceError, live_release::LiveRelease, search},
+    service::{
+        asking, completion::Request, fault::ServiceError, live_release::LiveRelease, search, similar::similar,
+    },
     web::{
         http::{AppState, Problem},
         pages::{article_view::ArticleView, fault, figures::count, pager::Pager},
@@ -15,14 +17,30 @@ use crate::{
 const ON_A_PAGE: usize = 24;
 /// The longest list that a model ranks.
 const MOST_RANKED: usize = 250;
+/// The most values of an attribute to choose from.
+const MOST_VALUES: usize = 80;
 
 pub(super) struct Pick {
     pub(super) slot: usize,
     pub(super) found: Vec<(ArticleView, String)>,
     pub(super) pager: Pager,
+    /// What the articles are similar to.
+    pub(super) like: Option<String>,
+    /// The hidden fields of the form.
+    pub(super) hidden: Vec<(String, String)>,
+    pub(super) facets: Vec<Facet>,
     /// Why some of what was found is not here.
     pub(super) left_out: Option<String>,
     pub(super) close: String,
+}
+
+/// An attribute, to choose one of its values.
+pub(super) struct Facet {
+    /// The name of its field.
+    pub(super) field: String,
+    pub(super) label: String,
+    /// Each with its words, and whether it is chosen.
+    pub(super) values: Vec<(String, String, bool)>,
 }
 
 /// None if the address names no slot to search for.
@@ -33,9 +51,14 @@ pub(super) async fn pick(
     profile: &Features,
 ) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
-    let is_search = !view.search.trim().is_empty();
+    let words = words(view);
+    let like = view.similar.as_ref().zip(live).and_then(|(id, live)| {
+        let place = live.catalogue.place_of(id.as_str())?;
+        Some(live.catalogue.any_article(place)?.unpack())
+    });
+    let is_search = !words.is_empty();
     let found = if is_search || live.is_none() {
-        search::articles(&state.store, &view.search).await?
+        search::articles(&state.store, &words).await?
     } else {
         search::Found::default()
     };
@@ -45,10 +68,18 @@ pub(super) async fn pick(
     let mut left_out = None;
     let mut is_cut = found.is_cut;
     if let Some(live) = live {
-        let only = is_search.then(|| articles.iter().map(|article| article.id.clone()).collect());
+        let found: Option<Vec<ArticleId>> =
+            is_search.then(|| articles.iter().map(|article| article.id.clone()).collect());
+        let similar = like.as_ref().map(|article| similar(&live.catalogue, article, MOST_RANKED));
+        let only = match (&similar, found) {
+            (Some(similar), Some(found)) => Some(both(similar, &found)),
+            (similar, found) => found.or_else(|| similar.clone()),
+        };
         match ranked(state, live, view, profile, slot, only).await {
-            Ok((ranked, admissible)) => {
-                if is_search && articles.len() > admissible {
+            Ok((mut ranked, admissible)) => {
+                if let Some(similar) = &similar {
+                    ranked.sort_by_key(|article| similar.iter().position(|id| *id == article.id));
+                } else if is_search && articles.len() > admissible {
                     let others = count((articles.len() - admissible) as u64);
                     left_out =
                         Some(format!("{others} more match the words, but not the filters or the customer."));
@@ -71,9 +102,54 @@ pub(super) async fn pick(
             .map(|article| (mark(ArticleView::new(article), live), view.filled(slot, &article.id).href()))
             .collect(),
         pager,
+        like: like.map(|article| ArticleView::new(&article).name),
+        hidden: hidden(view, slot),
+        facets: live.map(|live| facets(live, view, slot)).unwrap_or_default(),
         left_out,
         close: view.with(View::close_pick).href(),
     }))
+}
+
+/// What was typed, with the chosen values as words of their fields.
+fn words(view: &View) -> String {
+    let chosen = view.by.iter().map(|(attribute, word)| format!("{attribute}:{}", word.replace(' ', "-")));
+    let words: Vec<String> = [view.search.trim().to_owned()].into_iter().chain(chosen).collect();
+    words.join(" ").trim().to_owned()
+}
+
+fn both(some: &[ArticleId], others: &[ArticleId]) -> Vec<ArticleId> {
+    some.iter().filter(|id| others.contains(id)).cloned().collect()
+}
+
+/// Everything that the form has no field for.
+fn hidden(view: &View, slot: usize) -> Vec<(String, String)> {
+    let mut pairs = view.besides(&["search", "page", "price_min", "price_max"]);
+    let own_type = format!("{slot}:");
+    pairs.retain(|(name, value)| {
+        !name.starts_with("by.") && !(name == "type" && value.starts_with(&own_type))
+    });
+    pairs
+}
+
+/// The type of the slot, then the attributes by which the schema excludes or requires articles.
+fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
+    let words = |word: &str| word.replace(['-', '_'], " ");
+    let chosen = view.types.get(&slot);
+    let types = live
+        .catalogue
+        .types()
+        .into_iter()
+        .map(|kind| (format!("{slot}:{kind}"), words(kind), chosen.is_some_and(|chosen| chosen == kind)));
+    let types = Facet { field: "type".to_owned(), label: "Type".to_owned(), values: types.collect() };
+    let others = live.catalogue.facets().into_iter().filter(|(_, values)| values.len() <= MOST_VALUES);
+    let others = others.map(|(attribute, values)| {
+        let chosen = view.by.get(attribute);
+        let value =
+            |value: &str| (value.to_owned(), words(value), chosen.is_some_and(|chosen| chosen == value));
+        let values = values.into_iter().map(value).collect();
+        Facet { field: format!("by.{attribute}"), label: words(attribute), values }
+    });
+    [types].into_iter().chain(others).collect()
 }
 
 /// The best articles for the slot, and how many pass the filters. What the method cannot rank is left out.

@@ -45,6 +45,8 @@ pub(super) struct Suggested {
     pub(super) took: String,
     pub(super) blanks: Vec<BlankView>,
     pub(super) sets: Vec<SetView>,
+    /// The address with other sets, if there are more.
+    pub(super) others: Option<String>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -161,7 +163,13 @@ pub(super) async fn suggest(
         arm: arm.as_deref(),
         at: times.now,
     };
-    let completion = Completion { sets: distinct(completion.sets), ..completion };
+    let mut sets = distinct(completion.sets);
+    // Filters may have left fewer.
+    let skipped = Some(view.skipped_sets).filter(|skipped| *skipped < sets.len()).unwrap_or(0);
+    sets.drain(..skipped);
+    let others = (sets.len() > SETS).then(|| view.with(|view| view.skipped_sets += SETS).href());
+    sets.truncate(SETS);
+    let completion = Completion { sets, ..completion };
     record(state, &viewing, &completion).await;
     let renderer = Renderer { live, view, viewing: &viewing, board, schema, before: before.as_ref() };
     Ok(Suggested {
@@ -172,11 +180,12 @@ pub(super) async fn suggest(
         took: format!("{:.0} ms", times.begun.elapsed().as_secs_f64() * 1000.0),
         blanks: completion.blanks.iter().map(|blank| renderer.blank(blank)).collect(),
         sets: completion.sets.iter().map(|set| renderer.set(set)).collect(),
+        others,
         warnings: completion.warnings.iter().map(|warning| warning.detail.clone()).collect(),
     })
 }
 
-/// The best sets that differ in half of their articles at least; where there are too few, others of the best.
+/// First those that differ in half of their articles at least, then the others; the best of each first.
 fn distinct(sets: Vec<OutfitSet>) -> Vec<OutfitSet> {
     let mut chosen: Vec<OutfitSet> = Vec::new();
     let mut others = Vec::new();
@@ -191,7 +200,6 @@ fn distinct(sets: Vec<OutfitSet>) -> Vec<OutfitSet> {
         if chosen.iter().any(like) { others.push(set) } else { chosen.push(set) }
     }
     chosen.extend(others);
-    chosen.truncate(SETS);
     chosen
 }
 

@@ -40,6 +40,8 @@ pub(super) struct View {
     pub(super) most_price: Option<f64>,
     /// The most that the whole outfit costs.
     pub(super) most_total: Option<f64>,
+    /// Only what is in stock in this store.
+    pub(super) store: Option<String>,
     pub(super) widened: Widened,
     pub(super) exclude: Vec<ArticleId>,
     pub(super) varied: bool,
@@ -52,8 +54,14 @@ pub(super) struct View {
     /// The slot to search an article for, and the words of the search.
     pub(super) pick: Option<usize>,
     pub(super) search: String,
+    /// The only value of an attribute that the search admits, by the attribute.
+    pub(super) by: BTreeMap<String, String>,
+    /// The article that what is searched for is like.
+    pub(super) similar: Option<ArticleId>,
     /// The page of what a search found, from 1.
     pub(super) page: Option<usize>,
+    /// The combinations that were seen.
+    pub(super) skipped_sets: usize,
     /// The outfit that was just saved.
     pub(super) saved: Option<i64>,
     /// What was just refused.
@@ -149,6 +157,7 @@ impl View {
             "price_min" => self.least_price = price(value)?,
             "price_max" => self.most_price = price(value)?,
             "total" => self.most_total = price(value)?,
+            "store" => self.store = text(),
             "unfit" => self.widened.unfit = value == "on",
             "sold_out" => self.widened.sold_out = value == "on",
             // Links from before this was the default.
@@ -159,12 +168,15 @@ impl View {
             "changing" => self.changing = text(),
             "pick" => self.pick = text().map(|_| number(value)).transpose()?,
             "search" => value.clone_into(&mut self.search),
+            "similar" => self.similar = id(value)?,
+            "skipped_sets" => self.skipped_sets = text().map(|_| number(value)).transpose()?.unwrap_or(0),
             "page" => self.page = text().map(|_| number(value)).transpose()?,
             "saved" => self.saved = value.parse().ok(),
             "refused" => self.refused = value.parse().ok(),
-            other => match (other.strip_prefix("own."), other.strip_prefix("if.")) {
-                (Some(feature), _) => add(&mut self.own, feature, value),
-                (_, Some(feature)) => add(&mut self.changed, feature, value),
+            other => match other.split_once('.') {
+                Some(("own", feature)) => add(&mut self.own, feature, value),
+                Some(("if", feature)) => add(&mut self.changed, feature, value),
+                Some(("by", attribute)) => self.by.extend(text().map(|word| (attribute.to_owned(), word))),
                 _ => return Err("the studio has no such parameter".into()),
             },
         }
@@ -197,12 +209,16 @@ impl View {
                 }
             }
         }
+        for (attribute, word) in &self.by {
+            put(&format!("by.{attribute}"), word.clone());
+        }
         let once = [
             ("method", self.method.map(|method| method.to_string())),
             ("k", self.k.map(|k| k.to_string())),
             ("price_min", self.least_price.map(|price| price.to_string())),
             ("price_max", self.most_price.map(|price| price.to_string())),
             ("total", self.most_total.map(|price| price.to_string())),
+            ("store", self.store.clone()),
             ("unfit", self.widened.unfit.then(|| "on".to_owned())),
             ("sold_out", self.widened.sold_out.then(|| "on".to_owned())),
             ("any", self.widened.no_gos.then(|| "on".to_owned())),
@@ -210,6 +226,11 @@ impl View {
             ("changing", self.changing.clone()),
             ("pick", self.pick.map(|slot| slot.to_string())),
             ("search", Some(self.search.clone()).filter(|search| !search.is_empty())),
+            ("similar", self.similar.as_ref().map(ToString::to_string)),
+            (
+                "skipped_sets",
+                Some(self.skipped_sets).filter(|skipped| *skipped > 0).map(|skipped| skipped.to_string()),
+            ),
             ("page", self.page.map(|page| page.to_string())),
             ("find", Some(self.find.clone()).filter(|find| !find.is_empty())),
             ("saved", self.saved.map(|seq| seq.to_string())),
@@ -261,6 +282,18 @@ impl View {
         format!("/side-by-side?{}", query.finish())
     }
 
+    /// With a search for articles like this one, for a slot.
+    pub(super) fn like(&self, slot: usize, article: &str) -> Self {
+        self.with(|view| {
+            view.close_pick();
+            (view.pick, view.similar) = (Some(slot), ArticleId::new(article).ok());
+        })
+    }
+
+    pub(super) fn with_best_sets(&self) -> Self {
+        self.with(|view| view.skipped_sets = 0)
+    }
+
     /// A changed copy, without the notice of a saved outfit or a refusal.
     pub(super) fn with(&self, change: impl FnOnce(&mut Self)) -> Self {
         let mut view = Self { saved: None, refused: None, ..self.clone() };
@@ -273,13 +306,15 @@ impl View {
             view.slots[slot] = Some(article.clone());
             view.types.remove(&slot);
             view.suggested.remove(&slot);
+            view.skipped_sets = 0;
             view.close_pick();
         })
     }
 
     /// Ends the search for an article.
     pub(super) fn close_pick(&mut self) {
-        (self.pick, self.search, self.page) = (None, String::new(), None);
+        (self.pick, self.page, self.similar) = (None, None, None);
+        (self.search, self.by) = (String::new(), BTreeMap::new());
     }
 
     /// With an article that was suggested, under the suggestion's name.
@@ -357,7 +392,7 @@ impl View {
             most_total: self.most_total,
             fit: !self.widened.unfit,
             in_stock: !self.widened.sold_out,
-            store: None,
+            store: self.store.clone().filter(|_| !self.widened.sold_out),
             only: None,
             no_gos: !self.widened.no_gos,
         }

@@ -1,8 +1,11 @@
-//! "What if": changed features of the customer, and the form that changes one.
+//! What an outfit is for, and "What if": changed features of the customer, and the form that changes one.
+
+use std::collections::BTreeSet;
 
 use super::{View, view};
 use crate::{
     domain::{Feature, FeatureValue, Features, Kind, Schema},
+    store::OutfitRecord,
     web::pages::profile::{spaced, value_words},
 };
 
@@ -46,6 +49,40 @@ pub(super) struct Choice {
     pub(super) value: String,
     pub(super) words: String,
     pub(super) chosen: bool,
+}
+
+/// A feature of outfits, with a link for each value that sets it or takes it back.
+pub(super) struct Purpose {
+    pub(super) label: String,
+    pub(super) choices: Vec<(Choice, String)>,
+}
+
+/// The most values of a purpose, so that they fit in a line or two.
+const MOST_PURPOSES: usize = 12;
+
+/// The features, such as the occasion, that stored outfits have of their own.
+pub(super) fn purposes(view: &View, schema: &Schema, stored: &[OutfitRecord]) -> Vec<Purpose> {
+    let names: BTreeSet<&str> =
+        stored.iter().flat_map(|record| record.outfit.features.iter().map(|(name, _)| name)).collect();
+    let features = names.into_iter().filter_map(|name| schema.feature(name));
+    let short = |feature: &&Feature| {
+        feature.kind == Kind::Category && (1..=MOST_PURPOSES).contains(&feature.values.len())
+    };
+    features.filter(short).map(|feature| purpose(view, feature)).collect()
+}
+
+fn purpose(view: &View, feature: &Feature) -> Purpose {
+    let choice = |value: &String| {
+        let chosen = view.own.get(&feature.name).is_some_and(|words| words.contains(value));
+        let toggled = view.with(|view| {
+            view.own.remove(&feature.name);
+            if !chosen {
+                view.own.insert(feature.name.clone(), vec![value.clone()]);
+            }
+        });
+        (Choice { words: spaced(value), chosen, value: value.clone() }, toggled.href())
+    };
+    Purpose { label: feature.label.clone(), choices: feature.values.iter().map(choice).collect() }
 }
 
 pub(super) fn what_if(view: &View, stored: &Features, schema: &Schema) -> WhatIf {
