@@ -162,7 +162,7 @@ async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
     window.until_words("Similar to").await;
     window.run("const by = document.querySelector('[name=\"by.colour\"]'); by.value = 'black'; by.dispatchEvent(new Event('input', {bubbles: true}))").await;
     window.until("location.search.includes('by.colour=black')").await;
-    window.until("[...document.querySelectorAll('.picker ~ .tiles .name')].every(name => name.innerText.includes('black'))").await;
+    window.until("[...document.querySelectorAll('.picker ~ .tiles .tile')].every(tile => tile.innerText.includes('black'))").await;
     window.click(".picker ~ .tiles a").await;
     window.until("!location.search.includes('slot=a-00134') && !document.querySelector('.picker')").await;
     window.click(".sets a").await;

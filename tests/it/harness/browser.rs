@@ -124,15 +124,19 @@ impl Window {
 
     /// Drags an element to another one with the mouse.
     pub async fn drag(&self, selector: &str, to: &str) {
+        let button = |kind: &str| json!({"type": kind, "button": 0});
         let mut path = Vec::new();
-        for (selector, press) in [(selector, "pointerDown"), (to, "pointerUp")] {
+        for (selector, press) in [(selector, Some("pointerDown")), (to, None)] {
             let element = self.find("css selector", selector).await;
             let origin = json!({"element-6066-11e4-a52e-4f735466cecf": element});
             let to =
                 |x: i32| json!({"type": "pointerMove", "duration": 100, "origin": origin, "x": x, "y": 0});
+            path.push(to(0));
+            path.extend(press.map(button));
             // A drag begins with a move.
-            path.extend([to(0), to(5), json!({"type": press, "button": 0}), to(9)]);
+            path.push(to(5));
         }
+        path.push(button("pointerUp"));
         let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": path});
         self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
     }
