@@ -59,6 +59,7 @@ addEventListener("keydown", (event) => {
   acts[event.key]();
 });
 addEventListener("click", (event) => {
+  if (event.target.closest?.("[data-prints]")) print();
   if (event.target.closest?.("[data-opens=keys]")) document.getElementById("keys").showModal();
 });
 

@@ -138,6 +138,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         access,
         traces: traces.clone(),
         clock: Clock::default(),
+        notation: config.shop.notation(),
     };
     let access = parts.access.clone();
     let state = AppState::new(parts);

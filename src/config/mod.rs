@@ -9,6 +9,7 @@ mod limits;
 mod origins;
 mod overrides;
 mod profiles;
+mod shop;
 mod telemetry;
 #[cfg(test)]
 mod tests;
@@ -38,6 +39,7 @@ pub use self::{
     origins::Origins,
     overrides::Overrides,
     profiles::Profiles,
+    shop::Shop,
     telemetry::Telemetry,
     tickets::Tickets,
 };
@@ -61,6 +63,7 @@ pub struct Config {
     pub access: Access,
     pub telemetry: Telemetry,
     pub tickets: Tickets,
+    pub shop: Shop,
 }
 
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -297,6 +300,7 @@ impl Config {
         self.limits.check()?;
         self.tickets.check()?;
         self.access.check()?;
+        self.shop.check()?;
         self.telemetry.check(AVAILABLE)?;
         self.check_across_sections()
     }

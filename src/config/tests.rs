@@ -87,6 +87,14 @@ fn limits_that_contradict_each_other_are_refused() {
             "access.session_s (3600) must be at least access.session_idle_s (43200)",
         ),
         ("[limits]\npage = 20", "limits.page_default (50) must be at most limits.page (20)"),
+        (
+            "[shop]\ncurrency = \"euro\"",
+            "shop.currency: a currency has three capital letters, such as EUR, found \"euro\"",
+        ),
+        (
+            "[shop]\nlocale = \"tlh\"",
+            "shop.locale: a locale is one of en, en-US, de, de-CH, fr, it, es, pt, nl, sv, da, nb, fi, pl, cs, ja, found \"tlh\"",
+        ),
         ("[tickets]\ndays = 0", "tickets.days must be from 1 to 3650, found 0"),
         ("[tickets]\nkey_days = 4000", "tickets.key_days must be from 1 to 3650, found 4000"),
         ("[limits]\nfeedback_events = 0", "limits.feedback_events must be at least 1, found 0"),

@@ -116,6 +116,22 @@ pub enum Slot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slots(Vec<Slot>);
 
+impl From<Option<ArticleId>> for Slot {
+    /// No article is a blank.
+    fn from(article: Option<ArticleId>) -> Self {
+        article.map_or(Self::Blank, Self::Article)
+    }
+}
+
+impl Slot {
+    pub fn article(&self) -> Option<&ArticleId> {
+        match self {
+            Self::Article(id) => Some(id),
+            Self::Blank => None,
+        }
+    }
+}
+
 impl Slots {
     /// # Errors
     /// If there is no slot, more than eight, or an article twice.
@@ -124,11 +140,17 @@ impl Slots {
             return Err(OutfitError::NoSlots);
         }
         TooManySlots::check(slots.len())?;
-        refuse_duplicates(slots.iter().filter_map(|slot| match slot {
-            Slot::Article(id) => Some(id),
-            Slot::Blank => None,
-        }))?;
+        refuse_duplicates(slots.iter().filter_map(Slot::article))?;
         Ok(Self(slots))
+    }
+
+    pub fn articles(&self) -> impl Iterator<Item = &ArticleId> {
+        self.0.iter().filter_map(Slot::article)
+    }
+
+    /// Whether it is still a draft: it has blanks, or too few articles for a whole outfit.
+    pub fn is_draft(&self) -> bool {
+        self.0.len() < MIN_ARTICLES || self.0.contains(&Slot::Blank)
     }
 
     pub fn as_slice(&self) -> &[Slot] {
@@ -186,6 +208,8 @@ mod tests {
         let article = |name: &str| Slot::Article(ArticleId::new(name).unwrap());
         let slots = Slots::new(vec![article("a"), Slot::Blank, article("b"), Slot::Blank]).unwrap();
         assert_eq!(slots.blanks().collect::<Vec<_>>(), [1, 3]);
+        assert!(slots.is_draft() && Slots::new(vec![article("a")]).unwrap().is_draft());
+        assert!(!Slots::new(["a", "b", "c", "d"].map(article).to_vec()).unwrap().is_draft());
         assert_eq!(Slots::new(vec![]), Err(OutfitError::NoSlots));
         assert_eq!(Slots::new(vec![Slot::Blank; 9]), Err(TooManySlots { found: 9 }.into()));
         assert!(matches!(Slots::new(vec![article("a"), article("a")]), Err(OutfitError::Duplicate(_))));

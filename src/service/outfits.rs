@@ -1,16 +1,24 @@
-//! Saving an outfit for a customer.
+//! Saving an outfit or a draft for a customer, and links with which customers see theirs.
 
-use super::fault::{Fault, Field, ServiceError};
+use std::time::Duration;
+
+use super::{
+    access::Token,
+    fault::{Fault, Field, ServiceError},
+};
 use crate::{
-    domain::{ArticleId, Outfit, Timestamp},
-    store::{Actor, Author, Conflict, Origin, PersonId, Put, Store, StoreError},
+    domain::{ArticleId, OpenOutfit, Outfit, Slot, Timestamp},
+    store::{Actor, Author, Conflict, Origin, PersonId, Put, SavedOutfit, Store, StoreError},
 };
 
-/// Saves an outfit of articles from the catalogue. The same outfit is saved once, however often it is sent.
+const DAY: Duration = Duration::from_hours(24);
+
+/// Saves an outfit of articles from the catalogue, or a draft of one if it has blanks or too few articles. The same outfit
+/// is saved once, however often it is sent.
 pub async fn save(
     store: &Store,
     author: Author,
-    outfit: &Outfit,
+    outfit: &OpenOutfit,
     now: Timestamp,
 ) -> Result<(i64, Put), ServiceError> {
     check_articles(store, outfit).await?;
@@ -18,7 +26,11 @@ pub async fn save(
         Actor::Person(person) => Some(person),
         Actor::Key(_) | Actor::Service | Actor::Visitor => None,
     };
-    let saved = store.by(author).outfits().save(outfit, Origin::Saved, by, now).await;
+    let store = store.by(author);
+    let saved = match whole(outfit) {
+        Some(outfit) => store.outfits().save(&outfit, Origin::Saved, by, now).await,
+        None => store.saved_outfits().save_draft(outfit, by, now).await,
+    };
     saved.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {
             Fault::new(Field::Customer, error.to_string()).into()
@@ -27,12 +39,50 @@ pub async fn save(
     })
 }
 
-async fn check_articles(store: &Store, outfit: &Outfit) -> Result<(), ServiceError> {
-    let found = store.articles().get_many(outfit.articles()).await?;
-    let missing = |(place, id): (usize, &ArticleId)| {
+/// Changes the articles and features of a saved outfit in place, if it has this revision.
+pub async fn replace(
+    store: &Store,
+    (seq, revision): (i64, i64),
+    outfit: OpenOutfit,
+    now: Timestamp,
+) -> Result<(), ServiceError> {
+    check_articles(store, &outfit).await?;
+    let edit = |saved: &mut SavedOutfit| {
+        let customer = saved.outfit.customer.clone();
+        saved.outfit = OpenOutfit { customer, ..outfit };
+    };
+    Ok(store.saved_outfits().change(seq, revision, edit, now).await?)
+}
+
+/// Makes the customer's link to an outfit, which replaces an earlier one. Only the link's digest is stored.
+pub async fn share(store: &Store, seq: i64, days: u32, now: Timestamp) -> Result<Token, StoreError> {
+    let token = Token::draw();
+    store.saved_outfits().set_link(seq, Some((&token.hash(), now + DAY * days)), now).await?;
+    Ok(token)
+}
+
+/// The outfit that a link shows. The link may have run out.
+pub async fn shared(store: &Store, link: &str) -> Result<Option<SavedOutfit>, StoreError> {
+    match Token::parse(link) {
+        Some(token) => store.saved_outfits().by_link(&token.hash()).await,
+        None => Ok(None),
+    }
+}
+
+fn whole(outfit: &OpenOutfit) -> Option<Outfit> {
+    let OpenOutfit { customer, slots, features } = outfit;
+    let articles = slots.as_slice().iter().map(|slot| slot.article().cloned()).collect::<Option<Vec<_>>>()?;
+    Outfit::new(customer.clone(), articles, None, features.clone()).ok()
+}
+
+async fn check_articles(store: &Store, outfit: &OpenOutfit) -> Result<(), ServiceError> {
+    let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
+    let found = store.articles().get_many(&ids).await?;
+    let missing = |(place, slot): (usize, &Slot)| {
+        let id = slot.article()?;
         let detail = format!("article {id:?} is not in the catalogue; put it there first");
         (!found.iter().any(|article| article.id == *id)).then(|| Fault::new(Field::ArticleAt(place), detail))
     };
-    let faults: Vec<Fault> = outfit.articles().iter().enumerate().filter_map(missing).collect();
+    let faults: Vec<Fault> = outfit.slots.as_slice().iter().enumerate().filter_map(missing).collect();
     if faults.is_empty() { Ok(()) } else { Err(ServiceError::Faults(faults)) }
 }

@@ -158,6 +158,28 @@ impl Audit<'_> {
         })
     }
 
+    /// The latest `n` entries about a customer's outfit, newest first.
+    pub async fn for_outfit(
+        self,
+        customer: &CustomerId,
+        outfit: i64,
+        n: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
+        sqlx::query_as(
+            "select seq, at, person_id, key_id, action, subject, customer_id, details, peer from audit_log
+             where customer_id = $1 and subject = $2 and substr(action, 1, 7) = 'outfit.'
+             order by seq desc limit $3",
+        )
+        .bind(customer.as_str())
+        .bind(outfit.to_string())
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?
+        .into_iter()
+        .map(parse)
+        .collect()
+    }
+
     /// Up to `n` entries, newest first, before the entry `before` if given.
     pub async fn list(self, before: Option<i64>, n: u32) -> Result<Vec<AuditEntry>, StoreError> {
         self.list_matching(&AuditFilter::default(), before, n).await

@@ -48,6 +48,12 @@ pub enum Conflict {
     UnknownCustomer,
     #[error("this is the only admin who can sign in; make another person an admin first")]
     LastAdmin,
+    #[error("the customer already has this outfit; open that one")]
+    SameOutfit,
+    #[error("an imported outfit stays as it is; save it as a new outfit and change that")]
+    ImportedOutfit,
+    #[error("somebody else changed this outfit meanwhile; open it again and repeat your change")]
+    OutfitChanged,
     #[error("that feedback id was used for another event; use a new id for each event")]
     FeedbackDiffers,
 }
@@ -80,8 +86,13 @@ impl From<sqlx::Error> for StoreError {
 }
 
 fn from_database(error: &dyn DatabaseError) -> StoreError {
-    if error.kind() == ErrorKind::UniqueViolation && violates_name(error) {
-        return StoreError::Conflict(Conflict::NameTaken);
+    if error.kind() == ErrorKind::UniqueViolation
+        && let Some((.., conflict)) = UNIQUE.iter().find(|(name, columns, _)| {
+            // SQLite names the columns rather than the constraint.
+            error.constraint() == Some(name) || error.message() == *columns
+        })
+    {
+        return StoreError::Conflict(*conflict);
     }
     let code = error.code().unwrap_or_default();
     let reason = error.message().to_owned();
@@ -93,12 +104,11 @@ fn from_database(error: &dyn DatabaseError) -> StoreError {
     }
 }
 
-/// The only unique constraint that a client can violate.
-fn violates_name(error: &dyn DatabaseError) -> bool {
-    error.constraint() == Some("people_name_unique")
-        // SQLite names the columns rather than the constraint.
-        || error.message() == "UNIQUE constraint failed: people.name_key"
-}
+/// The unique constraints that a client can violate, as Postgres and as `SQLite` name them.
+const UNIQUE: [(&str, &str, Conflict); 2] = [
+    ("people_name_unique", "UNIQUE constraint failed: people.name_key", Conflict::NameTaken),
+    ("outfits_digest_unique", "UNIQUE constraint failed: outfits.digest", Conflict::SameOutfit),
+];
 
 /// <https://www.sqlite.org/rescode.html>; the lowest byte is the primary code.
 fn from_sqlite(code: u32, reason: String) -> StoreError {

@@ -8,6 +8,7 @@ use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
 
 use super::{
     Conflict, Store, StoreError,
+    customers::customer_id,
     pages::{self, PAGE},
     text::{long_line, short_line},
 };
@@ -137,14 +138,43 @@ impl Feedback<'_> {
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)
         .await?;
-        let parse = |id: String| {
-            ArticleId::new(id.clone()).map_err(|error| StoreError::Damaged {
-                table: "feedback_events",
-                id,
-                reason: error.to_string(),
-            })
-        };
-        ids.into_iter().map(parse).collect()
+        ids.into_iter().map(article_id).collect()
+    }
+
+    /// The articles that something happened to for a customer, up to `n`, with the time; the latest first.
+    pub async fn latest(
+        self,
+        customer: &CustomerId,
+        kind: FeedbackKind,
+        n: u32,
+    ) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select article_id, max(at) from feedback_events where customer_id = $1 and kind = $2
+             group by article_id order by max(at) desc, article_id limit $3",
+        )
+        .bind(customer.as_str())
+        .bind(kind.as_str())
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?;
+        rows.into_iter().map(|(id, at)| Ok((article_id(id)?, Timestamp::from_millis(at)))).collect()
+    }
+
+    /// Customers who refused suggestions since their last outfit was saved, with the number of articles; who has waited
+    /// longest comes first.
+    pub async fn refused_since_last_outfit(self, n: u32) -> Result<Vec<(CustomerId, u64)>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select customer_id, count(distinct article_id) from feedback_events
+             where kind = 'rejected' and customer_id is not null and at > coalesce(
+                (select max(created_at) from outfits
+                 where outfits.customer_id = feedback_events.customer_id and origin <> 'imported'
+                    and deleted_at is null and draft = 0), 0)
+             group by customer_id order by max(at), customer_id limit $1",
+        )
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?;
+        rows.into_iter().map(|(id, count)| Ok((customer_id(id)?, count.unsigned_abs()))).collect()
     }
 
     /// Deletes a refusal that was a mistake: the event under the key, and the customer's refusals of the article.
@@ -297,6 +327,14 @@ impl Feedback<'_> {
             })
             .collect())
     }
+}
+
+fn article_id(id: String) -> Result<ArticleId, StoreError> {
+    ArticleId::new(id.clone()).map_err(|error| StoreError::Damaged {
+        table: "feedback_events",
+        id,
+        reason: error.to_string(),
+    })
 }
 
 /// The id of a completion contains the signed suggestions, so it is longer than other texts.

@@ -27,7 +27,7 @@ macro_rules! step {
 }
 
 /// Not listed by `sqlx::migrate!`, because its macros would compile most of sqlx a second time.
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     step!(1, "0001", "access"),
     step!(2, "0002", "catalogue"),
     step!(3, "0003", "feedback"),
@@ -38,6 +38,7 @@ const STEPS: [Step; 10] = [
     step!(9, "0009", "ids"),
     step!(10, "0010", "erasures"),
     step!(11, "0011", "article_changes"),
+    step!(12, "0012", "saved_outfits"),
 ];
 
 fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {

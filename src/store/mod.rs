@@ -24,6 +24,7 @@ mod import;
 mod json;
 mod keys;
 mod migrate;
+mod notes;
 mod open_error;
 mod outfits;
 mod pages;
@@ -32,6 +33,7 @@ mod personal_data;
 mod postgres;
 mod remains;
 mod revisions;
+mod saved_outfits;
 mod search;
 mod sessions;
 mod settings;
@@ -57,14 +59,16 @@ pub use self::{
     feedback::{ArticleFeedback, Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::{Import, Merged},
     keys::{ApiKey, ApiKeys, KeyId},
+    notes::{CustomerNote, Notes},
     open_error::OpenError,
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId},
     personal_data::{PERSONAL_TABLES, PersonalData},
+    saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits, Which},
     sessions::{NewSession, Proof, Session, Sessions},
     settings::Settings,
     sign_in_links::SignInLinks,
-    text::{Name, NameError},
+    text::{Name, NameError, Note, NoteError},
     token::TokenHash,
     upsert::{Counts, Put},
     version::{ChangeError, Expected, Stored, Version, Versions},
@@ -151,6 +155,14 @@ impl Store {
 
     pub fn outfits(&self) -> Outfits<'_> {
         Outfits { store: self }
+    }
+
+    pub fn saved_outfits(&self) -> SavedOutfits<'_> {
+        SavedOutfits { store: self }
+    }
+
+    pub fn notes(&self) -> Notes<'_> {
+        Notes { store: self }
     }
 
     pub fn settings(&self) -> Settings<'_> {

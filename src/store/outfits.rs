@@ -1,5 +1,5 @@
-//! Outfits that were imported, saved in the studio, or accepted from suggestions. The catalogue may no longer have their
-//! articles.
+//! Whole outfits that were imported, saved in the studio, or accepted from suggestions. The catalogue may no longer have
+//! their articles. `saved_outfits.rs` has those that stylists work with: named, drafts, deleted.
 
 use std::{fmt, str::FromStr};
 
@@ -13,9 +13,10 @@ use super::{
     customers::customer_id,
     json,
     pages::{self, PAGE},
+    search::name_key,
     upsert,
 };
-use crate::domain::{ArticleId, CustomerId, Outfit, Split, Timestamp};
+use crate::domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp};
 
 /// The outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -57,16 +58,39 @@ impl<'a> Outfits<'a> {
         now: Timestamp,
     ) -> Result<(i64, Put), StoreError> {
         let row = OutfitRow::new(outfit, origin, person, now.millis())?;
-        let digest = row.digest;
+        self.save_row(row, false, now).await
+    }
+
+    /// The same for a draft.
+    pub(super) async fn save_row(
+        self,
+        row: OutfitRow<'_>,
+        is_draft: bool,
+        now: Timestamp,
+    ) -> Result<(i64, Put), StoreError> {
+        let (digest, customer) = (row.digest, row.customer);
+        let articles = row.articles.iter().filter(|id| !id.is_empty()).count();
         let mut transaction = self.store.write().await?;
         let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         let seq = sqlx::query_scalar("select seq from outfits where digest = $1")
             .bind(&digest[..])
             .fetch_one(&mut *transaction)
             .await?;
+        if put == Put::Added {
+            sqlx::query(
+                "update outfits set draft = $2, changed_at = created_at, name_key = $3 || coalesce(
+                    (select ' ' || people.name_key from people where people.id = outfits.person_id), '')
+                 where seq = $1",
+            )
+            .bind(seq)
+            .bind(i64::from(is_draft))
+            .bind(name_key(std::iter::once(customer.as_str())))
+            .execute(&mut *transaction)
+            .await?;
+        }
         if put != Put::Unchanged {
-            let (subject, details) = (i64::to_string(&seq), json!({"articles": outfit.articles().len()}));
-            let entry = Entry::new("outfit.save", &subject, details).about(&outfit.customer);
+            let subject = i64::to_string(&seq);
+            let entry = Entry::new("outfit.save", &subject, json!({"articles": articles})).about(customer);
             entry.write(&mut transaction, self.store.author, now).await?;
         }
         transaction.commit().await?;
@@ -76,7 +100,7 @@ impl<'a> Outfits<'a> {
     pub async fn get(self, seq: i64) -> Result<Option<OutfitRecord>, StoreError> {
         let row = sqlx::query_as(
             "select seq, customer_id, articles, split, features, origin, person_id, created_at
-             from outfits where seq = $1",
+             from outfits where seq = $1 and draft = 0 and deleted_at is null",
         )
         .bind(seq)
         .fetch_optional(&self.store.readers)
@@ -98,7 +122,8 @@ impl<'a> Outfits<'a> {
     ) -> Result<Vec<OutfitRecord>, StoreError> {
         sqlx::query_as(
             "select seq, customer_id, articles, split, features, origin, person_id, created_at
-             from outfits where customer_id = $1 and seq > $2 order by seq limit $3",
+             from outfits where customer_id = $1 and seq > $2 and draft = 0 and deleted_at is null
+             order by seq limit $3",
         )
         .bind(customer.as_str())
         .bind(after)
@@ -110,14 +135,15 @@ impl<'a> Outfits<'a> {
         .collect()
     }
 
-    /// False if there is no such outfit.
+    /// Deletes an outfit or a draft for good. False if there is none.
     pub async fn delete(self, seq: i64, now: Timestamp) -> Result<bool, StoreError> {
         let mut transaction = self.store.write().await?;
-        let customer: Option<String> =
-            sqlx::query_scalar("delete from outfits where seq = $1 returning customer_id")
-                .bind(seq)
-                .fetch_optional(&mut *transaction)
-                .await?;
+        let customer: Option<String> = sqlx::query_scalar(
+            "delete from outfits where seq = $1 and deleted_at is null returning customer_id",
+        )
+        .bind(seq)
+        .fetch_optional(&mut *transaction)
+        .await?;
         let Some(customer) = customer else { return Ok(false) };
         let (subject, customer) = (seq.to_string(), customer_id(customer)?);
         let entry = Entry::new("outfit.delete", &subject, json!({})).about(&customer);
@@ -127,7 +153,7 @@ impl<'a> Outfits<'a> {
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
-        self.store.count("select count(*) from outfits").await
+        self.store.count("select count(*) from outfits where draft = 0 and deleted_at is null").await
     }
 
     /// Every outfit in order of arrival, read page by page as needed.
@@ -141,7 +167,7 @@ impl<'a> Outfits<'a> {
     async fn after(self, seq: i64, n: u32) -> Result<Vec<OutfitRecord>, StoreError> {
         sqlx::query_as(
             "select seq, customer_id, articles, split, features, origin, person_id, created_at
-             from outfits where seq > $1 order by seq limit $2",
+             from outfits where seq > $1 and draft = 0 and deleted_at is null order by seq limit $2",
         )
         .bind(seq)
         .bind(i64::from(n))
@@ -154,7 +180,10 @@ impl<'a> Outfits<'a> {
 }
 
 pub(super) struct OutfitRow<'a> {
-    outfit: &'a Outfit,
+    customer: &'a CustomerId,
+    /// Empty ids are blanks.
+    articles: Vec<&'a str>,
+    split: Option<Split>,
     features: String,
     digest: [u8; 32],
     origin: Origin,
@@ -170,9 +199,23 @@ impl<'a> OutfitRow<'a> {
         millis: i64,
     ) -> Result<Self, StoreError> {
         let features = json::features_text(&outfit.features)?;
-        let articles = outfit.articles().iter().map(ArticleId::as_str);
-        let digest = digest(outfit.customer.as_str(), articles, &features);
-        Ok(Self { outfit, features, digest, origin, person, millis })
+        let articles: Vec<&str> = outfit.articles().iter().map(ArticleId::as_str).collect();
+        let digest = digest(outfit.customer.as_str(), articles.iter().copied(), &features);
+        let (customer, split) = (&outfit.customer, outfit.split);
+        Ok(Self { customer, articles, split, features, digest, origin, person, millis })
+    }
+
+    /// A saved outfit that may have blanks.
+    pub(super) fn open(
+        outfit: &'a OpenOutfit,
+        person: Option<PersonId>,
+        millis: i64,
+    ) -> Result<Self, StoreError> {
+        let features = json::features_text(&outfit.features)?;
+        let articles = slot_ids(outfit);
+        let digest = digest(outfit.customer.as_str(), articles.iter().copied(), &features);
+        let (customer, origin) = (&outfit.customer, Origin::Saved);
+        Ok(Self { customer, articles, split: None, features, digest, origin, person, millis })
     }
 
     pub(super) fn digest(&self) -> [u8; 32] {
@@ -207,11 +250,10 @@ impl upsert::Row for OutfitRow<'_> {
     }
 
     fn bind(self, values: &mut AnyArguments) -> Result<(), sqlx::error::BoxDynError> {
-        let articles: Vec<&str> = self.outfit.articles().iter().map(ArticleId::as_str).collect();
         values.add(&self.digest[..])?;
-        values.add(self.outfit.customer.as_str())?;
-        values.add(json::text(&articles))?;
-        values.add(self.outfit.split.map(Split::as_str))?;
+        values.add(self.customer.as_str())?;
+        values.add(json::text(&self.articles))?;
+        values.add(self.split.map(Split::as_str))?;
         values.add(self.features)?;
         values.add(self.origin.as_str())?;
         values.add(self.person.map(|person| person.0))?;
@@ -221,6 +263,11 @@ impl upsert::Row for OutfitRow<'_> {
     fn missing_reference() -> StoreError {
         StoreError::Conflict(Conflict::UnknownCustomer)
     }
+}
+
+/// The articles' ids, and an empty text for each blank.
+pub(super) fn slot_ids(outfit: &OpenOutfit) -> Vec<&str> {
+    outfit.slots.as_slice().iter().map(|slot| slot.article().map_or("", ArticleId::as_str)).collect()
 }
 
 /// Identifies an outfit. No field contains an unescaped control character, so NUL separates them.

@@ -10,7 +10,8 @@ use serde_json::json;
 use tokio::time::timeout;
 
 use super::{
-    AuditEntry, ChangeError, Customers, Entry, Expected, FeedbackEvent, OutfitRecord, StoreError, audit,
+    AuditEntry, ChangeError, CustomerNote, Customers, Entry, Expected, FeedbackEvent, SavedOutfit,
+    StoreError, Which, audit,
     connect::Dialect,
     pages::{self, PAGE},
     revisions,
@@ -18,7 +19,8 @@ use super::{
 use crate::domain::{Customer, CustomerId, Timestamp};
 
 /// The tables with data of customers.
-pub const PERSONAL_TABLES: [&str; 4] = ["audit_log", "customers", "feedback_events", "outfits"];
+pub const PERSONAL_TABLES: [&str; 5] =
+    ["audit_log", "customer_notes", "customers", "feedback_events", "outfits"];
 
 /// How long an erasure waits for the log to be emptied; [`super::Store::remove_remains`] tries again.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -30,8 +32,10 @@ pub struct PersonalData {
     pub created_at: Timestamp,
     /// When the profile changed last.
     pub updated_at: Timestamp,
-    /// In the order of arrival.
-    pub outfits: Rows<OutfitRecord>,
+    /// In the order of arrival, with drafts and deleted ones.
+    pub outfits: Rows<SavedOutfit>,
+    /// Stylists' notes about the customer, oldest first.
+    pub notes: Rows<CustomerNote>,
     /// Oldest first.
     pub feedback: Rows<FeedbackEvent>,
     /// The audit log's entries about the customer, oldest first.
@@ -56,7 +60,7 @@ impl Customers<'_> {
         let outfits = pages::stream(0, move |after| {
             let (store, customer) = (all.clone(), owner.clone());
             async move {
-                let page = store.outfits().for_customer(&customer, after, PAGE).await?;
+                let page = store.saved_outfits().for_customer(&customer, Which::All, after, PAGE).await?;
                 Ok(page.into_iter().map(|record| (record.seq, record)).collect())
             }
         });
@@ -65,12 +69,13 @@ impl Customers<'_> {
             created_at: Timestamp::from_millis(created),
             updated_at: Timestamp::from_millis(updated),
             outfits: outfits.boxed(),
+            notes: store.notes().for_customer(id).boxed(),
             feedback: store.feedback().for_customer(id).boxed(),
             audit: store.audit().for_customer(id).boxed(),
         }))
     }
 
-    /// Erases the customer: deletes the profile and outfits, removes the customer from feedback, and blanks the audit
+    /// Erases the customer: deletes the profile, outfits and notes, removes the customer from feedback, and blanks the audit
     /// log's entries about them. If there is no such customer it still blanks the entries, and returns false.
     ///
     /// On `SQLite` it then empties the log, unless another program reads the database; the rest of the files follows in
@@ -96,7 +101,7 @@ impl Customers<'_> {
         {
             expected.check(Some(&stored.version))?;
         }
-        // The foreign keys of outfits and feedback events do the rest.
+        // The foreign keys of outfits, notes and feedback events do the rest.
         let erased = sqlx::query("delete from customers where id = $1")
             .bind(id.as_str())
             .execute(&mut *transaction)

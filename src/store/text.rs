@@ -5,12 +5,13 @@ use std::fmt;
 use super::{StoreError, search::fold};
 
 const NAME_CHARS: usize = 128;
+const NOTE_CHARS: usize = 2000;
 /// An index entry of Postgres (2,704 bytes) has space for three such texts, and such a text for an id and a word.
 const LINE_CHARS: usize = 200;
 /// An index entry of Postgres has space for one such text.
 const LONG_BYTES: usize = 2400;
 
-/// A person's name, or the label of an API key: one non-empty line.
+/// A person's name, that of an outfit, or the label of an API key: one non-empty line.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Name(String);
 
@@ -41,6 +42,28 @@ impl Name {
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
+    }
+}
+
+/// A note of several lines, or none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Note(String);
+
+/// A text that is not a valid note.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a note has at most {NOTE_CHARS} characters, and no control characters but line breaks")]
+pub struct NoteError;
+
+impl Note {
+    /// Spaces at the ends are dropped, and browsers' line breaks become the usual ones.
+    pub fn new(text: &str) -> Result<Self, NoteError> {
+        let text = text.replace("\r\n", "\n").trim().to_owned();
+        let is_plain = !text.chars().any(|c| c.is_control() && c != '\n');
+        if is_plain && text.chars().count() <= NOTE_CHARS { Ok(Self(text)) } else { Err(NoteError) }
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
     }
 }
 
@@ -76,6 +99,15 @@ mod tests {
         let long = "x".repeat(129);
         for refused in ["", " Ada", "A\0da", "A\nda", &long] {
             assert_eq!(Name::new(refused), Err(NameError(refused.into())));
+        }
+    }
+
+    #[test]
+    fn notes_have_lines_and_an_end() {
+        assert_eq!(Note::new(" Call\r\nher \n").unwrap().as_str(), "Call\nher");
+        assert_eq!(Note::new("  "), Ok(Note::default()));
+        for refused in ["a\0b", "a\tb", &"x".repeat(2001)] {
+            assert_eq!(Note::new(refused), Err(NoteError));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Helpers that do not know the product: dates, CSV, digests, lists and maps whose clones share parts, JSON pointers,
-//! memory, open files, HTTP, TLS, traces.
+//! memory, the notation of prices and dates, open files, HTTP, TLS, traces.
 
 pub mod calendar;
 pub mod chunked;
@@ -10,6 +10,7 @@ pub mod histogram;
 pub mod http_client;
 pub(crate) mod json_pointer;
 pub(crate) mod memory;
+pub mod notation;
 pub(crate) mod open_files;
 pub mod sharded;
 pub mod telemetry;

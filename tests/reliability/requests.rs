@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::SystemTime};
 
 use anyhow::{Result, ensure};
 use atelier::{
-    config::{Limits, Profiles as ProfileSettings, Tickets as TicketSettings},
+    config::{Limits, Profiles as ProfileSettings, Shop as ShopSettings, Tickets as TicketSettings},
     domain::{Article, Customer, Role, Timestamp},
     files::{self, Table},
     models::{
@@ -201,6 +201,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         store,
         traces: Traces::default(),
         clock: Clock::default(),
+        notation: ShopSettings::default().notation(),
     });
     Ok((web::app(state), session))
 }

@@ -11,7 +11,7 @@ use crate::store::TokenHash;
 pub struct Token(String);
 
 impl Token {
-    pub(super) fn draw() -> Self {
+    pub(in crate::service) fn draw() -> Self {
         let drawn = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
         Self(hex::encode(drawn))
     }
@@ -26,7 +26,7 @@ impl Token {
         &self.0
     }
 
-    pub(super) fn hash(&self) -> TokenHash {
+    pub(in crate::service) fn hash(&self) -> TokenHash {
         TokenHash::new(&self.0)
     }
 

@@ -12,7 +12,7 @@ use tokio::{sync::mpsc, task};
 
 use super::{Done, LISTED, OfflineError, Profiles, Wanted};
 use crate::{
-    domain::{ArticleId, CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
+    domain::{CustomerId, Features, MAX_SLOTS, OpenOutfit, Slot},
     files::{self, Row, RowError, Rows, SuggestionRow, SuggestionWriter},
     models::{
         catalogue::Catalogue,
@@ -173,12 +173,7 @@ async fn answer(
 fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
     let OpenOutfit { slots, features, .. } = outfit;
     let Wanted { method, k, filters, diversity, .. } = &job.wanted;
-    let slot = |slot: &Slot| -> Option<ArticleId> {
-        match slot {
-            Slot::Article(id) => Some(id.clone()),
-            Slot::Blank => None,
-        }
-    };
+    let slot = |slot: &Slot| slot.article().cloned();
     Request {
         stored,
         given: features,

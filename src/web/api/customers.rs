@@ -11,7 +11,7 @@ use axum::{
 use futures_util::{Stream, StreamExt, TryStreamExt, stream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::routes;
 
 use super::{
@@ -23,14 +23,14 @@ use super::{
 use crate::{
     domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
     service::{access::Scope, customers},
-    store::{Actor, AuditEntry, ChangeError, PersonalData, Put, StoreError, Stored},
+    store::{Actor, AuditEntry, ChangeError, CustomerNote, PersonalData, Put, StoreError, Stored, Which},
     util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
         conditions::{self, ChangeHeaders, Conditions, PutHeaders, ReadHeaders, etag},
         extract::{Json, MergePatch, Path, PathParameter, Query},
         keys::Caller,
-        paging::{self, Page, PageQuery, SearchQuery},
+        paging::{self, Page, SearchQuery},
         routes::Routes,
         schema::free_object,
         uncancelled::uncancelled,
@@ -245,7 +245,7 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
 
 /// Erase a customer
 ///
-/// Deletes the profile and the outfits permanently, removes the customer from feedback, and blanks the audit log's entries
+/// Deletes the profile, the outfits and the notes permanently, removes the customer from feedback, and blanks the audit log's entries
 /// about them. With `SQLite` the id is soon in no file of the database either. Later feedback that names the customer is
 /// refused; a later PUT or import adds them again.
 #[utoipa::path(delete, path = "/customers/{id}", tag = "customers",
@@ -284,10 +284,32 @@ struct CustomerExport {
     /// When the profile changed last.
     #[schema(examples("2026-11-21T14:34:00Z"))]
     updated_at: String,
+    /// With drafts, and with those that were deleted and can still be brought back.
     outfits: Vec<OutfitBody>,
+    /// Stylists' notes about the customer.
+    notes: Vec<NoteBody>,
     feedback: Vec<FeedbackStored>,
     /// The audit log's entries about the customer.
     audit: Vec<AuditBody>,
+}
+
+/// A stylist's note about a customer.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Note)]
+struct NoteBody {
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    at: String,
+    #[schema(examples("Ada"))]
+    by: String,
+    #[schema(examples("Prefers to be called in the evening"))]
+    note: String,
+}
+
+impl From<CustomerNote> for NoteBody {
+    fn from(CustomerNote { author, note, at, .. }: CustomerNote) -> Self {
+        let at = calendar::moment(at.millis(), 1000, true);
+        Self { at, by: author, note: note.as_str().to_owned() }
+    }
 }
 
 /// An entry of the audit log.
@@ -321,7 +343,7 @@ impl From<AuditEntry> for AuditBody {
 /// Export a customer's data
 ///
 /// Everything stored about a customer, which a shop must give a customer who asks for it: the profile, the outfits,
-/// the feedback (rejections included), and the audit log's entries about them.
+/// stylists' notes, the feedback (rejections included), and the audit log's entries about them.
 #[utoipa::path(get, path = "/customers/{id}/export", tag = "customers",
     params(("id" = String, Path, description = "The customer's id", example = "c-17")),
     responses(
@@ -331,13 +353,14 @@ impl From<AuditEntry> for AuditBody {
 )]
 async fn export(State(state): State<AppState>, Path(id): Path<CustomerId>) -> Result<Response, Problem> {
     let data = state.store.customers().personal_data(&id).await?.ok_or_else(|| unknown(&id))?;
-    let PersonalData { customer, created_at, updated_at, outfits, feedback, audit } = data;
+    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, audit } = data;
     let [created_at, updated_at] =
         [created_at, updated_at].map(|at| json_text(&calendar::moment(at.millis(), 1000, true)));
     let customer = json_text(&CustomerBody::from(customer));
     let head = format!("{{\"customer\":{customer},\"created_at\":{created_at},\"updated_at\":{updated_at}");
     let text = stream::once(ready(Ok(head)))
         .chain(json_list("outfits", outfits.map_ok(OutfitBody::from)))
+        .chain(json_list("notes", notes.map_ok(NoteBody::from)))
         .chain(json_list("feedback", feedback.map_ok(FeedbackStored::from)))
         .chain(json_list("audit", audit.map_ok(AuditBody::from)))
         .chain(stream::once(ready(Ok("}".to_owned()))))
@@ -363,11 +386,26 @@ fn json_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("the bodies of answers are JSON; this is a bug")
 }
 
+/// The query for a page of outfits.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct OutfitsQuery {
+    /// Drafts too, whose articles have nulls as blanks.
+    #[serde(default)]
+    drafts: bool,
+    /// `next_cursor` of the previous page; without it, the first page.
+    #[param(pattern = "^[0-9]{1,18}$")]
+    cursor: Option<String>,
+    /// Maximum number of items.
+    n: Option<u32>,
+}
+
 /// A customer's outfits
 ///
 /// In the order in which they were stored.
 #[utoipa::path(get, path = "/customers/{id}/outfits", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17"), PageQuery),
+    params(("id" = String, Path, description = "The customer's id", example = "c-17"), OutfitsQuery),
     responses(
         (status = 200, description = "A page of outfits", body = Page<OutfitBody>),
         (status = 404, description = "There is no such customer"),
@@ -376,11 +414,12 @@ fn json_text(value: &impl Serialize) -> String {
 async fn outfits(
     State(state): State<AppState>,
     Path(id): Path<CustomerId>,
-    Query(query): Query<PageQuery>,
+    Query(query): Query<OutfitsQuery>,
 ) -> Result<Json<Page<OutfitBody>>, Problem> {
+    let which = if query.drafts { Which::WithDrafts } else { Which::Whole };
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |seq| seq.parse().ok())?;
-    let found = state.store.outfits().for_customer(&id, after.unwrap_or(0), n + 1).await?;
+    let found = state.store.saved_outfits().for_customer(&id, which, after.unwrap_or(0), n + 1).await?;
     if found.is_empty() && state.store.customers().get(&id).await?.is_none() {
         return Err(unknown(&id));
     }

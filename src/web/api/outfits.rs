@@ -15,9 +15,12 @@ use super::{
 };
 use crate::web::api::fault;
 use crate::{
-    domain::{ArticleId, CustomerId, Outfit, OutfitError, Schema, Split},
+    domain::{
+        ArticleId, CustomerId, MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Schema, Slot, Slots,
+        Split, Timestamp,
+    },
     service::{access::Scope, outfits},
-    store::{OutfitRecord, Put},
+    store::{Name, Note, Put, SavedOutfit},
     util::calendar,
     web::http::{
         AppState, Finding, Kind, Problem,
@@ -25,7 +28,7 @@ use crate::{
         keys::Caller,
         problem::value_or_finding,
         routes::Routes,
-        schema::{article_ids, free_object, id_text},
+        schema::{free_object, id_text},
     },
 };
 
@@ -44,9 +47,17 @@ pub(crate) struct OutfitBody {
     id: i64,
     #[schema(examples("c-17"))]
     customer: String,
-    /// Four to eight article ids; their order carries no meaning.
+    /// Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks.
     #[schema(example = json!(["a-3", "a-12", "a-9", "a-40"]))]
-    articles: Vec<String>,
+    articles: Vec<Option<String>>,
+    /// Whether it has blanks or too few articles. Training and exports leave drafts out.
+    draft: bool,
+    #[schema(examples("Autumn office"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[schema(examples("Try the boots in 38"))]
+    #[serde(skip_serializing_if = "String::is_empty")]
+    note: String,
     #[schema(examples("train"))]
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<&'static str>,
@@ -58,19 +69,37 @@ pub(crate) struct OutfitBody {
     origin: &'static str,
     #[schema(examples("2026-11-21T14:34:00Z"))]
     created_at: String,
+    /// When it was changed last.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    changed_at: String,
+    /// When it was deleted in Studio, where it can be brought back for 30 days. Only an export has deleted outfits.
+    #[schema(examples("2026-11-21T14:34:00Z"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deleted_at: Option<String>,
+    /// When the customer's link runs out, if there is one.
+    #[schema(examples("2026-12-05T14:34:00Z"))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    link_expires_at: Option<String>,
 }
 
-impl From<OutfitRecord> for OutfitBody {
-    fn from(record: OutfitRecord) -> Self {
-        let OutfitRecord { seq, outfit, origin, created_at, .. } = record;
+impl From<SavedOutfit> for OutfitBody {
+    fn from(saved: SavedOutfit) -> Self {
+        let OpenOutfit { customer, slots, features } = saved.outfit;
+        let time = |at: Timestamp| calendar::moment(at.millis(), 1000, true);
         Self {
-            id: seq,
-            customer: outfit.customer.to_string(),
-            articles: outfit.articles().iter().map(ToString::to_string).collect(),
-            split: outfit.split.map(Split::as_str),
-            features: features::write(&outfit.features),
-            origin: origin.as_str(),
-            created_at: calendar::moment(created_at.millis(), 1000, true),
+            id: saved.seq,
+            customer: customer.to_string(),
+            draft: slots.is_draft(),
+            articles: slots.as_slice().iter().map(|slot| slot.article().map(ToString::to_string)).collect(),
+            name: saved.name.map(|name| name.to_string()),
+            note: saved.note.as_str().to_owned(),
+            split: saved.split.map(Split::as_str),
+            features: features::write(&features),
+            origin: saved.origin.as_str(),
+            created_at: time(saved.created_at),
+            changed_at: time(saved.changed_at),
+            deleted_at: saved.deleted_at.map(time),
+            link_expires_at: saved.link_until.map(time),
         }
     }
 }
@@ -82,9 +111,15 @@ impl From<OutfitRecord> for OutfitBody {
 struct OutfitSave {
     #[schema(schema_with = id_text)]
     customer: String,
-    /// Four to eight articles of the catalogue, each once.
-    #[schema(schema_with = article_ids)]
-    articles: Vec<String>,
+    /// Four to eight articles of the catalogue, each once. With nulls as blanks it is a draft, of one to eight slots.
+    #[schema(min_items = 1, max_items = 8, example = json!(["a-3", "a-12", "a-9", "a-40"]))]
+    articles: Vec<Option<String>>,
+    /// A name, which the customer sees if the outfit is shown to them. Without it, the stored one stays.
+    #[schema(examples("Autumn office"))]
+    name: Option<String>,
+    /// A note for the shop's own people. Without it, the stored one stays.
+    #[schema(examples("Try the boots in 38"))]
+    note: Option<String>,
     /// Features of this outfit, such as the occasion, in contrast to the customer's.
     #[serde(default)]
     #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
@@ -102,50 +137,85 @@ struct OutfitStored {
 
 /// Save a customer's outfit
 ///
-/// Outfits with the same customer, articles and features are the same outfit; it is stored once.
+/// Outfits with the same customer, articles and features are the same outfit; it is stored once. With blanks it is
+/// a draft.
 #[utoipa::path(post, path = "/outfits", tag = "outfits", request_body = OutfitSave, responses(
     (status = 200, description = "The outfit already exists", body = OutfitStored),
     (status = 201, description = "The outfit is new; Location has its path", body = OutfitStored,
         headers(("location" = String, description = "The outfit's path"))),
+    (status = 409, description = "A name or note was sent for an imported outfit, or somebody changed it meanwhile"),
 ))]
 async fn save(
     State(state): State<AppState>,
     Caller(author): Caller,
     Json(body): Json<OutfitSave>,
 ) -> Result<(StatusCode, [(HeaderName, String); 1], Json<OutfitStored>), Problem> {
-    let (outfit, warnings) = body.read(&state.schema())?;
+    let (save, warnings) = body.read(&state.schema())?;
     let (seq, put) =
-        outfits::save(&state.store, author, &outfit, state.now()).await.map_err(fault::problem)?;
-    let record = state.store.outfits().get(seq).await?.ok_or_else(|| unknown(OutfitId(seq)))?;
+        outfits::save(&state.store, author, &save.outfit, state.now()).await.map_err(fault::problem)?;
+    let stored = find(&state, OutfitId(seq)).await?;
+    if save.name.is_some() || save.note.is_some() {
+        let edit = |saved: &mut SavedOutfit| {
+            saved.name = save.name.or(saved.name.take());
+            saved.note = save.note.unwrap_or_else(|| saved.note.clone());
+        };
+        let store = state.store.by(author);
+        store.saved_outfits().change(seq, stored.revision, edit, state.now()).await?;
+    }
+    let stored = find(&state, OutfitId(seq)).await?;
     let status = if put == Put::Added { StatusCode::CREATED } else { StatusCode::OK };
     let location = [(header::LOCATION, format!("/outfits/{seq}"))];
-    Ok((status, location, Json(OutfitStored { outfit: record.into(), warnings })))
+    Ok((status, location, Json(OutfitStored { outfit: stored.into(), warnings })))
+}
+
+/// What a body asks to save.
+struct Save {
+    outfit: OpenOutfit,
+    name: Option<Name>,
+    note: Option<Note>,
 }
 
 impl OutfitSave {
-    fn read(self, schema: &Schema) -> Result<(Outfit, Vec<Finding>), Problem> {
+    fn read(self, schema: &Schema) -> Result<(Save, Vec<Finding>), Problem> {
         let mut errors = Vec::new();
         let customer = value_or_finding(CustomerId::new(&self.customer), || "/customer".into(), &mut errors);
-        let article = |(place, id): (usize, &String)| {
-            value_or_finding(ArticleId::new(id), || format!("/articles/{place}"), &mut errors)
+        let slot = |(place, id): (usize, &Option<String>)| match id {
+            None => Some(Slot::Blank),
+            Some(id) => {
+                let id = value_or_finding(ArticleId::new(id), || format!("/articles/{place}"), &mut errors);
+                id.map(Slot::Article)
+            }
         };
-        let articles = self.articles.iter().enumerate().filter_map(article).collect();
+        let slots: Vec<Slot> = self.articles.iter().enumerate().filter_map(slot).collect();
+        let name = self.name.map(|name| value_or_finding(Name::new(name), || "/name".into(), &mut errors));
+        let note = self.note.map(|note| value_or_finding(Note::new(&note), || "/note".into(), &mut errors));
         let read = features::read(self.features, schema, "/features").map_err(|wrong| errors.extend(wrong));
         let (Some(customer), Ok(read), true) = (customer, read, errors.is_empty()) else {
             return Err(Problem::invalid(errors));
         };
-        let outfit = Outfit::new(customer, articles, None, read.features).map_err(|error| {
+        let slots = read_slots(slots).map_err(|error| {
             let place = match &error {
                 OutfitError::Duplicate(twice) => {
-                    let last = self.articles.iter().rposition(|id| id == twice.as_str());
+                    let last = self.articles.iter().rposition(|id| id.as_deref() == Some(twice.as_str()));
                     format!("/articles/{}", last.unwrap_or_default())
                 }
                 _ => "/articles".to_owned(),
             };
             Problem::invalid(vec![Finding::at(place, error.to_string())])
         })?;
-        Ok((outfit, read.warnings))
+        let outfit = OpenOutfit { customer, slots, features: read.features };
+        Ok((Save { outfit, name: name.flatten(), note: note.flatten() }, read.warnings))
     }
+}
+
+/// Without blanks it must be a whole outfit, so that a caller who forgot an article learns it.
+fn read_slots(slots: Vec<Slot>) -> Result<Slots, OutfitError> {
+    let length = slots.len();
+    let has_blanks = slots.contains(&Slot::Blank);
+    if !has_blanks && !(MIN_ARTICLES..=MAX_SLOTS).contains(&length) {
+        return Err(OutfitError::Size(length));
+    }
+    Slots::new(slots)
 }
 
 /// An outfit's id, a number that the service assigns.
@@ -168,11 +238,17 @@ impl PathParameter for OutfitId {
     ),
 )]
 async fn get(State(state): State<AppState>, Path(id): Path<OutfitId>) -> Result<Json<OutfitBody>, Problem> {
-    let record = state.store.outfits().get(id.0).await?.ok_or_else(|| unknown(id))?;
-    Ok(Json(record.into()))
+    Ok(Json(find(&state, id).await?.into()))
+}
+
+async fn find(state: &AppState, id: OutfitId) -> Result<SavedOutfit, Problem> {
+    let found = state.store.saved_outfits().get(id.0).await?;
+    found.filter(|saved| saved.deleted_at.is_none()).ok_or_else(|| unknown(id))
 }
 
 /// Delete an outfit
+///
+/// For good: only Studio can bring back what it deletes.
 #[utoipa::path(delete, path = "/outfits/{id}", tag = "outfits",
     params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
     responses(

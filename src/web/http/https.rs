@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use axum::{
     extract::FromRequestParts,
-    http::{Extensions, HeaderMap, request::Parts},
+    http::{Extensions, HeaderMap, header, request::Parts},
 };
 
 /// In the extensions of a request that arrived encrypted at our own listener.
@@ -30,6 +30,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Https {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
         Ok(Self(is_https(&parts.headers, &parts.extensions)))
     }
+}
+
+/// The service's address as the person's browser reached it.
+pub(crate) fn base_url(headers: &HeaderMap, https: bool) -> String {
+    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
+    let Some(host) = host else { return String::new() };
+    let scheme = if https { "https" } else { "http" };
+    format!("{scheme}://{host}")
 }
 
 #[cfg(test)]

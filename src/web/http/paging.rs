@@ -8,18 +8,6 @@ use crate::{
     web::http::{Finding, Problem, schema::id_text},
 };
 
-/// The query for a page.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PageQuery {
-    /// `next_cursor` of the previous page; without it, the first page.
-    #[param(pattern = "^[0-9]{1,18}$")]
-    pub(crate) cursor: Option<String>,
-    /// Maximum number of items.
-    pub(crate) n: Option<u32>,
-}
-
 /// The query for a page of search results.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

@@ -1,12 +1,11 @@
 //! Schemas that several bodies in `/openapi.json` share.
 
-use serde_json::json;
 use utoipa::openapi::{
     self, ObjectBuilder,
     schema::{Schema, Type},
 };
 
-use crate::domain::{MAX_SLOTS, MIN_ARTICLES, Method};
+use crate::domain::Method;
 
 /// The ids that `domain` accepts: 1 to 128 characters, none of them a control character or a vertical bar, and no
 /// space at either end.
@@ -20,17 +19,6 @@ pub(crate) fn id_text() -> ObjectBuilder {
         .max_length(Some(128))
         .pattern(Some(ID))
         .examples(["c-17"])
-}
-
-/// The schema of a complete outfit's articles.
-pub(crate) fn article_ids() -> Schema {
-    openapi::ArrayBuilder::new()
-        .items(id_text())
-        .min_items(Some(MIN_ARTICLES))
-        .max_items(Some(MAX_SLOTS))
-        .unique_items(true)
-        .examples([json!(["a-3", "a-12", "a-9", "a-40"])])
-        .into()
 }
 
 /// The schema of an object with any fields.

@@ -16,7 +16,7 @@ use crate::{
         tickets::Tickets,
     },
     store::Store,
-    util::{clock::Clock, telemetry::Traces},
+    util::{clock::Clock, notation::Notation, telemetry::Traces},
 };
 
 /// The state that all handlers share. Every request clones it more than once, so it is one pointer.
@@ -37,6 +37,8 @@ pub struct Parts {
     pub access: Access,
     pub traces: Traces,
     pub clock: Clock,
+    /// How pages write prices and dates.
+    pub notation: Notation,
 }
 
 impl Deref for AppState {

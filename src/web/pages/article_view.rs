@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::{
     domain::{Article, ArticleId},
     service::live_release::LiveRelease,
+    util::notation::Notation,
     web::{
         http::{AppState, Problem},
         pages::pictures,
@@ -31,7 +32,13 @@ pub(super) struct ArticleView {
 }
 
 impl ArticleView {
-    pub(super) fn new(article: &Article) -> Self {
+    pub(super) fn new(article: &Article, notation: &Notation) -> Self {
+        let price = article.price().map(|price| notation.price(price, currency(article)));
+        Self { price, ..Self::without_price(article) }
+    }
+
+    /// For pages that show no prices.
+    pub(super) fn without_price(article: &Article) -> Self {
         let first = |name: &str| article.words(name).next().map(str::to_owned);
         let (photo, drawing) = (pictures::photo_of(article), pictures::drawing_of(article));
         let kind = article.kind().replace('-', " ");
@@ -46,7 +53,7 @@ impl ArticleView {
             id: article.id.to_string(),
             name,
             about: about.join(", "),
-            price: article.price().map(|price| format!("{price:.2}")),
+            price: None,
             picture: photo.map_or_else(|| drawing.clone(), str::to_owned),
             drawing: photo.is_some().then_some(drawing),
             in_stock: article.in_stock(),
@@ -55,11 +62,12 @@ impl ArticleView {
         }
     }
 
-    /// The article from the live release's catalogue or, if it has left the shop, from the release itself.
+    /// The article from the live release's catalogue or, if it has left the shop, from the release itself; without its
+    /// price.
     pub(super) fn from_live_release(live: &LiveRelease, id: &ArticleId) -> Self {
         let article =
             live.catalogue.place_of(id.as_str()).and_then(|place| live.catalogue.any_article(place));
-        article.map_or_else(|| Self::gone(id), |article| Self::new(&article.unpack()))
+        article.map_or_else(|| Self::gone(id), |article| Self::without_price(&article.unpack()))
     }
 
     /// Marks it as new if the live release was not trained with it.
@@ -91,6 +99,32 @@ pub(super) async fn load(state: &AppState, ids: &[ArticleId]) -> Result<Vec<Arti
         articles.iter().map(|article| (&article.id, article)).collect();
     Ok(ids
         .iter()
-        .map(|id| by_id.get(id).map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article)))
+        .map(|id| {
+            let article = by_id.get(id);
+            article
+                .map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article, &state.notation))
+        })
         .collect())
+}
+
+/// The sum of the prices, if each article has one, in the same currency.
+pub(super) fn total<'a>(
+    articles: impl IntoIterator<Item = &'a Article>,
+    notation: &Notation,
+) -> Option<String> {
+    let mut sum: Option<(f64, &str)> = None;
+    for article in articles {
+        let (price, its) = (article.price()?, notation.currency(currency(article)));
+        sum = match sum {
+            None => Some((price, its)),
+            Some((sum, currency)) if currency == its => Some((sum + price, its)),
+            Some(_) => return None,
+        };
+    }
+    sum.map(|(sum, currency)| notation.price(sum, Some(currency)))
+}
+
+/// The currency that the article's feed names.
+fn currency(article: &Article) -> Option<&str> {
+    article.words("currency").next()
 }

@@ -28,6 +28,16 @@ pub(super) fn line(features: &Features, schema: &Schema) -> String {
     words.join(", ")
 }
 
+/// What articles must fit, such as sizes: the values alone, with their labels.
+pub(super) fn sizes(features: &Features, schema: &Schema) -> Vec<ProfileWord> {
+    let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
+    let word = |feature: &Feature| {
+        let words = value_words(feature, features.get(&feature.name)?);
+        Some(ProfileWord { label: feature.label.clone(), words })
+    };
+    requiring.filter_map(word).collect()
+}
+
 /// By which of their features articles fit a customer, for people; empty if the schema requires nothing.
 pub(super) fn fitting(features: &Features, schema: &Schema) -> String {
     let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
@@ -131,6 +141,9 @@ mod tests {
         );
         let sizes = ["top_size", "bottom_size", "shoe_size"].map(|name| (name.to_owned(), text("38")));
         features = features.overridden_by(sizes.into_iter().collect());
+        let known: Vec<String> =
+            super::sizes(&features, &schema).into_iter().map(|word| word.words).collect();
+        assert_eq!(known, ["female", "38", "38", "38"]);
         assert_eq!(
             fitting(&features, &schema),
             "Suggestions fit the customer’s gender, top size, bottom size and shoe size."

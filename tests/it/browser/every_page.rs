@@ -16,7 +16,7 @@ use crate::{
         browser::{Eyes, Window, chromium_with_axe},
         contracts, tools,
     },
-    web::{Service, until},
+    web::{Service, header, until},
 };
 
 contracts!(
@@ -127,19 +127,45 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     if pages.iter().any(|(name, _)| *name == "personas") {
         personas(&service).await;
     }
+    let saved = if pages == STYLIST { saved_outfits(&service).await } else { Vec::new() };
     let mut wrong = Vec::new();
     // Dark mode on a phone needs only its picture: it was checked above.
     let phone_in_the_dark =
         (eyes.width == PHONE && pictures().is_some()).then_some(Eyes { dark: true, ..eyes });
     for eyes in [Some(eyes), phone_in_the_dark].into_iter().flatten() {
         let window = signed_in(&service, Role::Admin, eyes).await;
-        for page in pages {
-            look(&window, &service, eyes, *page, &mut wrong).await;
+        for page in pages.iter().copied().chain(saved.iter().map(|(name, path)| (*name, path.as_str()))) {
+            look(&window, &service, eyes, page, &mut wrong).await;
         }
         let outside = Window::open(eyes).await;
         look(&outside, &service, eyes, ("sign-in", "/sign-in"), &mut wrong).await;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Saves an outfit and a draft, so that lists and the queue have something, and returns their pages.
+async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
+    let browser = service.signed_in(Role::Admin).await;
+    let mut page = String::new();
+    for last in ["slot=", "slot=a-01130&own.occasion=office"] {
+        let view = format!("customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&{last}");
+        let answer = browser.post("/studio/outfits", &[("view", &view)]).await;
+        let (_, seq) = header(&answer, "location").split_once("saved=").unwrap();
+        page = format!("/studio/outfits/{seq}");
+    }
+    let words = [("change", "words"), ("revision", "1"), ("name", "Autumn office"), ("note", "Boots in 38")];
+    assert_eq!(browser.post(&page, &words).await.status(), 303);
+    let note = [("customer", "c-014871"), ("note", "Prefers calls in the evening")];
+    assert_eq!(browser.post("/studio/notes", &note).await.status(), 303);
+    let html = browser.post(&page, &[("change", "share"), ("revision", "2")]).await.text().await.unwrap();
+    let (_, link) = html.split_once("/shared/").unwrap();
+    let link = format!("/shared/{}", link.split('<').next().unwrap());
+    vec![
+        ("saved-outfits", "/studio/outfits".to_owned()),
+        ("saved-outfit", page),
+        ("shared", link),
+        ("shared-gone", "/shared/gone".to_owned()),
+    ]
 }
 
 /// Waits until they are computed: a page that reloads itself cannot be checked.

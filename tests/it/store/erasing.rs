@@ -6,17 +6,17 @@ use std::{
 };
 
 use atelier::{
-    domain::{Customer, Features},
+    domain::{Customer, Features, Role},
     store::{
-        AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Origin, PERSONAL_TABLES, PersonalData,
-        Recorded, Store, StoreError,
+        AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, Origin, PERSONAL_TABLES,
+        PersonalData, Recorded, Store, StoreError, TokenHash,
     },
 };
 use futures_util::StreamExt;
 use serde_json::{Map, json};
 use sqlx::{AnyConnection, AssertSqlSafe};
 
-use super::{LATER, NOW, article_id, customer_id, outfit, with_customers};
+use super::{LATER, NOW, article_id, customer_id, name, open_outfit, outfit, with_customers};
 use crate::harness::{Kind, TestDatabase, contracts};
 
 contracts!(
@@ -93,10 +93,12 @@ async fn every_table_about_customers_is_exported_and_erased(db: TestDatabase) {
 
     let data = store.customers().personal_data(&customer_id(ERASED)).await.unwrap().expect("the customer");
     // Naming all fields makes a new one an error here.
-    let PersonalData { customer, created_at, updated_at, outfits, feedback, audit } = data;
+    let PersonalData { customer, created_at, updated_at, outfits, notes, feedback, audit } = data;
     assert_eq!((customer.id.as_str(), created_at, updated_at), (ERASED, NOW, NOW));
-    let (outfits, feedback, audit) = (outfits.count().await, feedback.count().await, audit.count().await);
-    let exported = [audit, 1, feedback, outfits];
+    let (outfits, notes) = (outfits.count().await, notes.count().await);
+    let (feedback, audit) = (feedback.count().await, audit.count().await);
+    assert_eq!(outfits, 3, "with a draft and a deleted one");
+    let exported = [audit, notes, 1, feedback, outfits];
     for (table, exported) in PERSONAL_TABLES.into_iter().zip(exported) {
         let column = if table == "customers" { "id" } else { "customer_id" };
         let sql = format!("select count(*) from {table} where {column} = $1");
@@ -247,6 +249,18 @@ fn event(customer: &str) -> FeedbackEvent {
 async fn fill(db: &TestDatabase) -> Store {
     let store = db.open().await;
     with_customers(&store, &[ERASED, OTHER]).await;
+    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap().id;
+    let saved = store.saved_outfits();
+    let draft = |ids: &[&str]| open_outfit(ERASED, ids);
+    saved.save_draft(&draft(&["a", ""]), Some(ada), NOW).await.unwrap();
+    let (deleted, _) = saved.save_draft(&draft(&["b"]), Some(ada), NOW).await.unwrap();
+    saved.set_link(deleted, Some((&TokenHash::new("link"), LATER)), NOW).await.unwrap();
+    saved.delete(deleted, NOW).await.unwrap();
+    store
+        .notes()
+        .add(&customer_id(ERASED), &Note::new("Likes Müller’s shop").unwrap(), ada, NOW)
+        .await
+        .unwrap();
     for customer in [ERASED, OTHER] {
         let outfit = outfit(customer, ["a", "b", "c", "d"], None);
         store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();

@@ -10,12 +10,16 @@ pub mod keys;
 pub mod opening;
 pub mod outfits;
 pub mod people;
+pub mod saved_outfits;
 pub mod sessions;
 pub mod settings;
 pub mod writing;
 
 use atelier::{
-    domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split, Timestamp},
+    domain::{
+        Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Slot, Slots,
+        Split, Timestamp,
+    },
     store::{Name, Store},
 };
 use serde_json::{Value, json};
@@ -65,6 +69,13 @@ fn customer(id: &str) -> Customer {
 fn outfit(customer: &str, articles: [&str; 4], split: Option<Split>) -> Outfit {
     let articles = articles.map(article_id).to_vec();
     Outfit::new(customer_id(customer), articles, split, Features::default()).unwrap()
+}
+
+/// An empty id is a blank.
+fn open_outfit(customer: &str, ids: &[&str]) -> OpenOutfit {
+    let slot = |id: &&str| if id.is_empty() { Slot::Blank } else { Slot::Article(article_id(id)) };
+    let slots = Slots::new(ids.iter().map(slot).collect()).unwrap();
+    OpenOutfit { customer: customer_id(customer), slots, features: Features::default() }
 }
 
 async fn with_customers(store: &Store, ids: &[&str]) {

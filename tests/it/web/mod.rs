@@ -33,6 +33,7 @@ pub mod refusing;
 pub mod releases;
 pub mod remote;
 pub mod routes;
+pub mod saved_outfits;
 pub mod scoring;
 pub mod side_by_side;
 pub mod sign_in;
@@ -204,6 +205,7 @@ impl Service {
             access,
             traces: Traces::default(),
             clock: Clock::default(),
+            notation: config::Shop::default().notation(),
         };
         let state = AppState::new(parts);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

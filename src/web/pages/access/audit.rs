@@ -101,10 +101,10 @@ fn parse_actor(text: &str) -> Result<Option<Actor>, Problem> {
 }
 
 /// The actors' names, by their text in addresses. People and keys are never deleted.
-struct Names(Vec<(String, String)>);
+pub(in crate::web::pages) struct Names(Vec<(String, String)>);
 
 impl Names {
-    async fn read(store: &Store) -> Result<Self, StoreError> {
+    pub(in crate::web::pages) async fn read(store: &Store) -> Result<Self, StoreError> {
         let mut names = Vec::new();
         for person in store.people().list().await? {
             names.push((actor_text(Actor::Person(person.id)), person.name.to_string()));
@@ -117,7 +117,7 @@ impl Names {
         Ok(Self(names))
     }
 
-    fn get(&self, actor: Actor) -> String {
+    pub(in crate::web::pages) fn get(&self, actor: Actor) -> String {
         let text = actor_text(actor);
         let name = self.0.iter().find(|(other, _)| *other == text).map(|(_, name)| name.clone());
         // An actor may be newer than the names.

@@ -1,6 +1,6 @@
 //! `/access`: people and their roles, API keys, and the audit log of their changes.
 
-mod audit;
+pub(super) mod audit;
 mod keys;
 mod people;
 

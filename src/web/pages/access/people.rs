@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{
     extract::State,
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
@@ -14,7 +14,11 @@ use crate::{
     service::access::LINK,
     store::{Conflict, Name, Person, PersonId, StoreError},
     web::{
-        http::{AppState, Finding, Kind, Problem, extract::Path, https::Https},
+        http::{
+            AppState, Finding, Kind, Problem,
+            extract::Path,
+            https::{Https, base_url},
+        },
         pages::{
             figures,
             form::Form,
@@ -136,14 +140,6 @@ async fn create_link(
         hours: LINK.as_secs() / 3600,
     };
     Ok(Html(page.render()?).into_response())
-}
-
-/// The service's address as the admin's browser reached it.
-fn base_url(headers: &HeaderMap, https: bool) -> String {
-    let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
-    let Some(host) = host else { return String::new() };
-    let scheme = if https { "https" } else { "http" };
-    format!("{scheme}://{host}")
 }
 
 #[derive(Template)]

@@ -147,7 +147,7 @@ fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> 
         });
         CellView {
             rank,
-            article: ArticleView::new(&suggestion.article.unpack()),
+            article: ArticleView::without_price(&suggestion.article.unpack()),
             probability: suggestion.probability.map(percent).unwrap_or_default(),
             moved: match before {
                 None => String::new(),

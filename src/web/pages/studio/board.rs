@@ -2,7 +2,7 @@
 
 use super::View;
 use crate::{
-    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method},
+    domain::{Article, ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Method},
     service::{
         asking::score_outfit,
         completion::{ArticleScore, Request},
@@ -53,18 +53,11 @@ pub(super) async fn board(
     live: Option<&LiveRelease>,
 ) -> Result<Board, Problem> {
     let ids: Vec<ArticleId> = view.slots.iter().flatten().cloned().collect();
-    let kinds: Vec<(ArticleId, String, Option<f64>)> = state
-        .store
-        .articles()
-        .get_many(&ids)
-        .await?
-        .into_iter()
-        .map(|article| (article.id.clone(), article.kind().to_owned(), article.price()))
-        .collect();
+    let stored = state.store.articles().get_many(&ids).await?;
     let mut articles = article_view::load(state, &ids).await?.into_iter();
     let slot = |(place, id): (usize, &Option<ArticleId>)| {
-        let kind = id.as_ref().and_then(|id| kinds.iter().find(|(other, ..)| other == id));
-        let kind = kind.map(|(_, kind, _)| kind.as_str());
+        let kind = id.as_ref().and_then(|id| stored.iter().find(|article| article.id == *id));
+        let kind = kind.map(Article::kind);
         SlotView {
             place,
             article: id.as_ref().and_then(|_| articles.next()).map(|article| mark(article, live)),
@@ -77,13 +70,11 @@ pub(super) async fn board(
         }
     };
     let slots = view.slots.iter().enumerate().map(slot).collect();
-    let prices: Option<Vec<f64>> = kinds.iter().map(|(_, _, price)| *price).collect();
-    let total = prices.filter(|prices| !prices.is_empty()).map(|prices| prices.iter().sum::<f64>());
     let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
     let has_room = view.slots.len() < MAX_SLOTS;
     Ok(Board {
         slots,
-        total: total.map(|total| format!("{total:.2}")),
+        total: article_view::total(&stored, &state.notation).filter(|_| stored.len() == ids.len()),
         types: types.into_iter().map(|kind| (kind.to_owned(), spaced(kind))).collect(),
         more: has_room.then(|| view.grown().href()),
     })

@@ -1,7 +1,12 @@
 //! `/studio`: a stylist finds a customer, lays out an outfit, sees suggestions for its blanks, and saves it.
 
 mod board;
+mod customer;
+mod outfit;
 mod pick;
+mod queue;
+mod saved;
+mod shared;
 mod suggest;
 mod view;
 mod what_if;
@@ -17,27 +22,27 @@ use serde::Deserialize;
 
 use self::{
     board::Board,
+    customer::Known,
     pick::Pick,
+    queue::Queue,
     suggest::{Asker, Suggested},
     view::{Refusal, View},
     what_if::{Purpose, WhatIf},
 };
 use crate::{
-    domain::{ArticleId, Customer, Features, Method, Outfit, Schema},
+    domain::{ArticleId, Customer, Features, Method, Schema, Slot},
     service::{
         asking::Question,
         completion::Request,
         fault::ServiceError,
         feedback::{judge, withdraw_refusal},
-        outfits,
         search::{self, Found},
     },
-    store::{FeedbackKind, OutfitRecord},
+    store::{FeedbackKind, SavedOutfit},
     web::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
-            article_view::{self, ArticleView},
-            fault,
+            article_view, fault,
             form::Form,
             pager::Pager,
             profile::{self, ProfileWord},
@@ -51,7 +56,10 @@ pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/studio", get(page))
         .route("/studio/feedback", post(feedback))
-        .route("/studio/outfits", post(save))
+        .route("/studio/outfits", get(saved::page).post(saved::save))
+        .route("/studio/outfits/{id}", get(outfit::page).post(outfit::change))
+        .route("/studio/notes", post(customer::note))
+        .merge(shared::router())
 }
 
 /// The keys that static/atelier.js knows.
@@ -75,7 +83,10 @@ struct StudioPage {
     customer: Option<CustomerView>,
     /// The customers found, if none is chosen.
     found: Option<FoundCustomers>,
-    outfits: Vec<OutfitView>,
+    /// What is known of the customer besides their profile, if no outfit is on the board.
+    known: Option<Known>,
+    /// Who is next, if no customer is chosen.
+    queue: Option<Queue>,
     board: Board,
     /// What the outfit is for.
     purposes: Vec<Purpose>,
@@ -106,13 +117,17 @@ async fn page(
         None if view.slots.is_empty() => Some(find_customers(&state, &view, &schema).await?),
         _ => None,
     };
-    let outfits = match &customer {
-        Some(_) if view.slots.is_empty() => customer_outfits(&state, &view, &schema).await?,
-        _ => Vec::new(),
-    };
     if let (Some(id), Some(_)) = (&view.customer, &customer) {
         view.refused_before = state.store.feedback().refused_by(id, MOST_REFUSED).await?;
     }
+    let known = match &customer {
+        Some(_) if view.slots.is_empty() => Some(customer::known(&state, &view, &stored, &schema).await?),
+        _ => None,
+    };
+    let queue = match &found {
+        Some(_) if view.find.is_empty() => Some(queue::queue(&state, visitor.person.id, &schema).await?),
+        _ => None,
+    };
     let refused = refused(&state, &view).await?;
     let mut board = board::board(&state, &view, live.as_deref()).await?;
     let (mut suggested, mut silent) = (None, None);
@@ -151,7 +166,8 @@ async fn page(
         view,
         customer,
         found,
-        outfits,
+        known,
+        queue,
         board,
         suggested,
         silent,
@@ -189,11 +205,11 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
 /// The outfit that the address says was just saved, if it is stored and is the one on the page.
 async fn confirm_saved(state: &AppState, view: &View, schema: &Schema) -> Result<Option<i64>, Problem> {
     let Some(seq) = view.saved else { return Ok(None) };
-    let stored = state.store.outfits().get(seq).await?;
-    let is_shown = |record: &OutfitRecord| {
-        let outfit = &record.outfit;
+    let stored = state.store.saved_outfits().get(seq).await?;
+    let is_shown = |saved: &SavedOutfit| {
+        let outfit = &saved.outfit;
         Some(&outfit.customer) == view.customer.as_ref()
-            && outfit.articles().iter().map(Some).eq(view.slots.iter().map(Option::as_ref))
+            && outfit.slots.as_slice().iter().map(Slot::article).eq(view.slots.iter().map(Option::as_ref))
             && outfit.features == view::features(&view.own, schema)
     };
     Ok(stored.filter(is_shown).map(|_| seq))
@@ -244,8 +260,6 @@ fn override_features(
 const MOST_REFUSED: u32 = 200;
 /// Customers on a page of a search.
 const FOUND: usize = 12;
-/// A customer's outfits shown.
-const OUTFITS: u32 = 24;
 /// Stored outfits that are read to see what outfits are for.
 const OUTFITS_READ: u32 = 20;
 
@@ -271,13 +285,6 @@ impl CustomerView {
     fn line(&self) -> String {
         self.words.iter().map(|word| word.words.as_str()).collect::<Vec<_>>().join(", ")
     }
-}
-
-struct OutfitView {
-    articles: Vec<ArticleView>,
-    /// The outfit's own features, such as the occasion.
-    own: String,
-    href: String,
 }
 
 async fn chosen_customer(
@@ -306,32 +313,6 @@ async fn find_customers(state: &AppState, view: &View, schema: &Schema) -> Resul
         on_page: on_page.map(|customer| CustomerView::new(customer, schema)).collect(),
         pager,
     })
-}
-
-async fn customer_outfits(
-    state: &AppState,
-    view: &View,
-    schema: &Schema,
-) -> Result<Vec<OutfitView>, Problem> {
-    let Some(customer) = &view.customer else { return Ok(Vec::new()) };
-    let records = state.store.outfits().for_customer(customer, 0, OUTFITS).await?;
-    let ids: Vec<ArticleId> = records.iter().flat_map(|record| record.outfit.articles()).cloned().collect();
-    let articles = article_view::load(state, &ids).await?;
-    let mut articles = articles.into_iter();
-    let outfit = |record: OutfitRecord| {
-        let ids = record.outfit.articles();
-        let own = view::values(&record.outfit.features);
-        let opened = view.with(|view| {
-            view.slots = ids.iter().cloned().map(Some).collect();
-            view.own = own;
-        });
-        OutfitView {
-            articles: articles.by_ref().take(ids.len()).collect(),
-            own: profile::line(&record.outfit.features, schema),
-            href: opened.href(),
-        }
-    };
-    Ok(records.into_iter().map(outfit).collect())
 }
 
 #[derive(Deserialize)]
@@ -381,36 +362,4 @@ async fn feedback(
     };
     // Without scripts the browser goes to where the click was.
     Ok(Redirect::to(&format!("{}#blank-{slot}", next.href())).into_response())
-}
-
-#[derive(Deserialize)]
-struct SaveForm {
-    view: String,
-}
-
-/// Saves the outfit for its customer. What was suggested is then accepted.
-async fn save(
-    Stylist(visitor): Stylist,
-    State(state): State<AppState>,
-    Form(SaveForm { view }): Form<SaveForm>,
-) -> Result<Response, Problem> {
-    let view = View::parse(&view)?;
-    let refuse = |detail: &str| Err(Problem::new(Kind::Invalid, detail));
-    let Some(customer) = view.customer.clone() else {
-        return refuse("an outfit is saved for a customer; choose one first");
-    };
-    let Some(articles) = view.slots.iter().cloned().collect::<Option<Vec<ArticleId>>>() else {
-        return refuse("the outfit still has a blank; fill it or remove it, then save");
-    };
-    let own = view::features(&view.own, &state.schema());
-    let outfit = Outfit::new(customer.clone(), articles, None, own)
-        .map_err(|error| Problem::new(Kind::Invalid, error.to_string()))?;
-    let (seq, _) =
-        outfits::save(&state.store, visitor.author(), &outfit, state.now()).await.map_err(fault::problem)?;
-    for (slot, name) in &view.suggested {
-        if let Some(article) = outfit.articles().get(*slot) {
-            judge(&state.store, name, article, FeedbackKind::Accepted, state.now()).await?;
-        }
-    }
-    Ok(Redirect::to(&View { saved: Some(seq), ..view }.href()).into_response())
 }

@@ -99,10 +99,15 @@ pub(super) async fn pick(
     Ok(Some(Pick {
         slot,
         found: shown
-            .map(|article| (mark(ArticleView::new(article), live), view.filled(slot, &article.id).href()))
+            .map(|article| {
+                (
+                    mark(ArticleView::new(article, &state.notation), live),
+                    view.filled(slot, &article.id).href(),
+                )
+            })
             .collect(),
         pager,
-        like: like.map(|article| ArticleView::new(&article).name),
+        like: like.map(|article| ArticleView::without_price(&article).name),
         hidden: hidden(view, slot),
         facets: live.map(|live| facets(live, view, slot)).unwrap_or_default(),
         left_out,

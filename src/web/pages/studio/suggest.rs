@@ -16,10 +16,11 @@ use crate::{
         live_release::LiveRelease,
     },
     store::PersonId,
+    util::notation::Notation,
     web::{
         http::AppState,
         pages::{
-            article_view::ArticleView,
+            article_view::{self, ArticleView},
             figures::{likelier, percent, times},
             profile::{self, spaced},
         },
@@ -171,7 +172,9 @@ pub(super) async fn suggest(
     sets.truncate(SETS);
     let completion = Completion { sets, ..completion };
     record(state, &viewing, &completion).await;
-    let renderer = Renderer { live, view, viewing: &viewing, board, schema, before: before.as_ref() };
+    let notation = &state.notation;
+    let renderer =
+        Renderer { live, view, viewing: &viewing, board, schema, notation, before: before.as_ref() };
     Ok(Suggested {
         release: live.name().to_owned(),
         method: method.to_string(),
@@ -231,6 +234,7 @@ struct Renderer<'a> {
     viewing: &'a Viewing<'a>,
     board: &'a Board,
     schema: &'a Schema,
+    notation: &'a Notation,
     /// The completion without the changes, if there are any.
     before: Option<&'a Completion>,
 }
@@ -246,7 +250,7 @@ impl Renderer<'_> {
         let most = blank.suggestions.iter().map(|suggestion| suggestion.share).fold(0.0, f64::max);
         let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
             rank,
-            article: ArticleView::new(&suggestion.article.unpack()).marked(self.live),
+            article: ArticleView::new(&suggestion.article.unpack(), self.notation).marked(self.live),
             probability: suggestion.probability.map(percent),
             share: percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
@@ -281,10 +285,10 @@ impl Renderer<'_> {
             filled = self.filled(&filled, *slot, &article.id);
         }
         let articles: Vec<Article> = set.articles.iter().map(|(_, article)| article.unpack()).collect();
-        let total = articles.iter().map(Article::price).sum::<Option<f64>>();
+        let view = |article| ArticleView::new(article, self.notation).marked(self.live);
         SetView {
-            articles: articles.iter().map(|article| ArticleView::new(article).marked(self.live)).collect(),
-            total: total.map(|total| format!("{total:.2}")),
+            articles: articles.iter().map(view).collect(),
+            total: article_view::total(&articles, self.notation),
             href: filled.href(),
         }
     }

@@ -62,6 +62,8 @@ pub(super) struct View {
     pub(super) page: Option<usize>,
     /// The combinations that were seen.
     pub(super) skipped_sets: usize,
+    /// The saved outfit that is being changed.
+    pub(super) edited: Option<Edited>,
     /// The outfit that was just saved.
     pub(super) saved: Option<i64>,
     /// What was just refused.
@@ -79,6 +81,32 @@ pub(super) struct Widened {
     pub(super) sold_out: bool,
     /// What the customer never wears.
     pub(super) no_gos: bool,
+}
+
+/// A saved outfit in the revision that was read: `17.2`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Edited {
+    pub(super) seq: i64,
+    pub(super) revision: i64,
+}
+
+impl fmt::Display for Edited {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.seq, self.revision)
+    }
+}
+
+impl FromStr for Edited {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers =
+            text.split_once('.').and_then(|(seq, revision)| seq.parse().ok().zip(revision.parse().ok()));
+        let (seq, revision) = numbers.ok_or_else(|| {
+            format!("expected an outfit's number and revision, such as 17.2, found {text:?}")
+        })?;
+        Ok(Self { seq, revision })
+    }
 }
 
 /// A refused suggestion, as addresses and forms have it: `1/7f0c…/a-12`.
@@ -171,6 +199,7 @@ impl View {
             "similar" => self.similar = id(value)?,
             "skipped_sets" => self.skipped_sets = text().map(|_| number(value)).transpose()?.unwrap_or(0),
             "page" => self.page = text().map(|_| number(value)).transpose()?,
+            "outfit" => self.edited = text().map(|text| text.parse()).transpose()?,
             "saved" => self.saved = value.parse().ok(),
             "refused" => self.refused = value.parse().ok(),
             other => match other.split_once('.') {
@@ -233,6 +262,7 @@ impl View {
             ),
             ("page", self.page.map(|page| page.to_string())),
             ("find", Some(self.find.clone()).filter(|find| !find.is_empty())),
+            ("outfit", self.edited.map(|edited| edited.to_string())),
             ("saved", self.saved.map(|seq| seq.to_string())),
             ("refused", self.refused.as_ref().map(ToString::to_string)),
         ];
@@ -364,6 +394,16 @@ impl View {
         Self { customer: self.customer.clone(), ..Self::default() }
     }
 
+    /// The customer's id, or an empty text.
+    pub(super) fn customer_id(&self) -> &str {
+        self.customer.as_ref().map_or("", CustomerId::as_str)
+    }
+
+    /// Whether it is too small for a whole outfit, or has blanks.
+    pub(super) fn is_draft(&self) -> bool {
+        self.slots.len() < MIN_ARTICLES || self.blanks() > 0
+    }
+
     /// The method that the address names, or an empty text.
     pub(super) fn method_name(&self) -> &'static str {
         self.method.map_or("", Method::as_str)
@@ -464,7 +504,7 @@ mod tests {
     #[test]
     fn an_address_holds_the_whole_view() {
         let query = "customer=c-1&slot=a-1&slot=&slot=a%263&type=1%3Acoat&exclude=a-7&own.occasion=date\
-                     &if.age=34&if.preferred_colours=red&if.preferred_colours=blue&method=gsu&price_max=120";
+                     &if.age=34&if.preferred_colours=red&if.preferred_colours=blue&method=gsu&price_max=120&outfit=17.2";
         let view = View::parse(query).unwrap();
         assert_eq!(view.query(), query);
         assert_eq!(View::parse(&view.query()).unwrap(), view);
@@ -515,6 +555,7 @@ mod tests {
             ("customer=%00", "customer"),
             ("nonsense=1", "nonsense"),
             ("page=x", "page"),
+            ("outfit=17", "outfit"),
             (&*many, "slot"),
         ] {
             let problem = View::parse(query).unwrap_err();

@@ -1,0 +1,36 @@
+//! How the pages write prices and dates.
+
+use serde::Deserialize;
+
+use crate::util::notation::Notation;
+
+/// The section `[shop]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Shop {
+    /// The ISO 4217 code of prices whose article names no currency.
+    pub currency: String,
+    /// Whose signs separate digits and dates, such as `en` or `de-CH`.
+    pub locale: String,
+}
+
+impl Default for Shop {
+    fn default() -> Self {
+        Self { currency: "EUR".into(), locale: "en".into() }
+    }
+}
+
+impl Shop {
+    pub fn notation(&self) -> Notation {
+        let notation = Notation::new(&self.currency, &self.locale);
+        notation.expect("checked when it was read; this is a bug")
+    }
+
+    /// # Errors
+    /// Which setting is unknown.
+    pub(super) fn check(&self) -> Result<(), String> {
+        Notation::new(&self.currency, "en").map_err(|reason| format!("shop.currency: {reason}"))?;
+        Notation::new(&self.currency, &self.locale).map_err(|reason| format!("shop.locale: {reason}"))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,101 @@
+//! Stylists' notes about customers.
+
+use futures_util::Stream;
+use serde_json::json;
+
+use super::{
+    Conflict, Entry, Note, PersonId, Store, StoreError,
+    customers::customer_id,
+    pages::{self, PAGE},
+};
+use crate::domain::{CustomerId, Timestamp};
+
+/// The notes of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct Notes<'a> {
+    pub(super) store: &'a Store,
+}
+
+/// A stored note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CustomerNote {
+    pub id: i64,
+    /// The name of the person who wrote it.
+    pub author: String,
+    pub note: Note,
+    pub at: Timestamp,
+}
+
+impl Notes<'_> {
+    /// # Errors
+    /// If there is no such customer (`Conflict`), or the database fails.
+    pub async fn add(
+        self,
+        customer: &CustomerId,
+        note: &Note,
+        person: PersonId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let id: i64 = sqlx::query_scalar(
+            "insert into customer_notes (customer_id, person_id, note, at) values ($1, $2, $3, $4) returning id",
+        )
+        .bind(customer.as_str())
+        .bind(person.0)
+        .bind(note.as_str())
+        .bind(now.millis())
+        .fetch_one(&mut *transaction)
+        .await
+        .map_err(StoreError::for_missing_reference(StoreError::Conflict(Conflict::UnknownCustomer)))?;
+        let entry = Entry::new("customer.note", customer.as_str(), json!({"note": id})).about(customer);
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Deletes a note for good. False if there is none.
+    pub async fn delete(self, id: i64, now: Timestamp) -> Result<bool, StoreError> {
+        let mut transaction = self.store.write().await?;
+        let customer: Option<String> =
+            sqlx::query_scalar("delete from customer_notes where id = $1 returning customer_id")
+                .bind(id)
+                .fetch_optional(&mut *transaction)
+                .await?;
+        let Some(customer) = customer else { return Ok(false) };
+        let customer = customer_id(customer)?;
+        let details = json!({"note": id, "deleted": true});
+        let entry = Entry::new("customer.note", customer.as_str(), details).about(&customer);
+        entry.write(&mut transaction, self.store.author, now).await?;
+        transaction.commit().await?;
+        Ok(true)
+    }
+
+    /// The customer's notes, oldest first, read page by page as needed.
+    pub fn for_customer(
+        self,
+        customer: &CustomerId,
+    ) -> impl Stream<Item = Result<CustomerNote, StoreError>> + Send + use<> {
+        let (store, customer) = (self.store.clone(), customer.clone());
+        pages::stream(0, move |after| {
+            let (store, customer) = (store.clone(), customer.clone());
+            async move {
+                let rows: Vec<(i64, String, String, i64)> = sqlx::query_as(
+                    "select customer_notes.id, people.name, note, at
+                     from customer_notes join people on people.id = person_id
+                     where customer_id = $1 and customer_notes.id > $2 order by customer_notes.id limit $3",
+                )
+                .bind(customer.as_str())
+                .bind(after)
+                .bind(i64::from(PAGE))
+                .fetch_all(&store.readers)
+                .await?;
+                rows.into_iter().map(|row| parse(row).map(|note| (note.id, note))).collect()
+            }
+        })
+    }
+}
+
+fn parse((id, author, note, at): (i64, String, String, i64)) -> Result<CustomerNote, StoreError> {
+    let damaged = |reason| StoreError::Damaged { table: "customer_notes", id: id.to_string(), reason };
+    let note = Note::new(&note).map_err(|error| damaged(error.to_string()))?;
+    Ok(CustomerNote { id, author, note, at: Timestamp::from_millis(at) })
+}

@@ -1,0 +1,440 @@
+//! Outfits as stylists keep them: with a name and a note, perhaps with blanks, changed in place, deleted and brought back,
+//! and shown to the customer by a link.
+
+use std::{collections::HashSet, time::Duration};
+
+use serde_json::json;
+use sha2::{Digest, Sha256};
+use sqlx::{AnyConnection, AssertSqlSafe};
+
+use super::{
+    Conflict, Entry, Name, Note, Origin, PersonId, Put, Store, StoreError, TokenHash, json,
+    outfits::{OutfitRow, digest, slot_ids},
+    search::{self, name_key},
+};
+use crate::domain::{ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
+
+/// How long a deleted outfit can be brought back. The next deletion after that removes it for good.
+pub const KEPT: Duration = Duration::from_hours(24 * 30);
+
+/// The saved outfits of a [`Store`].
+#[derive(Debug, Clone, Copy)]
+pub struct SavedOutfits<'a> {
+    pub(super) store: &'a Store,
+}
+
+/// An outfit or a draft of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SavedOutfit {
+    pub seq: i64,
+    pub outfit: OpenOutfit,
+    pub split: Option<Split>,
+    pub name: Option<Name>,
+    pub note: Note,
+    pub origin: Origin,
+    /// The name of the person who saved it, if a person did.
+    pub author: Option<String>,
+    pub created_at: Timestamp,
+    /// When it was changed last, or created.
+    pub changed_at: Timestamp,
+    pub deleted_at: Option<Timestamp>,
+    /// When the customer's link runs out, if there is one.
+    pub link_until: Option<Timestamp>,
+    /// Counts the changes.
+    pub revision: i64,
+}
+
+/// Which saved outfits a list has.
+#[derive(Debug, Clone, Default)]
+pub struct SavedFilter<'a> {
+    /// Words that the name, the customer's id or the author's name contains.
+    pub search: &'a str,
+    pub only_drafts: bool,
+    pub by: Option<PersonId>,
+}
+
+/// Which of a customer's outfits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Whole,
+    WithDrafts,
+    /// Deleted ones too.
+    All,
+}
+
+/// Begins a statement that [`record`] reads.
+macro_rules! select {
+    ($rest:literal) => {
+        concat!(
+            "select seq, customer_id, articles, split, features, origin, name, note,
+                (select people.name from people where people.id = person_id),
+                created_at, changed_at, deleted_at, link_expires_at, revision
+             from outfits ",
+            $rest
+        )
+    };
+}
+
+impl SavedOutfits<'_> {
+    /// Stores a draft, and gives its place. The same draft is stored once.
+    ///
+    /// # Errors
+    /// If there is no such customer (`Conflict`), or the database fails.
+    pub async fn save_draft(
+        self,
+        draft: &OpenOutfit,
+        person: Option<PersonId>,
+        now: Timestamp,
+    ) -> Result<(i64, Put), StoreError> {
+        self.store.outfits().save_row(OutfitRow::open(draft, person, now.millis())?, true, now).await
+    }
+
+    /// An outfit, even a deleted one.
+    pub async fn get(self, seq: i64) -> Result<Option<SavedOutfit>, StoreError> {
+        let row =
+            sqlx::query_as(select!("where seq = $1")).bind(seq).fetch_optional(&self.store.readers).await?;
+        row.map(record).transpose()
+    }
+
+    /// The outfit of a customer's link, which may have run out.
+    pub async fn by_link(self, link: &TokenHash) -> Result<Option<SavedOutfit>, StoreError> {
+        let row = sqlx::query_as(select!("where link_hash = $1 and deleted_at is null"))
+            .bind(link.bytes())
+            .fetch_optional(&self.store.readers)
+            .await?;
+        row.map(record).transpose()
+    }
+
+    /// Up to `n` of the customer's outfits after the place `after` (0 for the first ones).
+    pub async fn for_customer(
+        self,
+        customer: &CustomerId,
+        which: Which,
+        after: i64,
+        n: u32,
+    ) -> Result<Vec<SavedOutfit>, StoreError> {
+        let rows: Vec<Columns> = sqlx::query_as(select!(
+            "where customer_id = $1 and seq > $2 and (draft = 0 or $4 >= 1) and (deleted_at is null or $4 >= 2)
+             order by seq limit $3"
+        ))
+        .bind(customer.as_str())
+        .bind(after)
+        .bind(i64::from(n))
+        .bind(which as i64)
+        .fetch_all(&self.store.readers)
+        .await?;
+        rows.into_iter().map(record).collect()
+    }
+
+    /// The customer's latest outfits and drafts, the latest first.
+    pub async fn latest_for(self, customer: &CustomerId, n: u32) -> Result<Vec<SavedOutfit>, StoreError> {
+        let rows: Vec<Columns> = sqlx::query_as(select!(
+            "where customer_id = $1 and deleted_at is null order by seq desc limit $2"
+        ))
+        .bind(customer.as_str())
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?;
+        rows.into_iter().map(record).collect()
+    }
+
+    /// The saved outfits of all customers without the first `skip`, up to `n`, the latest change first; and how many there are.
+    pub async fn list(
+        self,
+        filter: &SavedFilter<'_>,
+        skip: u32,
+        n: u32,
+    ) -> Result<(Vec<SavedOutfit>, u64), StoreError> {
+        let words = search::patterns(filter.search);
+        let condition = format!(
+            "where origin <> 'imported' and deleted_at is null and draft >= $1 and (person_id = $2 or $2 = 0) {}",
+            search::condition(3, words.len())
+        );
+        let (count, page) = (
+            format!("select count(*) from outfits {condition}"),
+            format!("{} {condition} order by changed_at desc, seq desc limit {n} offset {skip}", select!("")),
+        );
+        let mut counting = sqlx::query_scalar(AssertSqlSafe(count));
+        let mut listing = sqlx::query_as(AssertSqlSafe(page));
+        let (least, person) = (i64::from(filter.only_drafts), filter.by.map_or(0, |person| person.0));
+        for number in [least, person] {
+            (counting, listing) = (counting.bind(number), listing.bind(number));
+        }
+        for word in words {
+            (counting, listing) = (counting.bind(word.clone()), listing.bind(word));
+        }
+        let count: i64 = counting.persistent(false).fetch_one(&self.store.readers).await?;
+        let rows: Vec<Columns> = listing.persistent(false).fetch_all(&self.store.readers).await?;
+        Ok((rows.into_iter().map(record).collect::<Result<_, _>>()?, count.unsigned_abs()))
+    }
+
+    /// Customers whose last saved outfit is the oldest, with its time.
+    pub async fn longest_ago(self, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select customer_id, max(created_at) from outfits
+             where origin <> 'imported' and deleted_at is null and draft = 0
+             group by customer_id order by max(created_at), customer_id limit $1",
+        )
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?;
+        let parse = |(id, at)| Ok((super::customers::customer_id(id)?, Timestamp::from_millis(at)));
+        rows.into_iter().map(parse).collect()
+    }
+
+    /// Changes an outfit in place, if it has this revision.
+    ///
+    /// # Errors
+    /// If there is no such outfit (`NotFound`), it was imported, it has another revision, or the customer has the changed
+    /// outfit already (`Conflict`), or the database fails.
+    pub async fn change(
+        self,
+        seq: i64,
+        revision: i64,
+        edit: impl FnOnce(&mut SavedOutfit) + Send,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let before = self.lock(&mut transaction, seq).await?;
+        if before.origin == Origin::Imported {
+            return Err(StoreError::Conflict(Conflict::ImportedOutfit));
+        }
+        let mut after = before.clone();
+        edit(&mut after);
+        // A double click sends a change twice.
+        if after == before {
+            return Ok(());
+        }
+        if before.revision != revision || before.deleted_at.is_some() {
+            return Err(StoreError::Conflict(Conflict::OutfitChanged));
+        }
+        let outfit = &after.outfit;
+        let (features, ids) = (json::features_text(&outfit.features)?, slot_ids(outfit));
+        let named = after.name.as_ref().map_or("", Name::as_str);
+        let author = after.author.as_deref();
+        let key = name_key([named, outfit.customer.as_str()].into_iter().chain(author));
+        sqlx::query(
+            "update outfits set articles = $2, features = $3, digest = $4, draft = $5, name = $6, note = $7, name_key = $8,
+                changed_at = $9, revision = revision + 1
+             where seq = $1",
+        )
+        .bind(seq)
+        .bind(json::text(&ids))
+        .bind(&features)
+        .bind(&digest(outfit.customer.as_str(), ids.iter().copied(), &features)[..])
+        .bind(i64::from(outfit.slots.is_draft()))
+        .bind(named)
+        .bind(after.note.as_str())
+        .bind(key)
+        .bind(now.millis())
+        .execute(&mut *transaction)
+        .await?;
+        let (subject, details) = (seq.to_string(), changes(&before, &after));
+        let entry = Entry::new("outfit.change", &subject, details).about(&outfit.customer);
+        entry.write(&mut transaction, self.store.author, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Deletes an outfit, which can be brought back for [`KEPT`], and withdraws its link.
+    ///
+    /// # Errors
+    /// If there is no such outfit (`NotFound`), it was imported (`Conflict`), or the database fails.
+    pub async fn delete(self, seq: i64, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let outfit = self.lock(&mut transaction, seq).await?;
+        if outfit.origin == Origin::Imported {
+            return Err(StoreError::Conflict(Conflict::ImportedOutfit));
+        }
+        if outfit.deleted_at.is_some() {
+            return Ok(());
+        }
+        sqlx::query("delete from outfits where deleted_at < $1")
+            .bind((now - KEPT).millis())
+            .execute(&mut *transaction)
+            .await?;
+        // A number is used once, so no other outfit has this digest.
+        let digest = Sha256::new_with_prefix(own_digest(&outfit)?)
+            .chain_update("deleted")
+            .chain_update(seq.to_be_bytes());
+        sqlx::query(
+            "update outfits set deleted_at = $2, digest = $3, link_hash = null, link_expires_at = null,
+                revision = revision + 1
+             where seq = $1",
+        )
+        .bind(seq)
+        .bind(now.millis())
+        .bind(&digest.finalize()[..])
+        .execute(&mut *transaction)
+        .await?;
+        self.note("outfit.delete", &outfit, &mut transaction, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Brings a deleted outfit back.
+    ///
+    /// # Errors
+    /// If there is no such outfit (`NotFound`), it was saved again meanwhile (`Conflict`), or the database fails.
+    pub async fn restore(self, seq: i64, now: Timestamp) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let outfit = self.lock(&mut transaction, seq).await?;
+        if outfit.deleted_at.is_none() {
+            return Ok(());
+        }
+        sqlx::query(
+            "update outfits set deleted_at = null, digest = $2, revision = revision + 1 where seq = $1",
+        )
+        .bind(seq)
+        .bind(&own_digest(&outfit)?[..])
+        .execute(&mut *transaction)
+        .await?;
+        self.note("outfit.restore", &outfit, &mut transaction, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Sets the customer's link, which replaces an earlier one, or withdraws it.
+    ///
+    /// # Errors
+    /// If there is no such outfit, or it is deleted (`NotFound`), or the database fails.
+    pub async fn set_link(
+        self,
+        seq: i64,
+        link: Option<(&TokenHash, Timestamp)>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.store.write().await?;
+        let outfit = self.lock(&mut transaction, seq).await?;
+        if outfit.deleted_at.is_some() {
+            return Err(StoreError::NotFound("outfit"));
+        }
+        if link.is_none() && outfit.link_until.is_none() {
+            return Ok(());
+        }
+        sqlx::query("update outfits set link_hash = $2, link_expires_at = $3 where seq = $1")
+            .bind(seq)
+            .bind(link.map(|(hash, _)| hash.bytes()))
+            .bind(link.map(|(_, until)| until.millis()))
+            .execute(&mut *transaction)
+            .await?;
+        let action = if link.is_some() { "outfit.share" } else { "outfit.withdraw" };
+        self.note(action, &outfit, &mut transaction, now).await?;
+        Ok(transaction.commit().await?)
+    }
+
+    /// Reads an outfit that no other transaction changes before this one ends.
+    async fn lock(self, connection: &mut AnyConnection, seq: i64) -> Result<SavedOutfit, StoreError> {
+        let sql = format!("{}{}", select!("where seq = $1"), self.store.dialect.for_update());
+        let row = sqlx::query_as(AssertSqlSafe(sql)).bind(seq).fetch_optional(connection).await?;
+        record(row.ok_or(StoreError::NotFound("outfit"))?)
+    }
+
+    async fn note(
+        self,
+        action: &str,
+        outfit: &SavedOutfit,
+        connection: &mut AnyConnection,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let subject = outfit.seq.to_string();
+        let entry = Entry::new(action, &subject, json!({})).about(&outfit.outfit.customer);
+        entry.write(connection, self.store.author, now).await
+    }
+}
+
+fn own_digest(SavedOutfit { outfit, .. }: &SavedOutfit) -> Result<[u8; 32], StoreError> {
+    let features = json::features_text(&outfit.features)?;
+    Ok(digest(outfit.customer.as_str(), slot_ids(outfit).into_iter(), &features))
+}
+
+/// What a change did, for the history.
+fn changes(before: &SavedOutfit, after: &SavedOutfit) -> serde_json::Value {
+    let ids = |outfit: &SavedOutfit| -> HashSet<String> {
+        outfit.outfit.slots.articles().map(ToString::to_string).collect()
+    };
+    let (was, is) = (ids(before), ids(after));
+    let mut details = json!({});
+    for (name, mut articles) in [
+        ("added", is.difference(&was).cloned().collect::<Vec<_>>()),
+        ("removed", was.difference(&is).cloned().collect()),
+    ] {
+        articles.sort_unstable();
+        if !articles.is_empty() {
+            details[name] = articles.into();
+        }
+    }
+    if before.name != after.name {
+        details["name"] = after.name.as_ref().map(Name::as_str).into();
+    }
+    for (name, differs) in
+        [("note", before.note != after.note), ("features", before.outfit.features != after.outfit.features)]
+    {
+        if differs {
+            details[name] = true.into();
+        }
+    }
+    details
+}
+
+type Columns = (
+    i64,
+    String,
+    String,
+    Option<String>,
+    String,
+    String,
+    String,
+    String,
+    Option<String>,
+    i64,
+    i64,
+    Option<i64>,
+    Option<i64>,
+    i64,
+);
+
+fn record(row: Columns) -> Result<SavedOutfit, StoreError> {
+    let seq = row.0;
+    parse(row).map_err(|reason| StoreError::Damaged { table: "outfits", id: seq.to_string(), reason })
+}
+
+fn parse(
+    (
+        seq,
+        customer,
+        articles,
+        split,
+        features,
+        origin,
+        name,
+        note,
+        author,
+        created,
+        changed,
+        deleted,
+        link,
+        revision,
+    ): Columns,
+) -> Result<SavedOutfit, String> {
+    let slot = |id: String| match id.as_str() {
+        "" => Ok(Slot::Blank),
+        id => ArticleId::new(id).map(Slot::Article).map_err(|error| error.to_string()),
+    };
+    let slots = json::parse::<Vec<String>>(&articles)?.into_iter().map(slot).collect::<Result<_, _>>()?;
+    Ok(SavedOutfit {
+        seq,
+        outfit: OpenOutfit {
+            customer: CustomerId::new(customer).map_err(|error| error.to_string())?,
+            slots: Slots::new(slots).map_err(|error| error.to_string())?,
+            features: json::parse_features(&features)?,
+        },
+        split: split.map(|split| split.parse::<Split>()).transpose().map_err(|error| error.to_string())?,
+        name: (!name.is_empty()).then(|| Name::new(name)).transpose().map_err(|error| error.to_string())?,
+        note: Note::new(&note).map_err(|error| error.to_string())?,
+        origin: origin.parse()?,
+        author,
+        created_at: Timestamp::from_millis(created),
+        changed_at: Timestamp::from_millis(changed.max(created)),
+        deleted_at: deleted.map(Timestamp::from_millis),
+        link_until: link.map(Timestamp::from_millis),
+        revision,
+    })
+}

@@ -1,0 +1,224 @@
+//! Prices and dates as people of a country write them. A small table instead of a library: shops need no more.
+
+use super::calendar;
+
+/// How prices and dates are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notation {
+    /// The ISO 4217 code of prices that do not name theirs.
+    currency: String,
+    locale: &'static Locale,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Locale {
+    name: &'static str,
+    decimal: &'static str,
+    group: &'static str,
+    currency: Place,
+    date: Date,
+}
+
+/// Where the currency's sign is.
+#[derive(Debug, PartialEq, Eq)]
+enum Place {
+    Before,
+    BeforeSpace,
+    After,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Date {
+    /// 23 Nov 2026
+    Day,
+    /// Nov 23, 2026
+    Month,
+    /// Day, month and year with this between them.
+    With(&'static str),
+    /// 2026-11-23
+    Iso,
+    /// 2026/11/23
+    Year,
+}
+
+const fn locale(
+    name: &'static str,
+    decimal: &'static str,
+    group: &'static str,
+    currency: Place,
+    date: Date,
+) -> Locale {
+    Locale { name, decimal, group, currency, date }
+}
+
+const SPACE: &str = "\u{a0}";
+
+const LOCALES: [Locale; 16] = [
+    locale("en", ".", ",", Place::Before, Date::Day),
+    locale("en-US", ".", ",", Place::Before, Date::Month),
+    locale("de", ",", ".", Place::After, Date::With(".")),
+    locale("de-CH", ".", "’", Place::BeforeSpace, Date::With(".")),
+    locale("fr", ",", SPACE, Place::After, Date::With("/")),
+    locale("it", ",", ".", Place::After, Date::With("/")),
+    locale("es", ",", ".", Place::After, Date::With("/")),
+    locale("pt", ",", ".", Place::After, Date::With("/")),
+    locale("nl", ",", ".", Place::BeforeSpace, Date::With("-")),
+    locale("sv", ",", SPACE, Place::After, Date::Iso),
+    locale("da", ",", ".", Place::After, Date::With(".")),
+    locale("nb", ",", SPACE, Place::After, Date::With(".")),
+    locale("fi", ",", SPACE, Place::After, Date::With(".")),
+    locale("pl", ",", SPACE, Place::After, Date::With(".")),
+    locale("cs", ",", SPACE, Place::After, Date::With(".")),
+    locale("ja", ".", ",", Place::Before, Date::Year),
+];
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+impl Notation {
+    /// # Errors
+    /// If the currency is not an ISO 4217 code, or the locale is unknown. A locale with another region is read as its
+    /// language: `de-AT` as `de`.
+    pub fn new(currency: &str, locale: &str) -> Result<Self, String> {
+        if !is_currency(currency) {
+            return Err(format!("a currency has three capital letters, such as EUR, found {currency:?}"));
+        }
+        let language = locale.split('-').next().unwrap_or_default();
+        let named = |name: &str| LOCALES.iter().find(|known| known.name == name);
+        let locale = named(locale).or_else(|| named(language)).ok_or_else(|| {
+            let known: Vec<&str> = LOCALES.iter().map(|known| known.name).collect();
+            format!("a locale is one of {}, found {locale:?}", known.join(", "))
+        })?;
+        Ok(Self { currency: currency.to_owned(), locale })
+    }
+
+    /// The code of the currency: that of the price, if it names one, or the shop's.
+    pub fn currency<'a>(&'a self, named: Option<&'a str>) -> &'a str {
+        named.filter(|code| is_currency(code)).unwrap_or(&self.currency)
+    }
+
+    /// `€316.60`, `€120`. `currency` is the code that the price names, if it does.
+    pub fn price(&self, price: f64, currency: Option<&str>) -> String {
+        let currency = self.currency(currency);
+        let number = self.number(price, decimals(currency));
+        let sign = sign(currency);
+        match self.locale.currency {
+            Place::After => format!("{number}{SPACE}{sign}"),
+            Place::Before if !sign.ends_with(char::is_alphabetic) => format!("{sign}{number}"),
+            Place::Before | Place::BeforeSpace => format!("{sign}{SPACE}{number}"),
+        }
+    }
+
+    /// The day of a moment, in UTC.
+    pub fn day(&self, millis: i64) -> String {
+        let iso = calendar::date(millis.div_euclid(86_400_000));
+        let mut parts = iso.rsplitn(3, '-');
+        let (Some(day), Some(month), Some(year)) = (parts.next(), parts.next(), parts.next()) else {
+            return iso;
+        };
+        let name = month.parse::<usize>().ok().and_then(|month| MONTHS.get(month - 1)).unwrap_or(&"");
+        let plain_day = day.trim_start_matches('0');
+        match self.locale.date {
+            Date::Day => format!("{plain_day} {name} {year}"),
+            Date::Month => format!("{name} {plain_day}, {year}"),
+            Date::With(between) => format!("{day}{between}{month}{between}{year}"),
+            Date::Iso => iso,
+            Date::Year => format!("{year}/{month}/{day}"),
+        }
+    }
+
+    /// The day and the minute of a moment, in UTC.
+    pub fn minute(&self, millis: i64) -> String {
+        let minutes = millis.div_euclid(60_000).rem_euclid(24 * 60);
+        format!("{}, {:02}:{:02}", self.day(millis), minutes / 60, minutes % 60)
+    }
+
+    /// Whole numbers have no decimals.
+    fn number(&self, number: f64, decimals: usize) -> String {
+        let text = format!("{number:.decimals$}");
+        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+        let mut written = String::new();
+        for (place, digit) in whole.char_indices() {
+            if place > 0 && (whole.len() - place).is_multiple_of(3) {
+                written.push_str(self.locale.group);
+            }
+            written.push(digit);
+        }
+        if part.bytes().any(|digit| digit != b'0') {
+            written.push_str(self.locale.decimal);
+            written.push_str(part);
+        }
+        written
+    }
+}
+
+fn is_currency(code: &str) -> bool {
+    code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase())
+}
+
+fn sign(currency: &str) -> &str {
+    match currency {
+        "EUR" => "€",
+        "USD" => "$",
+        "GBP" => "£",
+        "JPY" => "¥",
+        "INR" => "₹",
+        "KRW" => "₩",
+        "TRY" => "₺",
+        "PLN" => "zł",
+        "CZK" => "Kč",
+        "HUF" => "Ft",
+        "SEK" | "NOK" | "DKK" => "kr",
+        code => code,
+    }
+}
+
+fn decimals(currency: &str) -> usize {
+    if ["JPY", "KRW", "HUF"].contains(&currency) { 0 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_are_written_as_in_the_country() {
+        for (currency, locale, some, whole) in [
+            ("EUR", "en", "€1,316.60", "€120"),
+            ("USD", "en-US", "$1,316.60", "$120"),
+            ("CHF", "en", "CHF\u{a0}1,316.60", "CHF\u{a0}120"),
+            ("EUR", "de-AT", "1.316,60\u{a0}€", "120\u{a0}€"),
+            ("CHF", "de-CH", "CHF\u{a0}1’316.60", "CHF\u{a0}120"),
+            ("EUR", "nl", "€\u{a0}1.316,60", "€\u{a0}120"),
+            ("SEK", "sv", "1\u{a0}316,60\u{a0}kr", "120\u{a0}kr"),
+            ("JPY", "ja", "¥1,317", "¥120"),
+        ] {
+            let notation = Notation::new(currency, locale).unwrap();
+            let written = [1316.6, 120.0].map(|price| notation.price(price, None));
+            assert_eq!(written, [some, whole], "{currency} {locale}");
+        }
+        let euros = Notation::new("EUR", "en").unwrap();
+        assert_eq!(euros.price(89.9, Some("GBP")), "£89.90");
+        assert_eq!(euros.price(0.0, Some("gold")), "€0");
+        assert!(Notation::new("euro", "en").unwrap_err().contains("three capital letters"));
+        assert!(Notation::new("EUR", "tlh").unwrap_err().contains("found \"tlh\""));
+    }
+
+    #[test]
+    fn days_are_written_as_in_the_country() {
+        let day = |locale| Notation::new("EUR", locale).unwrap().day(1_795_268_096_900);
+        let written = ["en", "en-US", "de", "fr", "nl", "sv", "ja"].map(day);
+        let expected = [
+            "21 Nov 2026",
+            "Nov 21, 2026",
+            "21.11.2026",
+            "21/11/2026",
+            "21-11-2026",
+            "2026-11-21",
+            "2026/11/21",
+        ];
+        assert_eq!(written, expected);
+        let english = Notation::new("EUR", "en").unwrap();
+        assert_eq!([english.day(0), english.minute(1_795_268_096_900)], ["1 Jan 1970", "21 Nov 2026, 13:34"]);
+    }
+}

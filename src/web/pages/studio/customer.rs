@@ -1,0 +1,125 @@
+//! A customer's page: sizes, notes, outfits, and what they bought and refused.
+
+use axum::{
+    extract::State,
+    response::{IntoResponse, Redirect, Response},
+};
+use futures_util::TryStreamExt;
+use serde::Deserialize;
+
+use super::{
+    View,
+    saved::{self, OutfitCard},
+};
+use crate::{
+    domain::{ArticleId, CustomerId, Features, Schema, Timestamp},
+    store::{CustomerNote, FeedbackKind, Note},
+    web::{
+        http::{AppState, Finding, Kind, Problem},
+        pages::{
+            article_view::{self, ArticleView},
+            form::Form,
+            profile::{self, ProfileWord},
+            visitor::Stylist,
+        },
+    },
+};
+
+/// The latest outfits shown.
+const OUTFITS: u32 = 12;
+/// The latest purchases, and refusals, shown.
+const ARTICLES: u32 = 12;
+
+/// What is known of a customer besides their profile.
+pub(super) struct Known {
+    /// Gender and sizes: the features by which articles fit.
+    pub(super) sizes: Vec<ProfileWord>,
+    pub(super) notes: Vec<NoteView>,
+    pub(super) outfits: Vec<OutfitCard>,
+    /// Where there may be more.
+    pub(super) all_outfits: String,
+    pub(super) bought: Vec<(ArticleView, String)>,
+    pub(super) refused: Vec<(ArticleView, String)>,
+}
+
+pub(super) struct NoteView {
+    pub(super) id: i64,
+    pub(super) author: String,
+    pub(super) at: String,
+    pub(super) note: String,
+}
+
+pub(super) async fn known(
+    state: &AppState,
+    view: &View,
+    profile: &Features,
+    schema: &Schema,
+) -> Result<Known, Problem> {
+    let id = view.customer.as_ref().expect("the customer is chosen; this is a bug");
+    let store = &state.store;
+    let outfits = store.saved_outfits().latest_for(id, OUTFITS).await?;
+    let notes: Vec<CustomerNote> = store.notes().for_customer(id).try_collect().await?;
+    let day = |at: Timestamp| state.notation.day(at.millis());
+    let note = |note: CustomerNote| NoteView {
+        id: note.id,
+        author: note.author,
+        at: day(note.at),
+        note: note.note.as_str().to_owned(),
+    };
+    let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
+    let refused = store.feedback().latest(id, FeedbackKind::Rejected, ARTICLES).await?;
+    // What they accepted or bought later is no refusal.
+    let refused = refused.into_iter().filter(|(article, _)| view.refused_before.contains(article)).collect();
+    Ok(Known {
+        sizes: profile::sizes(profile, schema),
+        notes: notes.into_iter().rev().map(note).collect(),
+        outfits: saved::cards(state, outfits, schema).await?,
+        all_outfits: saved::list_href(id.as_str(), false, 1),
+        bought: dated(state, bought).await?,
+        refused: dated(state, refused).await?,
+    })
+}
+
+async fn dated(
+    state: &AppState,
+    events: Vec<(ArticleId, Timestamp)>,
+) -> Result<Vec<(ArticleView, String)>, Problem> {
+    let (ids, days): (Vec<ArticleId>, Vec<Timestamp>) = events.into_iter().unzip();
+    let days = days.into_iter().map(|at| state.notation.day(at.millis()));
+    Ok(article_view::load(state, &ids).await?.into_iter().zip(days).collect())
+}
+
+#[derive(Deserialize)]
+pub(super) struct NoteForm {
+    customer: String,
+    #[serde(default)]
+    note: String,
+    /// A note to delete instead.
+    deleted: Option<i64>,
+}
+
+/// Adds a note about a customer, or deletes one.
+pub(super) async fn note(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Form(NoteForm { customer, note, deleted }): Form<NoteForm>,
+) -> Result<Response, Problem> {
+    let invalid = |field: &str, detail: String| Problem::invalid(vec![Finding::parameter(field, detail)]);
+    let customer = CustomerId::new(customer).map_err(|error| invalid("customer", error.to_string()))?;
+    let store = state.store.by(visitor.author());
+    match deleted {
+        Some(id) if !store.notes().delete(id, state.now()).await? => {
+            return Err(Problem::new(Kind::NotFound, "the note is already gone"));
+        }
+        Some(_) => {}
+        None => {
+            let note = Note::new(&note).map_err(|error| invalid("note", error.to_string()))?;
+            if note.as_str().is_empty() {
+                return Err(invalid("note", "write something, then save".to_owned()));
+            }
+            store.notes().add(&customer, &note, visitor.person.id, state.now()).await?;
+        }
+    }
+    let here = View { customer: Some(customer), ..View::default() }.href();
+    Ok(Redirect::to(&format!("{here}#notes-title")).into_response())
+}

@@ -1,0 +1,339 @@
+//! `/studio/outfits/{id}`: a saved outfit, what happened to it, and the customer's link to it.
+
+use std::collections::HashMap;
+
+use askama::Template;
+use axum::{
+    extract::State,
+    http::{HeaderMap, StatusCode},
+    response::{Html, IntoResponse, Redirect, Response},
+};
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{View, saved};
+use crate::{
+    domain::{ArticleId, CustomerId, OpenOutfit, Timestamp},
+    service::{fault::ServiceError, outfits},
+    store::{AuditEntry, Name, Note, Origin, SavedOutfit},
+    web::{
+        http::{
+            AppState, Kind, Problem,
+            extract::{Path, PathParameter},
+            https::{Https, base_url},
+        },
+        pages::{
+            access::audit::Names,
+            article_view::{self, ArticleView},
+            fault,
+            form::{Form, PageQuery},
+            profile,
+            shell::{Page, Shell},
+            visitor::{Stylist, Visitor},
+        },
+    },
+};
+
+/// Entries of the history.
+const HISTORY: u32 = 50;
+/// Days after which a customer's link runs out, the usual number first.
+const DAYS: [u32; 3] = [14, 30, 90];
+
+#[derive(Template)]
+#[template(path = "studio/outfit.html")]
+struct OutfitPage {
+    shell: Shell,
+    title: String,
+    saved: SavedOutfit,
+    /// None for a blank.
+    pieces: Vec<Option<ArticleView>>,
+    total: Option<String>,
+    /// The outfit's own features, such as the occasion.
+    own: String,
+    /// By whom and when it was saved.
+    origin: String,
+    deleted: Option<String>,
+    customer: String,
+    board: String,
+    link_until: Option<String>,
+    link_is_over: bool,
+    history: Vec<Event>,
+    days: [u32; 3],
+    notice: Notice,
+}
+
+/// What the page says about what was just done.
+#[derive(Default)]
+struct Notice {
+    is_saved: bool,
+    refused: Option<String>,
+    /// The customer's new link, which is shown once.
+    link: Option<String>,
+}
+
+struct Event {
+    at: String,
+    who: String,
+    what: String,
+}
+
+impl OutfitPage {
+    fn is_imported(&self) -> bool {
+        self.saved.origin == Origin::Imported
+    }
+
+    fn name(&self) -> &str {
+        self.saved.name.as_ref().map_or("", Name::as_str)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutfitId(i64);
+
+impl PathParameter for OutfitId {
+    fn parse(text: &str) -> Result<Self, String> {
+        let id = text.parse().ok().filter(|id| *id > 0);
+        id.map(Self).ok_or_else(|| "an outfit's id is a whole number above 0".into())
+    }
+}
+
+#[derive(Deserialize)]
+pub(super) struct OutfitQuery {
+    saved: Option<String>,
+}
+
+pub(super) async fn page(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Path(OutfitId(seq)): Path<OutfitId>,
+    PageQuery(OutfitQuery { saved }): PageQuery<OutfitQuery>,
+) -> Result<Response, Problem> {
+    let notice = Notice { is_saved: saved.is_some(), ..Notice::default() };
+    outfit_page(&state, &visitor, seq, notice).await
+}
+
+async fn find(state: &AppState, seq: i64) -> Result<SavedOutfit, Problem> {
+    let found = state.store.saved_outfits().get(seq).await?;
+    found.ok_or_else(|| Problem::new(Kind::NotFound, format!("there is no outfit {seq}")))
+}
+
+async fn outfit_page(
+    state: &AppState,
+    visitor: &Visitor,
+    seq: i64,
+    notice: Notice,
+) -> Result<Response, Problem> {
+    let saved = find(state, seq).await?;
+    let customer = &saved.outfit.customer;
+    let day = |at: Timestamp| state.notation.day(at.millis());
+    let (pieces, total) = pieces(state, &saved.outfit).await?;
+    let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
+    let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
+    let status = if notice.refused.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
+    let page = OutfitPage {
+        shell: visitor.shell(Page::Studio),
+        title: saved::title(&saved),
+        pieces,
+        total,
+        own: profile::line(&saved.outfit.features, &state.schema()),
+        origin: format!("{verb}{by} on {}", day(saved.created_at)),
+        deleted: saved.deleted_at.map(day),
+        customer: View { customer: Some(customer.clone()), ..View::default() }.href(),
+        board: saved::board(&saved),
+        link_until: saved.link_until.map(day),
+        link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),
+        history: history(state, &saved).await?,
+        days: DAYS,
+        notice,
+        saved,
+    };
+    Ok((status, Html(page.render()?)).into_response())
+}
+
+/// The articles in their slots, and the sum of their prices.
+pub(super) async fn pieces(
+    state: &AppState,
+    outfit: &OpenOutfit,
+) -> Result<(Vec<Option<ArticleView>>, Option<String>), Problem> {
+    let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
+    let articles = state.store.articles().get_many(&ids).await?;
+    let total = article_view::total(&articles, &state.notation).filter(|_| articles.len() == ids.len());
+    let view = |id: &ArticleId| {
+        let article = articles.iter().find(|article| article.id == *id);
+        article.map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article, &state.notation))
+    };
+    let slots = outfit.slots.as_slice().iter();
+    Ok((slots.map(|slot| slot.article().map(view)).collect(), total))
+}
+
+async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Problem> {
+    let entries = state.store.audit().for_outfit(&saved.outfit.customer, saved.seq, HISTORY).await?;
+    let names = Names::read(&state.store).await?;
+    let articles_in = |entry: &AuditEntry| {
+        let lists =
+            ["added", "removed"].map(|list| entry.details.get(list).and_then(Value::as_array).cloned());
+        lists.into_iter().flatten().flatten().collect::<Vec<_>>()
+    };
+    let ids = entries.iter().flat_map(articles_in).filter_map(|id| ArticleId::new(id.as_str()?).ok());
+    let mut ids: Vec<ArticleId> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    let articles = article_view::load(state, &ids).await?;
+    let articles: HashMap<String, String> =
+        articles.into_iter().map(|article| (article.id, article.name)).collect();
+    let event = |entry: AuditEntry| Event {
+        at: state.notation.minute(entry.at.millis()),
+        who: names.get(entry.actor),
+        what: words(&entry, &articles),
+    };
+    Ok(entries.into_iter().map(event).collect())
+}
+
+fn words(entry: &AuditEntry, articles: &HashMap<String, String>) -> String {
+    let mut parts = Vec::new();
+    match entry.action.as_str() {
+        "outfit.save" => parts.push("saved".to_owned()),
+        "outfit.delete" => parts.push("deleted".to_owned()),
+        "outfit.restore" => parts.push("brought back".to_owned()),
+        "outfit.share" => parts.push("made a link for the customer".to_owned()),
+        "outfit.withdraw" => parts.push("withdrew the link".to_owned()),
+        _ => {}
+    }
+    for list in ["added", "removed"] {
+        let ids = entry.details.get(list).and_then(Value::as_array);
+        let names: Vec<&str> = ids
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(|id| articles.get(id).map_or(id, String::as_str))
+            .collect();
+        if !names.is_empty() {
+            parts.push(format!("{list} {}", names.join(", ")));
+        }
+    }
+    match entry.details.get("name") {
+        Some(Value::String(name)) => parts.push(format!("named it “{name}”")),
+        Some(_) => parts.push("removed the name".to_owned()),
+        None => {}
+    }
+    for (detail, words) in [("note", "changed the note"), ("features", "changed the occasion")] {
+        if entry.details.contains_key(detail) {
+            parts.push(words.to_owned());
+        }
+    }
+    if parts.is_empty() {
+        parts.push("changed the blanks or the order".to_owned());
+    }
+    let words = parts.join("; ");
+    words[..1].to_uppercase() + &words[1..]
+}
+
+#[derive(Deserialize)]
+pub(super) struct ChangeForm {
+    change: Change,
+    revision: i64,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    note: String,
+    #[serde(default)]
+    customer: String,
+    days: Option<u32>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Change {
+    /// The name and the note.
+    Words,
+    Delete,
+    Restore,
+    /// To another customer.
+    Copy,
+    Share,
+    /// Withdraws the link.
+    Withdraw,
+}
+
+pub(super) async fn change(
+    Stylist(visitor): Stylist,
+    State(state): State<AppState>,
+    Path(OutfitId(seq)): Path<OutfitId>,
+    Https(https): Https,
+    headers: HeaderMap,
+    Form(form): Form<ChangeForm>,
+) -> Result<Response, Problem> {
+    let store = state.store.by(visitor.author());
+    let (saved, now) = (store.saved_outfits(), state.now());
+    let here = format!("/studio/outfits/{seq}");
+    let refuse = async |reason: String| {
+        outfit_page(&state, &visitor, seq, Notice { refused: Some(reason), ..Notice::default() }).await
+    };
+    let next = match form.change {
+        Change::Words => match (read_name(&form.name), Note::new(&form.note)) {
+            (Ok(name), Ok(note)) => {
+                let edit = |saved: &mut SavedOutfit| (saved.name, saved.note) = (name, note);
+                saved.change(seq, form.revision, edit, now).await?;
+                format!("{here}?saved=on")
+            }
+            (Err(reason), _) => return refuse(reason).await,
+            (_, Err(error)) => return refuse(error.to_string()).await,
+        },
+        Change::Delete => {
+            saved.delete(seq, now).await?;
+            format!("/studio/outfits?deleted={seq}")
+        }
+        Change::Restore => {
+            saved.restore(seq, now).await?;
+            here
+        }
+        Change::Copy => match copy(&state, &visitor, seq, &form.customer).await? {
+            Ok(copied) => format!("/studio/outfits/{copied}"),
+            Err(reason) => return refuse(reason).await,
+        },
+        Change::Share => {
+            let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
+            let token = outfits::share(&store, seq, days, now).await?;
+            let link = format!("{}/shared/{}", base_url(&headers, https), token.as_str());
+            let notice = Notice { link: Some(link), ..Notice::default() };
+            return outfit_page(&state, &visitor, seq, notice).await;
+        }
+        Change::Withdraw => {
+            saved.set_link(seq, None, now).await?;
+            here
+        }
+    };
+    Ok(Redirect::to(&next).into_response())
+}
+
+fn read_name(text: &str) -> Result<Option<Name>, String> {
+    let text = text.trim();
+    (!text.is_empty()).then(|| Name::new(text)).transpose().map_err(|error| error.to_string())
+}
+
+/// Saves the outfit for another customer, with its name, or says why not.
+async fn copy(
+    state: &AppState,
+    visitor: &Visitor,
+    seq: i64,
+    customer: &str,
+) -> Result<Result<i64, String>, Problem> {
+    let saved = find(state, seq).await?;
+    let customer = match CustomerId::new(customer.trim()) {
+        Ok(customer) => customer,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let outfit = OpenOutfit { customer, ..saved.outfit };
+    let (author, now) = (visitor.author(), state.now());
+    let copied = match outfits::save(&state.store, author, &outfit, now).await {
+        Ok((copied, _)) => copied,
+        Err(ServiceError::Faults(faults)) => return Ok(Err(fault::words(&faults))),
+        Err(error) => return Err(fault::problem(error)),
+    };
+    let copy = find(state, copied).await?;
+    if copy.name.is_none() && copy.origin != Origin::Imported && saved.name.is_some() {
+        let edit = |copy: &mut SavedOutfit| copy.name = saved.name;
+        state.store.by(author).saved_outfits().change(copied, copy.revision, edit, now).await?;
+    }
+    Ok(Ok(copied))
+}

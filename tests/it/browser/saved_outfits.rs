@@ -1,0 +1,135 @@
+//! A stylist keeps a draft, finishes it, shows it to the customer, copies and deletes it, and takes notes.
+
+use atelier::domain::Role;
+use serde_json::{Value, json};
+
+use super::signed_in;
+use crate::{
+    harness::{
+        TestDatabase,
+        browser::{Eyes, Window, chromium},
+        contracts,
+    },
+    web::Service,
+};
+
+contracts!(
+    finishes_a_draft_and_shows_it_to_the_customer needs chromium,
+    deletes_an_outfit_and_brings_it_back needs chromium,
+    begins_the_day_at_the_queue needs chromium,
+);
+
+const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+
+async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio?{DRAFT}", service.url)).await;
+    window.click("#save").await;
+    window.until_words("Saved as draft").await;
+
+    // A name and a note.
+    window.click_words("Name it").await;
+    window.fill("#name", "Autumn office").await;
+    window.fill("#note", "Boots in 38").await;
+    window.click("#save-words").await;
+    window.until("document.querySelector('h1').innerText === 'Autumn office'").await;
+    let page = window.address().await.split('?').next().unwrap().to_owned();
+
+    // Its blank is filled in place.
+    window.click("#edit").await;
+    window.until_words("You are changing a saved outfit").await;
+    let taken = window.text(".suggestions .name").await;
+    window.click("#take-1-1").await;
+    window.until("document.querySelectorAll('.board img').length === 4").await;
+    window.click("#save").await;
+    window.until_words("Autumn office").await;
+    window.until(&format!("location.href.startsWith('{page}?')")).await;
+    window.until_words(&taken).await;
+    window.until_words(&format!("added {taken}")).await;
+    assert_eq!(window.run("return document.querySelectorAll('.pieces .blank').length").await, 0);
+
+    window.fill("#copy-customer", "c-000010").await;
+    window.click("#copy-button").await;
+    window.until(&format!("!location.href.startsWith('{page}')")).await;
+    window.until_words("For c-000010").await;
+
+    // On paper, there are only the pieces.
+    window.chromium("Emulation.setEmulatedMedia", &json!({"media": "print"})).await;
+    for hidden in [".site", ".cards", "#edit"] {
+        let shown = format!("return document.querySelector('{hidden}').getClientRects().length");
+        assert_eq!(window.run(&shown).await, 0, "{hidden}");
+    }
+    let pieces = "return [...document.querySelectorAll('.pieces img')].every(one => one.getClientRects().length === 1)";
+    assert_eq!(window.run(pieces).await, true);
+    window.chromium("Emulation.setEmulatedMedia", &json!({"media": "screen"})).await;
+
+    // The customer opens the link in a browser of their own.
+    window.goto(&page).await;
+    window.click("#make-link").await;
+    let link = window.text("#link").await;
+    let guest = Window::open(Eyes::default()).await;
+    guest.goto(&link).await;
+    guest.until_words("Autumn office").await;
+    guest.until_words(&taken).await;
+    guest.until_words("Total €").await;
+    let loaded = "[...document.images].filter(one => one.complete && one.naturalWidth > 0).length === 4";
+    guest.until(loaded).await;
+    assert_eq!(guest.run("return document.querySelector('nav, header, form, a')").await, Value::Null);
+    let shown = guest.text("body").await;
+    for hidden in ["c-014871", "Boots in 38", "Some stylist", "%"] {
+        assert!(!shown.contains(hidden), "{hidden} in {shown}");
+    }
+
+    window.click("#withdraw").await;
+    window.until("!document.querySelector('#withdraw')").await;
+    guest.goto(&link).await;
+    guest.until_words("Link not available").await;
+}
+
+async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio?{DRAFT}", service.url)).await;
+    window.click("#save").await;
+    window.click_words("Name it").await;
+    window.click("#delete").await;
+    window.until_words("No saved outfits yet").await;
+    window.click("#undo").await;
+    window.until_words("Brought back").await;
+
+    // It is found by the customer's id, as one types.
+    window.goto(&format!("{}/studio/outfits", service.url)).await;
+    window.fill("#find", "c-0148").await;
+    window.until("location.href.includes('find=c-0148')").await;
+    window.until("document.querySelectorAll('.outfits > li').length === 1").await;
+    window.fill("#find", "somebody").await;
+    window.until_words("No outfits match").await;
+}
+
+async fn begins_the_day_at_the_queue(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}/studio?{DRAFT}", service.url)).await;
+    window.click_words("Not for this customer").await;
+    window.until_words("not for this customer undo").await;
+    window.click("#save").await;
+    window.until_words("Saved as draft").await;
+
+    window.goto(&format!("{}/studio", service.url)).await;
+    window.until_words("Your drafts").await;
+    window.until_words("refused 1 article since their last outfit").await;
+    window.click(".queue .people a").await;
+
+    // The customer's page: a note, and what they refused.
+    window.until_words("No notes yet").await;
+    window.until("document.querySelectorAll('[aria-labelledby=refused-title] li').length === 1").await;
+    window.fill("#note", "Prefers calls at night").await;
+    window.click_words("Add note").await;
+    window.until("document.querySelector('.history').innerText.includes('Prefers calls at night')").await;
+    window.click(".history .plain").await;
+    window.until_words("No notes yet").await;
+
+    window.click_words("Continue").await;
+    window.until_words("You are changing a saved outfit").await;
+}

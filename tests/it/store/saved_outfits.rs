@@ -1,0 +1,248 @@
+//! Saved outfits as stylists work with them: drafts, names, changes in place, deletion, links and the queue.
+
+use std::time::Duration;
+
+use atelier::{
+    domain::{Outfit, Role, Slots},
+    store::{
+        Author, Conflict, FeedbackEvent, FeedbackKind, KEPT, Name, Note, Origin, PersonId, Put, SavedFilter,
+        SavedOutfit, Store, StoreError, TokenHash, Which,
+    },
+};
+use futures_util::TryStreamExt;
+use serde_json::json;
+
+use super::{LATER, NOW, article_id, customer_id, name, open_outfit, outfit, with_customers};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    a_draft_is_no_outfit_yet,
+    a_change_in_place_is_complete_and_in_the_history,
+    changes_that_conflict_are_refused,
+    a_deleted_outfit_can_be_brought_back,
+    a_link_is_replaced_withdrawn_and_ends_with_the_outfit,
+    lists_are_searched_by_name_customer_and_author,
+    the_queue_knows_who_waits,
+    notes_are_kept_in_order,
+);
+
+const ABCD: [&str; 4] = ["a", "b", "c", "d"];
+
+async fn start(db: &TestDatabase) -> (Store, PersonId) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    let ada = store.people().create(&name("Ada"), Role::Stylist, NOW).await.unwrap();
+    (store, ada.id)
+}
+
+async fn get(store: &Store, seq: i64) -> SavedOutfit {
+    store.saved_outfits().get(seq).await.unwrap().unwrap()
+}
+
+async fn a_draft_is_no_outfit_yet(db: TestDatabase) {
+    let (store, ada) = start(&db).await;
+    let draft = open_outfit("c", &["a", "", "b", ""]);
+    let (seq, put) = store.saved_outfits().save_draft(&draft, Some(ada), NOW).await.unwrap();
+    assert_eq!(put, Put::Added);
+    let again = store.saved_outfits().save_draft(&draft, Some(ada), LATER).await.unwrap();
+    assert_eq!(again, (seq, Put::Unchanged), "a double click makes one");
+    let kept = get(&store, seq).await;
+    assert_eq!(kept.outfit, draft);
+    assert_eq!((kept.author.as_deref(), kept.name, kept.origin), (Some("Ada"), None, Origin::Saved));
+    assert_eq!((kept.created_at, kept.changed_at, kept.deleted_at), (NOW, NOW, None));
+
+    // Training, exports and counts leave it out.
+    assert_eq!((store.outfits().count().await, store.outfits().get(seq).await), (Ok(0), Ok(None)));
+    assert_eq!(store.outfits().first(9).await, Ok(vec![]));
+    assert!(store.outfits().all().try_collect::<Vec<_>>().await.unwrap().is_empty());
+    assert_eq!(store.outfits().for_customer(&customer_id("c"), 0, 9).await, Ok(vec![]));
+    let all =
+        async |which| store.saved_outfits().for_customer(&customer_id("c"), which, 0, 9).await.unwrap().len();
+    assert_eq!((all(Which::Whole).await, all(Which::WithDrafts).await), (0, 1));
+
+    let whole = open_outfit("c", &ABCD).slots;
+    store.saved_outfits().change(seq, 1, |saved| saved.outfit.slots = whole, LATER).await.unwrap();
+    assert_eq!((store.outfits().count().await, all(Which::Whole).await), (Ok(1), 1));
+    let refused = store.saved_outfits().save_draft(&open_outfit("nobody", &["a"]), None, NOW).await;
+    assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
+}
+
+async fn a_change_in_place_is_complete_and_in_the_history(db: TestDatabase) {
+    let (store, ada) = start(&db).await;
+    let by = store.by(Author { actor: atelier::store::Actor::Person(ada), peer: None });
+    let (seq, _) = by.outfits().save(&outfit("c", ABCD, None), Origin::Saved, Some(ada), NOW).await.unwrap();
+    let edit = |saved: &mut SavedOutfit| {
+        saved.name = Some(name("Autumn office"));
+        saved.note = Note::new("Boots in 38\nCall her").unwrap();
+        saved.outfit.slots = open_outfit("c", &["a", "b", "c", "x", "y"]).slots;
+    };
+    by.saved_outfits().change(seq, 1, edit, LATER).await.unwrap();
+    let kept = get(&store, seq).await;
+    assert_eq!((kept.name.as_ref().map(Name::as_str), kept.revision), (Some("Autumn office"), 2));
+    assert_eq!(kept.note.as_str(), "Boots in 38\nCall her");
+    assert_eq!((kept.created_at, kept.changed_at), (NOW, LATER));
+    assert_eq!(kept.outfit.slots, open_outfit("c", &["a", "b", "c", "x", "y"]).slots);
+    // The same change again is none, even with the old revision: a double click.
+    by.saved_outfits().change(seq, 1, edit, LATER).await.unwrap();
+    assert_eq!(get(&store, seq).await.revision, 2);
+
+    let history = store.audit().for_outfit(&customer_id("c"), seq, 9).await.unwrap();
+    let actions: Vec<&str> = history.iter().map(|entry| entry.action.as_str()).collect();
+    assert_eq!(actions, ["outfit.change", "outfit.save"]);
+    let expected = json!({"added": ["x", "y"], "removed": ["d"], "name": "Autumn office", "note": true});
+    assert_eq!(serde_json::Value::from(history[0].details.clone()), expected);
+    // What it was before can be saved as another outfit.
+    let (other, put) =
+        store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    assert!(other != seq && put == Put::Added);
+}
+
+async fn changes_that_conflict_are_refused(db: TestDatabase) {
+    let (store, _) = start(&db).await;
+    let save = async |articles, origin| {
+        store.outfits().save(&outfit("c", articles, None), origin, None, NOW).await.unwrap().0
+    };
+    let (first, second) = (save(ABCD, Origin::Saved).await, save(["a", "b", "c", "e"], Origin::Saved).await);
+    let imported = save(["a", "b", "c", "f"], Origin::Imported).await;
+    let change = async |seq, revision, slots: Slots| {
+        store.saved_outfits().change(seq, revision, |saved| saved.outfit.slots = slots, LATER).await
+    };
+    let slots = |ids: &[&str]| open_outfit("c", ids).slots;
+    let conflict = |conflict| Err(StoreError::Conflict(conflict));
+    assert_eq!(change(second, 1, slots(&ABCD)).await, conflict(Conflict::SameOutfit));
+    assert_eq!(change(first, 7, slots(&["a"])).await, conflict(Conflict::OutfitChanged));
+    assert_eq!(change(imported, 1, slots(&["a"])).await, conflict(Conflict::ImportedOutfit));
+    assert_eq!(store.saved_outfits().delete(imported, NOW).await, conflict(Conflict::ImportedOutfit));
+    assert_eq!(change(99, 1, slots(&["a"])).await, Err(StoreError::NotFound("outfit")));
+    assert_eq!(get(&store, first).await.outfit.slots, slots(&ABCD));
+}
+
+async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
+    let (store, _) = start(&db).await;
+    let save =
+        async || store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let (seq, _) = save().await;
+    let saved = store.saved_outfits();
+    saved.delete(seq, LATER).await.unwrap();
+    assert_eq!((get(&store, seq).await.deleted_at, store.outfits().count().await), (Some(LATER), Ok(0)));
+    assert_eq!(store.outfits().delete(seq, LATER).await, Ok(false));
+    assert_eq!(saved.list(&SavedFilter::default(), 0, 9).await, Ok((vec![], 0)));
+    saved.restore(seq, LATER).await.unwrap();
+    assert_eq!((get(&store, seq).await.deleted_at, store.outfits().count().await), (None, Ok(1)));
+    assert_eq!(save().await, (seq, Put::Unchanged), "it is the same outfit again");
+
+    // Saved again meanwhile, it stays deleted.
+    saved.delete(seq, LATER).await.unwrap();
+    let (again, put) = save().await;
+    assert!(again != seq && put == Put::Added);
+    assert_eq!(saved.restore(seq, LATER).await, Err(StoreError::Conflict(Conflict::SameOutfit)));
+
+    // Later than it can be brought back, the next deletion removes it.
+    saved.delete(again, LATER + KEPT + Duration::from_secs(1)).await.unwrap();
+    assert_eq!(saved.get(seq).await, Ok(None));
+    assert!(get(&store, again).await.deleted_at.is_some());
+}
+
+async fn a_link_is_replaced_withdrawn_and_ends_with_the_outfit(db: TestDatabase) {
+    let (store, _) = start(&db).await;
+    let (seq, _) = store.outfits().save(&outfit("c", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let saved = store.saved_outfits();
+    let [first, second] = ["first", "second"].map(TokenHash::new);
+    let found = async |link: &TokenHash| saved.by_link(link).await.unwrap().map(|saved| saved.seq);
+    saved.set_link(seq, Some((&first, LATER)), NOW).await.unwrap();
+    assert_eq!((found(&first).await, get(&store, seq).await.link_until), (Some(seq), Some(LATER)));
+    saved.set_link(seq, Some((&second, LATER)), NOW).await.unwrap();
+    assert_eq!((found(&first).await, found(&second).await), (None, Some(seq)));
+    saved.set_link(seq, None, NOW).await.unwrap();
+    assert_eq!((found(&second).await, get(&store, seq).await.link_until), (None, None));
+
+    saved.set_link(seq, Some((&first, LATER)), NOW).await.unwrap();
+    saved.delete(seq, NOW).await.unwrap();
+    saved.restore(seq, NOW).await.unwrap();
+    assert_eq!(found(&first).await, None, "a deletion withdraws the link for good");
+    let actions = store.audit().for_outfit(&customer_id("c"), seq, 9).await.unwrap();
+    let actions: Vec<&str> = actions.iter().map(|entry| entry.action.as_str()).collect();
+    let (share, withdraw) = ("outfit.share", "outfit.withdraw");
+    assert_eq!(actions, ["outfit.restore", "outfit.delete", share, withdraw, share, share, "outfit.save"]);
+}
+
+async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
+    let (store, ada) = start(&db).await;
+    let saved = store.saved_outfits();
+    let (first, _) = saved.save_draft(&open_outfit("c", &["a"]), Some(ada), NOW).await.unwrap();
+    let (second, _) = saved.save_draft(&open_outfit("d", &["b"]), None, NOW).await.unwrap();
+    let (third, _) = store.outfits().save(&outfit("d", ABCD, None), Origin::Saved, None, NOW).await.unwrap();
+    let (imported, _) =
+        store.outfits().save(&outfit("c", ABCD, None), Origin::Imported, None, NOW).await.unwrap();
+    assert!(imported > third);
+    let rename = |saved: &mut SavedOutfit| saved.name = Some(name("Ärmel & Öl_100%"));
+    saved.change(second, 1, rename, LATER).await.unwrap();
+    let list = async |search, only_drafts, by| {
+        let (found, count) = saved.list(&SavedFilter { search, only_drafts, by }, 0, 9).await.unwrap();
+        assert_eq!(found.len() as u64, count);
+        found.into_iter().map(|saved| saved.seq).collect::<Vec<_>>()
+    };
+    assert_eq!(list("", false, None).await, [second, third, first], "the latest change first");
+    assert_eq!(list("", true, None).await, [second, first]);
+    assert_eq!(list("ada", false, None).await, [first]);
+    assert_eq!(list("ärmel 100%", false, None).await, [second]);
+    assert!(list("ärmel ada", false, None).await.is_empty());
+    assert_eq!(list("", false, Some(ada)).await, [first]);
+    let (page, count) = saved.list(&SavedFilter::default(), 1, 1).await.unwrap();
+    assert_eq!((page[0].seq, count), (third, 3));
+}
+
+async fn the_queue_knows_who_waits(db: TestDatabase) {
+    let (store, _) = start(&db).await;
+    let refuse = async |customer: &str, article: &str, at| {
+        let event = FeedbackEvent {
+            kind: FeedbackKind::Rejected,
+            completion_id: format!("k-{customer}-{article}"),
+            slot: 0,
+            article: article_id(article),
+            rank: 1,
+            release: "demo".into(),
+            method: "gsu".into(),
+            arm: None,
+            customer: Some(customer_id(customer)),
+            at,
+        };
+        store.feedback().record(&event.completion_id.clone(), &event).await.unwrap();
+    };
+    refuse("c", "a", NOW).await;
+    refuse("d", "a", LATER).await;
+    refuse("d", "b", LATER).await;
+    let waiting = async || store.feedback().refused_since_last_outfit(9).await.unwrap();
+    assert_eq!(waiting().await, [(customer_id("c"), 1), (customer_id("d"), 2)]);
+    let save = async |outfit: &Outfit, at| {
+        store.outfits().save(outfit, Origin::Saved, None, at).await.unwrap();
+    };
+    save(&outfit("c", ABCD, None), LATER).await;
+    save(&outfit("d", ABCD, None), NOW).await;
+    assert_eq!(waiting().await, [(customer_id("d"), 2)], "refused after the last outfit");
+    let longest = store.saved_outfits().longest_ago(9).await.unwrap();
+    assert_eq!(longest, [(customer_id("d"), NOW), (customer_id("c"), LATER)]);
+    let latest = store.feedback().latest(&customer_id("d"), FeedbackKind::Rejected, 1).await.unwrap();
+    assert_eq!(latest, [(article_id("a"), LATER)]);
+}
+
+async fn notes_are_kept_in_order(db: TestDatabase) {
+    let (store, ada) = start(&db).await;
+    let note = |text: &str| Note::new(text).unwrap();
+    for text in ["first", "second\nline"] {
+        store.notes().add(&customer_id("c"), &note(text), ada, NOW).await.unwrap();
+    }
+    let kept: Vec<_> = store.notes().for_customer(&customer_id("c")).try_collect().await.unwrap();
+    assert_eq!((kept[0].author.as_str(), kept[0].at), ("Ada", NOW));
+    assert_eq!([&kept[0].note, &kept[1].note], [&note("first"), &note("second\nline")]);
+    assert_eq!(store.notes().delete(kept[0].id, NOW).await, Ok(true));
+    assert_eq!(store.notes().delete(kept[0].id, NOW).await, Ok(false));
+    let left: Vec<_> = store.notes().for_customer(&customer_id("c")).try_collect().await.unwrap();
+    assert_eq!(left, kept[1..]);
+    let refused = store.notes().add(&customer_id("nobody"), &note("x"), ada, NOW).await;
+    assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
+    let log = store.audit().list(None, 3).await.unwrap();
+    assert!(
+        log.iter().all(|entry| entry.action == "customer.note" && entry.customer == Some(customer_id("c")))
+    );
+}

@@ -1,0 +1,328 @@
+//! Saved outfits, the customer's link to one, the customer's page and the queue, by their HTML and in the API.
+
+use atelier::{
+    domain::{CustomerId, Role},
+    store::FeedbackKind,
+};
+use serde_json::{Value, json};
+
+use super::{Browser, Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    a_draft_becomes_a_named_outfit,
+    a_copy_is_for_another_customer,
+    a_deletion_is_undone,
+    the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces,
+    saved_outfits_need_a_stylist,
+    a_customers_page_has_sizes_notes_outfits_and_feedback,
+    the_queue_has_drafts_and_customers,
+    prices_have_the_shops_currency,
+    the_api_has_names_notes_and_drafts,
+);
+
+const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
+const WHOLE: &str = "customer=c-014871&slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
+
+async fn stylist(db: &TestDatabase) -> (Service, Browser) {
+    let service = Service::demo(db).await;
+    let browser = service.signed_in(Role::Stylist).await;
+    (service, browser)
+}
+
+/// Saves what the address has and returns the saved outfit's page.
+async fn save(browser: &Browser, view: &str) -> String {
+    let saved = browser.post("/studio/outfits", &[("view", view)]).await;
+    assert_eq!(saved.status(), 303, "{}", saved.text().await.unwrap());
+    let there = header(&saved, "location");
+    let (_, seq) = there.split_once("saved=").unwrap();
+    format!("/studio/outfits/{seq}")
+}
+
+/// Sends a form of the outfit's page and returns where it leads.
+async fn change(browser: &Browser, path: &str, fields: &[(&str, &str)]) -> String {
+    let answer = browser.post(path, fields).await;
+    assert_eq!(answer.status(), 303, "{}", answer.text().await.unwrap());
+    header(&answer, "location").to_owned()
+}
+
+async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let page = save(&browser, DRAFT).await;
+    let html = browser.page(&page).await;
+    assert!(
+        html.contains("<span class=\"new\">Draft</span>") && html.contains("<span>Blank</span>"),
+        "{html}"
+    );
+    assert!(html.contains("For <a href=\"/studio?customer=c-014871\">c-014871</a>"), "{html}");
+
+    let fields =
+        [("change", "words"), ("revision", "1"), ("name", " Autumn "), ("note", "Boots\r\nin 38 <b>")];
+    let there = change(&browser, &page, &fields).await;
+    let html = browser.page(&there).await;
+    assert!(html.contains("<h1>Autumn</h1>") && html.contains("Boots\nin 38 &#60;b&#62;"), "{html}");
+    assert!(html.contains("Named it “Autumn”; changed the note"), "{html}");
+    let long = "x".repeat(129);
+    let refused = browser.post(&page, &[("change", "words"), ("revision", "2"), ("name", &long)]).await;
+    assert_eq!(refused.status(), 422);
+    assert!(refused.text().await.unwrap().contains("1 to 128 characters"));
+
+    // The board changes it in place; an old revision is refused.
+    let seq = page.rsplit('/').next().unwrap();
+    let view = format!("{WHOLE}&outfit={seq}.2");
+    assert!(html.contains(&format!("outfit={seq}.2")), "{html}");
+    let board = browser.page(&format!("/studio?{view}")).await;
+    assert!(board.contains("Save changes") && board.contains("Save as another"), "{board}");
+    let changed = change(&browser, "/studio/outfits", &[("view", &view)]).await;
+    let html = browser.page(&changed).await;
+    assert!(html.contains("Saved.") && !html.contains("Draft") && html.contains("<h1>Autumn</h1>"), "{html}");
+    assert!(html.contains("Total €"), "{html}");
+    let late = format!("{DRAFT}&outfit={seq}.2");
+    let refused = browser.post("/studio/outfits", &[("view", &late)]).await;
+    assert_eq!(refused.status(), 409);
+    assert!(refused.text().await.unwrap().contains("changed this outfit meanwhile"));
+    let customer = CustomerId::new("c-014871").unwrap();
+    let kept = service.store.outfits().for_customer(&customer, 0, 9).await.unwrap();
+    assert_eq!(kept.len(), 2, "the imported one and this");
+}
+
+async fn a_copy_is_for_another_customer(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let page = save(&browser, WHOLE).await;
+    change(&browser, &page, &[("change", "words"), ("revision", "1"), ("name", "Autumn")]).await;
+    let copy = async |customer: &str| {
+        browser.post(&page, &[("change", "copy"), ("revision", "2"), ("customer", customer)]).await
+    };
+    let refused = copy("nobody").await;
+    assert_eq!(refused.status(), 422);
+    assert!(refused.text().await.unwrap().contains("there is no such customer"));
+    let copied = copy(" c-000010 ").await;
+    assert_eq!(copied.status(), 303);
+    let there = header(&copied, "location").to_owned();
+    assert_ne!(there, page);
+    let html = browser.page(&there).await;
+    assert!(html.contains("<h1>Autumn</h1>") && html.contains("customer=c-000010"), "{html}");
+    assert!(!html.contains("c-014871"), "nothing of the other customer");
+    assert_eq!(header(&copy("c-000010").await, "location"), there, "a double click makes one");
+    let list = browser.page("/studio/outfits?find=autumn").await;
+    assert!(
+        list.contains("2 outfits") && list.contains("for c-000010") && list.contains("for c-014871"),
+        "{list}"
+    );
+    assert!(browser.page("/studio/outfits?find=autumn+c-000010").await.contains("1 outfit</span>"));
+    assert!(browser.page("/studio/outfits?find=autumn&drafts=on").await.contains("No outfits match"));
+}
+
+async fn a_deletion_is_undone(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let page = save(&browser, WHOLE).await;
+    let there = change(&browser, &page, &[("change", "delete"), ("revision", "1")]).await;
+    let html = browser.page(&there).await;
+    assert!(
+        html.contains("is deleted. You can bring it back") && html.contains("No saved outfits yet"),
+        "{html}"
+    );
+    let html = browser.page(&page).await;
+    assert!(html.contains("This outfit was deleted on") && !html.contains("id=\"make-link\""), "{html}");
+    assert_eq!(service.get(&page.replace("/studio", "")).await.status(), 404, "the API has deleted it");
+    let back = change(&browser, &page, &[("change", "restore"), ("revision", "0")]).await;
+    assert_eq!(back, page);
+    let html = browser.page(&page).await;
+    assert!(!html.contains("was deleted") && html.contains("Brought back"), "{html}");
+    assert_eq!(service.get(&page.replace("/studio", "")).await.status(), 200);
+}
+
+async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let page = save(&browser, WHOLE).await;
+    let words = [("change", "words"), ("revision", "1"), ("name", "Autumn"), ("note", "pays late")];
+    change(&browser, &page, &words).await;
+    let share = async || {
+        let html = browser.post(&page, &[("change", "share"), ("revision", "2"), ("days", "30")]).await;
+        let html = html.text().await.unwrap();
+        let (_, link) = html.split_once(&format!("{}/shared/", service.url)).unwrap();
+        format!("/shared/{}", link.split('<').next().unwrap())
+    };
+    let link = share().await;
+    let answer = service.page(&link).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(header(&answer, "x-robots-tag"), "noindex, nofollow");
+    assert_eq!(
+        (header(&answer, "referrer-policy"), header(&answer, "cache-control")),
+        ("no-referrer", "no-store")
+    );
+    let html = answer.text().await.unwrap();
+    assert!(html.contains("<h1>Autumn</h1>") && html.contains("Total €"), "{html}");
+    assert_eq!(html.matches("class=\"picture\"").count(), 4);
+    for hidden in ["c-014871", "pays late", "Some stylist", "<nav", "/studio", "rank", "match", "female"] {
+        assert!(!html.contains(hidden), "{hidden} in {html}");
+    }
+
+    // The token is not in the database, and a newer link replaces it.
+    let token = link.strip_prefix("/shared/").unwrap();
+    let everything = crate::store::erasing::everything(&db, &mut db.raw().await).await;
+    assert!(!everything.contains(token));
+    let newer = share().await;
+    assert_eq!(service.page(&link).await.status(), 404);
+    assert_eq!(service.page(&newer).await.status(), 200);
+    change(&browser, &page, &[("change", "withdraw"), ("revision", "2")]).await;
+    let gone = service.page(&newer).await;
+    assert_eq!((gone.status().as_u16(), header(&gone, "x-robots-tag")), (404, "noindex, nofollow"));
+    assert!(gone.text().await.unwrap().contains("Ask your stylist for a new one"));
+    assert_eq!(service.page("/shared/nonsense").await.status(), 404);
+
+    let last = share().await;
+    sqlx::query("update outfits set link_expires_at = 1 where link_hash is not null")
+        .execute(&mut db.raw().await)
+        .await
+        .unwrap();
+    let over = service.page(&last).await;
+    assert_eq!(over.status(), 410);
+    assert!(over.text().await.unwrap().contains("This link has run out"));
+    assert!(browser.page(&page).await.contains("The last link ran out on"));
+}
+
+async fn saved_outfits_need_a_stylist(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let page = save(&browser, WHOLE).await;
+    for path in ["/studio/outfits", &page] {
+        let answer = super::browser().get(format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!(answer.status(), 303, "{path}");
+        assert!(header(&answer, "location").starts_with("/sign-in?next="));
+    }
+    for (path, fields) in [
+        (page.as_str(), [("change", "delete"), ("revision", "1")]),
+        ("/studio/notes", [("customer", "c-000010"), ("note", "x")]),
+    ] {
+        assert_eq!(browser.post_bare(path, &fields).await.status(), 403, "without the form's token");
+    }
+    assert_eq!(browser.get("/studio/outfits/999999").await.status(), 404);
+    let unknown = browser.post(&page, &[("change", "sell"), ("revision", "1")]).await;
+    assert_eq!(unknown.status(), 422);
+    assert!(browser.page(&page).await.contains("id=\"delete\""));
+}
+
+async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let features = json!({"features": {"top_size": "M", "shoe_size": "38"}});
+    assert_eq!(service.put("/customers/zoe", &features).await.status(), 201);
+    let body = json!({"customer": "zoe", "outfit": ["a-00134", null, "a-00568", "a-00259"], "method": "gsu"});
+    let completion = service.ask_ok("/complete", &body).await;
+    let ids: Vec<&str> = completion["blanks"][0]["suggestions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["article"]["id"].as_str().unwrap())
+        .collect();
+    let report = async |kind: FeedbackKind, article: &str| {
+        let event = json!({"id": format!("{}-{article}", kind.as_str()), "completion_id": completion["completion_id"],
+            "kind": kind.as_str(), "slot": 1, "article": article, "customer": "zoe"});
+        let (status, answer) = service.ask("/feedback", &event).await;
+        assert_eq!(status, 200, "{answer}");
+    };
+    report(FeedbackKind::Rejected, ids[0]).await;
+    report(FeedbackKind::Bought, ids[1]).await;
+    let note = |text| [("customer", "zoe"), ("note", text)];
+    change(&browser, "/studio/notes", &note("Prefers <i>calls</i>\nat night")).await;
+    assert_eq!(browser.post("/studio/notes", &note("  ")).await.status(), 422);
+    save(&browser, &DRAFT.replace("c-014871", "zoe")).await;
+
+    let html = browser.page("/studio?customer=zoe").await;
+    for part in [
+        "<dt>Top size</dt><dd>M</dd>",
+        "<dt>Shoe size</dt><dd>38</dd>",
+        "Prefers &#60;i&#62;calls&#60;/i&#62;\nat night",
+        "Some stylist",
+        "<h2 id=\"bought-title\">Bought</h2>",
+        "<h2 id=\"refused-title\">Refused</h2>",
+        "Continue",
+    ] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+    let (_, id) = html.split_once("name=\"deleted\" value=\"").unwrap();
+    let id = id.split('"').next().unwrap();
+    change(&browser, "/studio/notes", &[("customer", "zoe"), ("deleted", id)]).await;
+    assert!(browser.page("/studio?customer=zoe").await.contains("No notes yet"));
+    // A later purchase ends the refusal.
+    report(FeedbackKind::Bought, ids[0]).await;
+    assert!(!browser.page("/studio?customer=zoe").await.contains("refused-title"));
+    let export = service.json("/customers/zoe/export").await;
+    assert_eq!(export["outfits"][0]["draft"], true);
+}
+
+async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    assert!(!browser.page("/studio").await.contains("class=\"queue\""), "nobody waits");
+    save(&browser, DRAFT).await;
+    let whole = save(&browser, WHOLE).await;
+    let html = browser.page("/studio").await;
+    assert!(html.contains("Your drafts") && html.contains("Longest without a new outfit"), "{html}");
+    assert!(!html.contains("Refused suggestions"), "{html}");
+    let address = format!("/studio?{DRAFT}");
+    let suggestions = browser.page(&address).await;
+    let (_, refused) = suggestions.split_once("name=\"refused\" value=\"").unwrap();
+    let refused = refused.split('"').next().unwrap();
+    let answer = browser.post("/studio/feedback", &[("view", DRAFT), ("refused", refused)]).await;
+    assert_eq!(answer.status(), 303);
+    let html = browser.page("/studio").await;
+    assert!(html.contains("refused 1 article since their last outfit"), "{html}");
+    // Drafts are their stylist's, and an outfit answers the refusal.
+    let colleague = service.signed_in(Role::Admin).await.page("/studio").await;
+    assert!(!colleague.contains("Your drafts") && colleague.contains("Refused suggestions"), "{colleague}");
+    change(&browser, &whole, &[("change", "delete"), ("revision", "1")]).await;
+    save(&browser, &WHOLE.replace("a-01130", "a-01243")).await;
+    assert!(!browser.page("/studio").await.contains("Refused suggestions"));
+}
+
+async fn prices_have_the_shops_currency(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    for (id, price, currency) in
+        [("p-1", json!(1200), None), ("p-2", json!(316.6), None), ("p-3", json!(5.25), Some("GBP"))]
+    {
+        let mut body = json!({"type": "coat", "price": price});
+        if let Some(currency) = currency {
+            body["currency"] = currency.into();
+        }
+        assert_eq!(service.put(&format!("/articles/{id}"), &body).await.status(), 201);
+    }
+    let html = browser.page("/studio?slot=p-1&slot=p-2").await;
+    for part in ["· €1,200<", "· €316.60<", "Total €1,516.60"] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+    let mixed = browser.page("/studio?slot=p-1&slot=p-3").await;
+    assert!(mixed.contains("· £5.25<") && !mixed.contains("Total"), "two currencies have no sum: {mixed}");
+}
+
+async fn the_api_has_names_notes_and_drafts(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let save = async |body: Value| service.ask("/outfits", &body).await;
+    let body = json!({"customer": "c-014871", "articles": ["a-00134", null], "name": "Autumn", "note": "38"});
+    let (status, saved) = save(body.clone()).await;
+    assert_eq!(status, 201, "{saved}");
+    assert_eq!((&saved["draft"], &saved["articles"]), (&json!(true), &body["articles"]));
+    assert_eq!((&saved["name"], &saved["note"]), (&json!("Autumn"), &json!("38")));
+    let path = format!("/outfits/{}", saved["id"]);
+    let renamed = json!({"customer": "c-014871", "articles": ["a-00134", null], "name": "Winter"});
+    let (status, saved) = save(renamed).await;
+    assert_eq!((status, &saved["name"], &saved["note"]), (200, &json!("Winter"), &json!("38")));
+    assert_eq!(service.json(&path).await["name"], "Winter");
+    let listed = async |query: &str| {
+        let page = service.json(&format!("/customers/c-014871/outfits{query}")).await;
+        page["items"].as_array().unwrap().len()
+    };
+    assert_eq!((listed("").await, listed("?drafts=true").await), (1, 2));
+    for (field, value, pointer) in [
+        ("name", json!(" x"), "/name"),
+        ("note", json!("\u{0}"), "/note"),
+        ("articles", json!(["a-00134", null, "a-00134"]), "/articles/2"),
+        ("articles", json!(["a-00134", "a-00568"]), "/articles"),
+        ("articles", json!([null, "gone"]), "/articles/1"),
+    ] {
+        let mut wrong = body.clone();
+        wrong[field] = value;
+        let (status, problem) = save(wrong).await;
+        assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!(pointer)), "{problem}");
+    }
+    assert_eq!(service.delete(&path).await.status(), 204);
+    assert_eq!(service.get(&path).await.status(), 404);
+}
