@@ -39,6 +39,10 @@ scale *flags:
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}
 
+# Check the OpenAPI document with others' tools, and both clients against the running service.
+clients:
+    clients/check
+
 # Take a picture of every page, on a wide screen and a phone, in light and dark mode.
 pictures folder="docs/images":
     ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page --skip postgres --test-threads 2

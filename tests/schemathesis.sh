@@ -28,21 +28,8 @@ if [ ! -e "$venv/ready" ]; then
 fi
 
 cargo build --quiet
-work="$(mktemp -d)"
-"$target/debug/atelier" --database "sqlite:$work/atelier.db" serve --address 127.0.0.1:0 --models models \
-  --release demo --set access.require_key=false >"$work/link" 2>"$work/log" &
-service=$!
-stop() {
-  kill "$service" 2>/dev/null || true
-  wait "$service" 2>/dev/null || true
-  rm -rf "$work"
-}
-trap stop EXIT
-until [ -s "$work/link" ]; do
-  kill -0 "$service" 2>/dev/null || { cat "$work/log" >&2; exit 1; }
-  sleep 0.1
-done
-url="$(sed -n 's,^Atelier is at \(http://[^/]*\)/.*$,\1,p' "$work/link")"
+. tests/demo_service.sh
+start_demo
 
 # One worker: hypothesis parses Python source meanwhile, which threads of CPython 3.11 cannot do at the same
 # time ("AST constructor recursion depth mismatch").

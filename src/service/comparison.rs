@@ -99,7 +99,8 @@ pub async fn compare(
     times: Times,
 ) -> Result<Comparison, ServiceError> {
     let people = subjects.customers.iter().enumerate().map(async |(place, id)| {
-        let (features, stale) = stored_features(profiles, id, Field::CustomerAt(place), times.begun).await?;
+        let field = Field::CustomerAt(place);
+        let (features, stale) = stored_features(profiles, id, field, &request.given, times.begun).await?;
         Ok::<_, ServiceError>((Some(id.clone()), features, stale))
     });
     let mut people = try_join_all(people).await?;

@@ -26,6 +26,11 @@ impl Version {
         Self(hex::encode(&digest.finalize()[..12]))
     }
 
+    /// The version of a text that is in no table.
+    pub fn of_text(text: &[u8]) -> Self {
+        Self(hex::encode(&Sha256::digest(text)[..12]))
+    }
+
     pub fn as_str(&self) -> &str {
         &self.0
     }

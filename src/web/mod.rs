@@ -12,9 +12,9 @@ use std::{io, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::{Method, Uri},
+    http::{Method, StatusCode, Uri},
     middleware::{self, Next},
-    response::Response,
+    response::{IntoResponse, Response},
 };
 use tower_http::{
     catch_panic::CatchPanicLayer,
@@ -23,13 +23,13 @@ use tower_http::{
 use tracing::Level;
 
 use self::{
-    api::openapi::{self, Document},
+    api::openapi::{self, OpenApiDocument},
     http::{
         deadline,
         https::is_https,
         keys::{self, Gate},
         metrics, problem, request_id,
-        routes::Routes,
+        routes::{Routes, VERSION},
         security,
         trace::{self, TraceParent},
     },
@@ -54,13 +54,15 @@ pub fn app(state: AppState) -> Router {
     let (router, document, guards) = routes().into_parts();
     let [with_key, keyless] = [None, Some(state.access.rule())]
         .map(|keyless| openapi::finish(&document, &guards, state.limits, keyless));
-    let (json, page) = (Document::new(&with_key, &keyless), DocsPage::new(&with_key, &keyless));
+    let (json, page) = (OpenApiDocument::new(&with_key, &keyless), DocsPage::new(&with_key, &keyless));
     let gate = Gate::new(state.access.clone(), state.clock.clone(), state.limits, guards);
     let pages = pages::router().merge(pages::pictures::router());
     let pages = pages.route_layer(middleware::from_fn_with_state(state.clone(), deadline::layer));
     let layer_state = state.clone();
-    router
-        .route_layer(middleware::from_fn_with_state(Arc::new(gate), keys::check))
+    let router = router.route_layer(middleware::from_fn_with_state(Arc::new(gate), keys::check));
+    Router::new()
+        .nest(VERSION, router.clone())
+        .merge(router)
         .merge(pages)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
@@ -128,6 +130,10 @@ async fn not_found(uri: Uri) -> Problem {
     Problem::new(Kind::NotFound, format!("no page or resource has the path {}", uri.path()))
 }
 
-async fn method_not_allowed(method: Method, uri: Uri) -> Problem {
-    Problem::new(Kind::MethodNotAllowed, format!("{} does not support {method}", uri.path()))
+/// The router adds the methods that the path takes, in `Allow`.
+async fn method_not_allowed(method: Method, uri: Uri) -> Response {
+    if method == Method::OPTIONS {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    Problem::new(Kind::MethodNotAllowed, format!("{} does not support {method}", uri.path())).into_response()
 }

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         web::audit::contracts(),
         web::comparing::contracts(),
         web::completing::contracts(),
+        web::contract::contracts(),
         web::coverage::contracts(),
         web::customers::contracts(),
         web::erasing::contracts(),

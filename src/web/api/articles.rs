@@ -37,6 +37,10 @@ use crate::{
         keys::Caller,
         paging::{self, ArticleQuery, Page},
         routes::Routes,
+        schema::{
+            ArticleIdSchema, ArticleTypeSchema, ConditionSchema, EmbeddingSchema, InStockSchema, PriceSchema,
+            StockSchema,
+        },
         uncancelled::uncancelled,
     },
 };
@@ -67,9 +71,9 @@ impl Serialize for ArticleBody {
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "only the schema of an article, which serializes itself")]
 struct ArticleFields {
-    #[schema(examples("a-12"))]
+    #[schema(value_type = ArticleIdSchema)]
     id: String,
-    #[schema(examples("coat"))]
+    #[schema(value_type = ArticleTypeSchema)]
     r#type: String,
     #[serde(flatten)]
     attributes: Map<String, Value>,
@@ -102,9 +106,9 @@ impl From<Article> for ArticleBody {
 /// Articles
 ///
 /// Sorted by the bytes of their ids.
-#[utoipa::path(get, path = "/articles", tag = "articles",
+#[utoipa::path(get, path = "/articles", operation_id = "listArticles", tag = "articles",
     params(ArticleQuery, (
-        "where" = Option<Vec<String>>, Query, example = json!(["colour:navy"]),
+        "where" = Option<Vec<ConditionSchema>>, Query, max_items = 16, example = json!(["colour:navy"]),
         description = "An attribute and one of its values, ignoring case; all of several conditions must hold",
     )),
     responses((status = 200, description = "A page of articles", body = Page<ArticleBody>)),
@@ -121,8 +125,8 @@ async fn list(
 }
 
 /// One article
-#[utoipa::path(get, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12"), ReadHeaders),
+#[utoipa::path(get, path = "/articles/{id}", operation_id = "getArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ReadHeaders),
     responses(
         (status = 200, description = "The article", body = ArticleBody),
         (status = 304, description = "The caller has this version"),
@@ -190,7 +194,14 @@ impl ArticleStored {
 #[schema(as = ArticlePut, example = json!({"type": "coat", "colour": "red", "price": 79.9, "in_stock": true}))]
 #[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
 struct ArticlePut {
-    r#type: String,
+    /// Optional; must be the id in the path.
+    #[schema(nullable = false)]
+    id: Option<ArticleIdSchema>,
+    r#type: ArticleTypeSchema,
+    price: Option<PriceSchema>,
+    in_stock: Option<InStockSchema>,
+    stock: Option<StockSchema>,
+    embedding: Option<EmbeddingSchema>,
     #[schema(additional_properties)]
     #[serde(flatten)]
     attributes: Map<String, Value>,
@@ -201,8 +212,8 @@ struct ArticlePut {
 /// Attributes that the body leaves out are deleted. `price` is a number of 0 or more, or a text such as `64,55` or
 /// `1.299,00`; `in_stock` is true or false, 0 or 1, or a word such as `yes` or `nein`. Both are stored as a number and a
 /// boolean; other values are refused.
-#[utoipa::path(put, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12"), PutHeaders),
+#[utoipa::path(put, path = "/articles/{id}", operation_id = "putArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), PutHeaders),
     request_body = ArticlePut,
     responses(
         (status = 200, description = "The article existed; this is the stored one now", body = ArticleStored),
@@ -236,7 +247,15 @@ async fn put(
 #[schema(as = ArticlePatch, example = json!({"in_stock": false, "colour": null}))]
 #[expect(dead_code, reason = "only the schema of the body, which is read as a free object")]
 struct ArticleChange {
-    r#type: Option<String>,
+    /// Optional; must be the id in the path.
+    #[schema(nullable = false)]
+    id: Option<ArticleIdSchema>,
+    #[schema(nullable = false)]
+    r#type: Option<ArticleTypeSchema>,
+    price: Option<PriceSchema>,
+    in_stock: Option<InStockSchema>,
+    stock: Option<StockSchema>,
+    embedding: Option<EmbeddingSchema>,
     #[schema(additional_properties)]
     #[serde(flatten)]
     attributes: Map<String, Value>,
@@ -245,8 +264,8 @@ struct ArticleChange {
 /// Change an article
 ///
 /// A JSON Merge Patch (RFC 7396): attributes that the body leaves out stay, and null removes one.
-#[utoipa::path(patch, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12"), ChangeHeaders),
+#[utoipa::path(patch, path = "/articles/{id}", operation_id = "patchArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ChangeHeaders),
     request_body(content(
         (ArticleChange = "application/merge-patch+json"),
         (ArticleChange = "application/json"),
@@ -278,8 +297,8 @@ async fn patch(
 /// Delete an article
 ///
 /// Stored outfits keep the article.
-#[utoipa::path(delete, path = "/articles/{id}", tag = "articles",
-    params(("id" = String, Path, description = "The article's id", example = "a-12"), ChangeHeaders),
+#[utoipa::path(delete, path = "/articles/{id}", operation_id = "deleteArticle", tag = "articles",
+    params(("id" = ArticleIdSchema, Path, description = "The article's id", example = "a-00134"), ChangeHeaders),
     responses(
         (status = 204, description = "The article is deleted"),
         (status = 404, description = "The catalogue has no such article"),
@@ -305,8 +324,10 @@ async fn delete(
 ///
 /// One article per line, `{"id": …, "type": …, …}`, in the format of `atelier export`. Either all articles are stored
 /// or none. With `mode=merge` a line changes a stored article as PATCH does, and adds an article if it has a type.
-#[utoipa::path(post, path = "/articles/bulk", tag = "articles", params(TableQuery),
-    request_body(content = String, content_type = "application/x-ndjson"),
+#[utoipa::path(post, path = "/articles/bulk", operation_id = "importArticles",
+    tag = "articles", params(TableQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"id\": \"a-new\", \"type\": \"hat\", \"price\": 29.9, \"in_stock\": true}\n"),
     responses((status = 200, description = "The articles are stored", body = ImportBody)),
 )]
 async fn bring_in(

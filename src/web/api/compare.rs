@@ -28,7 +28,7 @@ use crate::{
             extract::{Json, read_object, read_optional_integer},
             problem::value_or_finding,
             routes::Routes,
-            schema::{free_object, method_name},
+            schema::{ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, slots},
             timing::TimingBody,
         },
     },
@@ -38,7 +38,7 @@ pub(crate) fn router() -> Routes {
     Routes::new().scoped(Scope::Complete, routes!(compare))
 }
 
-/// A comparison of methods or customers.
+/// A comparison of methods or customers. The outfit has at most one blank; without one, one more article is suggested.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Compare, example = json!({
@@ -47,19 +47,21 @@ pub(crate) fn router() -> Routes {
 }))]
 struct CompareBody {
     /// The customer's id, to compare methods.
+    #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
     /// The customers' ids, to compare customers: one column for each.
+    #[schema(value_type = Vec<CustomerIdSchema>)]
     #[serde(default)]
     customers: Vec<String>,
     /// Features of the customer or the occasion, by name. They override the profile in every column.
     #[serde(default)]
-    #[schema(schema_with = free_object)]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
-    /// Article ids, and null for the one blank. Without a blank, one more article is suggested.
-    #[schema(max_items = 8)]
+    #[schema(schema_with = slots)]
     outfit: Vec<Option<String>>,
     /// The methods to compare: one column for each. If neither methods nor customers are given, all methods of the
     /// release. With customers, the one method that answers.
+    #[schema(value_type = Vec<MethodNameSchema>)]
     #[serde(default)]
     methods: Vec<String>,
     /// Number of suggestions in each column; 5 by default.
@@ -72,6 +74,7 @@ struct CompareBody {
     #[serde(default)]
     explain: bool,
     /// The article that a stylist chose. Each column returns its rank.
+    #[schema(value_type = Option<ArticleIdSchema>)]
     true_article: Option<String>,
 }
 
@@ -91,7 +94,7 @@ struct ComparisonBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Column)]
 struct ColumnBody {
-    #[schema(schema_with = method_name)]
+    #[schema(value_type = MethodNameSchema)]
     method: Method,
     #[serde(skip_serializing_if = "Option::is_none")]
     customer: Option<String>,
@@ -122,7 +125,8 @@ struct PairBody {
 ///
 /// Returns columns of suggestions for one blank: a column for each method and one customer, or for each customer and
 /// one method. Also returns how similar each pair of columns is.
-#[utoipa::path(post, path = "/compare", tag = "completion", request_body = CompareBody, responses(
+#[utoipa::path(post, path = "/compare", operation_id = "compareSuggestions",
+    tag = "completion", request_body = CompareBody, responses(
     (status = 200, description = "A column for each method or customer", body = ComparisonBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
     (status = 429, description = "A method's queue is full, or an answer would be too late"),

@@ -95,7 +95,7 @@ impl From<ArticleFeedback> for ArticleFeedbackBody {
 ///
 /// How many articles the live release was trained with, how many are new to it, what of them it does not know, and how
 /// often suggestions of both were shown and accepted.
-#[utoipa::path(get, path = "/coverage", tag = "articles", responses(
+#[utoipa::path(get, path = "/coverage", operation_id = "getCoverage", tag = "articles", responses(
     (status = 200, description = "The live release's coverage", body = CoverageBody),
 ))]
 async fn get(State(state): State<AppState>) -> Result<Json<CoverageBody>, Problem> {

@@ -32,7 +32,7 @@ use crate::{
         keys::Caller,
         paging::{self, Page, SearchQuery},
         routes::Routes,
-        schema::free_object,
+        schema::{CustomerIdSchema, FeaturesSchema, free_object},
         uncancelled::uncancelled,
     },
 };
@@ -55,10 +55,10 @@ pub(crate) fn router() -> Routes {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Customer)]
 pub(crate) struct CustomerBody {
-    #[schema(examples("c-17"))]
+    #[schema(value_type = CustomerIdSchema)]
     id: String,
     /// Features by name: a text, a number, or a list of texts.
-    #[schema(schema_with = free_object, example = json!({"age": 28, "preferred_colours": ["grey", "red"]}))]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
 }
 
@@ -71,7 +71,8 @@ impl From<Customer> for CustomerBody {
 /// Customers
 ///
 /// Sorted by the bytes of their ids.
-#[utoipa::path(get, path = "/customers", tag = "customers", params(SearchQuery), responses(
+#[utoipa::path(get, path = "/customers", operation_id = "listCustomers",
+    tag = "customers", params(SearchQuery), responses(
     (status = 200, description = "A page of customers", body = Page<CustomerBody>),
 ))]
 async fn list(
@@ -85,8 +86,8 @@ async fn list(
 }
 
 /// One customer
-#[utoipa::path(get, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17"), ReadHeaders),
+#[utoipa::path(get, path = "/customers/{id}", operation_id = "getCustomer", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), ReadHeaders),
     responses(
         (status = 200, description = "The customer", body = CustomerBody),
         (status = 304, description = "The caller has this version"),
@@ -110,12 +111,15 @@ async fn get(
 /// A customer to store.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = CustomerPut)]
+#[schema(as = CustomerPut, example = json!({
+    "features": {"gender": "female", "age": 28, "preferred_colours": ["grey", "red"]},
+}))]
 struct CustomerPut {
     /// Optional; must be the id in the path.
+    #[schema(value_type = Option<CustomerIdSchema>)]
     id: Option<String>,
     /// Features by name: a text, a number, or a list of texts, as the schema requires. A null is left out.
-    #[schema(schema_with = free_object, example = json!({"age": 28, "preferred_colours": ["grey", "red"]}))]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
 }
 
@@ -131,8 +135,8 @@ struct CustomerStored {
 /// Add or replace a customer
 ///
 /// Features that the body leaves out are deleted.
-#[utoipa::path(put, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17"), PutHeaders),
+#[utoipa::path(put, path = "/customers/{id}", operation_id = "putCustomer", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), PutHeaders),
     request_body = CustomerPut,
     responses(
         (status = 200, description = "The customer existed; this is the stored one now", body = CustomerStored),
@@ -163,21 +167,22 @@ async fn put(
 /// A change of a customer.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = CustomerPatch)]
+#[schema(as = CustomerPatch, example = json!({"features": {"age": 29, "fit": null}}))]
 struct CustomerChange {
     /// Optional; must be the id in the path.
+    #[schema(value_type = Option<CustomerIdSchema>)]
     id: Option<String>,
     /// Features to set, or with null to remove. The others stay.
     #[serde(default)]
-    #[schema(schema_with = free_object, example = json!({"age": 29, "fit": null}))]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
 }
 
 /// Change a customer
 ///
 /// A JSON Merge Patch (RFC 7396): features that the body leaves out stay, and null removes one.
-#[utoipa::path(patch, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17"), ChangeHeaders),
+#[utoipa::path(patch, path = "/customers/{id}", operation_id = "patchCustomer", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), ChangeHeaders),
     request_body(content(
         (CustomerChange = "application/merge-patch+json"),
         (CustomerChange = "application/json"),
@@ -248,8 +253,8 @@ pub(crate) fn check_id<Id: PathParameter + PartialEq + fmt::Debug>(
 /// Deletes the profile, the outfits and the notes permanently, removes the customer from feedback, and blanks the audit log's entries
 /// about them. With `SQLite` the id is soon in no file of the database either. Later feedback that names the customer is
 /// refused; a later PUT or import adds them again.
-#[utoipa::path(delete, path = "/customers/{id}", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17"), ChangeHeaders),
+#[utoipa::path(delete, path = "/customers/{id}", operation_id = "eraseCustomer", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), ChangeHeaders),
     responses(
         (status = 204, description = "The customer is erased"),
         (status = 404, description = "There is no such customer"),
@@ -323,7 +328,7 @@ struct AuditBody {
     by: &'static str,
     #[schema(examples("customer.put"))]
     action: String,
-    #[schema(examples("c-17"))]
+    #[schema(examples("c-000010"))]
     subject: String,
     #[schema(schema_with = free_object, example = json!({"new": true}))]
     details: Map<String, Value>,
@@ -344,8 +349,8 @@ impl From<AuditEntry> for AuditBody {
 ///
 /// Everything stored about a customer, which a shop must give a customer who asks for it: the profile, the outfits,
 /// stylists' notes, the feedback (rejections included), and the audit log's entries about them.
-#[utoipa::path(get, path = "/customers/{id}/export", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17")),
+#[utoipa::path(get, path = "/customers/{id}/export", operation_id = "exportCustomer", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010")),
     responses(
         (status = 200, description = "All data about the customer", body = CustomerExport),
         (status = 404, description = "There is no such customer"),
@@ -404,8 +409,8 @@ struct OutfitsQuery {
 /// A customer's outfits
 ///
 /// In the order in which they were stored.
-#[utoipa::path(get, path = "/customers/{id}/outfits", tag = "customers",
-    params(("id" = String, Path, description = "The customer's id", example = "c-17"), OutfitsQuery),
+#[utoipa::path(get, path = "/customers/{id}/outfits", operation_id = "listCustomerOutfits", tag = "customers",
+    params(("id" = CustomerIdSchema, Path, description = "The customer's id", example = "c-000010"), OutfitsQuery),
     responses(
         (status = 200, description = "A page of outfits", body = Page<OutfitBody>),
         (status = 404, description = "There is no such customer"),
@@ -430,8 +435,10 @@ async fn outfits(
 ///
 /// One customer per line, `{"id": …, "features": {…}}`, in the format of `atelier export`. Either all customers are
 /// stored or none. With `mode=merge` a line changes a stored customer as PATCH does, or adds one.
-#[utoipa::path(post, path = "/customers/bulk", tag = "customers", params(TableQuery),
-    request_body(content = String, content_type = "application/x-ndjson"),
+#[utoipa::path(post, path = "/customers/bulk", operation_id = "importCustomers",
+    tag = "customers", params(TableQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"id\": \"c-new\", \"features\": {\"gender\": \"male\", \"fit\": \"slim\"}}\n"),
     responses((status = 200, description = "The customers are stored", body = ImportBody)),
 )]
 async fn bring_in(

@@ -31,7 +31,7 @@ use crate::{
         extract::{Json, JsonText, from_value, parse, parse_list, read_integer, read_optional_integer},
         problem::value_or_finding,
         routes::Routes,
-        schema::id_text,
+        schema::{ArticleIdSchema, CustomerIdSchema},
     },
 };
 
@@ -44,7 +44,10 @@ pub(crate) fn router() -> Routes {
 
 /// One event, or several.
 #[derive(ToSchema)]
-#[schema(as = Feedback)]
+#[schema(as = Feedback, example = json!({
+    "id": "order-17/a-00973", "completion_id": "the answer of /complete has it", "kind": "accepted", "slot": 1,
+    "article": "a-00973",
+}))]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only the schema of the body, which is read item by item")]
 enum FeedbackBody {
@@ -57,7 +60,7 @@ enum FeedbackBody {
 #[schema(as = Taken)]
 struct RecordedEvent {
     /// The event's id.
-    #[schema(examples("order-17/a-12"))]
+    #[schema(examples("order-17/a-00973"))]
     id: String,
     /// False if the same was already recorded, under this id or another one. It counts once.
     recorded: bool,
@@ -88,7 +91,8 @@ enum FeedbackResult {
 ///
 /// Only what was suggested is recorded, whichever release is live by now. An article that is accepted, rejected or bought
 /// counts as shown, too. An article that only one of the `sets` suggested has that set's rank.
-#[utoipa::path(post, path = "/feedback", tag = "feedback", request_body = FeedbackBody, responses(
+#[utoipa::path(post, path = "/feedback", operation_id = "reportFeedback",
+    tag = "feedback", request_body = FeedbackBody, responses(
     (status = 200, description = "The event is recorded, now or before", body = FeedbackResult),
     (status = 404, description = "This service made no such completion"),
     (status = 409, description = "The id belongs to another event"),
@@ -151,24 +155,25 @@ async fn record(state: &AppState, body: EventBody, now: Timestamp) -> Result<Rec
 #[schema(as = FeedbackEvent)]
 struct EventBody {
     /// The caller's own id of the event. An event that is sent again counts once.
-    #[schema(examples("order-17/a-12"), min_length = 1, max_length = 256)]
+    #[schema(examples("order-17/a-00973"), min_length = 1, max_length = 256)]
     id: String,
     /// The completion's `completion_id`.
+    #[schema(min_length = 1)]
     completion_id: String,
     kind: KindBody,
     /// The blank's place in the outfit, from 0.
-    #[schema(examples(1))]
+    #[schema(examples(1), maximum = 7)]
     #[serde(deserialize_with = "read_integer")]
     slot: u32,
-    #[schema(schema_with = id_text)]
+    #[schema(value_type = ArticleIdSchema)]
     article: String,
     /// The suggestion's rank, from 1. Needed only past the suggestions that the completion id remembers: the first 140
     /// of one blank, 70 each of two, 20 each of seven.
-    #[schema(examples(1), minimum = 1)]
+    #[schema(examples(1), minimum = 1, maximum = 250)]
     #[serde(default, deserialize_with = "read_optional_integer")]
     rank: Option<u32>,
     /// The customer, if the feedback is to be exported and erased with them.
-    #[schema(examples("c-17"))]
+    #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
 }
 
@@ -284,7 +289,8 @@ impl From<Share> for ShareBody {
 ///
 /// How often suggestions are accepted, by release, method and the experiment's arm. If the intervals of two methods
 /// overlap widely, there are too few events to tell which is better.
-#[utoipa::path(get, path = "/feedback/counts", tag = "feedback", responses(
+#[utoipa::path(get, path = "/feedback/counts", operation_id = "getFeedbackCounts",
+    tag = "feedback", responses(
     (status = 200, description = "The counts", body = CountsBody),
 ))]
 async fn counts(State(state): State<AppState>) -> Result<Json<CountsBody>, Problem> {
@@ -305,7 +311,8 @@ impl From<FeedbackCounts> for CountBody {
 /// One outfit per line, in the format of `atelier export`: one for each completion of any release that has feedback from
 /// a known customer, an accepted or bought article in every blank, and four to eight articles in total. An article that
 /// was rejected after it was accepted does not count.
-#[utoipa::path(get, path = "/feedback/outfits.jsonl", tag = "feedback", responses(
+#[utoipa::path(get, path = "/feedback/outfits.jsonl", operation_id = "exportAcceptedOutfits",
+    tag = "feedback", responses(
     (status = 200, description = "The outfits", body = String, content_type = "application/x-ndjson"),
 ))]
 async fn accepted(State(state): State<AppState>) -> Response {

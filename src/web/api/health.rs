@@ -23,7 +23,7 @@ struct Alive {
 /// Liveness
 ///
 /// Answers if the process is alive; checks nothing else.
-#[utoipa::path(get, path = "/livez", tag = "service", responses(
+#[utoipa::path(get, path = "/livez", operation_id = "getLiveness", tag = "service", responses(
     (status = 200, description = "The process is alive", body = Alive),
 ))]
 async fn livez() -> Json<Alive> {
@@ -59,7 +59,7 @@ struct CoverageBody {
 /// Queries the database, and lets the default method complete an empty outfit. The service is not ready if the database
 /// or the model does not answer. It is ready even if the release has none of the catalogue's articles, which `articles`
 /// shows.
-#[utoipa::path(get, path = "/readyz", tag = "service", responses(
+#[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "service", responses(
     (status = 200, description = "The service is ready", body = Ready),
     (status = 504, description = "A model did not answer within the deadline"),
 ))]

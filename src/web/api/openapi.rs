@@ -3,13 +3,7 @@
 //! Handlers describe their parameters, bodies and successful answers, and problems of their own. This module adds the
 //! problems that follow from an operation's shape: an operation with a body can fail because the body is malformed.
 
-use std::sync::Arc;
-
-use axum::{
-    Extension,
-    http::header,
-    response::{IntoResponse, Response},
-};
+use axum::{Extension, response::Response};
 use serde_json::{Map, Value, json};
 use utoipa::{OpenApi, openapi};
 use utoipa_axum::routes;
@@ -18,23 +12,26 @@ use crate::{
     config::Limits,
     service::access::RequireKey,
     web::http::{
-        KINDS, Kind, ProblemBody,
+        KINDS, Kind, Problem, ProblemBody,
+        conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
         keys::{self, Keyless},
         routes::{Guards, Routes},
-        schema::id_text,
+        schema::{ConditionSchema, names},
     },
 };
 
 /// The document as text, serialized once: for callers that need a key, and for those that need none.
 #[derive(Clone)]
-pub(crate) struct Document {
-    with_key: Arc<str>,
-    keyless: Arc<str>,
+pub(crate) struct OpenApiDocument {
+    with_key: Document,
+    keyless: Document,
 }
 
-impl Document {
+impl OpenApiDocument {
     pub(crate) fn new(with_key: &Value, keyless: &Value) -> Self {
-        Self { with_key: with_key.to_string().into(), keyless: keyless.to_string().into() }
+        let [with_key, keyless] =
+            [with_key, keyless].map(|text| Document::new("application/json", text.to_string()));
+        Self { with_key, keyless }
     }
 }
 
@@ -47,6 +44,7 @@ pub(crate) fn finish(
 ) -> Value {
     let mut document = serde_json::to_value(document).expect("the document is plain JSON; this is a bug");
     add_limits(&mut document, limits);
+    tighten(&mut document);
     keys::describe(&mut document, guards, keyless);
     for operation in operations(&mut document) {
         add_problems(operation);
@@ -63,7 +61,11 @@ pub(crate) fn finish(
                        in an id is %2F. Every answer returns X-Request-ID and traceparent. HEAD works \
                        wherever GET does. Bodies may have Content-Encoding: gzip.\n\nEach operation names the scope that its API key must have."
     ),
-    components(schemas(ProblemBody)),
+    servers(
+        (url = "/v1", description = "Stable: operations keep their meaning"),
+        (url = "/", description = "The same operations without a version"),
+    ),
+    components(schemas(ProblemBody, ConditionSchema)),
     tags(
         (name = "completion", description = "Which articles belong in an outfit"),
         (name = "releases", description = "Releases, their methods, and routing"),
@@ -87,12 +89,21 @@ pub(crate) fn router() -> Routes {
 }
 
 /// This document
-#[utoipa::path(get, path = "/openapi.json", tag = "documents", responses(
-    (status = 200, description = "An OpenAPI 3.1 document", body = Object),
-))]
-async fn document(Keyless(keyless): Keyless, Extension(document): Extension<Document>) -> Response {
-    let json = if keyless { document.keyless } else { document.with_key };
-    ([(header::CONTENT_TYPE, "application/json")], json.to_string()).into_response()
+#[utoipa::path(get, path = "/openapi.json", operation_id = "getOpenApiDocument", tag = "documents",
+    params(ReadHeaders),
+    responses(
+        (status = 200, description = "An OpenAPI 3.1 document", body = Object),
+        (status = 304, description = "The caller has this version"),
+        (status = 412, description = "The document has another version"),
+    ),
+)]
+async fn document(
+    Keyless(keyless): Keyless,
+    Extension(document): Extension<OpenApiDocument>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    let document = if keyless { document.keyless } else { document.with_key };
+    document.answer(ASK_AGAIN, &conditions)
 }
 
 /// Adds the limits, as `x-limits` and in the schemas.
@@ -110,20 +121,27 @@ fn add_limits(document: &mut Value, limits: Limits) {
     for operation in operations(document) {
         let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
         for parameter in parameters.into_iter().flatten() {
-            // Every text in a path that is called `id` is one of the shop's ids.
-            if parameter["in"] == "path"
-                && parameter["name"] == "id"
-                && parameter["schema"]["type"] == "string"
-            {
-                parameter["schema"] =
-                    serde_json::to_value(id_text().build()).expect("a schema is JSON; this is a bug");
-            }
             if parameter["in"] == "query" && parameter["name"] == "n" {
                 parameter["schema"]["maximum"] = limits.page.into();
                 parameter["schema"]["minimum"] = 1.into();
                 parameter["schema"]["default"] = limits.page_default.into();
             }
         }
+    }
+}
+
+/// Adds rules that no attribute of a body's type can say.
+fn tighten(document: &mut Value) {
+    document["components"]["schemas"]["Compare"]["properties"]["methods"]["uniqueItems"] = true.into();
+    // A field with a default would be required in types that openapi-typescript makes for requests.
+    for body in ["Filters", "Price"] {
+        let fields = document["components"]["schemas"][body]["properties"].as_object_mut();
+        fields.into_iter().flat_map(Map::values_mut).filter_map(Value::as_object_mut).for_each(|field| {
+            field.remove("default");
+        });
+    }
+    for body in ["ArticlePut", "ArticlePatch"] {
+        document["components"]["schemas"][body]["propertyNames"] = names();
     }
 }
 
@@ -146,7 +164,7 @@ fn add_problems(operation: &mut Map<String, Value>) {
     if has("path") {
         kinds.extend([Kind::Malformed, Kind::Invalid]);
     }
-    if has("query") {
+    if has("query") || has("header") {
         kinds.push(Kind::Invalid);
     }
     if operation.contains_key("requestBody") {
@@ -175,6 +193,18 @@ fn response(kind: Kind) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::http::deprecation::{DEPRECATED, Deprecated, mark};
+
+    #[test]
+    fn deprecated_operations_are_marked() {
+        let (_, document, mut guards) = crate::web::routes().into_parts();
+        let sunset = "Fri, 01 Jan 2027 00:00:00 GMT";
+        mark(&mut guards, &[Deprecated { method: "get", path: "/coverage", since: 1_767_225_600, sunset }]);
+        let mut document = finish(&document, &guards, Limits::default(), None);
+        assert_eq!(document["paths"]["/coverage"]["get"]["deprecated"], true);
+        let marked = operations(&mut document).filter(|operation| operation.contains_key("deprecated"));
+        assert_eq!(marked.count(), 1 + DEPRECATED.len());
+    }
 
     #[test]
     fn every_operation_lists_its_problems() {

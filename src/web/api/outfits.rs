@@ -28,7 +28,7 @@ use crate::{
         keys::Caller,
         problem::value_or_finding,
         routes::Routes,
-        schema::{free_object, id_text},
+        schema::{ArticleIdSchema, CustomerIdSchema, FeaturesSchema, outfit_slots},
     },
 };
 
@@ -45,10 +45,10 @@ pub(crate) fn router() -> Routes {
 pub(crate) struct OutfitBody {
     #[schema(examples(17))]
     id: i64,
-    #[schema(examples("c-17"))]
+    #[schema(value_type = CustomerIdSchema)]
     customer: String,
     /// Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks.
-    #[schema(example = json!(["a-3", "a-12", "a-9", "a-40"]))]
+    #[schema(value_type = Vec<Option<ArticleIdSchema>>)]
     articles: Vec<Option<String>>,
     /// Whether it has blanks or too few articles. Training and exports leave drafts out.
     draft: bool,
@@ -62,7 +62,7 @@ pub(crate) struct OutfitBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     split: Option<&'static str>,
     /// Features of this outfit, such as the occasion, in contrast to the customer's.
-    #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
     /// `imported`, `saved`, or `accepted` from a suggestion.
     #[schema(examples("saved"))]
@@ -107,12 +107,14 @@ impl From<SavedOutfit> for OutfitBody {
 /// An outfit to store.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = OutfitSave)]
+#[schema(as = OutfitSave, example = json!({
+    "customer": "c-000010", "articles": ["a-00134", "a-01243", "a-00568", "a-00259"],
+    "features": {"occasion": "office"},
+}))]
 struct OutfitSave {
-    #[schema(schema_with = id_text)]
+    #[schema(value_type = CustomerIdSchema)]
     customer: String,
-    /// Four to eight articles of the catalogue, each once. With nulls as blanks it is a draft, of one to eight slots.
-    #[schema(min_items = 1, max_items = 8, example = json!(["a-3", "a-12", "a-9", "a-40"]))]
+    #[schema(schema_with = outfit_slots)]
     articles: Vec<Option<String>>,
     /// A name, which the customer sees if the outfit is shown to them. Without it, the stored one stays.
     #[schema(examples("Autumn office"))]
@@ -122,7 +124,7 @@ struct OutfitSave {
     note: Option<String>,
     /// Features of this outfit, such as the occasion, in contrast to the customer's.
     #[serde(default)]
-    #[schema(schema_with = free_object, example = json!({"occasion": "office"}))]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
 }
 
@@ -139,7 +141,8 @@ struct OutfitStored {
 ///
 /// Outfits with the same customer, articles and features are the same outfit; it is stored once. With blanks it is
 /// a draft.
-#[utoipa::path(post, path = "/outfits", tag = "outfits", request_body = OutfitSave, responses(
+#[utoipa::path(post, path = "/outfits", operation_id = "saveOutfit",
+    tag = "outfits", request_body = OutfitSave, responses(
     (status = 200, description = "The outfit already exists", body = OutfitStored),
     (status = 201, description = "The outfit is new; Location has its path", body = OutfitStored,
         headers(("location" = String, description = "The outfit's path"))),
@@ -230,7 +233,7 @@ impl PathParameter for OutfitId {
 }
 
 /// One outfit
-#[utoipa::path(get, path = "/outfits/{id}", tag = "outfits",
+#[utoipa::path(get, path = "/outfits/{id}", operation_id = "getOutfit", tag = "outfits",
     params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
     responses(
         (status = 200, description = "The outfit", body = OutfitBody),
@@ -249,7 +252,7 @@ async fn find(state: &AppState, id: OutfitId) -> Result<SavedOutfit, Problem> {
 /// Delete an outfit
 ///
 /// For good: only Studio can bring back what it deletes.
-#[utoipa::path(delete, path = "/outfits/{id}", tag = "outfits",
+#[utoipa::path(delete, path = "/outfits/{id}", operation_id = "deleteOutfit", tag = "outfits",
     params(("id" = i64, Path, description = "The outfit's id", minimum = 1, example = 17)),
     responses(
         (status = 204, description = "The outfit is deleted"),
@@ -269,8 +272,10 @@ async fn delete(
 ///
 /// One outfit per line, `{"customer": …, "articles": […], "split": …, "features": {…}}`, in the format of
 /// `atelier export`. The customers and articles must exist. Either all outfits are stored or none.
-#[utoipa::path(post, path = "/outfits/bulk", tag = "outfits", params(BulkQuery),
-    request_body(content = String, content_type = "application/x-ndjson"),
+#[utoipa::path(post, path = "/outfits/bulk", operation_id = "importOutfits",
+    tag = "outfits", params(BulkQuery),
+    request_body(content = String, content_type = "application/x-ndjson", example =
+        "{\"customer\": \"c-000010\", \"articles\": [\"a-00134\", \"a-01243\", \"a-00568\", \"a-00259\"]}\n"),
     responses((status = 200, description = "The outfits are stored", body = ImportBody)),
 )]
 async fn bring_in(

@@ -20,7 +20,7 @@ use crate::{
         extract::{Json, Path, Query, ReleaseName},
         keys::Caller,
         routes::Routes,
-        schema::{free_object, method_name},
+        schema::{MethodNameSchema, free_object},
         uncancelled::uncancelled,
     },
 };
@@ -42,7 +42,7 @@ struct MethodsBody {
     #[serde(skip_serializing_if = "Option::is_none")]
     device_note: Option<String>,
     /// The method that answers if the request names none and no experiment applies.
-    #[schema(schema_with = method_name)]
+    #[schema(value_type = MethodNameSchema)]
     default_method: Method,
     methods: Vec<MethodBody>,
 }
@@ -50,7 +50,7 @@ struct MethodsBody {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Method)]
 struct MethodBody {
-    #[schema(schema_with = method_name)]
+    #[schema(value_type = MethodNameSchema)]
     method: Method,
     /// Number of parameters, without the embeddings of articles and features and the last dense layer.
     parameters: u64,
@@ -68,7 +68,7 @@ struct MethodBody {
 /// Methods
 ///
 /// The methods of the live release.
-#[utoipa::path(get, path = "/methods", tag = "releases", responses(
+#[utoipa::path(get, path = "/methods", operation_id = "listMethods", tag = "releases", responses(
     (status = 200, description = "The live release's methods", body = MethodsBody),
 ))]
 async fn methods(State(state): State<AppState>) -> Result<Json<MethodsBody>, Problem> {
@@ -131,7 +131,7 @@ struct ReleaseBody {
 /// All folders in the models folder, except hidden ones; `refused` says why one of them is no release, or cannot be
 /// served. This reads their manifests and the sizes of their files, and remembers how loading
 /// them ended; activating a release checks the contents of its files and tries its models.
-#[utoipa::path(get, path = "/releases", tag = "releases", responses(
+#[utoipa::path(get, path = "/releases", operation_id = "listReleases", tag = "releases", responses(
     (status = 200, description = "The releases", body = ReleasesBody),
 ))]
 async fn releases(State(state): State<AppState>) -> Result<Json<ReleasesBody>, Problem> {
@@ -175,8 +175,12 @@ struct ActivateQuery {
 /// Loads the release beside the live one, tests it, and makes it live on every replica. Requests in progress finish
 /// with the old one. Activating the live release reloads it. A release that has none of the catalogue's articles is
 /// refused unless it is forced.
-#[utoipa::path(post, path = "/releases/{name}/activate", tag = "releases",
-    params(("name" = String, Path, description = "The release's name", example = "demo"), ActivateQuery),
+#[utoipa::path(post, path = "/releases/{name}/activate", operation_id = "activateRelease", tag = "releases",
+    params(
+        ("name" = String, Path, description = "The release's name", example = "demo",
+            pattern = "^[A-Za-z0-9_-][A-Za-z0-9._-]{0,127}$"),
+        ActivateQuery,
+    ),
     responses(
         (status = 200, description = "The release is live", body = MethodsBody),
         (status = 404, description = "There is no such release"),

@@ -20,7 +20,7 @@ use crate::{
             extract::{Json, read_integer, read_objects, read_optional_object},
             keys::Caller,
             routes::Routes,
-            schema::method_name,
+            schema::MethodNameSchema,
             uncancelled::uncancelled,
         },
     },
@@ -33,11 +33,14 @@ pub(crate) fn router() -> Routes {
 /// Which method answers a request that names none.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-#[schema(as = Routing)]
+#[schema(as = Routing, example = json!({
+    "default_method": "gsu",
+    "experiment": {"name": "autumn", "arms": [{"method": "gsu", "share": 9}, {"method": "none", "share": 1}]},
+}))]
 struct RoutingBody {
     /// Overrides the release's default method; null keeps it.
     #[serde(default)]
-    #[schema(value_type = Option<String>, examples("gsu"))]
+    #[schema(value_type = Option<MethodNameSchema>)]
     default_method: Option<Method>,
     /// Splits known customers between methods; null for no experiment.
     #[serde(default, deserialize_with = "read_optional_object")]
@@ -49,9 +52,9 @@ struct RoutingBody {
 #[schema(as = Experiment)]
 struct ExperimentBody {
     /// Feedback is counted by this name. A new name assigns the customers to arms again.
-    #[schema(examples("autumn"), max_length = 64)]
+    #[schema(examples("autumn"), pattern = "^[A-Za-z0-9._-]{1,64}$")]
     name: String,
-    #[schema(min_items = 2, max_items = 10)]
+    #[schema(min_items = 2, max_items = 11)]
     #[serde(deserialize_with = "read_objects")]
     arms: Vec<ArmBody>,
 }
@@ -60,10 +63,10 @@ struct ExperimentBody {
 #[serde(deny_unknown_fields)]
 #[schema(as = Arm)]
 struct ArmBody {
-    #[schema(schema_with = method_name)]
+    #[schema(value_type = MethodNameSchema)]
     method: Method,
     /// Share of the customers, relative to the other arms' shares.
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 2147483647)]
     #[serde(deserialize_with = "read_integer")]
     share: u32,
 }
@@ -87,7 +90,7 @@ impl From<RoutingBody> for Routing {
 }
 
 /// Routing
-#[utoipa::path(get, path = "/routing", tag = "releases", responses(
+#[utoipa::path(get, path = "/routing", operation_id = "getRouting", tag = "releases", responses(
     (status = 200, description = "Which method answers a request that names none", body = RoutingBody),
 ))]
 async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Problem> {
@@ -98,7 +101,8 @@ async fn routing(State(state): State<AppState>) -> Result<Json<RoutingBody>, Pro
 ///
 /// Sets the method that answers requests that name none, and an experiment that splits known customers between methods.
 /// Each customer stays with one method while the experiment keeps its name and arms.
-#[utoipa::path(put, path = "/routing", tag = "releases", request_body = RoutingBody, responses(
+#[utoipa::path(put, path = "/routing", operation_id = "setRouting",
+    tag = "releases", request_body = RoutingBody, responses(
     (status = 200, description = "The routing is set, on every replica within seconds", body = RoutingBody),
 ))]
 async fn route(

@@ -22,7 +22,13 @@ use crate::{
             articles::ArticleBody,
             complete::{CompleteBody, FiltersBody, WarningBody},
         },
-        http::{AppState, Problem, extract::Json, routes::Routes, schema::free_object, timing::TimingBody},
+        http::{
+            AppState, Problem,
+            extract::Json,
+            routes::Routes,
+            schema::{CustomerIdSchema, FeaturesSchema, MethodNameSchema, scored_ids},
+            timing::TimingBody,
+        },
     },
 };
 
@@ -37,16 +43,17 @@ pub(crate) fn router() -> Routes {
     "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", "a-01243", "a-00568", "a-00259"],
 }))]
 struct ScoreBody {
-    /// The customer's id; their profile must be stored.
+    /// The customer's id. Without `features`, their profile must be stored.
+    #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
     /// Features of the customer or the occasion, by name. They override the profile.
     #[serde(default)]
-    #[schema(schema_with = free_object)]
+    #[schema(value_type = FeaturesSchema)]
     features: Map<String, Value>,
-    /// Article ids, without a blank.
-    #[schema(min_items = 2, max_items = 8)]
+    #[schema(schema_with = scored_ids)]
     outfit: Vec<String>,
     /// The method that scores; by default, the service's default method or an experiment's arm.
+    #[schema(value_type = Option<MethodNameSchema>)]
     method: Option<String>,
 }
 
@@ -85,7 +92,8 @@ struct ArticleScoreBody {
 ///
 /// Removes each article in turn and computes how likely the model is to suggest it again. The answer shows how well the
 /// articles fit together for this customer, and which one fits least.
-#[utoipa::path(post, path = "/score", tag = "completion", request_body = ScoreBody, responses(
+#[utoipa::path(post, path = "/score", operation_id = "scoreOutfit",
+    tag = "completion", request_body = ScoreBody, responses(
     (status = 200, description = "Each article's probability given the others", body = ScoredBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
     (status = 429, description = "The method's queue is full, or the answer would be too late"),

@@ -1,8 +1,10 @@
 //! Conditional requests (RFC 9110, section 13): `ETag`, `If-Match` and `If-None-Match`.
 
 use axum::{
+    body::Bytes,
     extract::FromRequestParts,
-    http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, request::Parts},
+    response::{IntoResponse, Response},
 };
 use utoipa::IntoParams;
 
@@ -22,7 +24,7 @@ pub(crate) struct Conditions(pub(crate) Expected);
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct ReadHeaders {
     /// Versions that the caller has: if it is one of them, the answer is 304 without a body.
-    #[param(rename = "If-None-Match", example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
+    #[param(rename = "If-None-Match", pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
     if_none_match: Option<String>,
 }
 
@@ -32,7 +34,7 @@ pub(crate) struct ReadHeaders {
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct ChangeHeaders {
     /// The `ETag` that must be current, or `*` for any.
-    #[param(rename = "If-Match", example = json!("*"))]
+    #[param(rename = "If-Match", pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("*"))]
     if_match: Option<String>,
 }
 
@@ -42,10 +44,10 @@ pub(crate) struct ChangeHeaders {
 #[expect(dead_code, reason = "only the description of the headers")]
 pub(crate) struct PutHeaders {
     /// The `ETag` that must be current, or `*` for any: nothing is added.
-    #[param(rename = "If-Match", example = json!("*"))]
+    #[param(rename = "If-Match", pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("*"))]
     if_match: Option<String>,
-    /// `*` only adds, and replaces nothing.
-    #[param(rename = "If-None-Match", example = json!("*"))]
+    /// `*` only adds, and replaces nothing; a version replaces only others.
+    #[param(rename = "If-None-Match", pattern = r#"^(\*|(W/)?"[^",]*"( *, *(W/)?"[^",]*")*)$"#, example = json!("\"3f2a9c41d07e5b6812ab34cd\""))]
     if_none_match: Option<String>,
 }
 
@@ -70,6 +72,33 @@ impl Conditions {
         Ok(self.0.none_of.as_ref().is_some_and(|versions| versions.contain(Some(current))))
     }
 }
+
+/// A document or a picture, which callers may keep.
+#[derive(Debug, Clone)]
+pub(crate) struct Document {
+    media_type: &'static str,
+    text: Bytes,
+    version: Version,
+}
+
+impl Document {
+    pub(crate) fn new(media_type: &'static str, text: impl Into<Bytes>) -> Self {
+        let text = text.into();
+        Self { media_type, version: Version::of_text(&text), text }
+    }
+
+    /// The document, or 304 if the caller has it. `caching` is its `Cache-Control`.
+    pub(crate) fn answer(self, caching: &'static str, conditions: &Conditions) -> Result<Response, Problem> {
+        let headers = ([(header::CACHE_CONTROL, caching)], etag(&self.version));
+        if conditions.has(&self.version)? {
+            return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
+        }
+        Ok((headers, [(header::CONTENT_TYPE, self.media_type)], self.text).into_response())
+    }
+}
+
+/// Callers ask each time whether it has changed.
+pub(crate) const ASK_AGAIN: &str = "no-cache";
 
 /// The header with a version.
 pub(crate) fn etag(version: &Version) -> [(HeaderName, HeaderValue); 1] {
@@ -103,12 +132,12 @@ fn differs(current: Option<&Version>) -> Problem {
 
 /// The entity tags of a header, or `*`.
 fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, Problem> {
+    let refuse = || {
+        let detail = "expected * or entity tags in double quotes, as an ETag header has them".to_owned();
+        Problem::invalid(vec![Finding::parameter(name.as_str(), detail)])
+    };
     let mut found = Vec::new();
     for value in headers.get_all(name) {
-        let refuse = || {
-            let detail = "expected * or entity tags in double quotes, as an ETag header has them".to_owned();
-            Problem::invalid(vec![Finding::parameter(name.as_str(), detail)])
-        };
         let text = value.to_str().map_err(|_| refuse())?;
         if text.trim() == "*" {
             return Ok(Some(Versions::Any));
@@ -123,6 +152,10 @@ fn versions(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Versions>, 
             let matches = tag == strong || *name == header::IF_NONE_MATCH;
             found.push(if matches { strong.trim_matches('"').to_owned() } else { tag.to_owned() });
         }
+    }
+    if found.is_empty() && headers.contains_key(name) {
+        // A condition that was meant is not one to leave out.
+        return Err(refuse());
     }
     Ok((!found.is_empty()).then_some(Versions::OneOf(found)))
 }
@@ -145,7 +178,7 @@ mod tests {
         assert_eq!(if_match(&["\"a\", \"b\"", "\"c\""]), one_of(&["a", "b", "c"]));
         assert_eq!(if_match(&["W/\"a\""]), one_of(&["W/\"a\""]), "matches no version");
         assert_eq!(read(&header::IF_NONE_MATCH, &["W/\"a\""]).unwrap(), one_of(&["a"]));
-        for wrong in ["a", "\"a\", b", "W/a"] {
+        for wrong in ["", ",", "a", "\"a\", b", "W/a"] {
             let problem = read(&header::IF_MATCH, &[wrong]).unwrap_err();
             let (kind, _, findings) = problem.shown_to_caller();
             assert_eq!(

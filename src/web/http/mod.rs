@@ -2,6 +2,7 @@
 
 pub(crate) mod conditions;
 pub(crate) mod deadline;
+pub(crate) mod deprecation;
 mod error;
 pub(crate) mod extract;
 pub(crate) mod https;

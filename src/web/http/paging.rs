@@ -46,7 +46,7 @@ pub(crate) struct ArticleQuery {
 pub(crate) struct Page<T> {
     pub(crate) items: Vec<T>,
     /// The cursor of the next page; null on the last page.
-    #[schema(examples("c-17"))]
+    #[schema(examples("c-000010"))]
     next_cursor: Option<String>,
 }
 

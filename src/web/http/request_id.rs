@@ -4,14 +4,14 @@
 use std::convert::Infallible;
 
 use axum::{
-    extract::{FromRequestParts, MatchedPath, Request},
+    extract::{FromRequestParts, Request},
     http::{HeaderName, HeaderValue, request::Parts},
     response::Response,
 };
 use tracing::Span;
 use uuid::Uuid;
 
-use super::{metrics::method_name, trace::TraceParent};
+use super::{metrics::method_name, routes::matched, trace::TraceParent};
 
 static HEADER: HeaderName = HeaderName::from_static("x-request-id");
 /// Long enough for common id formats; longer ones would bloat the log.
@@ -49,7 +49,7 @@ fn is_usable(value: &HeaderValue) -> bool {
 /// the secrets of sign-in links.
 pub(crate) fn span<B>(request: &axum::http::Request<B>) -> Span {
     let id = request.extensions().get::<RequestId>().map_or("", RequestId::as_str);
-    let route = request.extensions().get::<MatchedPath>().map_or("none", MatchedPath::as_str);
+    let route = matched(request.extensions()).unwrap_or("none");
     let method = method_name(request.method());
     let span = tracing::info_span!("request", id, trace_id = tracing::field::Empty, method, route);
     if let Some(parent) = request.extensions().get::<TraceParent>() {

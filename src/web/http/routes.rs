@@ -2,20 +2,33 @@
 
 use std::collections::HashMap;
 
-use axum::{Router, routing::MethodRouter};
+use axum::{Router, extract::MatchedPath, http::Extensions, routing::MethodRouter};
 use serde_json::Value;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 
-use super::AppState;
+use super::{
+    AppState,
+    deprecation::{DEPRECATED, Deprecated, mark},
+};
 use crate::service::access::Scope;
 
-/// The key that an operation requires, and its deadline.
+/// Every API route is at its path, and at its path after this.
+pub(crate) const VERSION: &str = "/v1";
+
+/// The path of the request's route, with the names of its parameters and without the version.
+pub(crate) fn matched(extensions: &Extensions) -> Option<&str> {
+    let path = extensions.get::<MatchedPath>()?.as_str();
+    Some(path.strip_prefix(VERSION).unwrap_or(path))
+}
+
+/// The key that an operation requires, its deadline, and whether it will be removed.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Guard {
     /// The scope that the key must have; `None` if no key is required.
     pub(crate) scope: Option<Scope>,
     pub(crate) deadline: Deadline,
+    pub(crate) deprecated: Option<Deprecated>,
 }
 
 /// The deadline of a request.
@@ -50,22 +63,22 @@ impl Routes {
 
     /// Adds a route that requires no key.
     pub(crate) fn open(self, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: None, deadline: Deadline::Limited }, route)
+        self.add(None, Deadline::Limited, route)
     }
 
     /// Adds a route that requires a key with this scope.
     pub(crate) fn scoped(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: Some(scope), deadline: Deadline::Limited }, route)
+        self.add(Some(scope), Deadline::Limited, route)
     }
 
     /// Adds a route that requires a key with this scope and works on a complete table.
     pub(crate) fn streaming(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: Some(scope), deadline: Deadline::Stream }, route)
+        self.add(Some(scope), Deadline::Stream, route)
     }
 
     /// Adds a route that requires a key with this scope and works on a complete release.
     pub(crate) fn unlimited(self, scope: Scope, route: UtoipaMethodRouter<AppState>) -> Self {
-        self.add(Guard { scope: Some(scope), deadline: Deadline::Unlimited }, route)
+        self.add(Some(scope), Deadline::Unlimited, route)
     }
 
     /// Answers `path`, which has operations of its own, with those of `template`, too: the path is also that of an item
@@ -79,7 +92,8 @@ impl Routes {
         self
     }
 
-    fn add(mut self, guard: Guard, route: UtoipaMethodRouter<AppState>) -> Self {
+    fn add(mut self, scope: Option<Scope>, deadline: Deadline, route: UtoipaMethodRouter<AppState>) -> Self {
+        let guard = Guard { scope, deadline, deprecated: None };
         let paths = serde_json::to_value(&route.1).expect("paths are plain JSON; this is a bug");
         for (path, item) in paths.as_object().into_iter().flatten() {
             for method in item.as_object().into_iter().flat_map(serde_json::Map::<String, Value>::keys) {
@@ -96,7 +110,8 @@ impl Routes {
         self
     }
 
-    pub(crate) fn into_parts(self) -> (Router<AppState>, OpenApi, Guards) {
+    pub(crate) fn into_parts(mut self) -> (Router<AppState>, OpenApi, Guards) {
+        mark(&mut self.guards, DEPRECATED);
         let (router, document) = self.router.split_for_parts();
         (router, document, self.guards)
     }

@@ -1,34 +1,193 @@
-//! Schemas that several bodies in `/openapi.json` share.
+//! Schemas that several bodies in `/openapi.json` share. They accept nothing that the service refuses for its form.
 
-use utoipa::openapi::{
-    self, ObjectBuilder,
-    schema::{Schema, Type},
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        self, ObjectBuilder, RefOr,
+        schema::{AdditionalProperties, AnyOfBuilder, Schema, SchemaType, Type},
+    },
 };
 
-use crate::domain::Method;
+use crate::domain::{MAX_SLOTS, Method};
 
-/// The ids that `domain` accepts: 1 to 128 characters, none of them a control character or a vertical bar, and no
-/// space at either end.
-const ID: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F|]([^\\u0000-\\u001F\\u007F-\\u009F|]*[^\\s\\u0000-\\u001F\\u007F-\\u009F|])?$";
+/// Ids and types: no control character and no vertical bar, and neither a space nor an invisible character at either end.
+const WORD: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|]([^\\u0000-\\u001F\\u007F-\\u009F|]*\
+                    [^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|])?$";
 
-/// The schema of the shop's id of an article or customer.
+/// Postgres stores no text with the character NUL.
+const TEXT: &str = "^[^\\u0000]*$";
+const NAME: &str = "^[^\\u0000]+$";
+
+/// A price without doubt about its separators: `64.55`, `64,55`, `1.299,00`, `1,299.00`, `1 299`, `1'299.50`.
+const PRICE: &str = "^([0-9]{1,12}([.,][0-9]{1,2})?|[0-9]{1,3}(\\.[0-9]{3}){1,3},[0-9]{1,2}|\
+                     [0-9]{1,3}(,[0-9]{3}){1,3}\\.[0-9]{1,2}|[0-9]{1,3}([ '][0-9]{3}){1,3}([.,][0-9]{1,2})?)$";
+
+/// `domain::json_number` reads a whole number below 10^16 as an integer.
+const LARGEST_COUNT: f64 = 9_999_999_999_999_998.0;
+
+/// Schemas with a name of their own in the document.
+macro_rules! named {
+    ($($type:ident $name:literal $schema:expr;)*) => {$(
+        pub(crate) enum $type {}
+
+        impl PartialSchema for $type {
+            fn schema() -> RefOr<Schema> {
+                RefOr::T($schema.into())
+            }
+        }
+
+        impl ToSchema for $type {
+            fn name() -> Cow<'static, str> {
+                $name.into()
+            }
+        }
+    )*};
+}
+
+named! {
+    ArticleIdSchema "ArticleId" id_text().description(Some("The shop's id of an article.")).examples(["a-00134"]);
+    CustomerIdSchema "CustomerId" id_text().description(Some("The shop's id of a customer.")).examples(["c-000010"]);
+    ArticleTypeSchema "ArticleType" text(WORD).description(Some("What an article is.")).examples(["coat"]);
+    ConditionSchema "Condition" text("^[^:]+:[^\\u0000]")
+        .description(Some("An attribute of an article and a value of it."))
+        .examples(["colour:navy"]);
+    MethodNameSchema "MethodName" method_name();
+    FeaturesSchema "Features" features();
+    PriceSchema "ArticlePrice" price();
+    InStockSchema "InStock" in_stock();
+    StockSchema "Stock" stock();
+    EmbeddingSchema "Embedding" openapi::ArrayBuilder::new()
+        .items(number().minimum(Some(f64::from(f32::MIN))).maximum(Some(f64::from(f32::MAX))))
+        .min_items(Some(1))
+        .max_items(Some(4096))
+        .description(Some("What an image or text encoder of the shop's own makes of the article."));
+}
+
+fn text(pattern: &str) -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(pattern))
+}
+
+fn number() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Number)
+}
+
+fn integer() -> ObjectBuilder {
+    ObjectBuilder::new().schema_type(Type::Integer)
+}
+
+fn count() -> ObjectBuilder {
+    integer().minimum(Some(-LARGEST_COUNT)).maximum(Some(LARGEST_COUNT))
+}
+
+/// The schema of an article's or a customer's id.
 pub(crate) fn id_text() -> ObjectBuilder {
+    text(WORD).min_length(Some(1)).max_length(Some(128))
+}
+
+/// The schema of the articles of an outfit to score.
+pub(crate) fn scored_ids() -> Schema {
+    ids(2).description(Some("Article ids, without a blank, each once.")).into()
+}
+
+fn ids(least: usize) -> openapi::ArrayBuilder {
+    let items = openapi::Ref::from_schema_name(ArticleIdSchema::name());
+    let ids = openapi::ArrayBuilder::new().items(items).min_items(Some(least)).max_items(Some(MAX_SLOTS));
+    ids.unique_items(true).examples([json!(["a-00134", "a-01243", "a-00568", "a-00259"])])
+}
+
+/// The schema of an outfit with blanks.
+pub(crate) fn slots() -> Schema {
+    with_blanks(0, "Article ids, and null for each blank. No article may be there twice.")
+}
+
+/// The schema of an outfit to store.
+pub(crate) fn outfit_slots() -> Schema {
+    with_blanks(1, "Four to eight articles of the catalogue, each once; or a draft of one to eight slots, with null for each blank.")
+}
+
+fn with_blanks(least: usize, about: &str) -> Schema {
+    let blank = id_text().schema_type(SchemaType::from_iter([Type::String, Type::Null]));
+    let slots = openapi::ArrayBuilder::new().items(blank).min_items(Some(least)).max_items(Some(MAX_SLOTS));
+    slots.description(Some(about)).examples([json!(["a-00134", null, "a-00568", "a-00259"])]).into()
+}
+
+/// The schema of the types that may fill each blank.
+pub(crate) fn types_by_slot() -> Schema {
+    let types = openapi::ArrayBuilder::new().items(text(TEXT)).min_items(Some(1)).max_items(Some(100));
+    let about = "The types that may fill a blank, by its place in the outfit, from 0.";
     ObjectBuilder::new()
-        .schema_type(Type::String)
-        .min_length(Some(1))
-        .max_length(Some(128))
-        .pattern(Some(ID))
-        .examples(["c-17"])
+        .additional_properties(Some(RefOr::T(Schema::from(types))))
+        .property_names(Some(text("^[0-7]$")))
+        .description(Some(about))
+        .into()
 }
 
 /// The schema of an object with any fields.
 pub(crate) fn free_object() -> Schema {
-    let any = openapi::schema::AdditionalProperties::FreeForm(true);
+    let any = AdditionalProperties::FreeForm(true);
     ObjectBuilder::new().additional_properties(Some(any)).into()
 }
 
-/// The schema of a method's name.
-pub(crate) fn method_name() -> Schema {
+fn method_name() -> ObjectBuilder {
     let names = Method::ALL.map(Method::as_str);
-    openapi::ObjectBuilder::new().schema_type(openapi::schema::Type::String).enum_values(Some(names)).into()
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
+}
+
+/// Features by name. The release's schema has more rules: which values a feature has, and what is a number.
+fn features() -> ObjectBuilder {
+    let number_word = integer().minimum(Some(isize::MIN)).maximum(Some(usize::MAX));
+    let word = AnyOfBuilder::new().item(text(TEXT)).item(number_word);
+    let value = AnyOfBuilder::new()
+        .item(text(TEXT))
+        .item(number())
+        .item(openapi::ArrayBuilder::new().items(word).max_items(Some(1000)))
+        .item(ObjectBuilder::new().schema_type(Type::Null));
+    ObjectBuilder::new()
+        .additional_properties(Some(RefOr::T(Schema::from(value))))
+        .property_names(Some(text(NAME)))
+        .max_properties(Some(1000))
+        .description(Some(
+            "Features by name: a text, a number, or a list of texts, as the release's schema says. A null is left out.",
+        ))
+        .examples([json!({"gender": "female", "age": 34})])
+}
+
+fn price() -> AnyOfBuilder {
+    let price = AnyOfBuilder::new().item(number().minimum(Some(0.0))).item(text(PRICE));
+    price.description(Some("A number of 0 or more, or a text such as `64,55` or `1.299,00`."))
+}
+
+fn in_stock() -> AnyOfBuilder {
+    let words = ["true", "yes", "ja", "oui", "1", "false", "no", "nein", "non", "0"];
+    let flag = AnyOfBuilder::new().item(ObjectBuilder::new().schema_type(Type::Boolean));
+    let flag = flag.item(integer().enum_values(Some([0, 1])));
+    flag.item(ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)))
+        .description(Some("True or false, 0 or 1, or a word for it."))
+}
+
+fn stock() -> AnyOfBuilder {
+    let word = || text("[A-Za-z0-9]");
+    let entry = ObjectBuilder::new()
+        .property("size", word())
+        .property("store", word())
+        .property("count", count())
+        .required("count")
+        .additional_properties(Some(AdditionalProperties::<Schema>::FreeForm(false)));
+    let by_size = ObjectBuilder::new()
+        .additional_properties(Some(RefOr::T(Schema::from(count()))))
+        .property_names(Some(word()));
+    AnyOfBuilder::new()
+        .item(count())
+        .item(by_size)
+        .item(openapi::ArrayBuilder::new().items(entry))
+        .description(Some("A count, counts by size, or a list of counts by size and store."))
+        .examples([json!({"M": 3, "L": 0}), json!([{"size": "M", "store": "zurich", "count": 3}])])
+}
+
+/// What no text in the names of an object may be.
+pub(crate) fn names() -> Value {
+    json!({"type": "string", "pattern": NAME})
 }

@@ -4,13 +4,13 @@
 //! can be found from the other. If traces are exported, the request is a span of the caller's trace, or starts one.
 
 use axum::{
-    extract::{MatchedPath, Request},
+    extract::Request,
     http::{HeaderName, HeaderValue},
     middleware::Next,
     response::Response,
 };
 
-use super::metrics::method_name;
+use super::{metrics::method_name, routes::matched};
 use crate::{
     util::telemetry::{Trace, Traces},
     web::http::RequestId,
@@ -21,15 +21,15 @@ static HEADER: HeaderName = HeaderName::from_static("traceparent");
 /// Runs the request in a span of its own, if traces are exported. Log lines inside name the trace, also if it is new.
 pub(crate) async fn follow(traces: &Traces, mut request: Request, next: Next) -> Response {
     let method = method_name(request.method());
-    let route = request.extensions().get::<MatchedPath>();
-    let name = || route.map_or_else(|| method.to_owned(), |route| format!("{method} {}", route.as_str()));
+    let route = matched(request.extensions());
+    let name = || route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
     let caller = request.extensions().get::<TraceParent>();
     let Some(trace) = traces.begin(name, caller.map(TraceParent::as_str)) else {
         return next.run(request).await;
     };
     trace.set_attribute("http.request.method", method);
     if let Some(route) = route {
-        trace.set_attribute("http.route", route.as_str().to_owned());
+        trace.set_attribute("http.route", route.to_owned());
     }
     if caller.is_none() {
         request.extensions_mut().insert(TraceParent::from_trace(&trace));

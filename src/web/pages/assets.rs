@@ -2,17 +2,14 @@
 
 use std::sync::LazyLock;
 
-use axum::{
-    Router,
-    extract::Query,
-    http::header,
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, extract::Query, response::Response, routing::get};
 use serde::Deserialize;
 
 use crate::util::digest;
-use crate::web::http::{AppState, Kind, Problem};
+use crate::web::http::{
+    AppState, Kind, Problem,
+    conditions::{Conditions, Document},
+};
 
 struct Asset {
     name: &'static str,
@@ -62,6 +59,7 @@ struct Version {
 async fn asset(
     axum::extract::Path(name): axum::extract::Path<String>,
     Query(Version { v }): Query<Version>,
+    conditions: Conditions,
 ) -> Result<Response, Problem> {
     let Some(asset) = find(&name) else {
         return Err(Problem::new(Kind::NotFound, format!("there is no file /static/{name}")));
@@ -71,6 +69,5 @@ async fn asset(
     } else {
         "public, max-age=300"
     };
-    let headers = [(header::CONTENT_TYPE, asset.media_type), (header::CACHE_CONTROL, caching)];
-    Ok((headers, asset.bytes).into_response())
+    Document::new(asset.media_type, asset.bytes).answer(caching, &conditions)
 }

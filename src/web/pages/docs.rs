@@ -1,64 +1,82 @@
 //! `/docs`: the `OpenAPI` document as a page, without a script.
 
-use std::sync::Arc;
-
 use askama::Template;
-use axum::{
-    Extension,
-    http::{HeaderName, header},
-    response::Html,
-};
+use axum::{Extension, response::Response};
 use serde_json::{Map, Value};
 use utoipa_axum::routes;
 
 use super::shell::Shell;
-use crate::web::http::{keys::Keyless, routes::Routes};
+use crate::web::http::{
+    Problem,
+    conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
+    keys::Keyless,
+    routes::Routes,
+};
 
 pub(crate) fn router() -> Routes {
     Routes::new().open(routes!(docs)).open(routes!(guide)).open(routes!(contract))
 }
 
 /// What every route takes and answers, as a page
-#[utoipa::path(get, path = "/docs", tag = "documents", responses(
-    (status = 200, description = "The page", body = String, content_type = "text/html"),
-))]
-async fn docs(Keyless(keyless): Keyless, Extension(page): Extension<DocsPage>) -> Html<String> {
-    Html(if keyless { page.keyless } else { page.with_key }.to_string())
+#[utoipa::path(get, path = "/docs", operation_id = "getDocsPage", tag = "documents",
+    params(ReadHeaders),
+    responses(
+        (status = 200, description = "The page", body = String, content_type = "text/html"),
+        (status = 304, description = "The caller has this version"),
+        (status = 412, description = "The document has another version"),
+    ),
+)]
+async fn docs(
+    Keyless(keyless): Keyless,
+    Extension(page): Extension<DocsPage>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
+    if keyless { page.keyless } else { page.with_key }.answer(ASK_AGAIN, &conditions)
 }
 
 /// The page's text, rendered once: for readers that need a key, and for those that need none.
 #[derive(Clone)]
 pub(crate) struct DocsPage {
-    with_key: Arc<str>,
-    keyless: Arc<str>,
+    with_key: Document,
+    keyless: Document,
 }
 
 impl DocsPage {
     /// From the finished `OpenAPI` documents.
     pub(crate) fn new(with_key: &Value, keyless: &Value) -> Self {
-        Self { with_key: page(with_key).into(), keyless: page(keyless).into() }
+        let [with_key, keyless] =
+            [with_key, keyless].map(|document| Document::new("text/html; charset=utf-8", page(document)));
+        Self { with_key, keyless }
     }
 }
 
-/// A document from the source's `docs` folder.
-type Markdown = ([(HeaderName, &'static str); 1], &'static str);
-
-const MARKDOWN: [(HeaderName, &str); 1] = [(header::CONTENT_TYPE, "text/markdown; charset=utf-8")];
+const MARKDOWN: &str = "text/markdown; charset=utf-8";
 
 /// How a shop is built on it, with examples for every route
-#[utoipa::path(get, path = "/docs/api.md", tag = "documents", responses(
-    (status = 200, description = "The guide", body = String, content_type = "text/markdown"),
-))]
-async fn guide() -> Markdown {
-    (MARKDOWN, include_str!("../../../docs/api.md"))
+#[utoipa::path(get, path = "/docs/api.md", operation_id = "getApiGuide", tag = "documents",
+    params(ReadHeaders),
+    responses(
+        (status = 200, description = "The guide", body = String, content_type = "text/markdown"),
+        (status = 304, description = "The caller has this version"),
+        (status = 412, description = "The document has another version"),
+    ),
+)]
+async fn guide(conditions: Conditions) -> Result<Response, Problem> {
+    Document::new(MARKDOWN, include_str!("../../../docs/api.md")).answer(ASK_AGAIN, &conditions)
 }
 
 /// What a model that was made elsewhere must keep to be served
-#[utoipa::path(get, path = "/docs/model-contract.md", tag = "documents", responses(
-    (status = 200, description = "The contract", body = String, content_type = "text/markdown"),
-))]
-async fn contract() -> Markdown {
-    (MARKDOWN, include_str!("../../../docs/model-contract.md"))
+#[utoipa::path(get, path = "/docs/model-contract.md", operation_id = "getModelContract",
+    tag = "documents",
+    params(ReadHeaders),
+    responses(
+        (status = 200, description = "The contract", body = String, content_type = "text/markdown"),
+        (status = 304, description = "The caller has this version"),
+        (status = 412, description = "The document has another version"),
+    ),
+)]
+async fn contract(conditions: Conditions) -> Result<Response, Problem> {
+    Document::new(MARKDOWN, include_str!("../../../docs/model-contract.md")).answer(ASK_AGAIN, &conditions)
 }
 
 #[derive(Template)]

@@ -2,16 +2,12 @@
 
 use std::borrow::Cow;
 
-use axum::{
-    Router,
-    http::header,
-    response::{IntoResponse, Response},
-    routing::get,
-};
+use axum::{Router, response::Response, routing::get};
 use serde::Deserialize;
 
 use crate::web::http::{
     AppState, Kind, Problem,
+    conditions::{Conditions, Document},
     extract::{Path, PathParameter, Query},
 };
 use crate::{
@@ -68,7 +64,11 @@ impl PathParameter for File {
     }
 }
 
-async fn picture(Path(File(file)): Path<File>, Query(words): Query<Words>) -> Result<Response, Problem> {
+async fn picture(
+    Path(File(file)): Path<File>,
+    Query(words): Query<Words>,
+    conditions: Conditions,
+) -> Result<Response, Problem> {
     let Some(kind) = file.strip_suffix(".svg") else {
         let detail =
             format!("there is no /pictures/{file}; the name is an article type and .svg, such as coat.svg");
@@ -76,8 +76,7 @@ async fn picture(Path(File(file)): Path<File>, Query(words): Query<Words>) -> Re
     };
     let Words { colour, pattern, material, gender } = &words;
     let svg = garments::garment(&Look { kind, colour, pattern, material, gender });
-    let headers = [(header::CONTENT_TYPE, "image/svg+xml"), (header::CACHE_CONTROL, "public, max-age=86400")];
-    Ok((headers, svg).into_response())
+    Document::new("image/svg+xml", svg).answer("public, max-age=86400", &conditions)
 }
 
 #[cfg(test)]

@@ -11,10 +11,11 @@ use axum::{
 };
 use utoipa_axum::routes;
 
-use crate::web::http::routes::Routes;
 use crate::web::http::{
     Finding, KINDS, Kind, Problem, ProblemBody, RequestId,
+    conditions::{ASK_AGAIN, Conditions, Document, ReadHeaders},
     problem::{PublicProblem, status},
+    routes::Routes,
 };
 use crate::web::pages::shell::{Frame, Shell};
 
@@ -113,11 +114,17 @@ pub(crate) fn router() -> Routes {
 }
 
 /// What can go wrong with a request, as a page
-#[utoipa::path(get, path = "/docs/problems", tag = "documents", responses(
-    (status = 200, description = "The page", body = String, content_type = "text/html"),
-))]
-async fn problems() -> Result<Html<String>, Problem> {
-    Ok(Html(ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render()?))
+#[utoipa::path(get, path = "/docs/problems", operation_id = "getProblemsPage", tag = "documents",
+    params(ReadHeaders),
+    responses(
+        (status = 200, description = "The page", body = String, content_type = "text/html"),
+        (status = 304, description = "The caller has this version"),
+        (status = 412, description = "The document has another version"),
+    ),
+)]
+async fn problems(conditions: Conditions) -> Result<Response, Problem> {
+    let page = ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render()?;
+    Document::new("text/html; charset=utf-8", page).answer(ASK_AGAIN, &conditions)
 }
 
 #[cfg(test)]

@@ -21,10 +21,6 @@ pub fn script() -> Result<(), String> {
     there("script")
 }
 
-pub fn python() -> Result<(), String> {
-    there("python3")
-}
-
 pub fn pip() -> Result<(), String> {
     run(Command::new("python3").args(["-I", "-m", "pip", "--version"])).map(drop)
 }

@@ -1,4 +1,4 @@
-//! docs/api.md: its examples run as printed, and give the printed answers.
+//! docs/api.md: its examples run as printed, and give the printed answers. Those of the clients are run by clients/check.
 
 use std::process::{Command, Output};
 
@@ -10,7 +10,6 @@ use crate::harness::{TestDatabase, contracts, tools};
 contracts!(
     shell_examples_give_the_shown_answers needs tools::curl,
     the_readmes_examples_work_on_the_demo needs tools::curl,
-    python_examples_give_the_shown_answers needs tools::python,
     every_endpoint_has_its_examples,
 );
 
@@ -20,11 +19,10 @@ const THERE: &str = "http://127.0.0.1:8080";
 /// Separates the output of two examples.
 const NEXT: &str = "-- next example --";
 
-/// One step of the guide: the request in each language, and the printed answer, if any.
+/// One step of the guide: the request, and the printed answer, if any.
 #[derive(Default)]
 struct Example {
     sh: String,
-    python: String,
     shown: Option<Value>,
 }
 
@@ -39,7 +37,7 @@ fn examples() -> Vec<Example> {
         let example = examples.last_mut().unwrap();
         match language {
             "sh" => code.clone_into(&mut example.sh),
-            "python" => code.clone_into(&mut example.python),
+            "python" | "ts" => {}
             "json" => example.shown = Some(serde_json::from_str(code).expect(code)),
             other => panic!("a block of another language: {other}"),
         }
@@ -121,15 +119,6 @@ async fn the_readmes_examples_work_on_the_demo(db: TestDatabase) {
     assert!(text.contains("\"c-new\"") && text.contains("not-found"), "{text}");
 }
 
-async fn python_examples_give_the_shown_answers(db: TestDatabase) {
-    let service = Service::untouched_demo(&db).await;
-    let examples = examples();
-    let code = examples.iter().map(|example| format!("{}\nprint('{NEXT}')", example.python));
-    let mut command = Command::new("python3");
-    command.args(["-c", &program(code, &service)]);
-    check_all(&run(command).await, &examples);
-}
-
 /// Whether a requested path matches one of the document.
 fn is_of(asked: &str, path: &str) -> bool {
     let asked = asked.split('?').next().unwrap_or_default();
@@ -152,27 +141,14 @@ fn requests_by_curl() -> Vec<(String, String)> {
     code.split("curl ").skip(1).map(|command| request(command).expect(command)).collect()
 }
 
-/// The same of the Python examples: method and path are the arguments of `call`.
-fn requests_by_python() -> Vec<(String, String)> {
-    let code: String = examples().iter().map(|example| example.python.clone()).collect();
-    let request = |call: &str| {
-        let mut quoted = call.split('"');
-        let method = quoted.next()?.to_owned();
-        let path = quoted.nth(1)?.to_owned();
-        path.starts_with('/').then_some((method, path))
-    };
-    ["call(\"", "send(\""].iter().flat_map(|name| code.split(name).skip(1).filter_map(request)).collect()
-}
-
 async fn every_endpoint_has_its_examples(db: TestDatabase) {
     let service = Service::start(&db).await;
     let document = service.json("/openapi.json").await;
-    for (language, asked) in [("curl", requests_by_curl()), ("Python", requests_by_python())] {
-        for (path, item) in document["paths"].as_object().unwrap() {
-            for method in item.as_object().unwrap().keys() {
-                let found = asked.iter().any(|(by, at)| by.eq_ignore_ascii_case(method) && is_of(at, path));
-                assert!(found, "docs/api.md shows no {method} {path} with {language}");
-            }
+    let asked = requests_by_curl();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for method in item.as_object().unwrap().keys() {
+            let found = asked.iter().any(|(by, at)| by.eq_ignore_ascii_case(method) && is_of(at, path));
+            assert!(found, "docs/api.md shows no {method} {path}");
         }
     }
 }

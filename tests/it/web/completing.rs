@@ -25,6 +25,7 @@ contracts!(
     diversity_changes_the_order,
     articles_missing_from_catalogue_or_release_give_warnings,
     a_batch_answers_each_item,
+    an_unknown_customer_with_features_is_a_warning,
 );
 
 /// The outfit with its second article blanked.
@@ -537,4 +538,27 @@ async fn a_batch_answers_each_item(db: TestDatabase) {
     assert!(answer["items"].as_array().unwrap().iter().all(|item| item["blanks"].is_array()));
     let (status, problem) = service.ask("/complete/batch", &json!({"items": []})).await;
     assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/items")));
+}
+
+async fn an_unknown_customer_with_features_is_a_warning(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let outfit = blanked(&outfits()[0]);
+    let visitor =
+        json!({"features": {"gender": "female", "age": 34}, "outfit": outfit, "method": "gsu", "k": 3});
+    let mut named = visitor.clone();
+    named["customer"] = json!("nobody");
+    let [answer, expected] =
+        [service.ask_ok("/complete", &named).await, service.ask_ok("/complete", &visitor).await];
+    assert_eq!(answer["blanks"], expected["blanks"]);
+    let warned = |place: &Value| {
+        let warnings = place["warnings"].as_array().unwrap();
+        warnings.iter().filter(|warning| warning["code"] == "unknown-customer").count()
+    };
+    assert_eq!((warned(&answer), warned(&expected)), (1, 0));
+    let body =
+        json!({"customer": "nobody", "features": {"age": 34}, "outfit": outfit, "methods": ["none", "gsu"]});
+    let compared = service.ask_ok("/compare", &body).await;
+    assert!(compared["columns"].as_array().unwrap().iter().all(|column| warned(column) == 1));
+    let (status, refused) = service.ask("/complete", &json!({"customer": "nobody", "outfit": outfit})).await;
+    assert_eq!((status, refused["errors"][0]["pointer"].as_str()), (422, Some("/customer")));
 }

@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod audit;
 pub mod comparing;
 pub mod completing;
+pub mod contract;
 pub mod coverage;
 pub mod customers;
 pub mod erasing;

@@ -15,7 +15,7 @@ use crate::{
     },
     web::{
         api::{articles::ArticleBody, features},
-        http::{schema::free_object, timing::TimingBody},
+        http::{schema::FeaturesSchema, timing::TimingBody},
     },
 };
 
@@ -84,7 +84,7 @@ pub(crate) struct SuggestionBody {
 struct ReasonBody {
     /// A feature of the customer and its value.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(schema_with = free_object)]
+    #[schema(value_type = Option<FeaturesSchema>)]
     feature: Option<Map<String, Value>>,
     /// The slot of another article of the outfit.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,9 @@ use crate::{
             Finding, Problem,
             extract::{read_integer, read_object, read_optional_integer},
             problem::value_or_finding,
-            schema::free_object,
+            schema::{
+                ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, slots, types_by_slot,
+            },
         },
     },
 };
@@ -35,17 +37,17 @@ pub(crate) const DEFAULT_K: usize = 5;
     "filters": {"types": {"1": ["coat", "blazer"]}, "price": {"max": 300}},
 }))]
 pub(crate) struct CompleteBody {
-    /// The customer's id; their profile must be stored.
+    /// The customer's id. Without `features`, their profile must be stored.
+    #[schema(value_type = Option<CustomerIdSchema>)]
     pub(crate) customer: Option<String>,
     /// Features of the customer or the occasion, by name. They override the profile.
     #[serde(default)]
-    #[schema(schema_with = free_object)]
+    #[schema(value_type = FeaturesSchema)]
     pub(crate) features: Map<String, Value>,
-    /// Article ids, and null for each blank.
-    #[schema(max_items = 8)]
+    #[schema(schema_with = slots)]
     pub(crate) outfit: Vec<Option<String>>,
     /// The method that answers; by default, the service's default method or an experiment's arm.
-    #[schema(examples("gsu"))]
+    #[schema(value_type = Option<MethodNameSchema>)]
     pub(crate) method: Option<String>,
     /// Number of suggestions for each blank; 5 by default.
     #[schema(minimum = 1, maximum = 250)]
@@ -78,22 +80,22 @@ pub(crate) struct CompleteBody {
 #[serde(deny_unknown_fields, default)]
 #[schema(as = Filters)]
 pub(crate) struct FiltersBody {
-    /// The types that may fill a blank, by its place in the outfit, from 0.
-    #[schema(value_type = BTreeMap<String, Vec<String>>)]
+    #[schema(schema_with = types_by_slot)]
     types: BTreeMap<usize, Vec<String>>,
     /// Article ids that are never suggested.
+    #[schema(value_type = Vec<ArticleIdSchema>, max_items = 1000)]
     exclude: Vec<String>,
     #[serde(deserialize_with = "read_object")]
     price: PriceBody,
     /// Only articles that fit the customer: those with a size of theirs, for example, as far as the release's schema says
-    /// what its features require. What neither the customer nor the article says excludes nothing.
+    /// what its features require. What neither the customer nor the article says excludes nothing. True by default.
     fit: bool,
     /// Only articles in stock, by their attributes `in_stock` and `stock`; with `fit`, in a size that fits the customer. An
-    /// article without either counts as in stock.
+    /// article without either counts as in stock. True by default.
     in_stock: bool,
     /// Only articles in stock in this store. Stock without a store counts in each.
     store: Option<String>,
-    /// Never suggest articles that the customer's no-gos exclude.
+    /// Never suggest articles that the customer's no-gos exclude. True by default.
     no_gos: bool,
 }
 
@@ -102,9 +104,12 @@ pub(crate) struct FiltersBody {
 #[serde(deny_unknown_fields, default)]
 #[schema(as = Price)]
 struct PriceBody {
+    #[schema(minimum = 0)]
     min: Option<f64>,
+    #[schema(minimum = 0)]
     max: Option<f64>,
     /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
+    #[schema(minimum = 0)]
     total: Option<f64>,
 }
 

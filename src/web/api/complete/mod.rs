@@ -35,7 +35,8 @@ pub(crate) fn router() -> Routes {
 /// Suggests, for each blank (`null`) of the outfit, the articles that a stylist would most likely choose for this
 /// customer. If the outfit has no blank, suggests one more article. Name the customer with `customer`, describe them
 /// with `features`, or both: features in the request override the profile.
-#[utoipa::path(post, path = "/complete", tag = "completion", request_body = CompleteBody, responses(
+#[utoipa::path(post, path = "/complete", operation_id = "completeOutfit",
+    tag = "completion", request_body = CompleteBody, responses(
     (status = 200, description = "Suggestions for each blank", body = CompletionBody,
         headers(("Server-Timing" = String, description = "`queue`, `inference` and `total` in milliseconds"))),
     (status = 429, description = "The method's queue is full, or the answer would be too late"),
@@ -64,6 +65,10 @@ const AT_A_TIME: usize = 16;
 /// Several outfits to complete.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(example = json!({"items": [
+    {"customer": "c-000010", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 1},
+    {"features": {"gender": "female"}, "outfit": ["a-01243", null, null, null], "sets": 1},
+]}))]
 struct BatchBody {
     /// Each item is a body of `/complete`.
     #[schema(value_type = Vec<CompleteBody>, min_items = 1)]
@@ -88,7 +93,8 @@ enum BatchItem {
 /// Complete many outfits
 ///
 /// Each item gets its own answer or problem; a bad item does not fail the others.
-#[utoipa::path(post, path = "/complete/batch", tag = "completion", request_body = BatchBody, responses(
+#[utoipa::path(post, path = "/complete/batch", operation_id = "completeOutfits",
+    tag = "completion", request_body = BatchBody, responses(
     (status = 200, description = "An answer or a problem for each item, in order", body = BatchAnswer),
 ))]
 async fn batch(

@@ -11,7 +11,7 @@ mod recent;
 use std::{sync::Arc, time::Instant};
 
 use axum::{
-    extract::{MatchedPath, Request, State},
+    extract::{Request, State},
     http::{Method, header},
     response::{IntoResponse, Response},
 };
@@ -28,7 +28,10 @@ pub(crate) use self::{process::Usage, recent::Moment};
 use crate::{
     service::{access::Scope, live_release::Releases},
     util::histogram::{Distribution, Histograms},
-    web::http::{AppState, Kind, Problem, routes::Routes},
+    web::http::{
+        AppState, Kind, Problem,
+        routes::{Routes, matched},
+    },
 };
 
 pub(crate) fn router() -> Routes {
@@ -88,7 +91,7 @@ impl Metrics {
 ///
 /// OpenMetrics text: request durations by route, queue and inference times by method, batch sizes, queues, the live
 /// release, and the process.
-#[utoipa::path(get, path = "/metrics", tag = "service", responses(
+#[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "service", responses(
     (status = 200, description = "All measurements", body = String,
         content_type = "application/openmetrics-text"),
 ))]
@@ -109,8 +112,7 @@ pub(crate) struct RequestTimer {
 
 impl RequestTimer {
     pub(crate) fn start(request: &Request) -> Self {
-        let route = request.extensions().get::<MatchedPath>();
-        let route = route.map_or_else(|| "none".to_owned(), |route| route.as_str().to_owned());
+        let route = matched(request.extensions()).unwrap_or("none").to_owned();
         Self { started: Instant::now(), method: method_name(request.method()), route }
     }
 

@@ -1,0 +1,253 @@
+"""The client; generate.py makes _sync.py of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, Literal, Self, Unpack
+
+import httpx
+
+from . import _types as t
+from ._common import IDEMPOTENT, TEMPORARY, ProblemError, Rows, at, chunks, conditions, given, headers, line, pause
+
+
+class AsyncClient:
+    """One service. `key` is an API key, by default the variable ATELIER_KEY.
+
+    What can be repeated is: after a lost connection, and after 429, 502, 503 and 504, up to `retries` times. It waits as
+    long as the answer's Retry-After says, but raises the problem at once if that is more than `max_wait` seconds.
+    """
+
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:8080",
+        key: str | None = None,
+        *,
+        timeout: float = 30,
+        retries: int = 3,
+        max_wait: float = 60,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        base = url.rstrip("/") + "/v1"
+        self._http = httpx.AsyncClient(base_url=base, headers=headers(key), timeout=timeout, transport=transport)
+        self._retries, self._max_wait = retries, max_wait
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def request(
+        self, method: str, path: str, *, repeat: bool | None = None, stream: bool = False, **request: Any
+    ) -> httpx.Response:
+        """Any request, with the client's key and retries: for headers of the answer, such as the ETag."""
+        repeat = method in IDEMPOTENT if repeat is None else repeat
+        for attempt in range(self._retries + 1):
+            last = not repeat or attempt == self._retries
+            try:
+                sent = self._http.build_request(method, path, **request)
+                response = await self._http.send(sent, stream=stream)
+            except httpx.TransportError:
+                if last:
+                    raise
+                wait = pause(attempt)
+            else:
+                if response.is_success:
+                    return response
+                await response.aread()
+                wait = pause(attempt, response)
+                if last or response.status_code not in TEMPORARY or wait > self._max_wait:
+                    raise ProblemError(response)
+            await asyncio.sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _json(self, method: str, path: str, **request: Any) -> Any:
+        return (await self.request(method, path, **request)).json()
+
+    async def _pages(self, path: str, params: dict[str, Any]) -> AsyncIterator[Any]:
+        while True:
+            page = await self._json("GET", path, params=params)
+            for item in page["items"]:
+                yield item
+            if page["next_cursor"] is None:
+                return
+            params = {**params, "cursor": page["next_cursor"]}
+
+    async def _import(self, table: str, rows: Rows, **params: Any) -> t.Brought:
+        kind = {"Content-Type": "application/x-ndjson"}
+        return await self._json(
+            "POST", at(table, "bulk"), params=params, content=_lines(rows), headers=kind, timeout=None
+        )
+
+    # Completion
+
+    async def complete_outfit(self, **body: Unpack[t.Complete]) -> t.Completion:
+        """Suggests articles for each None of the outfit."""
+        return await self._json("POST", "/complete", json=body, repeat=True)
+
+    async def complete_outfits(self, items: Iterable[t.Complete], size: int = 64) -> AsyncIterator[t.Item]:
+        """Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order."""
+        for some in chunks(items, size):
+            answer = await self._json("POST", "/complete/batch", json={"items": some}, repeat=True)
+            for item in answer["items"]:
+                yield item
+
+    async def compare_suggestions(self, **body: Unpack[t.Compare]) -> t.Comparison:
+        """Compares methods or customers on one blank."""
+        return await self._json("POST", "/compare", json=body, repeat=True)
+
+    async def score_outfit(self, **body: Unpack[t.Score]) -> t.Scored:
+        """Scores a complete outfit."""
+        return await self._json("POST", "/score", json=body, repeat=True)
+
+    # Feedback
+
+    async def report_feedback(self, *events: t.FeedbackEvent) -> list[t.FeedbackItem]:
+        """Reports what happened to suggestions; each event gets its result or its problem, in order."""
+        return await self._json("POST", "/feedback", json=events, repeat=True)
+
+    async def get_feedback_counts(self) -> t.FeedbackCounts:
+        return await self._json("GET", "/feedback/counts")
+
+    async def export_accepted_outfits(self) -> AsyncIterator[dict[str, Any]]:
+        """Completed outfits as training data, as they arrive."""
+        response = await self.request("GET", "/feedback/outfits.jsonl", stream=True, timeout=None)
+        try:
+            async for row in response.aiter_lines():
+                yield json.loads(row)
+        finally:
+            await response.aclose()
+
+    # Articles
+
+    def list_articles(
+        self, *, search: str | None = None, type: str | None = None, where: Mapping[str, str] | None = None, n: int | None = None
+    ) -> AsyncIterator[t.Article]:
+        """All articles that fit, page after page; `where` names attributes and their values."""
+        conditions = [f"{name}:{value}" for name, value in (where or {}).items()]
+        return self._pages("/articles", given(search=search, type=type, where=conditions or None, n=n))
+
+    async def get_article(self, id: str) -> t.Article:
+        return await self._json("GET", at("articles", id))
+
+    async def put_article(
+        self, id: str, article: t.ArticlePut, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.ArticleStored:
+        """Adds or replaces an article; with `if_none_match="*"` it only adds."""
+        return await self._json("PUT", at("articles", id), json=article, headers=conditions(if_match, if_none_match))
+
+    async def patch_article(self, id: str, change: t.ArticlePatch, *, if_match: str | None = None) -> t.ArticleStored:
+        """Sets the attributes that the change names; None removes one."""
+        return await self._json("PATCH", at("articles", id), json=change, headers=conditions(if_match))
+
+    async def delete_article(self, id: str, *, if_match: str | None = None) -> None:
+        await self.request("DELETE", at("articles", id), headers=conditions(if_match))
+
+    async def import_articles(
+        self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+    ) -> t.Brought:
+        """Stores articles while they are read, all or none."""
+        return await self._import("articles", rows, mode=mode, skip_bad=skip_bad)
+
+    async def get_coverage(self) -> t.ArticleCoverage:
+        return await self._json("GET", "/coverage")
+
+    # Customers
+
+    def list_customers(self, *, search: str | None = None, n: int | None = None) -> AsyncIterator[t.Customer]:
+        """All customers that fit, page after page."""
+        return self._pages("/customers", given(search=search, n=n))
+
+    async def get_customer(self, id: str) -> t.Customer:
+        return await self._json("GET", at("customers", id))
+
+    async def put_customer(
+        self, id: str, features: t.Features, *, if_match: str | None = None, if_none_match: str | None = None
+    ) -> t.CustomerStored:
+        """Adds or replaces a customer; with `if_none_match="*"` it only adds."""
+        sent = conditions(if_match, if_none_match)
+        return await self._json("PUT", at("customers", id), json={"features": features}, headers=sent)
+
+    async def patch_customer(
+        self, id: str, features: t.Features, *, if_match: str | None = None
+    ) -> t.CustomerStored:
+        """Sets the features that are named; None removes one."""
+        sent = conditions(if_match)
+        return await self._json("PATCH", at("customers", id), json={"features": features}, headers=sent)
+
+    async def erase_customer(self, id: str, *, if_match: str | None = None) -> None:
+        """Deletes everything that is stored about a customer."""
+        await self.request("DELETE", at("customers", id), headers=conditions(if_match))
+
+    async def export_customer(self, id: str) -> t.CustomerExport:
+        """Everything that is stored about a customer."""
+        return await self._json("GET", at("customers", id, "export"), timeout=None)
+
+    def list_customer_outfits(self, id: str, *, n: int | None = None) -> AsyncIterator[t.Outfit]:
+        return self._pages(at("customers", id, "outfits"), given(n=n))
+
+    async def import_customers(
+        self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+    ) -> t.Brought:
+        """Stores customers while they are read, all or none."""
+        return await self._import("customers", rows, mode=mode, skip_bad=skip_bad)
+
+    # Outfits
+
+    async def save_outfit(self, **body: Unpack[t.OutfitSave]) -> t.OutfitStored:
+        """Saves a customer's outfit; the same one is stored once."""
+        return await self._json("POST", "/outfits", json=body, repeat=True)
+
+    async def get_outfit(self, id: int) -> t.Outfit:
+        return await self._json("GET", at("outfits", id))
+
+    async def delete_outfit(self, id: int) -> None:
+        await self.request("DELETE", at("outfits", id))
+
+    async def import_outfits(self, rows: Rows, *, skip_bad: bool = False) -> t.Brought:
+        """Stores outfits while they are read, all or none."""
+        return await self._import("outfits", rows, skip_bad=skip_bad)
+
+    # Releases and the service
+
+    async def list_methods(self) -> t.Methods:
+        return await self._json("GET", "/methods")
+
+    async def list_releases(self) -> t.Releases:
+        return await self._json("GET", "/releases")
+
+    async def activate_release(self, name: str, *, force: bool = False) -> t.Methods:
+        return await self._json("POST", at("releases", name, "activate"), params={"force": force}, timeout=None)
+
+    async def get_routing(self) -> t.Routing:
+        return await self._json("GET", "/routing")
+
+    async def set_routing(self, **body: Unpack[t.Routing]) -> t.Routing:
+        return await self._json("PUT", "/routing", json=body)
+
+    async def get_readiness(self) -> t.Ready:
+        return await self._json("GET", "/readyz")
+
+    async def get_liveness(self) -> t.Alive:
+        return await self._json("GET", "/livez")
+
+    async def get_metrics(self) -> str:
+        """All measurements, as OpenMetrics text."""
+        return (await self.request("GET", "/metrics")).text
+
+
+async def _lines(rows: Rows) -> AsyncIterator[bytes]:
+    """JSON Lines, in pieces of about 64 KiB."""
+    piece = bytearray()
+    for row in rows:
+        piece += line(row)
+        if len(piece) >= 1 << 16:
+            yield bytes(piece)
+            piece.clear()
+    yield bytes(piece)

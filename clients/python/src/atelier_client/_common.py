@@ -1,0 +1,84 @@
+"""What both clients share, and neither waits for."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from itertools import islice
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx
+
+Item = TypeVar("Item")
+Rows = Iterable[Mapping[str, Any]]
+
+# Sending these twice does what sending them once does. PATCH and imports are never repeated.
+IDEMPOTENT = {"GET", "HEAD", "PUT", "DELETE"}
+TEMPORARY = {429, 502, 503, 504}
+
+
+class ProblemError(Exception):
+    """The service refused a request: an RFC 9457 problem."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        try:
+            problem = response.json()
+        except ValueError:
+            problem = {}
+        if not isinstance(problem, dict):
+            problem = {}
+        self.status: int = response.status_code
+        #: Identifies the kind of problem; it never changes. Empty if another server answered, such as a proxy.
+        self.code: str = problem.get("code", "")
+        self.detail: str = problem.get("detail", response.text[:200])
+        self.request_id: str = problem.get("request_id", response.headers.get("x-request-id", ""))
+        #: The located errors: a `pointer`, `parameter` or `line`, and the `detail`.
+        self.errors: list[dict[str, Any]] = problem.get("errors", [])
+        places = [f"{place.get('pointer', place.get('parameter', place.get('line', '')))}: {place['detail']}" for place in self.errors]
+        super().__init__("; ".join([f"{self.status} {self.code}: {self.detail}", *places]))
+
+
+def headers(key: str | None) -> dict[str, str]:
+    key = key or os.environ.get("ATELIER_KEY")
+    return {"Authorization": f"Bearer {key}"} if key else {}
+
+
+def at(*steps: object) -> str:
+    """A path; a slash in an id is %2F."""
+    return "/" + "/".join(quote(str(step), safe="") for step in steps)
+
+
+def given(**options: Any) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def conditions(if_match: str | None, if_none_match: str | None = None) -> dict[str, str]:
+    return given(**{"If-Match": if_match, "If-None-Match": if_none_match})
+
+
+def pause(attempt: int, response: httpx.Response | None = None) -> float:
+    """How many seconds to wait: what the service says, or twice as long each time."""
+    said = response.headers.get("retry-after", "") if response is not None else ""
+    if said.isdigit():
+        return float(said)
+    with suppress(ValueError):
+        return max(0.0, parsedate_to_datetime(said).timestamp() - time.time())
+    return float(min(0.25 * 2**attempt, 8) * random.uniform(0.5, 1))
+
+
+def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
+
+
+def line(row: Mapping[str, Any]) -> bytes:
+    """A row as JSON; scalars of numpy and pandas become Python's."""
+    text = json.dumps(dict(row), ensure_ascii=False, allow_nan=False, default=lambda value: value.item())
+    return text.encode() + b"\n"

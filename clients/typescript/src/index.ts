@@ -1,0 +1,329 @@
+/**
+ * Client of Atelier's JSON API, for browsers and Node. The methods are named after the operations of `/openapi.json`;
+ * `schema.ts` is generated from that document.
+ */
+
+import type * as t from "./schema.js";
+
+export type * from "./schema.js";
+
+export interface Options {
+  /** Where the service is; by default `http://127.0.0.1:8080`. */
+  url?: string;
+  /** An API key. Keep it on a server: what a page holds, its visitors can read. */
+  key?: string;
+  /** How often a request that can be repeated is sent again; 3 by default. */
+  retries?: number;
+  /** The longest wait before a repetition, in seconds; 60 by default. If the service asks for more, the problem is thrown. */
+  maxWait?: number;
+  /** How long an answer may take, in seconds; 30 by default. Imports and exports take as long as they take. */
+  timeout?: number;
+  fetch?: typeof fetch;
+}
+
+export interface Request {
+  query?: Record<string, string | number | boolean | string[] | undefined> | undefined;
+  headers?: Record<string, string | undefined>;
+  /** Sent as JSON. */
+  json?: unknown;
+  body?: BodyInit;
+  /** Whether sending it twice does what sending it once does. By default, whether the method says so. */
+  repeat?: boolean;
+  /** No timeout. */
+  patient?: boolean;
+}
+
+/** Versions that a change expects. */
+export interface Conditions {
+  ifMatch?: string;
+  ifNoneMatch?: string;
+}
+
+export type Row = Record<string, unknown>;
+export type Rows = Iterable<Row> | AsyncIterable<Row>;
+
+export interface ImportOptions {
+  skipBad?: boolean;
+  mode?: "replace" | "merge";
+}
+
+/** The service refused a request: an RFC 9457 problem. */
+export class ProblemError extends Error {
+  readonly status: number;
+  /** Identifies the kind of problem; it never changes. Empty if another server answered, such as a proxy. */
+  readonly code: string;
+  readonly requestId: string;
+  readonly errors: t.Finding[];
+
+  constructor(status: number, problem: Partial<t.Problem>) {
+    const places = (problem.errors ?? []).map((at) => `${at.pointer ?? at.parameter ?? at.line ?? ""}: ${at.detail}`);
+    super([`${status} ${problem.code ?? ""}: ${problem.detail ?? ""}`, ...places].join("; "));
+    this.name = "ProblemError";
+    this.status = status;
+    this.code = problem.code ?? "";
+    this.requestId = problem.request_id ?? "";
+    this.errors = problem.errors ?? [];
+  }
+}
+
+const IDEMPOTENT = ["GET", "HEAD", "PUT", "DELETE"];
+const TEMPORARY = [429, 502, 503, 504];
+
+/** A path; a slash in an id is %2F. */
+const at = (...steps: (string | number)[]) => "/" + steps.map((step) => encodeURIComponent(step)).join("/");
+
+const conditions = ({ ifMatch, ifNoneMatch }: Conditions) => ({ "If-Match": ifMatch, "If-None-Match": ifNoneMatch });
+
+/** How many seconds to wait: what the service says, or twice as long each time. */
+function pause(attempt: number, answer?: Response): number {
+  const said = answer?.headers.get("retry-after") ?? "";
+  if (/^\d+$/.test(said)) return Number(said);
+  const date = Date.parse(said);
+  if (!Number.isNaN(date)) return Math.max(0, (date - Date.now()) / 1000);
+  return Math.min(0.25 * 2 ** attempt, 8) * (0.5 + Math.random() / 2);
+}
+
+async function problem(answer: Response): Promise<ProblemError> {
+  const text = await answer.text();
+  try {
+    return new ProblemError(answer.status, JSON.parse(text));
+  } catch {
+    return new ProblemError(answer.status, { detail: text.slice(0, 200) });
+  }
+}
+
+export class Client {
+  readonly #options: Required<Omit<Options, "key">> & Pick<Options, "key">;
+
+  constructor(options: Options = {}) {
+    const url = (options.url ?? "http://127.0.0.1:8080").replace(/\/+$/, "");
+    const defaults = { retries: 3, maxWait: 60, timeout: 30, fetch: globalThis.fetch.bind(globalThis) };
+    this.#options = { ...defaults, ...options, url };
+  }
+
+  /** Any request, with the client's key and retries: for headers of the answer, such as the ETag. */
+  async request(method: string, path: string, request: Request = {}): Promise<Response> {
+    const { key, retries, maxWait, timeout, fetch } = this.#options;
+    const url = new URL(this.#options.url + "/v1" + path);
+    for (const [name, value] of Object.entries(request.query ?? {})) {
+      for (const one of [value].flat()) if (one !== undefined) url.searchParams.append(name, String(one));
+    }
+    const headers = new Headers(key ? { Authorization: `Bearer ${key}` } : {});
+    if (request.json !== undefined) headers.set("Content-Type", "application/json");
+    for (const [name, value] of Object.entries(request.headers ?? {})) if (value !== undefined) headers.set(name, value);
+    const body = request.json === undefined ? request.body : JSON.stringify(request.json);
+    const repeat = request.repeat ?? IDEMPOTENT.includes(method);
+    for (let attempt = 0; ; attempt++) {
+      const last = !repeat || attempt >= retries;
+      const signal = request.patient ? null : AbortSignal.timeout(timeout * 1000);
+      // Node sends a stream only with `duplex`; browsers are given texts.
+      const init: RequestInit & { duplex: "half" } = { method, headers, body: body ?? null, signal, duplex: "half" };
+      let wait;
+      try {
+        const answer = await fetch(url, init);
+        if (answer.ok) return answer;
+        wait = pause(attempt, answer);
+        if (last || !TEMPORARY.includes(answer.status) || wait > maxWait) throw await problem(answer);
+        await answer.body?.cancel();
+      } catch (error) {
+        if (last || error instanceof ProblemError) throw error;
+        wait ??= pause(attempt);
+      }
+      const seconds = wait;
+      await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
+    }
+  }
+
+  async #json<T>(method: string, path: string, request?: Request): Promise<T> {
+    return (await this.request(method, path, request)).json() as Promise<T>;
+  }
+
+  #ask<T>(path: string, json: unknown): Promise<T> {
+    return this.#json("POST", path, { json, repeat: true });
+  }
+
+  async *#pages<T>(path: string, query: NonNullable<Request["query"]>): AsyncGenerator<T, void, undefined> {
+    for (let cursor: string | null | undefined; cursor !== null; ) {
+      const page: { items: T[]; next_cursor?: string | null } = await this.#json("GET", path, {
+        query: { ...query, cursor },
+      });
+      yield* page.items;
+      cursor = page.next_cursor ?? null;
+    }
+  }
+
+  async #import(table: string, rows: Rows, { skipBad, mode }: ImportOptions): Promise<t.Brought> {
+    const query = { skip_bad: skipBad, mode };
+    const headers = { "Content-Type": "application/x-ndjson" };
+    return this.#json("POST", at(table, "bulk"), { query, headers, body: await lines(rows), patient: true });
+  }
+
+  // Completion
+
+  /** Suggests articles for each null of the outfit. */
+  completeOutfit = (body: t.Complete): Promise<t.Completion> => this.#ask("/complete", body);
+
+  /** Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order. */
+  async *completeOutfits(items: Iterable<t.Complete>, size = 64): AsyncGenerator<t.Item, void, undefined> {
+    const send = async (some: t.Complete[]) => (await this.#ask<t.BatchAnswer>("/complete/batch", { items: some })).items;
+    let some: t.Complete[] = [];
+    for (const item of items) {
+      if (some.push(item) < size) continue;
+      yield* await send(some);
+      some = [];
+    }
+    if (some.length > 0) yield* await send(some);
+  }
+
+  /** Compares methods or customers on one blank. */
+  compareSuggestions = (body: t.Compare): Promise<t.Comparison> => this.#ask("/compare", body);
+
+  /** Scores a complete outfit. */
+  scoreOutfit = (body: t.Score): Promise<t.Scored> => this.#ask("/score", body);
+
+  // Feedback
+
+  /** Reports what happened to suggestions; each event gets its result or its problem, in order. */
+  reportFeedback = (...events: t.FeedbackEvent[]): Promise<t.FeedbackItem[]> => this.#ask("/feedback", events);
+
+  getFeedbackCounts = (): Promise<t.FeedbackCounts> => this.#json("GET", "/feedback/counts");
+
+  /** Completed outfits as training data, as they arrive. */
+  async *exportAcceptedOutfits(): AsyncGenerator<Row, void, undefined> {
+    const { body } = await this.request("GET", "/feedback/outfits.jsonl", { patient: true });
+    const decoder = new TextDecoder();
+    let rest = "";
+    const reader = body!.getReader();
+    try {
+      for (;;) {
+        const { done, value } = await reader.read();
+        rest += decoder.decode(value, { stream: !done });
+        const complete = rest.split("\n");
+        rest = complete.pop()!;
+        for (const line of complete) yield JSON.parse(line) as Row;
+        if (done) break;
+      }
+    } finally {
+      await reader.cancel();
+    }
+  }
+
+  // Articles
+
+  /** All articles that fit, page after page; `where` names attributes and their values. */
+  listArticles({ where = {}, ...query }: { search?: string; type?: string; where?: Record<string, string>; n?: number } = {}) {
+    const conditions = Object.entries(where).map(([name, value]) => `${name}:${value}`);
+    return this.#pages<t.Article>("/articles", { ...query, where: conditions });
+  }
+
+  getArticle = (id: string): Promise<t.Article> => this.#json("GET", at("articles", id));
+
+  /** Adds or replaces an article; with `ifNoneMatch: "*"` it only adds. */
+  putArticle = (id: string, json: t.ArticlePut, expected: Conditions = {}): Promise<t.ArticleStored> =>
+    this.#json("PUT", at("articles", id), { json, headers: conditions(expected) });
+
+  /** Sets the attributes that the change names; null removes one. */
+  patchArticle = (id: string, json: t.ArticlePatch, expected: Conditions = {}): Promise<t.ArticleStored> =>
+    this.#json("PATCH", at("articles", id), { json, headers: conditions(expected) });
+
+  async deleteArticle(id: string, expected: Conditions = {}): Promise<void> {
+    await this.request("DELETE", at("articles", id), { headers: conditions(expected) });
+  }
+
+  /** Stores articles, all or none. Node sends them while they are read; browsers collect them first. */
+  importArticles = (rows: Rows, options: ImportOptions = {}) => this.#import("articles", rows, options);
+
+  getCoverage = (): Promise<t.ArticleCoverage> => this.#json("GET", "/coverage");
+
+  // Customers
+
+  /** All customers that fit, page after page. */
+  listCustomers = (query: { search?: string; n?: number } = {}) => this.#pages<t.Customer>("/customers", query);
+
+  getCustomer = (id: string): Promise<t.Customer> => this.#json("GET", at("customers", id));
+
+  /** Adds or replaces a customer; with `ifNoneMatch: "*"` it only adds. */
+  putCustomer = (id: string, features: t.Features, expected: Conditions = {}): Promise<t.CustomerStored> =>
+    this.#json("PUT", at("customers", id), { json: { features }, headers: conditions(expected) });
+
+  /** Sets the features that are named; null removes one. */
+  patchCustomer = (id: string, features: t.Features, expected: Conditions = {}): Promise<t.CustomerStored> =>
+    this.#json("PATCH", at("customers", id), { json: { features }, headers: conditions(expected) });
+
+  /** Deletes everything that is stored about a customer. */
+  async eraseCustomer(id: string, expected: Conditions = {}): Promise<void> {
+    await this.request("DELETE", at("customers", id), { headers: conditions(expected) });
+  }
+
+  /** Everything that is stored about a customer. */
+  exportCustomer = (id: string): Promise<t.CustomerExport> =>
+    this.#json("GET", at("customers", id, "export"), { patient: true });
+
+  listCustomerOutfits = (id: string, query: { n?: number } = {}) =>
+    this.#pages<t.Outfit>(at("customers", id, "outfits"), query);
+
+  /** Stores customers, all or none. Node sends them while they are read; browsers collect them first. */
+  importCustomers = (rows: Rows, options: ImportOptions = {}) => this.#import("customers", rows, options);
+
+  // Outfits
+
+  /** Saves a customer's outfit; the same one is stored once. */
+  saveOutfit = (body: t.OutfitSave): Promise<t.OutfitStored> => this.#ask("/outfits", body);
+
+  getOutfit = (id: number): Promise<t.Outfit> => this.#json("GET", at("outfits", id));
+
+  async deleteOutfit(id: number): Promise<void> {
+    await this.request("DELETE", at("outfits", id));
+  }
+
+  /** Stores outfits, all or none. Node sends them while they are read; browsers collect them first. */
+  importOutfits = (rows: Rows, options: Pick<ImportOptions, "skipBad"> = {}) => this.#import("outfits", rows, options);
+
+  // Releases and the service
+
+  listMethods = (): Promise<t.Methods> => this.#json("GET", "/methods");
+
+  listReleases = (): Promise<t.Releases> => this.#json("GET", "/releases");
+
+  activateRelease = (name: string, force = false): Promise<t.Methods> =>
+    this.#json("POST", at("releases", name, "activate"), { query: { force }, patient: true });
+
+  getRouting = (): Promise<t.Routing> => this.#json("GET", "/routing");
+
+  setRouting = (json: t.Routing): Promise<t.Routing> => this.#json("PUT", "/routing", { json });
+
+  getReadiness = (): Promise<t.Ready> => this.#json("GET", "/readyz");
+
+  getLiveness = (): Promise<t.Alive> => this.#json("GET", "/livez");
+
+  /** All measurements, as OpenMetrics text. */
+  getMetrics = async (): Promise<string> => (await this.request("GET", "/metrics")).text();
+}
+
+/** JSON Lines: a stream in Node. Browsers send none over HTTP/1.1, so they are given a text. */
+async function lines(rows: Rows): Promise<BodyInit> {
+  const pieces = encode(rows);
+  if ("process" in globalThis) {
+    return new ReadableStream({
+      async pull(controller) {
+        const { done, value } = await pieces.next();
+        done ? controller.close() : controller.enqueue(new TextEncoder().encode(value));
+      },
+    });
+  }
+  let text = "";
+  for await (const piece of pieces) text += piece;
+  return text;
+}
+
+/** In pieces of about 64 KiB. */
+async function* encode(rows: Rows): AsyncGenerator<string, void, undefined> {
+  let piece = "";
+  for await (const row of rows) {
+    piece += JSON.stringify(row) + "\n";
+    if (piece.length < 1 << 16) continue;
+    yield piece;
+    piece = "";
+  }
+  yield piece;
+}

@@ -1,0 +1,115 @@
+// The client against the running service at ATELIER_URL, which has the demo world.
+
+import assert from "node:assert/strict";
+import { createServer, type IncomingMessage } from "node:http";
+import type { AddressInfo } from "node:net";
+import { test } from "node:test";
+
+import { Client, ProblemError, type Complete } from "atelier-client";
+
+const url = process.env.ATELIER_URL!;
+const client = new Client({ url });
+const outfit = ["a-00134", null, "a-00568", "a-00259"];
+
+async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const all: T[] = [];
+  for await (const item of items) all.push(item);
+  return all;
+}
+
+const refusal = (code: string) => (error: unknown) => error instanceof ProblemError && error.code === code;
+
+test("every operation has a method", async () => {
+  const document = await (await fetch(`${url}/openapi.json`)).json();
+  const operations = Object.values<Record<string, any>>(document.paths).flatMap((item) => Object.values(item));
+  const names = operations.filter((of) => of.tags[0] !== "documents").map((of) => of.operationId);
+  assert.ok(names.length > 30);
+  for (const name of names) assert.equal(typeof (client as any)[name], "function", name);
+});
+
+test("an outfit is completed and its feedback becomes training data", async () => {
+  const body: Complete = { customer: "c-000010", outfit, k: 3, filters: { types: { 1: ["coat"] }, price: { max: 300 } } };
+  const completion = await client.completeOutfit(body);
+  const [first] = completion.blanks[0]!.suggestions;
+  const event = {
+    id: `ts-${completion.completion_id.slice(-20)}`, completion_id: completion.completion_id, kind: "bought" as const,
+    slot: 1, article: first!.article.id, customer: "c-000010",
+  };
+  assert.deepEqual(await client.reportFeedback(event), [{ id: event.id, recorded: true }]);
+  const accepted = await collect(client.exportAcceptedOutfits());
+  assert.ok(accepted.some((row) => (row.articles as string[]).includes(event.article)));
+  assert.ok((await client.getFeedbackCounts()).items.length > 0);
+});
+
+test("many outfits are answered in order", async () => {
+  const items = [...Array(5).fill({ outfit, k: 1 }), { customer: "nobody", outfit: [null] }];
+  const answers = await collect(client.completeOutfits(items, 4));
+  assert.deepEqual(answers.map((answer) => "blanks" in answer), [true, true, true, true, true, false]);
+});
+
+test("methods are compared and outfits scored", async () => {
+  const comparison = await client.compareSuggestions({ customer: "c-000010", outfit, methods: ["none", "gsu"] });
+  assert.deepEqual(comparison.columns.map((column) => column.method), ["none", "gsu"]);
+  const score = await client.scoreOutfit({ outfit: ["a-00134", "a-01243", "a-00568", "a-00259"] });
+  assert.equal(score.articles.length, 4);
+});
+
+test("lists are read page after page", async () => {
+  const articles = await collect(client.listArticles({ n: 400 }));
+  assert.ok(new Set(articles.map((article) => article.id)).size >= 1500);
+  const coats = await collect(client.listArticles({ type: "coat", where: { colour: "navy" } }));
+  assert.ok(coats.length > 0 && coats.every((coat) => coat.type === "coat" && coat.colour === "navy"));
+});
+
+test("imports are streamed, and a problem says where", async () => {
+  async function* rows() {
+    for (let number = 0; number < 20_000; number++) yield { id: `ts-${number}`, features: { age: number % 80 } };
+    yield { id: "" };
+  }
+  await assert.rejects(client.importCustomers(rows()), (error: ProblemError) => error.errors[0]?.line === 20_001);
+  const brought = await client.importCustomers([{ id: "ts/1", features: { fit: "slim" } }], { mode: "merge" });
+  assert.equal(brought.bad, 0);
+  assert.deepEqual((await client.getCustomer("ts/1")).features, { fit: "slim" });
+  await client.patchCustomer("ts/1", { fit: null, age: 34 });
+  assert.deepEqual((await client.exportCustomer("ts/1")).customer.features, { age: 34 });
+  await client.saveOutfit({ customer: "ts/1", articles: ["a-00134", "a-01243", "a-00568", "a-00259"] });
+  const [saved] = await collect(client.listCustomerOutfits("ts/1"));
+  await client.deleteOutfit(saved!.id);
+  await client.eraseCustomer("ts/1");
+  await assert.rejects(client.getCustomer("ts/1"), refusal("not-found"));
+});
+
+test("changes expect versions", async () => {
+  await client.putArticle("ts-versioned", { type: "hat" });
+  await assert.rejects(client.putArticle("ts-versioned", { type: "hat" }, { ifNoneMatch: "*" }), refusal("precondition-failed"));
+  const ifMatch = (await client.request("GET", "/articles/ts-versioned")).headers.get("etag")!;
+  await client.patchArticle("ts-versioned", { price: 5 }, { ifMatch });
+  await assert.rejects(client.deleteArticle("ts-versioned", { ifMatch }), refusal("precondition-failed"));
+  await client.deleteArticle("ts-versioned");
+});
+
+test("the service is ready and routed", async () => {
+  assert.equal((await client.getReadiness()).status, "ready");
+  assert.equal((await client.listMethods()).release, (await client.listReleases()).active);
+  const routing = await client.getRouting();
+  assert.deepEqual(await client.setRouting(routing), routing);
+});
+
+test("it repeats what can be repeated, and waits as long as the service says", async () => {
+  const seen: IncomingMessage[] = [];
+  const busy = createServer((request, answer) => {
+    seen.push(request);
+    if (seen.length === 1) return void request.socket.destroy();
+    if (seen.length === 3) return void answer.end(`{"items": []}`);
+    answer.writeHead(503, { "Retry-After": "1" }).end(`{"code": "unavailable"}`);
+  }).listen(0);
+  const client = new Client({ url: `http://127.0.0.1:${(busy.address() as AddressInfo).port}`, key: "atl_x" });
+  const began = performance.now();
+  await client.getFeedbackCounts();
+  assert.ok(seen.length === 3 && performance.now() - began > 1000);
+  assert.ok(seen.every((request) => request.url === "/v1/feedback/counts" && request.headers.authorization === "Bearer atl_x"));
+  await assert.rejects(client.patchArticle("a", { price: 1 }), refusal("unavailable"));
+  await assert.rejects(client.importArticles([{ id: "a" }]), refusal("unavailable"));
+  assert.equal(seen.length, 5, "each was sent once");
+  busy.close();
+});

@@ -1,0 +1,240 @@
+//! The OpenAPI document as a contract: names that stay, examples that work, one prefix that stays.
+
+use std::collections::BTreeSet;
+
+use reqwest::Method;
+use serde_json::Value;
+
+use super::{Service, header};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    operations_keep_their_unique_ids,
+    every_example_is_accepted_by_the_demo,
+    both_prefixes_have_the_same_routes_and_guards,
+    documents_and_pictures_are_kept_until_they_change,
+    options_are_the_methods_of_a_path,
+);
+
+/// Clients are generated with these names: add to them, and keep those that are there.
+const IDS: [&str; 39] = [
+    "activateRelease",
+    "compareSuggestions",
+    "completeOutfit",
+    "completeOutfits",
+    "deleteArticle",
+    "deleteOutfit",
+    "eraseCustomer",
+    "exportAcceptedOutfits",
+    "exportCustomer",
+    "getApiGuide",
+    "getArticle",
+    "getCoverage",
+    "getCustomer",
+    "getDocsPage",
+    "getFeedbackCounts",
+    "getLiveness",
+    "getMetrics",
+    "getModelContract",
+    "getOpenApiDocument",
+    "getOutfit",
+    "getProblemsPage",
+    "getReadiness",
+    "getRouting",
+    "importArticles",
+    "importCustomers",
+    "importOutfits",
+    "listArticles",
+    "listCustomerOutfits",
+    "listCustomers",
+    "listMethods",
+    "listReleases",
+    "patchArticle",
+    "patchCustomer",
+    "putArticle",
+    "putCustomer",
+    "reportFeedback",
+    "saveOutfit",
+    "scoreOutfit",
+    "setRouting",
+];
+
+struct Operation<'a> {
+    method: Method,
+    path: &'a str,
+    about: &'a Value,
+}
+
+fn operations(document: &Value) -> Vec<Operation<'_>> {
+    let paths = document["paths"].as_object().unwrap().iter();
+    let all = paths.flat_map(|(path, item)| {
+        item.as_object().unwrap().iter().map(move |(method, about)| {
+            let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes()).unwrap();
+            Operation { method, path, about }
+        })
+    });
+    all.collect()
+}
+
+async fn operations_keep_their_unique_ids(db: TestDatabase) {
+    let document = Service::start(&db).await.json("/openapi.json").await;
+    let mut ids: Vec<_> =
+        operations(&document).iter().map(|of| of.about["operationId"].as_str().unwrap()).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, IDS, "each once");
+}
+
+/// The example of a parameter, or of what a body holds.
+fn example<'a>(document: &'a Value, place: &'a Value) -> &'a Value {
+    let mut schema = &place["schema"];
+    if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {
+        schema = &document["components"]["schemas"][name];
+    }
+    let examples = [&place["example"], &schema["example"], &schema["examples"][0]];
+    examples.into_iter().find(|example| !example.is_null()).unwrap_or(&Value::Null)
+}
+
+fn as_text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+/// The request of an operation with all examples of its parameters.
+fn request(
+    service: &Service,
+    prefix: &str,
+    document: &Value,
+    operation: &Operation<'_>,
+) -> reqwest::RequestBuilder {
+    let (mut path, mut query, mut headers) = (operation.path.to_owned(), Vec::new(), Vec::new());
+    for parameter in operation.about["parameters"].as_array().into_iter().flatten() {
+        let (name, example) = (parameter["name"].as_str().unwrap(), example(document, parameter));
+        match parameter["in"].as_str().unwrap() {
+            "path" => {
+                assert!(!example.is_null(), "{path} has no example of {name}");
+                path = path.replace(&format!("{{{name}}}"), &as_text(example));
+            }
+            "query" => match example {
+                Value::Array(several) => query.extend(several.iter().map(|one| (name, as_text(one)))),
+                Value::Null => {}
+                one => query.push((name, as_text(one))),
+            },
+            _ => headers.extend((!example.is_null()).then(|| (name, as_text(example)))),
+        }
+    }
+    let url = format!("{}{prefix}{path}", service.url);
+    let mut url = reqwest::Url::parse(&url).unwrap();
+    url.query_pairs_mut().extend_pairs(query);
+    let request = service.http.request(operation.method.clone(), url);
+    headers.into_iter().fold(request, |request, (name, value)| request.header(name, value))
+}
+
+async fn every_example_is_accepted_by_the_demo(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let document = service.json("/openapi.json").await;
+    let prefix = document["servers"][0]["url"].as_str().unwrap();
+    let mut all = operations(&document);
+    // Read first, delete last.
+    let order = ["GET", "POST", "PUT", "PATCH", "DELETE"];
+    all.sort_by_key(|of| order.iter().position(|method| *method == of.method.as_str()));
+    let (mut completion_id, mut bodies) = (Value::Null, 0);
+    for operation in &all {
+        let case = format!("{} {}", operation.method, operation.path);
+        let content = operation.about["requestBody"]["content"].as_object();
+        let mut requests = Vec::new();
+        for (media_type, body) in content.into_iter().flatten() {
+            let mut body = example(&document, body).clone();
+            assert!(!body.is_null(), "{case} has no example of {media_type}");
+            if operation.path == "/feedback" {
+                // The only thing that no document can know.
+                body["completion_id"] = completion_id.clone();
+            }
+            let request = request(&service, prefix, &document, operation);
+            requests.push(request.header("content-type", media_type).body(as_text(&body)));
+            bodies += 1;
+        }
+        if content.is_none() {
+            requests.push(request(&service, prefix, &document, operation));
+        }
+        for request in requests {
+            let answer = request.send().await.unwrap();
+            let status = answer.status();
+            let text = answer.text().await.unwrap();
+            assert!(status.is_success(), "{case}: {status} {text}");
+            if operation.path == "/complete" {
+                completion_id = serde_json::from_str::<Value>(&text).unwrap()["completion_id"].take();
+            }
+            if operation.path == "/complete/batch" {
+                assert!(!text.contains("\"status\""), "no item is a problem: {text}");
+            }
+        }
+    }
+    assert!(bodies >= 14, "{bodies} bodies have examples");
+    let measured = service.get("/metrics").await.text().await.unwrap();
+    assert!(
+        measured.contains("route=\"/articles/{id}\"") && !measured.contains("/v1"),
+        "one name for a route"
+    );
+}
+
+async fn both_prefixes_have_the_same_routes_and_guards(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    let document = service.json("/openapi.json").await;
+    let servers: BTreeSet<_> =
+        document["servers"].as_array().unwrap().iter().map(|of| as_text(&of["url"])).collect();
+    assert_eq!(servers, BTreeSet::from(["/".to_owned(), "/v1".to_owned()]));
+    for operation in operations(&document) {
+        let needs_key = !operation.about["security"].is_null();
+        for prefix in ["", "/v1"] {
+            let answer = request(&service, prefix, &document, &operation).send().await.unwrap();
+            let refused = answer.status() == 401;
+            assert_eq!(refused, needs_key, "{} {prefix}{}", operation.method, operation.path);
+            assert_ne!(answer.status(), 404, "{} {prefix}{}", operation.method, operation.path);
+            assert!(answer.headers().get("deprecation").is_none(), "nothing is deprecated");
+        }
+    }
+    assert_eq!(service.get("/v1/studio").await.status(), 404, "pages have no version");
+    let told: Value = service.get("/v1/nothing").await.json().await.unwrap();
+    assert_eq!(told["code"], "not-found");
+}
+
+async fn documents_and_pictures_are_kept_until_they_change(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let mut tags = BTreeSet::new();
+    for path in [
+        "/v1/openapi.json",
+        "/docs",
+        "/docs/problems",
+        "/docs/api.md",
+        "/docs/model-contract.md",
+        "/pictures/coat.svg?colour=red",
+        "/pictures/coat.svg?colour=blue",
+        "/static/atelier.css",
+    ] {
+        let first = service.get(path).await;
+        let tag = header(&first, "etag").to_owned();
+        assert!(!first.text().await.unwrap().is_empty(), "{path}");
+        assert!(tags.insert(tag.clone()), "{path}: {tag}");
+        let ask = |expected: &str| {
+            service.http.get(format!("{}{path}", service.url)).header("if-none-match", expected).send()
+        };
+        let second = ask(&tag).await.unwrap();
+        assert_eq!((second.status().as_u16(), header(&second, "etag")), (304, tag.as_str()), "{path}");
+        assert!(!header(&second, "cache-control").contains("no-store"), "{path}");
+        assert!(second.text().await.unwrap().is_empty(), "{path}");
+        assert_eq!(ask("\"other\"").await.unwrap().status(), 200, "{path}");
+    }
+}
+
+async fn options_are_the_methods_of_a_path(db: TestDatabase) {
+    let service = Service::guarded(&db).await;
+    for (path, methods) in
+        [("/v1/customers/c-1", "GET,HEAD,PUT,PATCH,DELETE"), ("/complete", "POST"), ("/studio", "GET,HEAD")]
+    {
+        let answer =
+            service.http.request(Method::OPTIONS, format!("{}{path}", service.url)).send().await.unwrap();
+        assert_eq!((answer.status().as_u16(), header(&answer, "allow")), (204, methods), "{path}");
+    }
+    let unknown =
+        service.http.request(Method::OPTIONS, format!("{}/v1/nothing", service.url)).send().await.unwrap();
+    assert_eq!(unknown.status(), 404);
+}
