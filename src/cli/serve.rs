@@ -43,7 +43,7 @@ use crate::{
     },
     store::{DemoMark, Store, StoreError},
     util::{clock::Clock, memory::return_memory_periodically, telemetry::Traces},
-    web::{self, AppState, Listener, Metrics, Parts, SAMPLED},
+    web::{self, AppState, CrossOrigins, Listener, Metrics, Parts, SAMPLED},
 };
 
 /// How long to wait at the end for what is stored in the background.
@@ -136,6 +136,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
         tickets,
         metrics,
         access,
+        cross_origins: CrossOrigins::new(config.access.cross_origins()),
         traces: traces.clone(),
         clock: Clock::default(),
         notation: config.shop.notation(),

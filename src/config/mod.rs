@@ -141,6 +141,8 @@ pub struct Access {
     /// When programs need an API key on loopback addresses. On others they always do.
     #[serde(deserialize_with = "read_rule")]
     pub require_key: RequireKey,
+    /// Origins of other sites whose pages may call the service from a browser, separated by spaces.
+    pub cross_origins: String,
     /// Seconds without a request after which a person is signed out.
     pub session_idle_s: u32,
     /// Seconds after which a person is signed out in any case.
@@ -153,10 +155,24 @@ impl Access {
         Lifetimes { idle: seconds(self.session_idle_s), session: seconds(self.session_s) }
     }
 
+    pub fn cross_origins(&self) -> impl Iterator<Item = String> {
+        self.cross_origins.split_whitespace().map(ToOwned::to_owned)
+    }
+
     fn check(&self) -> Result<(), String> {
         /// The last use of a session is stored once a minute.
         const LEAST_IDLE: u32 = 300;
         let Self { session_idle_s, session_s, .. } = self;
+        // As browsers send it: without a path, and in lower case.
+        let is_origin = |text: &str| {
+            let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+            host.is_some_and(|host| !host.is_empty() && !host.contains('/')) && text.to_lowercase() == text
+        };
+        if let Some(wrong) = self.cross_origins().find(|text| !is_origin(text)) {
+            return Err(format!(
+                "access.cross_origins: expected origins such as https://shop.example, separated by spaces, found {wrong:?}"
+            ));
+        }
         if *session_idle_s < LEAST_IDLE {
             return Err(format!(
                 "access.session_idle_s must be at least {LEAST_IDLE}, found {session_idle_s}: the last use of a session \
@@ -212,7 +228,12 @@ impl Default for Database {
 
 impl Default for Access {
     fn default() -> Self {
-        Self { require_key: RequireKey::Auto, session_idle_s: 12 * 3600, session_s: 7 * 24 * 3600 }
+        Self {
+            require_key: RequireKey::Auto,
+            cross_origins: String::new(),
+            session_idle_s: 12 * 3600,
+            session_s: 7 * 24 * 3600,
+        }
     }
 }
 

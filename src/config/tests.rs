@@ -83,6 +83,11 @@ fn limits_that_contradict_each_other_are_refused() {
              minute",
         ),
         (
+            "[access]\ncross_origins = \"https://shop.example https://shop.example/\"",
+            "access.cross_origins: expected origins such as https://shop.example, separated by spaces, found \
+             \"https://shop.example/\"",
+        ),
+        (
             "[access]\nsession_s = 3600",
             "access.session_s (3600) must be at least access.session_idle_s (43200)",
         ),

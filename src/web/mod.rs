@@ -37,7 +37,9 @@ use self::{
 };
 
 pub use http::serve::Listener;
-pub use http::{AppState, Finding, KINDS, Kind, Metrics, Parts, Problem, ProblemBody, RequestId, SAMPLED};
+pub use http::{
+    AppState, CrossOrigins, Finding, KINDS, Kind, Metrics, Parts, Problem, ProblemBody, RequestId, SAMPLED,
+};
 
 /// Serves the application until `shutdown` completes, then lets the requests in progress finish.
 pub async fn serve(
@@ -89,10 +91,14 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
     let timer = metrics::RequestTimer::start(&request);
     let parent = TraceParent::from_caller(&mut request);
     let id = request_id::assign(&mut request);
+    let page = state.cross_origins.admit(&request);
     let mut response = trace::follow(&state.traces, request, next).await;
     id.put_on(&mut response);
     if let Some(parent) = parent {
         parent.put_on(&mut response);
+    }
+    if let Some(page) = page {
+        page.put_on(&mut response);
     }
     timer.stop(&state.metrics, &response);
     response

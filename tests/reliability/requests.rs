@@ -20,7 +20,7 @@ use atelier::{
     },
     store::{Name, Store},
     util::{clock::Clock, telemetry::Traces},
-    web::{self, AppState, Metrics, Parts},
+    web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
 use axum::{Router, body::Body, extract::Request};
 use tempfile::TempDir;
@@ -197,6 +197,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
         tickets: Tickets::start(&store, terms, || [7; 32], Timestamp::from_millis(1)).await?,
         metrics: Metrics::new(&offers),
         access,
+        cross_origins: CrossOrigins::default(),
         releases: offers,
         store,
         traces: Traces::default(),

@@ -66,7 +66,7 @@ struct ArmBody {
     #[schema(value_type = MethodNameSchema)]
     method: Method,
     /// Share of the customers, relative to the other arms' shares.
-    #[schema(minimum = 1, maximum = 2147483647)]
+    #[schema(minimum = 1, maximum = 2_147_483_647)]
     #[serde(deserialize_with = "read_integer")]
     share: u32,
 }

@@ -1,6 +1,7 @@
 //! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
 pub(crate) mod conditions;
+pub(crate) mod cors;
 pub(crate) mod deadline;
 pub(crate) mod deprecation;
 mod error;
@@ -23,6 +24,7 @@ pub(crate) mod timing;
 pub(crate) mod trace;
 pub(crate) mod uncancelled;
 
+pub use cors::CrossOrigins;
 pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;

@@ -4,7 +4,7 @@ use std::{ops::Deref, sync::Arc, time::Instant};
 
 use axum::extract::FromRef;
 
-use super::{Kind, Metrics, Problem};
+use super::{CrossOrigins, Kind, Metrics, Problem};
 use crate::{
     config::Limits,
     domain::Timestamp,
@@ -35,6 +35,8 @@ pub struct Parts {
     pub tickets: Tickets,
     pub metrics: Metrics,
     pub access: Access,
+    /// Sites whose pages may call the service.
+    pub cross_origins: CrossOrigins,
     pub traces: Traces,
     pub clock: Clock,
     /// How pages write prices and dates.

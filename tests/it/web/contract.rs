@@ -1,11 +1,12 @@
 //! The OpenAPI document as a contract: names that stay, examples that work, one prefix that stays.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::SystemTime};
 
+use atelier::{service::access::Scope, store::Name};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::{Service, header};
+use super::{FRIEND, Service, header};
 use crate::harness::{TestDatabase, contracts};
 
 contracts!(
@@ -14,6 +15,7 @@ contracts!(
     both_prefixes_have_the_same_routes_and_guards,
     documents_and_pictures_are_kept_until_they_change,
     options_are_the_methods_of_a_path,
+    pages_of_named_sites_may_call_with_a_key,
 );
 
 /// Clients are generated with these names: add to them, and keep those that are there.
@@ -237,4 +239,46 @@ async fn options_are_the_methods_of_a_path(db: TestDatabase) {
     let unknown =
         service.http.request(Method::OPTIONS, format!("{}/v1/nothing", service.url)).send().await.unwrap();
     assert_eq!(unknown.status(), 404);
+}
+
+/// As a browser does it: it asks first, then sends the request.
+async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let send = async |method: Method, origin: &str, key: Option<&str>| {
+        let mut request = service.http.request(method.clone(), format!("{}/v1/customers?n=1", service.url));
+        request = request.header("origin", origin);
+        if method == Method::OPTIONS {
+            request = request.header("access-control-request-method", "GET");
+            request = request.header("access-control-request-headers", "authorization");
+        }
+        if let Some(key) = key {
+            request = request.bearer_auth(key);
+        }
+        request.send().await.unwrap()
+    };
+    let asked = send(Method::OPTIONS, FRIEND, None).await;
+    assert_eq!((asked.status().as_u16(), header(&asked, "access-control-allow-origin")), (204, FRIEND));
+    assert_eq!(header(&asked, "access-control-allow-methods"), "GET, HEAD, POST, PUT, PATCH, DELETE");
+    assert!(header(&asked, "access-control-allow-headers").contains("authorization"));
+    assert_eq!(header(&asked, "access-control-allow-credentials"), "", "no session");
+
+    let (label, now) = (Name::new("Page").unwrap(), SystemTime::now().into());
+    let (key, _) = service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
+    let key = key.as_str();
+    let answer = send(Method::GET, FRIEND, Some(key)).await;
+    assert_eq!((answer.status().as_u16(), header(&answer, "access-control-allow-origin")), (200, FRIEND));
+    assert_eq!(header(&answer, "vary"), "origin");
+    assert!(header(&answer, "access-control-expose-headers").contains("etag"));
+    let refused = send(Method::GET, FRIEND, None).await;
+    assert_eq!((refused.status().as_u16(), header(&refused, "access-control-allow-origin")), (401, FRIEND));
+
+    for other in ["https://shop.example.org", "http://shop.example", "null"] {
+        for method in [Method::OPTIONS, Method::GET] {
+            let answer = send(method, other, Some(key)).await;
+            assert!(
+                answer.headers().keys().all(|name| !name.as_str().starts_with("access-control")),
+                "{other}"
+            );
+        }
+    }
 }

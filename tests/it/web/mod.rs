@@ -68,7 +68,7 @@ use atelier::{
     },
     store::{AuditEntry, DemoMark, Name, Store},
     util::{clock::Clock, http_client::Origin, telemetry::Traces},
-    web::{self, AppState, Metrics, Parts},
+    web::{self, AppState, CrossOrigins, Metrics, Parts},
 };
 use reqwest::{Body, Client, Response};
 use serde_json::Value;
@@ -97,6 +97,8 @@ pub static ONNX_RUNTIME: LazyLock<OnnxRuntime> = LazyLock::new(|| {
 
 /// The key that signed the completion ids of the version before.
 pub const SECRET: [u8; 32] = [7; 32];
+/// A site whose pages may call the service.
+pub const FRIEND: &str = "https://shop.example";
 const SETTINGS: Settings = Settings { workers: 2, batch: 64, queue: 1024, device: DeviceChoice::Auto };
 /// Models that tests share.
 static DEMO: LazyLock<Arc<Serving>> =
@@ -204,6 +206,7 @@ impl Service {
             tickets,
             metrics,
             access,
+            cross_origins: CrossOrigins::new([FRIEND.to_owned()]),
             traces: Traces::default(),
             clock: Clock::default(),
             notation: config::Shop::default().notation(),

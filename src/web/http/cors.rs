@@ -1,0 +1,59 @@
+//! Pages of other sites that may call the service from a browser (CORS). None may unless a setting names their origin, and
+//! no answer to them depends on a session: browsers send them no cookie, so each request needs its API key.
+
+use axum::{
+    extract::Request,
+    http::{HeaderValue, Method, header},
+    response::Response,
+};
+
+/// Of all routes; a path that does not take one says so when it is asked.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+/// What scripts may send and read beside the headers that every page may.
+const SENT: &str = "authorization, content-type, content-encoding, if-match, if-none-match, traceparent, x-api-key, \
+                    x-request-id";
+const READ: &str = "deprecation, etag, location, retry-after, server-timing, sunset, x-request-id";
+/// Seconds for which a browser may remember the answer to its question.
+const REMEMBERED: &str = "3600";
+
+/// Origins such as `https://shop.example`.
+#[derive(Debug, Clone, Default)]
+pub struct CrossOrigins(Vec<String>);
+
+impl CrossOrigins {
+    pub fn new(origins: impl IntoIterator<Item = String>) -> Self {
+        Self(origins.into_iter().collect())
+    }
+
+    /// The headers that let the page that sent the request read the answer.
+    pub(crate) fn admit(&self, request: &Request) -> Option<Admitted> {
+        let origin = request.headers().get(header::ORIGIN)?;
+        let is_named = self.0.iter().any(|named| named.as_bytes() == origin.as_bytes());
+        let asks_first = request.method() == Method::OPTIONS
+            && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+        is_named.then(|| Admitted { origin: origin.clone(), asks_first })
+    }
+}
+
+/// A page that may read the answer.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    origin: HeaderValue,
+    /// The browser asks whether the page may send a request.
+    asks_first: bool,
+}
+
+impl Admitted {
+    pub(crate) fn put_on(self, response: &mut Response) {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin);
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+        if !self.asks_first {
+            headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
+            return;
+        }
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+        headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(SENT));
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(REMEMBERED));
+    }
+}
