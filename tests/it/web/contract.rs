@@ -1,4 +1,4 @@
-//! The OpenAPI document as a contract: names that stay, examples that work, one prefix that stays.
+//! The `OpenAPI` document as a contract: names that stay, examples that work, one prefix that stays.
 
 use std::{collections::BTreeSet, time::SystemTime};
 
