@@ -105,7 +105,10 @@ pub(crate) fn slots() -> Schema {
 
 /// The schema of an outfit to store.
 pub(crate) fn outfit_slots() -> Schema {
-    with_blanks(1, "Four to eight articles of the catalogue, each once; or a draft of one to eight slots, with null for each blank.")
+    with_blanks(
+        1,
+        "Four to eight articles of the catalogue, each once; or a draft of one to eight slots, with null for each blank.",
+    )
 }
 
 fn with_blanks(least: usize, about: &str) -> Schema {

@@ -1,5 +1,6 @@
-//! `/operations`: the service's load, its releases, and the routing between their methods.
+//! `/operations`: the service's load, acceptance, its releases, and the routing between their methods.
 
+mod acceptance;
 mod articles;
 mod live;
 mod releases;
@@ -14,6 +15,8 @@ use crate::web::http::AppState;
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/operations", get(live::page))
+        .route("/operations/acceptance", get(acceptance::page))
+        .route("/operations/acceptance.csv", get(acceptance::download))
         .route("/operations/articles", get(articles::page))
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
@@ -25,6 +28,7 @@ pub(super) fn router() -> Router<AppState> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     Live,
+    Acceptance,
     Articles,
     Releases,
     Routing,
