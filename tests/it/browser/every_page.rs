@@ -75,6 +75,7 @@ const ADMIN: Pages = &[
     ("articles", "/operations/articles"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
+    ("comparison", "/operations/releases/demo/comparison"),
     ("routing", "/operations/routing"),
     ("routing-change", "/operations/routing/change?experiment=x&method=gsu&share=9&method=none&share=1"),
     ("access", "/access"),

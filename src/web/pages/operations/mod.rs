@@ -2,6 +2,7 @@
 
 mod acceptance;
 mod articles;
+mod comparison;
 mod live;
 mod releases;
 mod routing;
@@ -20,6 +21,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/operations/articles", get(articles::page))
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
+        .route("/operations/releases/{name}/comparison", get(comparison::page))
         .route("/operations/routing", get(routing::page).post(routing::set))
         .route("/operations/routing/change", get(routing::confirm))
 }
