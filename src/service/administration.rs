@@ -6,6 +6,7 @@ use serde_json::json;
 use tokio::task;
 
 use super::{
+    evaluation::Stored,
     fault::{Fault, Field},
     live_release::{ActivateError, LiveRelease, Releases},
     release_folder::Listed,
@@ -13,6 +14,7 @@ use super::{
 };
 use crate::{
     domain::{Method, Timestamp},
+    models::release::ReleaseError,
     store::{Author, Entry, Store},
 };
 
@@ -22,6 +24,14 @@ pub async fn list_releases(releases: &Arc<Releases>) -> io::Result<Vec<Listed>> 
     task::spawn_blocking(move || releases.list())
         .await
         .expect("reading manifests does not panic; this is a bug")
+}
+
+/// The evaluation of a release in the models folder, as it was measured before it was brought here. None if there is no such
+/// release.
+pub async fn read_evaluation(releases: &Releases, name: &str) -> Option<Result<Stored, ReleaseError>> {
+    let folder = releases.find(name)?;
+    let read = task::spawn_blocking(move || Stored::read(&folder));
+    Some(read.await.expect("reading does not panic; this is a bug"))
 }
 
 /// Activates a release on every replica. A release that cannot be served has an entry in the audit log too.

@@ -8,7 +8,7 @@ use super::live_release::LiveRelease;
 use crate::{
     domain::{Article, Method, UnknownValue},
     models::release::Release,
-    store::{ArticleFeedback, Store, StoreError},
+    store::{CountedBy, Outcomes, Store, StoreError},
 };
 
 /// Something about a new article that a release does not know.
@@ -140,15 +140,18 @@ pub struct Report {
     pub open: Vec<Method>,
     /// What the release does not know of new articles, and in how many; the most frequent first.
     pub unknown: Vec<(UnknownValue, u64)>,
-    /// Feedback on suggestions of the release: of articles that it was trained with, and of the others.
-    pub feedback_on_known: ArticleFeedback,
-    pub feedback_on_new: ArticleFeedback,
+    /// Feedback on suggestions of the release: of articles that it was trained with, and of the others. Without events of
+    /// versions that did not tell the two apart.
+    pub feedback_on_known: Outcomes,
+    pub feedback_on_new: Outcomes,
 }
 
 pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, StoreError> {
-    let release = live.serving.release();
-    let is_known = |article: &str| release.vocabulary().index_of(article).is_some();
-    let (feedback_on_known, feedback_on_new) = store.feedback().by_article(live.name(), is_known).await?;
+    let counted = store.feedback().acceptance(CountedBy::IsNew, 0, Some(live.name())).await?;
+    let outcomes = |is_new: &str| {
+        counted.iter().find(|(value, _)| value == is_new).map_or_else(Outcomes::default, |(_, found)| *found)
+    };
+    let (feedback_on_known, feedback_on_new) = (outcomes("0"), outcomes("1"));
     let taken = Arc::clone(live);
     let count = task::spawn_blocking(move || {
         let mut census = Census::new(Arc::clone(taken.serving.release()));

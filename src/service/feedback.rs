@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 
 use super::{
     fault::{Fault, Field},
-    live_release::Releases,
+    live_release::{LiveRelease, Releases},
     tickets::{Blank, Key, Mark, Ticket, TicketError, Tickets, read_recorded},
 };
 use crate::{
     domain::{ArticleId, CustomerId, Features, Outfit, Timestamp},
     files,
-    store::{Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError},
+    store::{
+        Conflict, FeedbackEvent, FeedbackKind, PersonId, Recorded, Store, StoreError, SuggestedArticle,
+        day_of,
+    },
     util::digest,
 };
 
 /// The longest id of an event, in characters.
 const MAX_EVENT_ID: usize = 256;
-/// Two-sided 95 %.
-const Z: f64 = 1.959_963_984_540_054;
-const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
 /// The length of a suggestion's name in hexadecimal digits: enough to tell millions of suggestions apart.
 const NAME_LENGTH: usize = 16;
 /// Completions that are read together for the accepted outfits.
@@ -69,6 +69,7 @@ pub async fn record(
         let detail = format!("there is no article {}", report.article);
         return Err(ReportError::Fault(Fault::new(Field::EventArticle, detail)));
     }
+    let article = describe(releases.current().as_deref(), &ticket.release, &report.article);
     let event = FeedbackEvent {
         kind: report.kind,
         completion_id: report.completion_id,
@@ -81,12 +82,24 @@ pub async fn record(
         customer: report.customer,
         at: now,
     };
-    store.feedback().record(&report.id, &event).await.map_err(|error| match error {
+    store.feedback().record(&report.id, &event, &article).await.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {
             ReportError::Fault(Fault::new(Field::Customer, error.to_string()))
         }
         error => error.into(),
     })
+}
+
+/// What the catalogue and the release know of a suggested article.
+fn describe(live: Option<&LiveRelease>, release: &str, article: &ArticleId) -> SuggestedArticle {
+    let Some(live) = live else { return SuggestedArticle::default() };
+    let place = live.catalogue.place_of(article.as_str());
+    let found = place.and_then(|place| live.catalogue.article(place));
+    let vocabulary = live.serving.release().vocabulary();
+    SuggestedArticle {
+        kind: found.map(|article| article.kind().to_owned()),
+        is_new: (live.name() == release).then(|| vocabulary.index_of(article.as_str()).is_none()),
+    }
 }
 
 /// A page on which a person looks at suggestions.
@@ -97,7 +110,7 @@ pub struct Viewing<'a> {
     pub customer: Option<&'a CustomerId>,
     pub outfit: &'a [Option<ArticleId>],
     pub completion_id: &'a str,
-    pub release: &'a str,
+    pub live: &'a LiveRelease,
     pub method: &'a str,
     pub arm: Option<&'a str>,
     pub at: Timestamp,
@@ -115,8 +128,8 @@ impl Viewing<'_> {
     /// A short name for a suggestion. It is the same for the same person, outfit and customer on the same day, so reloading
     /// the page does not count the suggestion as shown again.
     pub fn name(&self, slot: usize, article: &ArticleId) -> String {
-        let Self { person, customer, outfit, release, method, at, .. } = self;
-        let day = at.millis().div_euclid(MILLIS_A_DAY);
+        let Self { person, customer, outfit, live, method, at, .. } = self;
+        let day = day_of(*at);
         let outfit: Vec<&str> = outfit.iter().map(|id| id.as_ref().map_or("", ArticleId::as_str)).collect();
         let customer = customer.map_or("", CustomerId::as_str);
         // No part contains a line break.
@@ -124,7 +137,7 @@ impl Viewing<'_> {
             &person.0.to_string(),
             &day.to_string(),
             customer,
-            release,
+            live.name(),
             method,
             &slot.to_string(),
             article.as_str(),
@@ -147,13 +160,14 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
             slot: number(*slot),
             article: article.clone(),
             rank: number(*rank),
-            release: viewing.release.to_owned(),
+            release: viewing.live.name().to_owned(),
             method: viewing.method.to_owned(),
             arm: viewing.arm.map(str::to_owned),
             customer: viewing.customer.cloned(),
             at: viewing.at,
         };
-        (key_of(&viewing.name(*slot, article), FeedbackKind::Shown), event)
+        let article = describe(Some(viewing.live), viewing.live.name(), &event.article);
+        (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
     };
     store.feedback().record_new(&seen.iter().map(event).collect::<Vec<_>>()).await
 }
@@ -169,7 +183,9 @@ pub async fn judge(
 ) -> Result<(), StoreError> {
     let shown = store.feedback().by_key(&key_of(name, FeedbackKind::Shown)).await?;
     if let Some(shown) = shown.filter(|shown| shown.article == *article) {
-        store.feedback().record(&key_of(name, kind), &FeedbackEvent { kind, at: now, ..shown }).await?;
+        let judged = FeedbackEvent { kind, at: now, ..shown };
+        // Its suggestion is counted already, with the article.
+        store.feedback().record(&key_of(name, kind), &judged, &SuggestedArticle::default()).await?;
     }
     Ok(())
 }
@@ -322,30 +338,6 @@ fn accepted_outfit(ticket: &Ticket, events: &[FeedbackEvent]) -> Option<Outfit> 
     Outfit::new(customer, articles, None, Features::default()).ok()
 }
 
-/// A share with its 95 % interval (Wilson's).
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Share {
-    pub value: f64,
-    pub low: f64,
-    pub high: f64,
-}
-
-/// Wilson's score interval: unlike the usual one it stays within 0 and 1, and says something where nothing
-/// or everything was accepted.
-pub fn share(hits: u64, of: u64) -> Option<Share> {
-    if of == 0 || hits > of {
-        return None;
-    }
-    #[expect(clippy::cast_precision_loss, reason = "counts are far below 2^53")]
-    let (hits, of) = (hits as f64, of as f64);
-    let value = hits / of;
-    let spread = 1.0 + Z * Z / of;
-    let centre = (value + Z * Z / (2.0 * of)) / spread;
-    let half = Z / spread * (value * (1.0 - value) / of + Z * Z / (4.0 * of * of)).sqrt();
-    // Rounding may step over what the formula gives exactly.
-    Some(Share { value, low: (centre - half).clamp(0.0, value), high: (centre + half).clamp(value, 1.0) })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -400,19 +392,5 @@ mod tests {
         assert_eq!(made(&all), whole("a b c f"));
         let unknown = Ticket { outfit: None, ..ticket.clone() };
         assert_eq!(accepted_outfit(&unknown, &all), None, "its own articles are not known");
-    }
-
-    /// The bounds are the roots x of (p − x)² = z²·x(1 − x)/n, solved as a quadratic in forty decimal digits.
-    #[test]
-    fn the_interval_is_wilsons() {
-        for (hits, of, low, high) in [
-            (10, 100, 0.055_229_137_060_675, 0.174_365_661_504_913),
-            (0, 10, 0.0, 0.277_532_799_862_889),
-            (10, 10, 0.722_467_200_137_111, 1.0),
-        ] {
-            let share = share(hits, of).unwrap();
-            assert!((share.low - low).abs() < 1e-12 && (share.high - high).abs() < 1e-12, "{share:?}");
-        }
-        assert_eq!((share(0, 0), share(2, 1)), (None, None));
     }
 }

@@ -63,6 +63,12 @@ impl LiveRelease {
         named.map_or_else(|| self.choose(customer), |method| Choice { method, arm: None })
     }
 
+    /// The method that answers without an experiment.
+    pub fn default_method(&self) -> Method {
+        let default = self.serving.release().manifest().default_method;
+        self.routing.default_method.filter(|method| self.serving.has(*method)).unwrap_or(default)
+    }
+
     /// Chooses the method for a request that names none.
     pub fn choose(&self, customer: Option<&CustomerId>) -> Choice {
         let default = self.serving.release().manifest().default_method;
@@ -174,6 +180,11 @@ impl Releases {
     /// The live release's schema, or the default one without a live release.
     pub fn schema(&self) -> ServedSchema {
         ServedSchema(self.current())
+    }
+
+    /// The folder of a release, live or not.
+    pub(super) fn find(&self, name: &str) -> Option<PathBuf> {
+        self.folder.find(name)
     }
 
     /// Reads the vocabulary of a release in the folder, live or not. None if the folder has no such release, or `mark`

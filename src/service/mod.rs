@@ -1,5 +1,6 @@
 //! The use cases: domain types in, domain types or a typed fault out. Knows nothing of HTTP, JSON pointers or pages.
 
+pub mod acceptance;
 pub mod access;
 pub mod administration;
 pub mod articles;

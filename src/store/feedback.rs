@@ -2,12 +2,13 @@
 
 use std::str::FromStr;
 
-use futures_util::{Stream, TryStreamExt};
+use futures_util::Stream;
 use sha2::{Digest, Sha256};
-use sqlx::{AnyConnection, FromRow, Row, any::AnyRow};
+use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
 
 use super::{
-    Conflict, Store, StoreError,
+    Conflict, Outcomes, Store, StoreError, SuggestedArticle,
+    acceptance::{self, SUMS, outcomes},
     customers::customer_id,
     pages::{self, PAGE},
     text::{long_line, short_line},
@@ -61,19 +62,7 @@ pub struct FeedbackCounts {
     pub release: String,
     pub method: String,
     pub arm: Option<String>,
-    pub shown: u64,
-    pub accepted: u64,
-    pub rejected: u64,
-    pub bought: u64,
-}
-
-/// What became of the suggestions of some articles, without repeats. Nothing happens to more suggestions than were shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ArticleFeedback {
-    pub shown: u64,
-    pub accepted: u64,
-    pub rejected: u64,
-    pub bought: u64,
+    pub outcomes: Outcomes,
 }
 
 impl Feedback<'_> {
@@ -85,7 +74,12 @@ impl Feedback<'_> {
     ///
     /// # Errors
     /// If the key was used for another event, there is no such customer (`Conflict`), or the database fails.
-    pub async fn record(self, key: &str, event: &FeedbackEvent) -> Result<Recorded, StoreError> {
+    pub async fn record(
+        self,
+        key: &str,
+        event: &FeedbackEvent,
+        article: &SuggestedArticle,
+    ) -> Result<Recorded, StoreError> {
         let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
         let recorded = insert_counted(&mut transaction, &key_hash, event).await?;
@@ -94,6 +88,9 @@ impl Feedback<'_> {
             let shown = FeedbackEvent { kind: FeedbackKind::Shown, ..event.clone() };
             // Its fact serves as its key: no caller's key has that digest.
             insert_counted(&mut transaction, &fact(&shown), &shown).await?;
+        }
+        if recorded {
+            acceptance::count(&mut transaction, &key_hash, event, article).await?;
         }
         if !inserted {
             let stored = sqlx::query_as(
@@ -111,16 +108,24 @@ impl Feedback<'_> {
         Ok(if recorded { Recorded::Now } else { Recorded::Before })
     }
 
-    /// Records many events that no completion has had before, each once for its key. One that was recorded changes nothing.
+    /// Records suggestions of one completion that were shown for the first time, each once for its key. One that was recorded
+    /// changes nothing.
     ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
-    pub async fn record_new(self, events: &[(String, FeedbackEvent)]) -> Result<(), StoreError> {
+    pub async fn record_new(
+        self,
+        events: &[(String, FeedbackEvent, SuggestedArticle)],
+    ) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
-        for (key, event) in events {
+        let mut shown = Vec::new();
+        for (key, event, article) in events {
             let key_hash = hash(key);
-            insert(&mut transaction, &key_hash, event, Some(&fact(event))).await?;
+            if insert(&mut transaction, &key_hash, event, Some(&fact(event))).await? {
+                shown.push((key_hash, event, article));
+            }
         }
+        acceptance::count_shown(&mut transaction, &shown).await?;
         Ok(transaction.commit().await?)
     }
 
@@ -186,15 +191,21 @@ impl Feedback<'_> {
     ) -> Result<(), StoreError> {
         let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
-        sqlx::query(
+        let deleted: Vec<(String, i64, i64)> = sqlx::query_as(
             "delete from feedback_events
-             where kind = 'rejected' and article_id = $1 and (key_hash = $2 or customer_id = $3)",
+             where kind = 'rejected' and article_id = $1 and (key_hash = $2 or customer_id = $3)
+             returning completion_id, slot, repeated",
         )
         .bind(article.as_str())
         .bind(&key_hash[..])
         .bind(customer.map(CustomerId::as_str))
-        .execute(&mut *transaction)
+        .fetch_all(&mut *transaction)
         .await?;
+        for (completion_id, slot, _) in deleted.iter().filter(|(.., repeated)| *repeated == 0) {
+            let slot = u32::try_from(*slot).expect("slots are counted from 0; this is a bug");
+            let kind = FeedbackKind::Rejected;
+            acceptance::add(&mut transaction, kind, completion_id, slot, article.as_str(), -1).await?;
+        }
         Ok(transaction.commit().await?)
     }
 
@@ -269,63 +280,21 @@ impl Feedback<'_> {
         .await?)
     }
 
-    /// Counts of the events about a release's suggestions: of articles with the property, and of all others. Reads all
-    /// events of the release.
-    pub async fn by_article(
-        self,
-        release: &str,
-        has: impl Fn(&str) -> bool,
-    ) -> Result<(ArticleFeedback, ArticleFeedback), StoreError> {
-        let mut rows = sqlx::query_as::<_, (String, i64, i64, i64, i64)>(
-            "select article_id,
-                count(case when kind = 'shown' then 1 end),
-                count(case when kind = 'accepted' then 1 end),
-                count(case when kind = 'rejected' then 1 end),
-                count(case when kind = 'bought' then 1 end)
-             from feedback_events
-             where repeated = 0 and release = $1
-             group by article_id",
-        )
-        .bind(short_line("a release", release)?)
-        .fetch(&self.store.readers);
-        let (mut those, mut others) = (ArticleFeedback::default(), ArticleFeedback::default());
-        while let Some((article, shown, accepted, rejected, bought)) = rows.try_next().await? {
-            let counts = if has(&article) { &mut those } else { &mut others };
-            counts.shown += shown.unsigned_abs();
-            counts.accepted += accepted.unsigned_abs();
-            counts.rejected += rejected.unsigned_abs();
-            counts.bought += bought.unsigned_abs();
-        }
-        Ok((those, others))
-    }
-
     /// Counts of events by release, method and arm, without repeats. Nothing happens to more suggestions than were shown.
     pub async fn counts(self) -> Result<Vec<FeedbackCounts>, StoreError> {
-        let rows: Vec<CountColumns> = sqlx::query_as(
-            "select release, method, arm,
-                count(case when kind = 'shown' then 1 end),
-                count(case when kind = 'accepted' then 1 end),
-                count(case when kind = 'rejected' then 1 end),
-                count(case when kind = 'bought' then 1 end)
-             from feedback_events
-             where repeated = 0
-             group by release, method, arm
-             order by release, method, coalesce(arm, '')",
-        )
-        .fetch_all(&self.store.readers)
-        .await?;
-        Ok(rows
-            .into_iter()
-            .map(|(release, method, arm, shown, accepted, rejected, bought)| FeedbackCounts {
-                release,
-                method,
-                arm,
-                shown: shown.unsigned_abs(),
-                accepted: accepted.unsigned_abs(),
-                rejected: rejected.unsigned_abs(),
-                bought: bought.unsigned_abs(),
-            })
-            .collect())
+        let sql = format!(
+            "select release, method, arm, {SUMS} from feedback_counts
+             group by release, method, arm order by release, method, arm"
+        );
+        let rows: Vec<(String, String, String, i64, i64, i64, i64)> =
+            sqlx::query_as(AssertSqlSafe(sql)).fetch_all(&self.store.readers).await?;
+        let counts = |(release, method, arm, shown, accepted, rejected, bought)| FeedbackCounts {
+            release,
+            method,
+            arm: Some(arm).filter(|arm: &String| !arm.is_empty()),
+            outcomes: outcomes([shown, accepted, rejected, bought]),
+        };
+        Ok(rows.into_iter().map(counts).collect())
     }
 }
 
@@ -413,8 +382,6 @@ fn repeats(event: &FeedbackEvent, stored: &FeedbackEvent) -> bool {
     let customer = stored.customer.as_ref().and(event.customer.clone());
     FeedbackEvent { at: stored.at, customer, ..event.clone() } == *stored
 }
-
-type CountColumns = (String, String, Option<String>, i64, i64, i64, i64);
 
 type Columns = (String, String, i64, String, i64, String, String, Option<String>, Option<String>, i64);
 

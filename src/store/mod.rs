@@ -11,6 +11,7 @@
 //! JSON as text, times as whole milliseconds. `sqlite.rs` and `postgres.rs` (opening), `upsert.rs` (placeholders) and
 //! `migrations/` have the differences.
 
+mod acceptance;
 mod address;
 mod articles;
 mod audit;
@@ -51,12 +52,13 @@ use tokio::time::timeout;
 
 use self::connect::{Dialect, IfMissing};
 pub use self::{
+    acceptance::{CountedBy, Outcomes, SuggestedArticle, day_of},
     articles::{ArticleFilter, Articles, UnparsedArticle},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
     demo::DemoMark,
     error::{Conflict, StoreError},
-    feedback::{ArticleFeedback, Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
+    feedback::{Feedback, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded},
     import::{Import, Merged},
     keys::{ApiKey, ApiKeys, KeyId},
     notes::{CustomerNote, Notes},

@@ -115,6 +115,7 @@ async fn inner(mut request: Request, next: Next) -> Response {
 /// Every API route with its description. Routes cannot be added without one, so the document is complete.
 fn routes() -> Routes {
     openapi::empty_document()
+        .merge(api::acceptance::router())
         .merge(api::articles::router())
         .merge(api::compare::router())
         .merge(api::complete::router())

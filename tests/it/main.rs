@@ -81,6 +81,7 @@ fn main() -> ExitCode {
         web::metrics::contracts(),
         web::odd_addresses::contracts(),
         web::operations::contracts(),
+        web::operations::acceptance::contracts(),
         web::operations::releases::contracts(),
         web::operations::routing::contracts(),
         web::monitoring::contracts(),

@@ -121,6 +121,32 @@ impl Feature {
         }
     }
 
+    /// The rows of its embedding table that a value takes; row 0 without a value that the schema lists.
+    pub fn rows_of(&self, value: Option<&FeatureValue>) -> Vec<u32> {
+        let encoded = value.and_then(|value| self.encode(value, &mut Vec::new()).ok());
+        encoded.filter(|rows| !rows.is_empty()).unwrap_or_else(|| vec![0])
+    }
+
+    /// The name of a row of its embedding table.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    pub fn row_name(&self, row: u32) -> String {
+        let Some(place) = (row as usize).checked_sub(1) else { return "not given".to_owned() };
+        match &self.kind {
+            Kind::Category | Kind::Set => self.values[place].clone(),
+            Kind::Number { edges, unit } => {
+                let range = match (place.checked_sub(1).map(|below| edges[below]), edges.get(place)) {
+                    (None, Some(to)) => format!("under {to}"),
+                    (Some(from), Some(to)) => format!("{from} to under {to}"),
+                    (Some(from), None) => format!("{from} and over"),
+                    (None, None) => unreachable!("a number has an edge; this is a bug"),
+                };
+                if unit.is_empty() { range } else { format!("{range} {unit}") }
+            }
+        }
+    }
+
     /// A number is plausible within the edges and once their span beyond them, and not below 0 if no edge is. Edges
     /// without a span, of which there is one at 0, do not say what is plausible.
     fn warn_of_implausible(&self, number: f64, edges: &[f64], unit: &str) -> Option<FeatureWarning> {

@@ -266,3 +266,19 @@ fn an_invalid_requirement_names_its_feature() {
     let message = Schema::parse(number).unwrap_err().to_string();
     assert!(message.starts_with("feature \"a\": a number cannot require"), "{message}");
 }
+
+#[test]
+fn rows_of_features_have_names() {
+    let schema = Schema::default_schema();
+    let name = |feature: &str, row| schema.feature(feature).unwrap().row_name(row);
+    assert_eq!(name("gender", 0), "not given");
+    assert_eq!(name("gender", 2), "male");
+    assert_eq!(name("age", 1), "under 18 years");
+    assert_eq!(name("age", 2), "18 to under 22 years");
+    assert_eq!(name("age", 13), "70 and over years");
+    let rows = |feature: &str, value: FeatureValue| schema.feature(feature).unwrap().rows_of(Some(&value));
+    assert_eq!(rows("age", FeatureValue::Number(18.0)), [2]);
+    assert_eq!(rows("gender", FeatureValue::Text("male".into())), [2]);
+    assert_eq!(rows("gender", FeatureValue::Text("unheard of".into())), [0]);
+    assert_eq!(schema.feature("gender").unwrap().rows_of(None), [0]);
+}

@@ -19,13 +19,25 @@ pub struct LineChart<'a> {
 /// One line.
 #[derive(Debug)]
 pub struct Series<'a> {
+    /// Written at the line's end; may be empty.
     pub name: &'a str,
     /// The number of its colour and mark, from 0; the same in every chart of a page.
     pub kind: usize,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
-    /// The indices of the points that have a mark.
-    pub marked: Vec<usize>,
+    /// The points that have a mark.
+    pub marked: Vec<Mark>,
+    /// From left to right, the ends of the intervals around the line; may be empty.
+    pub band: Vec<(f64, f64, f64)>,
+}
+
+/// A mark at a point.
+#[derive(Debug)]
+pub struct Mark {
+    /// The point's index.
+    pub point: usize,
+    /// What it says when it is pointed at.
+    pub says: String,
 }
 
 const WIDTH: f64 = 760.0;
@@ -65,15 +77,25 @@ pub fn line_chart(chart: &LineChart<'_>) -> String {
         .collect();
     for (series, label) in chart.series.iter().zip(spread(&ends, TOP + 4.0, BOTTOM, LABEL)) {
         svg.start_series(series.kind);
+        let lows = series.band.iter().map(|&(x, low, _)| place((x, low)));
+        svg.area(lows.chain(series.band.iter().rev().map(|&(x, _, high)| place((x, high)))));
         svg.polyline(series.points.iter().map(|&point| place(point)));
-        let marked = series.marked.iter().filter_map(|&index| series.points.get(index));
+        let marked = series.marked.iter().filter_map(|mark| series.points.get(mark.point));
         svg.marks(series.kind, marked.map(|&point| place(point)), 3.6);
-        if let Some(&end) = series.points.last() {
+        if let Some(&end) = series.points.last().filter(|_| !series.name.is_empty()) {
             svg.line("leader", (RIGHT + 4.0, place(end).1), (RIGHT + 18.0, label));
             svg.marks(series.kind, [(RIGHT + 26.0, label)].into_iter(), 3.6);
         }
         svg.end_series();
         svg.text("label", (RIGHT + 36.0, label + 4.0), Anchor::Start, series.name);
+    }
+    for series in &chart.series {
+        for Mark { point, says } in &series.marked {
+            let Some(&at) = series.points.get(*point) else { continue };
+            let (x, y) = place(at);
+            let anchor = if x > f64::midpoint(LEFT, RIGHT) { Anchor::End } else { Anchor::Start };
+            svg.spot((x, y.max(TOP + 8.0)), (x, y), anchor, says);
+        }
     }
     svg.finish()
 }

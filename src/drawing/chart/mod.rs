@@ -16,7 +16,7 @@ mod whisker;
 
 pub use axis::Scale;
 pub use bars::{Bar, Bars, bars};
-pub use line::{LineChart, Series, line_chart};
+pub use line::{LineChart, Mark, Series, line_chart};
 pub use reliability::{Reliability, reliability};
 pub use svg::mark;
 pub use whisker::{Whisker, WhiskerRow, Whiskers, whiskers};

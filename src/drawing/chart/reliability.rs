@@ -11,6 +11,8 @@ pub struct Reliability<'a> {
     pub kind: usize,
     /// Confidence and accuracy of each bin, from 0 to 1.
     pub bins: Vec<(f64, f64)>,
+    /// What each bin says when it is pointed at.
+    pub says: Vec<String>,
     /// The end of both axes.
     pub most: f64,
 }
@@ -42,5 +44,8 @@ pub fn reliability(chart: &Reliability<'_>) -> String {
     svg.polyline(chart.bins.iter().map(|&bin| place(bin)));
     svg.marks(chart.kind, chart.bins.iter().map(|&bin| place(bin)), 3.4);
     svg.end_series();
+    for (&bin, says) in chart.bins.iter().zip(&chart.says) {
+        svg.spot((f64::midpoint(LEFT, RIGHT), place(bin).1), place(bin), Anchor::Middle, says);
+    }
     svg.finish()
 }

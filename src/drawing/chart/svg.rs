@@ -17,12 +17,13 @@ pub(super) enum Anchor {
 }
 
 impl Svg {
-    /// `title` names the chart, `about` describes it in a sentence.
+    /// `title` names the chart, `about` describes it in a sentence. The name is no `title` element, which browsers would show
+    /// at the pointer, over what a spot says.
     pub(super) fn new(class: &str, width: f64, height: f64, title: &str, about: &str) -> Self {
         let mut svg = Self { text: String::new() };
         svg.put(format_args!(
             "<svg class=\"chart {class}\" viewBox=\"0 0 {} {}\" role=\"img\" \
-             xmlns=\"http://www.w3.org/2000/svg\"><title>{}</title><desc>{}</desc>",
+             aria-label=\"{}\" xmlns=\"http://www.w3.org/2000/svg\"><desc>{}</desc>",
             Short(width),
             Short(height),
             Escaped(title),
@@ -59,6 +60,14 @@ impl Svg {
         self.text.push_str("\"/>");
     }
 
+    /// The area inside these points; nothing without points.
+    pub(super) fn area(&mut self, points: impl Iterator<Item = (f64, f64)>) {
+        let corners: Vec<String> = points.map(|(x, y)| format!("{} {}", Short(x), Short(y))).collect();
+        if !corners.is_empty() {
+            self.path("band", &format!("M{}z", corners.join("L")));
+        }
+    }
+
     pub(super) fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64)) {
         self.put(format_args!(
             "<rect class=\"{class}\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
@@ -82,6 +91,15 @@ impl Svg {
             Short(at.1),
             Escaped(text)
         ));
+    }
+
+    /// A spot that says something when it is pointed at, with the words above `words`. Those that are drawn later lie over the
+    /// earlier ones.
+    pub(super) fn spot(&mut self, words: (f64, f64), (x, y): (f64, f64), anchor: Anchor, says: &str) {
+        self.text.push_str("<g class=\"spot\">");
+        self.put(format_args!("<circle cx=\"{}\" cy=\"{}\" r=\"8\"/>", Short(x), Short(y)));
+        self.text("tip", (words.0, words.1 - 14.0), anchor, says);
+        self.text.push_str("</g>");
     }
 
     /// Starts the group of a series: what follows has its colour.

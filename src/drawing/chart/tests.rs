@@ -34,7 +34,13 @@ fn labels_do_not_touch() {
 
 #[test]
 fn lines_have_labels_marks_and_escaped_texts() {
-    let series = |name, kind| Series { name, kind, points: vec![(1.0, 0.2), (10.0, 0.9)], marked: vec![1] };
+    let series = |name, kind| Series {
+        name,
+        kind,
+        points: vec![(1.0, 0.2), (10.0, 0.9)],
+        marked: vec![Mark { point: 1, says: format!("{name}: <90 %") }],
+        band: vec![(1.0, 0.1, 0.3), (10.0, 0.8, 1.0)],
+    };
     let chart = LineChart {
         title: "Recall <of> \"two\" & more",
         about: "It rises.",
@@ -43,9 +49,10 @@ fn lines_have_labels_marks_and_escaped_texts() {
         series: vec![series("none", 0), series("gsx-latent", 9)],
     };
     let svg = line_chart(&chart);
-    assert!(
-        svg.contains("<title>Recall &lt;of&gt; &quot;two&quot; &amp; more</title><desc>It rises.</desc>")
-    );
+    assert!(svg.contains("aria-label=\"Recall &lt;of&gt; &quot;two&quot; &amp; more\""), "{svg}");
+    assert!(svg.contains("<desc>It rises.</desc>"));
+    assert!(svg.contains(">none: &lt;90 %</text></g>"), "a mark says what it means: {svg}");
+    assert!(svg.contains("class=\"band\" d=\"M56 311.2L640 81.6L640 16L56 245.6z\""), "{svg}");
     assert!(svg.contains("role=\"img\"") && !svg.contains("style"));
     assert!(svg.contains("class=\"series s1\"") && svg.contains("class=\"series s10 hollow\""), "{svg}");
     assert!(svg.contains("d=\"M56 278.4L640 48.8\""), "{svg}");
@@ -56,7 +63,12 @@ fn lines_have_labels_marks_and_escaped_texts() {
 #[test]
 fn all_whiskers_of_a_series_share_a_path() {
     let dot = |at: f64| Some(Whisker { at, low: at - 1.0, high: at + 1.0 });
-    let row = |name: &str, dots| WhiskerRow { name: name.into(), note: "9 slots".into(), dots };
+    let row = |name: &str, dots| WhiskerRow {
+        name: name.into(),
+        note: "9 slots".into(),
+        dots,
+        says: vec!["first".into()],
+    };
     let chart = Whiskers {
         title: "t",
         about: "a",
@@ -67,6 +79,7 @@ fn all_whiskers_of_a_series_share_a_path() {
     let svg = whiskers(&chart);
     assert!(svg.contains(">a&amp;b</text>") && svg.contains(">9 slots</text>"));
     assert_eq!(svg.matches("class=\"line\"").count(), 2);
+    assert_eq!(svg.matches(">first</text></g>").count(), 1, "the second row has no first dot");
     let second = svg.split("series s2").nth(1).unwrap();
     assert_eq!(second.matches('H').count(), 2, "{second}");
     assert!(second.contains("H744"), "an interval ends where the axis ends: {second}");
@@ -83,9 +96,19 @@ fn bars_start_at_the_even_share() {
 
 #[test]
 fn a_reliable_method_lies_on_the_diagonal() {
-    let chart =
-        Reliability { title: "t", about: "a", kind: 2, bins: vec![(0.0, 0.0), (0.5, 0.5)], most: 0.5 };
+    let chart = Reliability {
+        title: "t",
+        about: "a",
+        kind: 2,
+        bins: vec![(0.0, 0.0), (0.5, 0.5)],
+        says: vec!["0".into(), "half".into()],
+        most: 0.5,
+    };
     let svg = reliability(&chart);
     assert!(svg.contains("class=\"even\" d=\"M30 192L228 8\""), "{svg}");
     assert!(svg.contains("class=\"line\" d=\"M30 192L228 8\""), "{svg}");
+    assert!(
+        svg.contains("<circle cx=\"228\" cy=\"8\" r=\"8\"/>") && svg.contains(">half</text></g>"),
+        "{svg}"
+    );
 }

@@ -26,6 +26,8 @@ pub struct WhiskerRow {
     pub note: String,
     /// One entry for each series; `None` if it has no figure.
     pub dots: Vec<Option<Whisker>>,
+    /// What each dot says when it is pointed at.
+    pub says: Vec<String>,
 }
 
 /// A figure and its interval.
@@ -61,6 +63,7 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
     }
     // One path for all rows of a series keeps the page small.
     let mut series = vec![(String::new(), Vec::new()); chart.kinds.len()];
+    let mut spots = Vec::new();
     let mut top = TOP;
     for row in &chart.rows {
         svg.line("rule", (0.0, top), (RIGHT, top));
@@ -75,12 +78,13 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
             svg.text("", (0.0, middle + 12.0), Anchor::Start, &row.note);
         }
         let mut y = middle - (dots - DOT) / 2.0;
-        for (dot, (lines, points)) in row.dots.iter().zip(&mut series) {
+        for (number, (dot, (lines, points))) in row.dots.iter().zip(&mut series).enumerate() {
             if let Some(Whisker { at, low, high }) = *dot {
                 let (from, to) = (place(low), place(high));
                 write!(lines, "M{} {}H{}", Short(from), Short(y), Short(to))
                     .expect("writing to a String never fails; this is a bug");
                 points.push((place(at), y));
+                spots.extend(row.says.get(number).map(|says| ((place(at), y), says)));
             }
             y += DOT;
         }
@@ -91,6 +95,10 @@ pub fn whiskers(chart: &Whiskers<'_>) -> String {
         svg.path("line", &lines);
         svg.marks(kind, points.into_iter(), 3.2);
         svg.end_series();
+    }
+    for ((x, y), says) in spots {
+        let anchor = if x > f64::midpoint(LEFT, RIGHT) { Anchor::End } else { Anchor::Start };
+        svg.spot((x, y), (x, y), anchor, says);
     }
     svg.finish()
 }

@@ -173,15 +173,22 @@ impl Release {
     /// The path of an optional file, if the manifest lists it. Checks the file again, because such files are read long
     /// after the release was opened.
     pub fn optional_file(&self, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
-        let Some(entry) = self.manifest.files.get(name) else { return Ok(None) };
-        let path = self.folder.join(name);
-        check_file(&path, entry)?;
-        Ok(Some(path))
+        self.manifest.optional_file(&self.folder, name)
     }
 
     /// The path of a method's pair file, if it has one.
     pub fn pair_path(&self, method: &MethodEntry) -> Option<PathBuf> {
         method.pair.as_ref().map(|file| self.folder.join(file))
+    }
+}
+
+impl Manifest {
+    /// Like [`Release::optional_file`], for a folder of which nothing else is read.
+    pub fn optional_file(&self, folder: &Path, name: &str) -> Result<Option<PathBuf>, ReleaseError> {
+        let Some(entry) = self.files.get(name) else { return Ok(None) };
+        let path = folder.join(name);
+        check_file(&path, entry)?;
+        Ok(Some(path))
     }
 }
 

@@ -33,6 +33,8 @@ pub enum Lead {
     #[default]
     First,
     Second,
+    /// Neither: the cases in which the methods are furthest apart come first.
+    Apart,
 }
 
 /// A filter of cases. A case must match every field that is set.
@@ -76,6 +78,29 @@ impl Ranks {
         let mut cases: Vec<CaseDifference> = self.differences(versus, selection).collect();
         let key = |case: &CaseDifference| versus.lead.sort_key(f64::from(case.difference));
         cases.sort_by(|one, other| key(one).total_cmp(&key(other)).then(one.row.cmp(&other.row)));
+        cases
+    }
+
+    /// The cases in order of the distance between the best and the worst of these methods, the furthest apart first.
+    pub fn cases_by_distance(
+        &self,
+        methods: &[Method],
+        by: By,
+        selection: Selection<'_>,
+    ) -> Vec<CaseDifference> {
+        let answers: Vec<_> = methods.iter().filter_map(|method| self.answers_of(*method)).collect();
+        let distance = |row: usize| {
+            let figures = answers.iter().map(|answers| match by {
+                By::LogProbability => answers.log_probabilities[row],
+                By::Rank => answers.ranks[row],
+            });
+            let ends = (f32::INFINITY, f32::NEG_INFINITY);
+            let (low, high) = figures.fold(ends, |(low, high), one| (low.min(one), high.max(one)));
+            high - low
+        };
+        let rows = (0..self.len()).filter(|&row| self.matches(row, selection));
+        let mut cases: Vec<_> = rows.map(|row| CaseDifference { row, difference: distance(row) }).collect();
+        cases.sort_by(|one, other| other.difference.total_cmp(&one.difference).then(one.row.cmp(&other.row)));
         cases
     }
 
@@ -148,11 +173,15 @@ impl By {
 }
 
 impl Lead {
-    pub const ALL: [Lead; 2] = [Lead::First, Lead::Second];
+    pub const ALL: [Lead; 3] = [Lead::First, Lead::Second, Lead::Apart];
 
     /// In ascending order, the differences that favour this method most come first.
     fn sort_key(self, difference: f64) -> f64 {
-        if self == Self::First { -difference } else { difference }
+        match self {
+            Self::First => -difference,
+            Self::Second => difference,
+            Self::Apart => -difference.abs(),
+        }
     }
 
     /// Its name in addresses.
@@ -160,6 +189,7 @@ impl Lead {
         match self {
             Self::First => "first",
             Self::Second => "second",
+            Self::Apart => "apart",
         }
     }
 }

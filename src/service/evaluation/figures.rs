@@ -88,6 +88,15 @@ impl MethodResult {
     }
 }
 
+/// Figures with the missing article's type known: only articles of that type are candidates.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+pub struct TypeScores {
+    pub recall_at_1: Figure,
+    pub recall_at_5: Figure,
+    pub mrr: Figure,
+    pub cross_entropy: Figure,
+}
+
 /// Figures of articles that no training outfit has. All articles are candidates, new and known.
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 pub struct NewArticles {
@@ -133,9 +142,12 @@ pub struct Baseline {
     #[serde(rename = "baseline")]
     pub name: String,
     pub answers: Scores,
+    /// None in older releases.
+    #[serde(default)]
+    pub told_type: Option<TypeScores>,
 }
 
-/// The first method's figure minus the second's.
+/// The first method's figure minus the second's, over bootstrap samples of the outfits.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Difference {
     pub metric: Metric,
@@ -175,6 +187,9 @@ impl Difference {
 pub struct MethodEvaluation {
     pub about: About,
     pub summary: Summary,
+    /// None in older releases.
+    #[serde(default)]
+    pub told_type: Option<TypeScores>,
     pub calibration: Calibration,
     pub segments: Vec<Segment>,
 }

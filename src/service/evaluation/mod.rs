@@ -8,25 +8,33 @@
 mod cases;
 mod columns;
 mod figures;
+mod paired;
 mod published;
 mod ranks;
 #[cfg(test)]
 mod tests;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use tokio::{sync::OnceCell, task};
 
 pub use cases::{By, CaseDifference, CustomerDifference, Lead, Selection, Versus};
 pub use figures::{
     About, Answered, Baseline, Bin, Calibration, Comparison, Difference, Figure, Figures, MethodEvaluation,
-    MethodResult, Metric, NewArticles, NewBaseline, NewScores, Scores, Segment, Shares, Summary,
+    MethodResult, Metric, NewArticles, NewBaseline, NewScores, Scores, Segment, Shares, Summary, TypeScores,
     pack_segments,
 };
+pub use paired::{Interval, Pair};
 pub use published::{Bounds, PAPER, PaperRow, Published};
 pub use ranks::{Case, MAX_RANK, Ranks};
 
-use crate::models::release::{Release, ReleaseError};
+use crate::{
+    domain::Method,
+    models::release::{Manifest, Release, ReleaseError},
+};
 
 /// The file of figures, and the file of single answers.
 pub const FIGURES: &str = "evaluation.json";
@@ -84,23 +92,47 @@ impl Evaluation {
 
 impl Figures {
     pub fn from_release(release: &Release) -> Result<Self, EvaluationError> {
-        read_file(release, FIGURES, Self::read)
+        read_file(release.manifest(), release.optional_file(FIGURES), FIGURES, Self::read)
     }
 }
 
 impl Ranks {
     pub fn from_release(release: &Release) -> Result<Self, EvaluationError> {
-        read_file(release, RANKS, Self::read)
+        read_file(release.manifest(), release.optional_file(RANKS), RANKS, Self::read)
+    }
+}
+
+/// The evaluation of a release that is not served.
+#[derive(Debug)]
+pub struct Stored {
+    pub default_method: Method,
+    /// Of the data that it was trained on.
+    pub fingerprint: String,
+    pub figures: Result<Figures, EvaluationError>,
+    pub ranks: Result<Ranks, EvaluationError>,
+}
+
+impl Stored {
+    /// Reads the evaluation of the release in a folder, and nothing else of it.
+    pub fn read(folder: &Path) -> Result<Self, ReleaseError> {
+        let manifest = Manifest::read(folder)?;
+        let file = |name| manifest.optional_file(folder, name);
+        Ok(Self {
+            figures: read_file(&manifest, file(FIGURES), FIGURES, Figures::read),
+            ranks: read_file(&manifest, file(RANKS), RANKS, Ranks::read),
+            default_method: manifest.default_method,
+            fingerprint: manifest.data.fingerprint,
+        })
     }
 }
 
 fn read_file<T>(
-    release: &Release,
+    manifest: &Manifest,
+    path: Result<Option<PathBuf>, ReleaseError>,
     file: &'static str,
     read: fn(&Path) -> Result<T, String>,
 ) -> Result<T, EvaluationError> {
-    let name = || release.manifest().name.clone();
-    let path =
-        release.optional_file(file)?.ok_or_else(|| EvaluationError::Missing { release: name(), file })?;
-    read(&path).map_err(|reason| EvaluationError::Damaged { release: name(), file, reason })
+    let release = || manifest.name.clone();
+    let path = path?.ok_or_else(|| EvaluationError::Missing { release: release(), file })?;
+    read(&path).map_err(|reason| EvaluationError::Damaged { release: release(), file, reason })
 }

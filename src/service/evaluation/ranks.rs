@@ -127,6 +127,16 @@ impl Ranks {
         self.methods.iter().find(|answers| answers.method == method)
     }
 
+    /// The index of a case's outfit among all outfits.
+    pub(super) fn outfit_place(&self, row: usize) -> u32 {
+        self.cases[row].outfit
+    }
+
+    /// The index of the true article's type in [`Ranks::types`].
+    pub(super) fn type_place(&self, row: usize) -> usize {
+        usize::from(self.cases[row].kind)
+    }
+
     /// The index of a case's customer in [`Ranks::customers`].
     pub fn customer_place(&self, row: usize) -> usize {
         self.outfits[self.cases[row].outfit as usize].customer as usize

@@ -69,6 +69,33 @@ fn a_difference_can_be_seen_from_both_sides() {
     assert!(figures.comparison.difference(Metric::Mrr, Method::Gsu, Method::Gsu).is_none());
 }
 
+/// The intervals from single answers are those that training found by resampling outfits.
+#[test]
+fn paired_answers_have_the_intervals_of_the_bootstrap() {
+    let figures = Figures::read(&demo().join(FIGURES)).unwrap();
+    let ranks = Ranks::read(&demo().join(RANKS)).unwrap();
+    let again = Ranks::read(&demo().join(RANKS)).unwrap();
+    let pair = ranks.pair(Method::Gsu, &again, Method::None).expect("the same cases");
+    for metric in Metric::ALL {
+        let stored = figures.comparison.difference(metric, Method::Gsu, Method::None).unwrap();
+        let found = pair.difference(metric).unwrap();
+        let near = |one: f64, other: f64| (one - other).abs() < 0.05 * (stored.high - stored.low) + 1e-4;
+        assert!(near(found.difference, stored.difference), "{metric}: {found:?} and {stored:?}");
+        assert!(
+            near(found.low, stored.low) && near(found.high, stored.high),
+            "{metric}: {found:?}, {stored:?}"
+        );
+    }
+    let recall = pair.recall(5).unwrap();
+    assert_eq!(recall, pair.difference(Metric::RecallAt5).unwrap());
+    let types = pair.by_type();
+    assert_eq!(types.iter().map(|(_, cases, _)| cases).sum::<usize>(), ranks.len());
+    assert!(types.is_sorted_by(|one, next| one.2.difference >= next.2.difference));
+    let versus =
+        Versus { first: Method::Gsu, second: Method::None, by: By::LogProbability, lead: Lead::First };
+    assert_eq!(pair.cases(), ranks.cases_by_difference(versus, Selection::default()));
+}
+
 #[test]
 fn cases_and_customers_by_difference() {
     let ranks = Ranks::read(&demo().join(RANKS)).unwrap();

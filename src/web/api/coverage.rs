@@ -10,11 +10,9 @@ use crate::{
     service::{
         access::Scope,
         coverage::{self, Report},
-        feedback,
     },
-    store::ArticleFeedback,
     web::{
-        api::feedback::ShareBody,
+        api::acceptance::OutcomesBody,
         http::{AppState, Problem, extract::Json, routes::Routes},
     },
 };
@@ -67,28 +65,9 @@ struct UnknownBody {
 #[schema(as = CoverageFeedback)]
 struct FeedbackBody {
     /// Articles that it was trained with.
-    known: ArticleFeedbackBody,
+    known: OutcomesBody,
     /// Articles that it was not trained with.
-    new: ArticleFeedbackBody,
-}
-
-/// Counts of events about some articles; repeated reports count once.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = ArticleFeedback)]
-struct ArticleFeedbackBody {
-    shown: u64,
-    accepted: u64,
-    rejected: u64,
-    bought: u64,
-    /// The share of shown suggestions that were accepted; null if none was shown.
-    acceptance: Option<ShareBody>,
-}
-
-impl From<ArticleFeedback> for ArticleFeedbackBody {
-    fn from(ArticleFeedback { shown, accepted, rejected, bought }: ArticleFeedback) -> Self {
-        let acceptance = feedback::share(accepted, shown).map(ShareBody::from);
-        Self { shown, accepted, rejected, bought, acceptance }
-    }
+    new: OutcomesBody,
 }
 
 /// Coverage of the catalogue

@@ -17,12 +17,12 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use utoipa_axum::routes;
 
-use crate::web::api::fault;
+use crate::web::api::{acceptance::OutcomesBody, fault};
 use crate::{
     domain::{ArticleId, CustomerId, Timestamp},
     service::{
         access::Scope,
-        feedback::{self, Report, Share},
+        feedback::{self, Report},
     },
     store::{FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, StoreError},
     util::calendar,
@@ -262,27 +262,8 @@ struct CountBody {
     method: String,
     /// The experiment's arm; null if no experiment chose the method.
     arm: Option<String>,
-    shown: u64,
-    accepted: u64,
-    rejected: u64,
-    bought: u64,
-    /// The share of shown suggestions that were accepted; null if none was shown.
-    acceptance: Option<ShareBody>,
-}
-
-/// A share with its 95 % confidence interval (Wilson's).
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[schema(as = Share)]
-pub(crate) struct ShareBody {
-    value: f64,
-    low: f64,
-    high: f64,
-}
-
-impl From<Share> for ShareBody {
-    fn from(Share { value, low, high }: Share) -> Self {
-        Self { value, low, high }
-    }
+    #[serde(flatten)]
+    outcomes: OutcomesBody,
 }
 
 /// Feedback counts
@@ -300,9 +281,8 @@ async fn counts(State(state): State<AppState>) -> Result<Json<CountsBody>, Probl
 
 impl From<FeedbackCounts> for CountBody {
     fn from(counts: FeedbackCounts) -> Self {
-        let FeedbackCounts { release, method, arm, shown, accepted, rejected, bought } = counts;
-        let acceptance = feedback::share(accepted, shown).map(ShareBody::from);
-        Self { release, method, arm, shown, accepted, rejected, bought, acceptance }
+        let FeedbackCounts { release, method, arm, outcomes } = counts;
+        Self { release, method, arm, outcomes: outcomes.into() }
     }
 }
 

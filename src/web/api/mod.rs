@@ -1,5 +1,6 @@
 //! The JSON endpoints: one resource, one file, one `router()`.
 
+pub(crate) mod acceptance;
 pub(crate) mod articles;
 pub(crate) mod bulk;
 pub(crate) mod compare;

@@ -1,6 +1,11 @@
-//! Numbers and times in the pages' notation.
+//! Numbers and times in the pages' notation, and files of numbers.
 
-use crate::{domain::Timestamp, util::calendar};
+use axum::{
+    http::header,
+    response::{IntoResponse, Response},
+};
+
+use crate::{domain::Timestamp, service::acceptance::Share, util::calendar};
 
 /// `0.4 %`: two significant digits, or more for large shares.
 pub(super) fn percent(share: f64) -> String {
@@ -15,6 +20,22 @@ pub(super) fn percent(share: f64) -> String {
         _ => 3,
     };
     format!("{hundredths:.digits$} %")
+}
+
+/// `25.0 % (4.6 to 69.9)`
+pub(super) fn share(share: Share) -> String {
+    let [value, low, high] = [share.value, share.low, share.high].map(|share| 100.0 * share);
+    format!("{value:.1} % ({low:.1} to {high:.1})")
+}
+
+/// The text of a CSV file as a download.
+pub(super) fn csv_file(name: &str, text: String) -> Response {
+    let disposition = format!("attachment; filename=\"{}\"", name.replace(['"', '\\'], "_"));
+    let headers = [
+        (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
+        (header::CONTENT_DISPOSITION, disposition),
+    ];
+    (headers, text).into_response()
 }
 
 /// `×1.40`. Beyond ×20 a factor only says that it is large.

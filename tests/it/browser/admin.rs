@@ -17,6 +17,7 @@ use crate::{
 contracts!(
     activates_a_release needs chromium,
     activates_a_release_without_scripts needs chromium,
+    compares_two_releases_and_goes_back needs chromium,
     starts_an_experiment needs chromium,
     adds_a_person_and_an_api_key needs chromium,
     adds_a_person_and_an_api_key_without_scripts needs chromium,
@@ -51,6 +52,28 @@ async fn activating(db: TestDatabase, eyes: Eyes) {
     window.goto(&format!("{}/access/audit", service.url)).await;
     assert_eq!(window.text("tbody th").await, "release.activate");
     assert_eq!(window.text("tbody .details").await, "demo → less");
+}
+
+async fn compares_two_releases_and_goes_back(db: TestDatabase) {
+    let models = two_releases();
+    let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.releases.serve("demo").await.unwrap();
+    let window = signed_in(&service, Role::Admin, Eyes::default()).await;
+    window.goto(&format!("{}/operations/releases", service.url)).await;
+    window.click("a[href$='/releases/less/comparison']").await;
+    window.until_words("less beside demo").await;
+    window.until_words("Where they differ most: cases").await;
+    window.click_words("Activate less …").await;
+    window.until_words("Activate less?").await;
+    window.click("main form button").await;
+    window.until_words("less live").await;
+    window.click_words("Back to demo …").await;
+    window.until_words("Activate demo?").await;
+    window.click("main form button").await;
+    window.until_words("demo live").await;
+    assert_eq!(service.releases.current().unwrap().name(), "demo");
+    assert_eq!(window.text("#history ~ .scroll tbody tr td:nth-child(3)").await, "less");
 }
 
 async fn starts_an_experiment(db: TestDatabase) {

@@ -1,4 +1,4 @@
-//! An analyst finds a case where two methods differ, opens it side by side, and downloads it.
+//! An analyst finds a case where two methods differ, opens it side by side, and downloads it; and reads acceptance.
 
 use atelier::domain::Role;
 
@@ -9,12 +9,14 @@ use crate::{
         browser::{Eyes, chromium},
         contracts,
     },
-    web::Service,
+    web::{Service, operations::acceptance},
 };
 
 contracts!(
     finds_a_case_and_downloads_it needs chromium,
     finds_a_case_without_scripts needs chromium,
+    reads_acceptance_by_type_and_day needs chromium,
+    reads_which_method_answers_best needs chromium,
 );
 
 async fn finds_a_case_and_downloads_it(db: TestDatabase) {
@@ -54,4 +56,55 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     let other = signed_in(&service, Role::Analyst, Eyes::default()).await;
     other.goto(&address).await;
     other.until_words(&placement).await;
+}
+
+async fn reads_acceptance_by_type_and_day(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    acceptance::with_feedback(&service).await;
+    let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
+    window.goto(&format!("{}/operations", service.url)).await;
+    window.click_words("Acceptance").await;
+    window.until_words("Acceptance by day").await;
+    window.choose("#by", "type").await;
+    window.choose("#days", "7").await;
+    window.click("main form button").await;
+    window.until_words("Acceptance by type of article").await;
+    let address = window.address().await;
+    assert!(address.ends_with("/operations/acceptance?by=type&days=7"), "{address}");
+    // Pointing at a dot says its figures.
+    let tip = "getComputedStyle(document.querySelector('.spot .tip')).visibility";
+    window.until(&format!("{tip} === 'hidden'")).await;
+    window.point_at(".spot circle").await;
+    window.until(&format!("{tip} === 'visible'")).await;
+    window.click_words("Download as CSV").await;
+    let csv = window.download("acceptance-type-7-days.csv").await;
+    assert!(
+        csv.starts_with("type,shown,accepted,rejected,bought,acceptance,low,high\r\ncoat,4,1,0,0,0.25"),
+        "{csv}"
+    );
+}
+
+async fn reads_which_method_answers_best(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
+    window.goto(&format!("{}/evaluation", service.url)).await;
+    let first = window.text("main section h2").await;
+    assert!(first.contains("With the type known"), "{first}");
+    assert!(window.text("main section .said").await.starts_with("match is the default method."));
+    // The curves say their differences to none.
+    window.point_at("#recall ~ .scroll .spot circle").await;
+    let shown =
+        "[...document.querySelectorAll('.tip')].find(tip => getComputedStyle(tip).visibility === 'visible')";
+    window.until(&format!("{shown}?.textContent.includes(' at ')")).await;
+    window.click("a[href^='/evaluation/table.csv?of=known-type']").await;
+    let csv = window.download("demo-known-type.csv").await;
+    assert!(csv.contains("\r\nmatch,true,0.4961,"), "{csv}");
+
+    window.click_words("Cases").await;
+    window.click("input[name=also][value=np]").await;
+    window.choose("select[name=lead]", "apart").await;
+    window.click("main form button").await;
+    window.until("document.querySelectorAll('.cases li:first-child tbody tr').length === 3").await;
+    let address = window.address().await;
+    assert!(address.contains("also=np") && address.contains("lead=apart"), "{address}");
 }

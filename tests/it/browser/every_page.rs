@@ -16,7 +16,7 @@ use crate::{
         browser::{Eyes, Window, chromium_with_axe},
         contracts, tools,
     },
-    web::{Service, header, until},
+    web::{Service, header, operations::acceptance, until},
 };
 
 contracts!(
@@ -70,9 +70,12 @@ const ANALYST: Pages = &[
 
 const ADMIN: Pages = &[
     ("operations", "/operations"),
+    ("acceptance", "/operations/acceptance?by=day"),
+    ("acceptance-by-type", "/operations/acceptance?by=type"),
     ("articles", "/operations/articles"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
+    ("comparison", "/operations/releases/demo/comparison"),
     ("routing", "/operations/routing"),
     ("routing-change", "/operations/routing/change?experiment=x&method=gsu&share=9&method=none&share=1"),
     ("access", "/access"),
@@ -128,6 +131,9 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         personas(&service).await;
     }
     let saved = if pages == STYLIST { saved_outfits(&service).await } else { Vec::new() };
+    if pages.iter().any(|(name, _)| *name == "acceptance") {
+        acceptance::with_feedback(&service).await;
+    }
     let mut wrong = Vec::new();
     // Dark mode on a phone needs only its picture: it was checked above.
     let phone_in_the_dark =

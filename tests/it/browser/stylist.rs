@@ -144,7 +144,7 @@ async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
     assert_eq!(outfits.len(), before + 1);
     assert_eq!(outfits.last().unwrap().outfit.articles().len(), 4);
     let counts = service.store.feedback().counts().await.unwrap();
-    assert_eq!(counts.iter().map(|counts| counts.accepted).sum::<u64>(), 4);
+    assert_eq!(counts.iter().map(|counts| counts.outcomes.accepted).sum::<u64>(), 4);
 }
 
 async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {

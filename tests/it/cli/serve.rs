@@ -11,7 +11,7 @@ use std::{
 
 use atelier::{
     domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp},
-    store::{FeedbackEvent, FeedbackKind},
+    store::{FeedbackEvent, FeedbackKind, SuggestedArticle},
 };
 use serde_json::json;
 
@@ -664,7 +664,7 @@ async fn outfits_without_their_release_are_logged_once_a_download(db: TestDataba
             customer: Some(customer.clone()),
             at,
         };
-        store.feedback().record(&number.to_string(), &event).await.unwrap();
+        store.feedback().record(&number.to_string(), &event, &SuggestedArticle::default()).await.unwrap();
     }
     store.close().await;
     let served = Served::start(&db, folder.path()).await;

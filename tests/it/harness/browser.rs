@@ -113,6 +113,16 @@ impl Window {
         self.click_on(&element, selector).await;
     }
 
+    /// Moves the pointer over the element's middle.
+    pub async fn point_at(&self, selector: &str) {
+        let element = self.find("css selector", selector).await;
+        let origin = json!({ELEMENT: element});
+        let to = json!({"type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0});
+        let mouse = json!({"type": "pointer", "id": "mouse", "actions": [to]});
+        self.run(&format!("document.querySelector('{selector}').scrollIntoView({{block: 'center'}})")).await;
+        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
+    }
+
     /// Clicks the first link or button with these words.
     pub async fn click_words(&self, words: &str) {
         let path = format!(

@@ -9,7 +9,7 @@ use atelier::{
     domain::{Customer, Features, Role},
     store::{
         AuditFilter, Conflict, Entry, FeedbackEvent, FeedbackKind, Note, Origin, PERSONAL_TABLES,
-        PersonalData, Recorded, Store, StoreError, TokenHash,
+        PersonalData, Recorded, Store, StoreError, SuggestedArticle, TokenHash,
     },
 };
 use futures_util::StreamExt;
@@ -190,7 +190,7 @@ async fn keeps_entries_about_others(db: TestDatabase) {
         [None, None, Some(customer_id(OTHER)), Some(customer_id(OTHER))],
         "accepted and therefore shown, twice"
     );
-    assert_eq!(store.feedback().counts().await.unwrap()[0].accepted, 2, "the events still count");
+    assert_eq!(store.feedback().counts().await.unwrap()[0].outcomes.accepted, 2, "the events still count");
     let log = store.audit().list(None, 10).await.unwrap();
     assert_eq!((log[0].action.as_str(), log[0].subject.as_str()), ("customer.erase", "erased customer"));
     let entries = &log[1..5];
@@ -227,7 +227,10 @@ async fn feedback_may_be_sent_again(db: TestDatabase) {
     let store = fill(&db).await;
     store.customers().erase(&customer_id(ERASED), NOW).await.unwrap();
     let again = FeedbackEvent { at: LATER, ..event(ERASED) };
-    assert_eq!(store.feedback().record(&format!("{ERASED} 1"), &again).await, Ok(Recorded::Before));
+    assert_eq!(
+        store.feedback().record(&format!("{ERASED} 1"), &again, &SuggestedArticle::default()).await,
+        Ok(Recorded::Before)
+    );
 }
 
 fn event(customer: &str) -> FeedbackEvent {
@@ -264,7 +267,11 @@ async fn fill(db: &TestDatabase) -> Store {
     for customer in [ERASED, OTHER] {
         let outfit = outfit(customer, ["a", "b", "c", "d"], None);
         store.outfits().save(&outfit, Origin::Saved, None, NOW).await.unwrap();
-        store.feedback().record(&format!("{customer} 1"), &event(customer)).await.unwrap();
+        store
+            .feedback()
+            .record(&format!("{customer} 1"), &event(customer), &SuggestedArticle::default())
+            .await
+            .unwrap();
     }
     for (about, subject, details) in [
         (Some(ERASED), ERASED, json!({})),

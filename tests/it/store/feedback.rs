@@ -1,4 +1,10 @@
-use atelier::store::{Conflict, FeedbackCounts, FeedbackEvent, FeedbackKind, Recorded, StoreError};
+use atelier::{
+    domain::Timestamp,
+    store::{
+        Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, StoreError,
+        SuggestedArticle,
+    },
+};
 
 use futures_util::TryStreamExt;
 
@@ -13,6 +19,8 @@ contracts!(
     what_was_accepted_was_shown,
     events_of_older_versions_count_once,
     counts_are_by_release_method_and_arm,
+    outcomes_count_for_the_day_of_showing,
+    a_withdrawn_refusal_counts_no_more,
     an_unknown_customer_is_a_conflict,
     texts_that_the_database_cannot_store_are_refused,
 );
@@ -37,8 +45,8 @@ async fn recorded_feedback_is_read_back(db: TestDatabase) {
     with_customers(&store, &["c"]).await;
     let shown = FeedbackEvent { customer: Some(customer_id("c")), ..event(FeedbackKind::Shown, "gsu", None) };
     let bought = FeedbackEvent { at: LATER, ..event(FeedbackKind::Bought, "gsu", Some("b")) };
-    assert_eq!(store.feedback().record("1", &shown).await, Ok(Recorded::Now));
-    assert_eq!(store.feedback().record("2", &bought).await, Ok(Recorded::Now));
+    assert_eq!(store.feedback().record("1", &shown, &SuggestedArticle::default()).await, Ok(Recorded::Now));
+    assert_eq!(store.feedback().record("2", &bought, &SuggestedArticle::default()).await, Ok(Recorded::Now));
     assert_eq!(store.feedback().for_customer(&customer_id("c")).try_collect().await, Ok(vec![shown.clone()]));
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![shown, bought]));
     assert_eq!(store.feedback().for_completion("k-2").await, Ok(vec![]));
@@ -50,20 +58,22 @@ async fn the_same_key_counts_once(db: TestDatabase) {
     let again = FeedbackEvent { at: LATER, ..first.clone() };
     // Two concurrent requests, as of an impatient client.
     let feedback = store.feedback();
-    let (one, other) = tokio::join!(feedback.record("key", &first), feedback.record("key", &first));
+    let article = SuggestedArticle::default();
+    let (one, other) =
+        tokio::join!(feedback.record("key", &first, &article), feedback.record("key", &first, &article));
     assert!(matches!(
         (one.unwrap(), other.unwrap()),
         (Recorded::Now, Recorded::Before) | (Recorded::Before, Recorded::Now)
     ));
-    assert_eq!(feedback.record("key", &again).await, Ok(Recorded::Before));
+    assert_eq!(feedback.record("key", &again, &SuggestedArticle::default()).await, Ok(Recorded::Before));
     assert_eq!(feedback.for_completion("k-1").await, Ok(vec![first]));
-    assert_eq!(feedback.counts().await.unwrap()[0].shown, 1);
+    assert_eq!(feedback.counts().await.unwrap()[0].outcomes.shown, 1);
 }
 
 async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let first = event(FeedbackKind::Shown, "gsu", None);
-    store.feedback().record("key", &first).await.unwrap();
+    store.feedback().record("key", &first, &SuggestedArticle::default()).await.unwrap();
     for other in [
         event(FeedbackKind::Rejected, "gsu", None),
         event(FeedbackKind::Shown, "gs", None),
@@ -71,7 +81,7 @@ async fn the_same_key_for_another_event_is_a_conflict(db: TestDatabase) {
         FeedbackEvent { slot: 2, ..first.clone() },
         FeedbackEvent { rank: 3, ..first.clone() },
     ] {
-        let refused = store.feedback().record("key", &other).await;
+        let refused = store.feedback().record("key", &other, &SuggestedArticle::default()).await;
         assert_eq!(refused, Err(StoreError::Conflict(Conflict::FeedbackDiffers)));
     }
     assert_eq!(store.feedback().for_completion("k-1").await, Ok(vec![first]));
@@ -91,7 +101,7 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
         for _ in 0..times {
             key += 1;
             let event = FeedbackEvent { completion_id: format!("k-{key}"), ..event(kind, method, arm) };
-            store.feedback().record(&key.to_string(), &event).await.unwrap();
+            store.feedback().record(&key.to_string(), &event, &SuggestedArticle::default()).await.unwrap();
         }
     }
     let counts = |method: &str, arm: Option<&str>, [shown, accepted, rejected, bought]: [u64; 4]| {
@@ -100,10 +110,7 @@ async fn counts_are_by_release_method_and_arm(db: TestDatabase) {
             release: "demo".into(),
             method: method.into(),
             arm,
-            shown,
-            accepted,
-            rejected,
-            bought,
+            outcomes: Outcomes { shown, accepted, rejected, bought },
         }
     };
     assert_eq!(
@@ -120,19 +127,25 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
     let bought = event(FeedbackKind::Bought, "gsu", None);
+    let article = SuggestedArticle::default();
     // Two programs that report the same purchase at the same time.
     let keys: Vec<String> = (0..8).map(|n| n.to_string()).collect();
-    let all = futures_util::future::join_all(keys.iter().map(|key| feedback.record(key, &bought))).await;
+    let all =
+        futures_util::future::join_all(keys.iter().map(|key| feedback.record(key, &bought, &article))).await;
     assert_eq!(all.iter().filter(|recorded| **recorded == Ok(Recorded::Now)).count(), 1, "{all:?}");
-    assert_eq!(feedback.record("3", &bought).await, Ok(Recorded::Before), "and again");
+    assert_eq!(
+        feedback.record("3", &bought, &SuggestedArticle::default()).await,
+        Ok(Recorded::Before),
+        "and again"
+    );
     let rejected = event(FeedbackKind::Rejected, "gsu", None);
     assert_eq!(
-        feedback.record("3", &rejected).await,
+        feedback.record("3", &rejected, &SuggestedArticle::default()).await,
         Err(StoreError::Conflict(Conflict::FeedbackDiffers)),
         "a repeat's key is its own"
     );
     let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
-    assert_eq!((counts.shown, counts.bought), (1, 1));
+    assert_eq!((counts.outcomes.shown, counts.outcomes.bought), (1, 1));
     // Each report is kept: accepted, rejected and accepted again is not the same as accepted once.
     assert_eq!(feedback.for_completion("k-1").await.unwrap().len(), 9);
     for (n, other) in [
@@ -144,19 +157,32 @@ async fn the_same_event_under_another_key_counts_once(db: TestDatabase) {
     .iter()
     .enumerate()
     {
-        assert_eq!(feedback.record(&format!("other-{n}"), other).await, Ok(Recorded::Now));
+        assert_eq!(
+            feedback.record(&format!("other-{n}"), other, &SuggestedArticle::default()).await,
+            Ok(Recorded::Now)
+        );
     }
 }
 
 async fn what_was_accepted_was_shown(db: TestDatabase) {
     let store = db.open().await;
     let feedback = store.feedback();
-    feedback.record("1", &event(FeedbackKind::Accepted, "gsu", None)).await.unwrap();
-    feedback.record("2", &event(FeedbackKind::Bought, "gsu", None)).await.unwrap();
+    feedback
+        .record("1", &event(FeedbackKind::Accepted, "gsu", None), &SuggestedArticle::default())
+        .await
+        .unwrap();
+    feedback
+        .record("2", &event(FeedbackKind::Bought, "gsu", None), &SuggestedArticle::default())
+        .await
+        .unwrap();
     let shown = event(FeedbackKind::Shown, "gsu", None);
-    assert_eq!(feedback.record("3", &shown).await, Ok(Recorded::Before), "it counts as shown already");
+    assert_eq!(
+        feedback.record("3", &shown, &SuggestedArticle::default()).await,
+        Ok(Recorded::Before),
+        "it counts as shown already"
+    );
     let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
-    assert_eq!((counts.shown, counts.accepted, counts.bought), (1, 1, 1));
+    assert_eq!((counts.outcomes.shown, counts.outcomes.accepted, counts.outcomes.bought), (1, 1, 1));
 }
 
 /// The table as the version before left it, with what could happen to it then.
@@ -164,12 +190,16 @@ async fn events_of_older_versions_count_once(db: TestDatabase) {
     db.open().await.close().await;
     let mut raw = db.raw().await;
     for statement in [
-        "drop index feedback_events_counted",
+        "drop table feedback_counts",
+        "alter table feedback_events drop column counts_id",
+        "drop index feedback_events_by_customer",
+        "alter table feedback_events drop column shown_day",
+        "create index feedback_events_by_customer on feedback_events (customer_id) where customer_id is not null",
         "drop index feedback_events_fact_unique",
         "alter table feedback_events drop column fact",
         "alter table feedback_events drop column repeated",
         "create index feedback_events_by_method on feedback_events (release, method, arm, kind)",
-        "delete from _sqlx_migrations where version = 8",
+        "delete from _sqlx_migrations where version in (8, 13)",
     ] {
         sqlx::query(statement).execute(&mut raw).await.unwrap();
     }
@@ -198,7 +228,10 @@ async fn events_of_older_versions_count_once(db: TestDatabase) {
     let feedback = store.feedback();
     let counts = async || {
         let [counts] = &feedback.counts().await.unwrap()[..] else { panic!("one method") };
-        [counts.shown, counts.accepted, counts.rejected, counts.bought]
+        {
+            let Outcomes { shown, accepted, rejected, bought } = counts.outcomes;
+            [shown, accepted, rejected, bought]
+        }
     };
     assert_eq!(counts().await, [3, 1, 1, 1]);
     let again = FeedbackEvent {
@@ -207,15 +240,96 @@ async fn events_of_older_versions_count_once(db: TestDatabase) {
         rank: 1,
         ..event(FeedbackKind::Bought, "gsu", None)
     };
-    assert_eq!(feedback.record("new", &again).await, Ok(Recorded::Before));
+    assert_eq!(feedback.record("new", &again, &SuggestedArticle::default()).await, Ok(Recorded::Before));
     assert_eq!(counts().await, [3, 1, 1, 1]);
+}
+
+const DAY: i64 = 24 * 60 * 60 * 1000;
+
+fn on_day(day: i64, event: FeedbackEvent) -> FeedbackEvent {
+    FeedbackEvent { at: Timestamp::from_millis(day * DAY + 7), ..event }
+}
+
+fn of_type(kind: &str, is_new: bool) -> SuggestedArticle {
+    SuggestedArticle { kind: Some(kind.into()), is_new: Some(is_new) }
+}
+
+async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
+    let store = db.open().await;
+    with_customers(&store, &["c", "d"]).await;
+    let feedback = store.feedback();
+    let of = |customer: &str, article: &str, kind| FeedbackEvent {
+        customer: Some(customer_id(customer)),
+        article: article_id(article),
+        ..event(kind, "gsu", None)
+    };
+    let shown = |customer, article| on_day(10, of(customer, article, FeedbackKind::Shown));
+    let page = [
+        ("1".to_owned(), shown("c", "a"), of_type("coat", false)),
+        ("2".to_owned(), shown("c", "b"), of_type("coat", true)),
+        ("3".to_owned(), shown("c", "e"), of_type("bag", false)),
+    ];
+    feedback.record_new(&page).await.unwrap();
+    feedback.record_new(&page).await.unwrap();
+    feedback
+        .record("4", &on_day(11, of("d", "f", FeedbackKind::Accepted)), &of_type("bag", true))
+        .await
+        .unwrap();
+    // Days later, when the article is another one.
+    let later = on_day(15, of("c", "a", FeedbackKind::Accepted));
+    feedback.record("5", &later, &of_type("cape", true)).await.unwrap();
+    let counted = async |by, since| {
+        let rows = feedback.acceptance(by, since, None).await.unwrap();
+        rows.into_iter()
+            .map(|(value, outcomes)| format!("{value} {}/{}", outcomes.accepted, outcomes.shown))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    assert_eq!(counted(CountedBy::Day, 0).await, "10 1/3, 11 1/1");
+    assert_eq!(counted(CountedBy::Day, 11).await, "11 1/1");
+    assert_eq!(counted(CountedBy::ArticleType, 0).await, "bag 1/2, coat 1/2");
+    assert_eq!(counted(CountedBy::IsNew, 0).await, "0 1/2, 1 1/2");
+    assert_eq!(counted(CountedBy::Method, 0).await, "gsu 2/4");
+    assert_eq!(counted(CountedBy::Arm, 0).await, " 2/4");
+    assert_eq!(feedback.acceptance(CountedBy::Day, 0, Some("other")).await, Ok(vec![]));
+    let customers = async |since| {
+        let mut all: Vec<_> = feedback
+            .acceptance_by_customer(since)
+            .map_ok(|(_, outcomes)| (outcomes.accepted, outcomes.shown))
+            .try_collect()
+            .await
+            .unwrap();
+        all.sort_unstable();
+        all
+    };
+    assert_eq!((customers(0).await, customers(11).await), (vec![(1, 1), (1, 3)], vec![(1, 1)]));
+    store.customers().erase(&customer_id("c"), NOW).await.unwrap();
+    assert_eq!(customers(0).await, [(1, 1)]);
+    assert_eq!(counted(CountedBy::Day, 0).await, "10 1/3, 11 1/1", "the events still count");
+}
+
+async fn a_withdrawn_refusal_counts_no_more(db: TestDatabase) {
+    let store = db.open().await;
+    let feedback = store.feedback();
+    let rejected = event(FeedbackKind::Rejected, "gsu", None);
+    let refused = async || feedback.counts().await.unwrap()[0].outcomes.rejected;
+    for key in ["1", "2"] {
+        feedback.record(key, &rejected, &SuggestedArticle::default()).await.unwrap();
+    }
+    assert_eq!(refused().await, 1);
+    feedback.withdraw_refusal("2", None, &rejected.article).await.unwrap();
+    assert_eq!(refused().await, 1, "the repeat did not count");
+    feedback.withdraw_refusal("1", None, &rejected.article).await.unwrap();
+    assert_eq!(refused().await, 0);
+    feedback.record("3", &rejected, &SuggestedArticle::default()).await.unwrap();
+    assert_eq!(refused().await, 1);
 }
 
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {
     let store = db.open().await;
     let event =
         FeedbackEvent { customer: Some(customer_id("nobody")), ..event(FeedbackKind::Shown, "gs", None) };
-    let refused = store.feedback().record("1", &event).await;
+    let refused = store.feedback().record("1", &event, &SuggestedArticle::default()).await;
     assert_eq!(refused, Err(StoreError::Conflict(Conflict::UnknownCustomer)));
 }
 
@@ -223,10 +337,13 @@ async fn texts_that_the_database_cannot_store_are_refused(db: TestDatabase) {
     let store = db.open().await;
     for completion_id in ["a\0b".to_owned(), "x".repeat(10_000)] {
         let event = FeedbackEvent { completion_id, ..event(FeedbackKind::Shown, "gs", None) };
-        let refused = store.feedback().record("1", &event).await.unwrap_err();
+        let refused = store.feedback().record("1", &event, &SuggestedArticle::default()).await.unwrap_err();
         assert!(matches!(refused, StoreError::Unfit { what: "a completion's id", .. }), "{refused}");
     }
     // A key may be any text, because its digest is stored.
     let fine = event(FeedbackKind::Shown, "gs", None);
-    assert_eq!(store.feedback().record(&"\0".repeat(10_000), &fine).await, Ok(Recorded::Now));
+    assert_eq!(
+        store.feedback().record(&"\0".repeat(10_000), &fine, &SuggestedArticle::default()).await,
+        Ok(Recorded::Now)
+    );
 }

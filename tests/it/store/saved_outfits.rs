@@ -6,7 +6,7 @@ use atelier::{
     domain::{Outfit, Role, Slots},
     store::{
         Author, Conflict, FeedbackEvent, FeedbackKind, KEPT, Name, Note, Origin, PersonId, Put, SavedFilter,
-        SavedOutfit, Store, StoreError, TokenHash, Which,
+        SavedOutfit, Store, StoreError, SuggestedArticle, TokenHash, Which,
     },
 };
 use futures_util::TryStreamExt;
@@ -207,7 +207,11 @@ async fn the_queue_knows_who_waits(db: TestDatabase) {
             customer: Some(customer_id(customer)),
             at,
         };
-        store.feedback().record(&event.completion_id.clone(), &event).await.unwrap();
+        store
+            .feedback()
+            .record(&event.completion_id.clone(), &event, &SuggestedArticle::default())
+            .await
+            .unwrap();
     };
     refuse("c", "a", NOW).await;
     refuse("d", "a", LATER).await;

@@ -19,7 +19,7 @@ contracts!(
 );
 
 /// Clients are generated with these names: add to them, and keep those that are there.
-const IDS: [&str; 39] = [
+const IDS: [&str; 40] = [
     "activateRelease",
     "compareSuggestions",
     "completeOutfit",
@@ -29,6 +29,7 @@ const IDS: [&str; 39] = [
     "eraseCustomer",
     "exportAcceptedOutfits",
     "exportCustomer",
+    "getAcceptance",
     "getApiGuide",
     "getArticle",
     "getCoverage",

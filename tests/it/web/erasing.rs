@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use atelier::{
     domain::{ArticleId, CustomerId, Features, Outfit, Role, Timestamp},
-    store::{Entry, FeedbackEvent, FeedbackKind},
+    store::{Entry, FeedbackEvent, FeedbackKind, SuggestedArticle},
 };
 use serde_json::{Value, json};
 
@@ -95,7 +95,12 @@ async fn an_export_has_no_limit(db: TestDatabase) {
             customer: Some(who.clone()),
             at: now,
         };
-        service.store.feedback().record(&number.to_string(), &event).await.unwrap();
+        service
+            .store
+            .feedback()
+            .record(&number.to_string(), &event, &SuggestedArticle::default())
+            .await
+            .unwrap();
     }
     for _ in 0..34 {
         let entry = Entry::new("customer.note", WHO, json!({"note": "x".repeat(1 << 20)})).about(&who);

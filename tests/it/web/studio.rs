@@ -3,7 +3,7 @@
 use atelier::{
     domain::{ArticleId, CustomerId, Role},
     service::feedback::{Unreadable, accepted_outfits},
-    store::{FeedbackCounts, FeedbackKind, Origin},
+    store::{FeedbackKind, Origin, Outcomes},
 };
 use futures_util::TryStreamExt;
 use serde_json::{Value, json};
@@ -55,7 +55,7 @@ fn uses(html: &str) -> Vec<String> {
 
 async fn counted(service: &Service) -> [u64; 3] {
     let counts = service.store.feedback().counts().await.unwrap();
-    let sum = |of: fn(&FeedbackCounts) -> u64| counts.iter().map(of).sum();
+    let sum = |of: fn(&Outcomes) -> u64| counts.iter().map(|counts| of(&counts.outcomes)).sum();
     [sum(|counts| counts.shown), sum(|counts| counts.accepted), sum(|counts| counts.rejected)]
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use atelier::domain::{Feature, Kind};
+use atelier::domain::Feature;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Cases};
@@ -85,8 +85,8 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
         put(TYPE, name, tally);
     }
     for (feature, tallies) in features.iter().zip(&values) {
-        for (row, tally) in tallies.iter().enumerate() {
-            put(&feature.name, &value_name(feature, row), tally);
+        for (row, tally) in (0..).zip(tallies) {
+            put(&feature.name, &feature.row_name(row), tally);
         }
     }
     segments
@@ -94,39 +94,4 @@ pub(super) fn segments(data: &Data, cases: &Cases, answers: &Answers) -> Vec<Seg
 
 fn add(tally: &mut Tally, verdicts: &[Verdict]) {
     tally.add_outfit(verdicts.iter().map(|verdict| (verdict.probability(), verdict.rank)));
-}
-
-/// The name of a row of a feature's table.
-fn value_name(feature: &Feature, row: usize) -> String {
-    let Some(place) = row.checked_sub(1) else { return "not given".to_owned() };
-    match &feature.kind {
-        Kind::Category | Kind::Set => feature.values[place].clone(),
-        Kind::Number { edges, unit } => {
-            let range = match (place.checked_sub(1).map(|below| edges[below]), edges.get(place)) {
-                (None, Some(to)) => format!("under {to}"),
-                (Some(from), Some(to)) => format!("{from} to under {to}"),
-                (Some(from), None) => format!("{from} and over"),
-                (None, None) => unreachable!("a number has an edge; this is a bug"),
-            };
-            if unit.is_empty() { range } else { format!("{range} {unit}") }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use atelier::domain::Schema;
-
-    use super::*;
-
-    #[test]
-    fn rows_of_features_have_names() {
-        let schema = Schema::default_schema();
-        let name = |feature: &str, row| value_name(schema.feature(feature).unwrap(), row);
-        assert_eq!(name("gender", 0), "not given");
-        assert_eq!(name("gender", 2), "male");
-        assert_eq!(name("age", 1), "under 18 years");
-        assert_eq!(name("age", 2), "18 to under 22 years");
-        assert_eq!(name("age", 13), "70 and over years");
-    }
 }

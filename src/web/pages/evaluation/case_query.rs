@@ -17,6 +17,9 @@ pub(super) struct CaseParameters {
     /// Defaults to the release's default method, and the second one to the method none.
     first: Option<Method>,
     second: Option<Method>,
+    /// Further methods, which the cases show too.
+    #[serde(default)]
+    also: Vec<Method>,
     by: Option<By>,
     lead: Option<Lead>,
     /// The missing article's type.
@@ -39,6 +42,8 @@ enum YesNo {
 #[derive(Debug)]
 pub(super) struct CaseQuery {
     pub(super) versus: Versus,
+    /// The first method, the second one, and the others to show.
+    pub(super) shown: Vec<Method>,
     pub(super) kind: Option<String>,
     pub(super) seen: Option<bool>,
     pub(super) customer: Option<CustomerId>,
@@ -54,7 +59,8 @@ impl CaseQuery {
     pub(super) fn new(query: CaseParameters, ranks: &Ranks, default: Method) -> Result<Self, Problem> {
         let methods: Vec<Method> = ranks.methods().collect();
         let mut findings = Vec::new();
-        for (name, method) in [("first", query.first), ("second", query.second)] {
+        let also = query.also.iter().map(|method| ("also", Some(*method)));
+        for (name, method) in [("first", query.first), ("second", query.second)].into_iter().chain(also) {
             if let Some(method) = method.filter(|method| !methods.contains(method)) {
                 findings.push(not_evaluated(name, method, &methods));
             }
@@ -88,7 +94,10 @@ impl CaseQuery {
         if !findings.is_empty() {
             return Err(Problem::invalid(findings));
         }
+        let also = methods.iter().filter(|method| query.also.contains(method));
+        let others = also.copied().filter(|method| *method != first && *method != second);
         Ok(Self {
+            shown: [first, second].into_iter().chain(others).collect(),
             versus: Versus {
                 first,
                 second,
@@ -115,6 +124,12 @@ impl CaseQuery {
         }
     }
 
+    /// Whether the method is shown beside the first and the second one.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
+    pub(super) fn is_also(&self, method: &Method) -> bool {
+        self.shown[2..].contains(method)
+    }
+
     pub(super) fn is_of_type(&self, kind: &str) -> bool {
         self.kind.as_deref() == Some(kind)
     }
@@ -135,6 +150,9 @@ impl CaseQuery {
         query
             .append_pair("first", self.versus.first.as_str())
             .append_pair("second", self.versus.second.as_str());
+        for method in &self.shown[2..] {
+            query.append_pair("also", method.as_str());
+        }
         query.append_pair("by", self.versus.by.as_str()).append_pair("lead", self.versus.lead.as_str());
         if let Some(kind) = &self.kind {
             query.append_pair("type", kind);
@@ -210,6 +228,7 @@ impl Lead {
         match self {
             Self::First => "where the first method is better",
             Self::Second => "where the second method is better",
+            Self::Apart => "where the methods shown are furthest apart",
         }
     }
 }

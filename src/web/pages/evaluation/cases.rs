@@ -3,8 +3,7 @@
 use askama::Template;
 use axum::{
     extract::State,
-    http::header,
-    response::{Html, IntoResponse, Response},
+    response::{Html, Response},
 };
 use tokio::task;
 
@@ -46,7 +45,7 @@ struct CasesPage {
     /// The address of the same cases as a file.
     csv: String,
     bys: [By; 2],
-    leads: [Lead; 2],
+    leads: [Lead; 3],
 }
 
 /// A case as the page shows it.
@@ -57,7 +56,7 @@ struct CaseView {
     truth: ArticleView,
     /// The methods' difference in words.
     apart: String,
-    answers: [AnswerView; 2],
+    answers: Vec<AnswerView>,
     /// Its address in Side by side, if the customer is in the database.
     side_by_side: Option<String>,
 }
@@ -82,8 +81,8 @@ pub(super) async fn page(
     };
     let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
     let known = known_customers(&state.store, &ranks).await?;
-    let found = ranks.cases_by_difference(query.versus, query.selection(&known));
-    let view = |case: &CaseDifference| CaseView::new(*case, query.versus, &ranks, &known, &live);
+    let found = find(&ranks, &query, &known);
+    let view = |case: &CaseDifference| CaseView::new(*case, &query, &ranks, &known, &live);
     let page = CasesPage {
         tab,
         pager: Pager::new(&query, tab.path(), found.len(), SIZE),
@@ -97,10 +96,20 @@ pub(super) async fn page(
     Ok(Html(page.render()?))
 }
 
+/// The cases in the query's order.
+fn find(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> Vec<CaseDifference> {
+    let selection = query.selection(known);
+    if query.versus.lead == Lead::Apart {
+        ranks.cases_by_distance(&query.shown, query.versus.by, selection)
+    } else {
+        ranks.cases_by_difference(query.versus, selection)
+    }
+}
+
 impl CaseView {
     fn new(
         CaseDifference { row, difference }: CaseDifference,
-        versus: Versus,
+        query: &CaseQuery,
         ranks: &Ranks,
         known: &[bool],
         live: &LiveRelease,
@@ -108,23 +117,41 @@ impl CaseView {
         let case = ranks.case(row);
         let view = |id: &ArticleId| ArticleView::from_live_release(live, id);
         let slots = case.articles().enumerate().map(|(slot, id)| (slot != case.slot).then(|| view(id)));
-        let answer = |method, better| {
-            let (rank, log_probability) = ranks.answer(method, row).unwrap_or_default();
-            AnswerView {
-                method,
-                rank: rank.to_string(),
-                probability: figures::percent(f64::from(log_probability).exp()),
-                better,
-            }
+        let mut answers: Vec<(Method, f32, f32)> = query
+            .shown
+            .iter()
+            .filter_map(|&method| {
+                ranks.answer(method, row).map(|(rank, log_probability)| (method, rank, log_probability))
+            })
+            .collect();
+        let worth = |&(_, rank, log_probability): &(Method, f32, f32)| match query.versus.by {
+            By::LogProbability => log_probability,
+            By::Rank => -rank,
         };
-        let known = known[ranks.customer_place(row)];
+        let best = answers.iter().map(worth).fold(f32::NEG_INFINITY, f32::max);
+        let all_alike = answers.iter().all(|answer| worth(answer) >= best);
+        let views = answers.iter().map(|answer| AnswerView {
+            method: answer.0,
+            rank: answer.1.to_string(),
+            probability: figures::percent(f64::from(answer.2).exp()),
+            better: !all_alike && worth(answer) >= best,
+        });
+        let views: Vec<AnswerView> = views.collect();
+        answers.sort_by(|one, other| worth(other).total_cmp(&worth(one)));
+        let versus = match (query.versus.lead, answers.first(), answers.last()) {
+            (Lead::Apart, Some(best), Some(worst)) => {
+                Versus { first: best.0, second: worst.0, ..query.versus }
+            }
+            _ => query.versus,
+        };
+        let (known, shown) = (known[ranks.customer_place(row)], &query.shown);
         Self {
             customer: case.customer.to_string(),
             seen: case.seen,
             slots: slots.collect(),
             truth: view(case.truth()),
             apart: difference_in_words(versus, difference.into()),
-            answers: [answer(versus.first, difference > 0.0), answer(versus.second, difference < 0.0)],
+            answers: views,
             side_by_side: known.then(|| {
                 let mut query = form_urlencoded::Serializer::new(String::new());
                 query.append_pair("customer", case.customer.as_str());
@@ -132,9 +159,10 @@ impl CaseView {
                     query.append_pair("slot", if slot == case.slot { "" } else { id.as_str() });
                 }
                 query.append_pair("truth", case.truth().as_str());
+                for method in shown.iter().rev() {
+                    query.append_pair("method", method.as_str());
+                }
                 query
-                    .append_pair("method", versus.second.as_str())
-                    .append_pair("method", versus.first.as_str())
                     // The evaluation ranks the whole catalogue.
                     .append_pair("unfit", "on")
                     .append_pair("sold_out", "on");
@@ -177,52 +205,33 @@ pub(super) async fn download(
     // At full scale the file has 84,000 lines.
     let text = task::spawn_blocking(move || table(&ranks, &query, &known));
     let text = text.await.map_err(|error| Problem::inside(Kind::Internal, error))?;
-    let disposition = format!("attachment; filename=\"{}\"", name.replace(['"', '\\'], "_"));
-    let headers = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8".to_owned()),
-        (header::CONTENT_DISPOSITION, disposition),
-    ];
-    Ok((headers, text).into_response())
+    Ok(figures::csv_file(&name, text))
 }
 
 fn table(ranks: &Ranks, query: &CaseQuery, known: &[bool]) -> String {
-    let (first, second) = (query.versus.first, query.versus.second);
-    let headings = |what: &str| [format!("{first}.{what}"), format!("{second}.{what}")];
-    let (rank_headings, log_headings) = (headings("rank"), headings("log_probability"));
-    let mut lines = Lines::new(&[
-        "outfit",
-        "slot",
-        "customer",
-        "seen",
-        "type",
-        "article",
-        "articles",
-        &rank_headings[0],
-        &rank_headings[1],
-        &log_headings[0],
-        &log_headings[1],
-        "difference",
-    ]);
-    for CaseDifference { row, difference } in ranks.cases_by_difference(query.versus, query.selection(known))
-    {
+    let heads = ["outfit", "slot", "customer", "seen", "type", "article", "articles"].map(str::to_owned);
+    let of_method = |what: &'static str| query.shown.iter().map(move |method| format!("{method}.{what}"));
+    let heads = heads.into_iter().chain(of_method("rank")).chain(of_method("log_probability"));
+    let heads: Vec<String> = heads.chain(["difference".to_owned()]).collect();
+    let mut lines = Lines::new(&heads.iter().map(String::as_str).collect::<Vec<_>>());
+    for CaseDifference { row, difference } in find(ranks, query, known) {
         let case = ranks.case(row);
-        let answers = ranks.answer(first, row).zip(ranks.answer(second, row));
-        let ((rank, log), (other_rank, other_log)) = answers.unwrap_or_default();
+        let answers: Vec<(f32, f32)> =
+            query.shown.iter().map(|method| ranks.answer(*method, row).unwrap_or_default()).collect();
         let articles: Vec<&str> = case.articles().map(ArticleId::as_str).collect();
-        lines.push(&[
-            &case.outfit.to_string(),
-            &case.slot.to_string(),
-            case.customer.as_str(),
-            &case.seen.to_string(),
-            case.kind,
-            case.truth().as_str(),
-            &articles.join("|"),
-            &rank.to_string(),
-            &other_rank.to_string(),
-            &log.to_string(),
-            &other_log.to_string(),
-            &difference.to_string(),
-        ]);
+        let mut cells = vec![
+            case.outfit.to_string(),
+            case.slot.to_string(),
+            case.customer.to_string(),
+            case.seen.to_string(),
+            case.kind.to_owned(),
+            case.truth().to_string(),
+            articles.join("|"),
+        ];
+        cells.extend(answers.iter().map(|(rank, _)| rank.to_string()));
+        cells.extend(answers.iter().map(|(_, log)| log.to_string()));
+        cells.push(difference.to_string());
+        lines.push(&cells);
     }
     lines.into_text()
 }

@@ -1,7 +1,10 @@
 //! `/evaluation/customers`: the customers for which two methods differ most.
 
 use askama::Template;
-use axum::{extract::State, response::Html};
+use axum::{
+    extract::State,
+    response::{Html, Response},
+};
 
 use super::{
     Tab,
@@ -11,9 +14,11 @@ use super::{
 use crate::{
     domain::{Customer, Schema},
     service::evaluation::{By, CustomerDifference, Lead},
+    util::csv::Lines,
     web::{
-        http::{AppState, Problem},
+        http::{AppState, Kind, Problem},
         pages::{
+            figures::csv_file,
             form::PageQuery,
             profile,
             shell::{Page, Shell},
@@ -32,9 +37,11 @@ struct CustomersPage {
     tab: Tab,
     query: CaseQuery,
     pager: Pager,
+    /// The address of the same customers as a file.
+    csv: String,
     customers: Vec<CustomerView>,
     bys: [By; 2],
-    leads: [Lead; 2],
+    leads: [Lead; 3],
 }
 
 struct CustomerView {
@@ -71,6 +78,7 @@ pub(super) async fn page(
     let page = CustomersPage {
         tab,
         pager: Pager::new(&query, tab.path(), found.len(), SIZE),
+        csv: query.link("/evaluation/customers.csv", 1),
         customers,
         query,
         bys: By::ALL,
@@ -78,6 +86,26 @@ pub(super) async fn page(
         shell,
     };
     Ok(Html(page.render()?))
+}
+
+/// All customers of the view as a CSV file.
+pub(super) async fn download(
+    Analyst(_): Analyst,
+    State(state): State<AppState>,
+    PageQuery(parameters): PageQuery<CaseParameters>,
+) -> Result<Response, Problem> {
+    let live = state.live_release()?;
+    let ranks = live.evaluation.ranks().await;
+    let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
+    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+    let known = known_customers(&state.store, &ranks).await?;
+    let mut lines = Lines::new(&["customer", "cases", query.versus.by.unit()]);
+    for found in ranks.customers_by_difference(query.versus, query.selection(&known)) {
+        let difference = format!("{:.6}", found.difference);
+        lines.push(&[found.customer.as_str(), &found.cases.to_string(), &difference]);
+    }
+    let name = format!("{}-{}-{}-customers.csv", live.name(), query.versus.first, query.versus.second);
+    Ok(csv_file(&name, lines.into_text()))
 }
 
 impl CustomerView {

@@ -2,7 +2,7 @@
 
 pub(super) use crate::web::pages::figures::count;
 
-use crate::service::evaluation::{Difference, Figure, Metric};
+use crate::service::evaluation::{Figure, Metric};
 
 /// In the unit of the table's heading: shares are in percent.
 pub(super) fn figure(metric: Metric, number: f64) -> String {
@@ -21,7 +21,7 @@ pub(super) fn error(metric: Metric, figure_: Figure) -> String {
 }
 
 /// With its sign. A real minus is as wide as a plus.
-pub(super) fn signed(metric: Metric, number: f64) -> String {
+pub(in crate::web::pages) fn signed(metric: Metric, number: f64) -> String {
     sign(number, &figure(metric, number.abs()))
 }
 
@@ -35,24 +35,35 @@ pub(super) fn sign(number: f64, written: &str) -> String {
     }
 }
 
-pub(super) fn interval(difference: &Difference) -> String {
-    let end = |number| signed(difference.metric, number);
-    format!("{} to {}", end(difference.low), end(difference.high))
+/// `+0.12 to +0.34`
+pub(in crate::web::pages) fn interval(metric: Metric, low: f64, high: f64) -> String {
+    format!("{} to {}", signed(metric, low), signed(metric, high))
 }
 
-/// `p = 0.016`, or `p < 0.001` where a bootstrap cannot say more.
-pub(super) fn p(p: f64) -> String {
-    if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") }
+/// `p = 0.016`, or `p < 0.002` where so many samples of a bootstrap cannot say more; never below 0.001.
+pub(super) fn p(p: f64, samples: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "a number of samples")]
+    let least = 2.0 / samples.max(1) as f64;
+    match () {
+        () if p > least && p >= 0.001 => format!("p = {p:.3}"),
+        () if least <= 0.001 => "p < 0.001".to_owned(),
+        () => format!("p < {least:.3}"),
+    }
 }
 
 /// A share in percent, without `.0`.
-pub(super) fn percent(share: f64) -> String {
+pub(in crate::web::pages) fn percent(share: f64) -> String {
     let tenths = format!("{:.1}", 100.0 * share);
     format!("{} %", tenths.strip_suffix(".0").unwrap_or(&tenths))
 }
 
+/// A difference of shares on an axis, in percentage points.
+pub(super) fn points(share: f64) -> String {
+    sign(share, &plain(100.0 * share.abs()))
+}
+
 /// A number on an axis.
-pub(super) fn plain(number: f64) -> String {
+pub(in crate::web::pages) fn plain(number: f64) -> String {
     let written = format!("{number:.3}");
     let short = written.trim_end_matches('0').trim_end_matches('.');
     if short.is_empty() { "0".to_owned() } else { short.to_owned() }
@@ -77,6 +88,10 @@ mod tests {
         assert_eq!(signed(Metric::Mrr, -0.0001), "0.000", "zero has no sign");
         assert_eq!(error(Metric::RecallAt1, Figure { mean: 0.2, standard_error: Some(0.004) }), "± 0.40");
         assert_eq!(error(Metric::Mrr, Figure { mean: 0.2, standard_error: None }), "");
+        assert_eq!(
+            [(0.016, 10_000), (0.0002, 10_000), (0.002, 1000), (0.01, 100)].map(|(found, n)| p(found, n)),
+            ["p = 0.016", "p < 0.001", "p < 0.002", "p < 0.020"]
+        );
         assert_eq!((percent(0.2), percent(0.125)), ("20 %".into(), "12.5 %".into()));
         assert_eq!((plain(3.5), plain(0.0), plain(10.0)), ("3.5".into(), "0".into(), "10".into()));
     }

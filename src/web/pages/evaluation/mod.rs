@@ -6,13 +6,15 @@
 mod case_query;
 mod cases;
 mod customers;
-mod format;
+pub(super) mod format;
+mod known_type;
 mod new_articles;
 mod overview;
 mod results;
 mod segments;
 mod summary;
 mod table_one;
+mod tables;
 
 use askama::Template;
 use axum::{Router, response::Html, routing::get};
@@ -31,11 +33,14 @@ use crate::{
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/evaluation", get(overview::page))
+        .route("/evaluation/table.csv", get(tables::download))
         .route("/evaluation/segments", get(segments::page))
         .route("/evaluation/cases", get(cases::page))
         .route("/evaluation/cases.csv", get(cases::download))
         .route("/evaluation/customers", get(customers::page))
+        .route("/evaluation/customers.csv", get(customers::download))
         .route("/evaluation/results", get(results::page))
+        .route("/evaluation/results.csv", get(results::download))
 }
 
 /// The views, as the tabs above each of them.
@@ -156,6 +161,17 @@ impl Choice {
         };
         let methods = evaluated.iter().map(option).collect();
         Ok(Self { chosen, metric: query.metric.unwrap_or(Metric::CrossEntropy), methods })
+    }
+}
+
+impl Choice {
+    /// The choice as a query.
+    fn query(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for method in &self.chosen {
+            query.append_pair("method", method.as_str());
+        }
+        query.append_pair("metric", self.metric.as_str()).finish()
     }
 }
 

@@ -5,14 +5,15 @@ use axum::{extract::State, response::Html};
 
 use super::{
     Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format,
+    known_type::{self, KnownType},
     new_articles::NewArticlesTable,
     no_release_page, series_kind, summary,
     table_one::{METRICS, TableOne},
 };
 use crate::{
     domain::Method,
-    drawing::chart::{LineChart, Reliability, Scale, Series, line_chart, reliability},
-    service::evaluation::{Bin, Comparison, Figures, MAX_RANK, Ranks},
+    drawing::chart::{LineChart, Mark, Reliability, Scale, Series, Written, line_chart, reliability},
+    service::evaluation::{Bin, Comparison, Figures, Interval, MAX_RANK, Metric, Ranks},
     web::{
         http::{AppState, Problem},
         pages::{
@@ -33,15 +34,24 @@ struct OverviewPage {
     outfits: String,
     slots: String,
     draws: u64,
+    known_type: Option<KnownType>,
+    /// What the files of the tables have in their addresses.
+    query: String,
     table: TableOne,
     words: Vec<String>,
     new_articles: Option<NewArticlesTable>,
     choice: Choice,
     /// An error says why there are none.
-    curves: Result<Drawn, String>,
+    curves: Result<Curves, String>,
     calibration: Vec<Calibrated>,
     bins: Numbers,
     matrix: Matrix,
+}
+
+/// Recall, and how much higher it is than without the customer.
+struct Curves {
+    recall: Drawn,
+    above: Option<Drawn>,
 }
 
 /// One method's reliability.
@@ -73,10 +83,14 @@ pub(super) async fn page(
         outfits: format::count(comparison.outfits),
         slots: format::count(comparison.slots),
         draws: comparison.draws,
+        known_type: KnownType::new(&figures, live.default_method()),
+        query: choice.query(),
         table: TableOne::new(&figures),
         words: summary::paragraphs(&figures),
         new_articles: NewArticlesTable::new(comparison),
-        curves: ranks.map(|ranks| curves(&choice, &ranks)).map_err(|error| error.to_string()),
+        curves: ranks
+            .map(|ranks| Curves { recall: curves(&choice, &ranks), above: curves_above(&choice, &ranks) })
+            .map_err(|error| error.to_string()),
         calibration,
         bins,
         matrix: Matrix::new(&choice, comparison),
@@ -88,21 +102,27 @@ pub(super) async fn page(
 
 /// The k of the curves' points: dense where the curves bend, sparse where they are flat.
 #[rustfmt::skip]
-const POINTS: [usize; 27] = [
+pub(super) const POINTS: [usize; 27] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 17, 20, 25, 30, 35, 40, 50, 60, 80, 100, 120, 150, 180, 210, MAX_RANK,
 ];
 /// The points with a mark and a column in the table.
 const MARKED: [usize; 8] = [1, 2, 5, 10, 20, 50, 100, MAX_RANK];
 
 fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
-    let number = |k: usize| f64::from(u32::try_from(k).expect("k is at most 250; this is a bug"));
     let recall = |method, k| ranks.recall(method, k).unwrap_or(0.0);
     let methods: Vec<Method> = ranks.methods().filter(|method| choice.chosen.contains(method)).collect();
     let series = methods.iter().map(|&method| Series {
         name: method.as_str(),
         kind: series_kind(method),
         points: POINTS.iter().map(|&k| (number(k), recall(method, k))).collect(),
-        marked: (0..POINTS.len()).filter(|&place| MARKED.contains(&POINTS[place])).collect(),
+        marked: (0..POINTS.len())
+            .filter(|&place| MARKED.contains(&POINTS[place]))
+            .map(|point| {
+                let k = POINTS[point];
+                Mark { point, says: format!("{method}: {} at {k}", format::percent(recall(method, k))) }
+            })
+            .collect(),
+        band: Vec::new(),
     });
     let chart = LineChart {
         title: "Recall curves",
@@ -124,6 +144,58 @@ fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
     Drawn { svg: line_chart(&chart), numbers }
 }
 
+fn number(k: usize) -> f64 {
+    f64::from(u32::try_from(k).expect("k is at most 250; this is a bug"))
+}
+
+/// Each method's recall minus that of the method that ignores the customer: curves that all rise to 1 look the same.
+fn curves_above(choice: &Choice, ranks: &Ranks) -> Option<Drawn> {
+    let mut series = Vec::new();
+    let mut rows = Vec::new();
+    for method in ranks.methods().filter(|method| choice.chosen.contains(method) && *method != Method::None) {
+        let pair = ranks.pair(method, ranks, Method::None)?;
+        let found: Vec<(usize, Interval)> =
+            MARKED.into_iter().filter_map(|k| Some((k, pair.recall(u16::try_from(k).ok()?)?))).collect();
+        let above = |k| ranks.recall(method, k).unwrap_or(0.0) - ranks.recall(Method::None, k).unwrap_or(0.0);
+        let says = |k: usize, found: &Interval| {
+            let interval = format::interval(Metric::RecallAt1, found.low, found.high);
+            let difference = format::signed(Metric::RecallAt1, found.difference);
+            format!("{method} at {k}: {difference} ({interval})")
+        };
+        series.push(Series {
+            name: method.as_str(),
+            kind: series_kind(method),
+            points: POINTS.iter().map(|&k| (number(k), above(k))).collect(),
+            marked: found
+                .iter()
+                .filter_map(|(k, found)| {
+                    let point = POINTS.iter().position(|point| point == k)?;
+                    Some(Mark { point, says: says(*k, found) })
+                })
+                .collect(),
+            band: Vec::new(),
+        });
+        let cell = |(_, found): &(usize, Interval)| {
+            let interval = format::interval(Metric::RecallAt1, found.low, found.high);
+            format!("{} ({interval})", format::signed(Metric::RecallAt1, found.difference))
+        };
+        rows.push((method.to_string(), found.iter().map(cell).collect()));
+    }
+    let ends = series.iter().flat_map(|series| &series.points).map(|(_, above)| *above);
+    let y = ("recall@k above none, points", Scale::around(ends.chain([0.0])), format::points as Written);
+    let svg = line_chart(&LineChart {
+        title: "Recall above that of none",
+        about: "How much more often than with none, which ignores the customer, the missing article is among the first k.",
+        x: ("first k suggestions", Scale::Log { from: 1.0, to: number(MAX_RANK) }, format::plain),
+        y,
+        series,
+    });
+    let columns = std::iter::once("method".to_owned()).chain(MARKED.map(|k| format!("@{k}")));
+    let caption = "Difference to none’s recall at k, in percentage points, with 95 % intervals over outfits";
+    let numbers = Numbers { caption: caption.to_owned(), columns: columns.collect(), rows };
+    (!numbers.rows.is_empty()).then_some(Drawn { svg, numbers })
+}
+
 fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers) {
     let calibrations: Vec<_> = choice
         .chosen
@@ -132,6 +204,10 @@ fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers)
         .collect();
     let bins = calibrations.iter().flat_map(|(_, calibration)| &calibration.bins);
     let most = bins.fold(0.1, |most: f64, bin| most.max(bin.confidence).max(bin.accuracy));
+    let says = |Bin { confidence, accuracy, slots }: &Bin| {
+        let (sure, right) = (100.0 * confidence, 100.0 * accuracy);
+        format!("{sure:.0} % sure, {right:.0} % right, {}", format::count(*slots))
+    };
     let calibrated = calibrations.iter().map(|&(method, calibration)| Calibrated {
         method,
         svg: reliability(&Reliability {
@@ -139,6 +215,7 @@ fn calibration(choice: &Choice, figures: &Figures) -> (Vec<Calibrated>, Numbers)
             about: "How often the first suggestion was the missing article, against the method's confidence.",
             kind: series_kind(method),
             bins: calibration.bins.iter().map(|bin| (bin.confidence, bin.accuracy)).collect(),
+            says: calibration.bins.iter().map(says).collect(),
             most: (most * 10.0).ceil() / 10.0,
         }),
         error: format!("{:.2}", 100.0 * calibration.expected_error),
@@ -219,8 +296,8 @@ impl Matrix {
             };
             Some(Cell {
                 difference: format::signed(choice.metric, difference.difference),
-                interval: format::interval(&difference),
-                p: format::p(difference.p),
+                interval: format::interval(choice.metric, difference.low, difference.high),
+                p: format::p(difference.p, comparison.draws),
                 verdict,
             })
         };

@@ -1,17 +1,21 @@
 //! `/evaluation/results`: the project's own published results, on worlds that the release does not include.
 
 use askama::Template;
-use axum::response::Html;
+use axum::response::{Html, Response};
+use serde::Deserialize;
 
 use super::{
     Tab, format,
     table_one::{METRICS, TableOne},
+    tables,
 };
 use crate::{
     service::evaluation::Published,
     web::{
-        http::Problem,
+        http::{Finding, Problem},
         pages::{
+            figures::csv_file,
+            form::PageQuery,
             shell::{Page, Shell},
             visitor::Analyst,
         },
@@ -46,4 +50,24 @@ pub(super) async fn page(Analyst(visitor): Analyst) -> Result<Html<String>, Prob
     let page =
         ResultsPage { shell: visitor.shell(Page::Evaluation), tab: Tab::Results, results: results.collect() };
     Ok(Html(page.render()?))
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorldQuery {
+    data: String,
+}
+
+/// A world's table as a file.
+pub(super) async fn download(
+    Analyst(_): Analyst,
+    PageQuery(WorldQuery { data }): PageQuery<WorldQuery>,
+) -> Result<Response, Problem> {
+    let Some(world) = Published::all().iter().find(|world| world.data == data) else {
+        let worlds: Vec<&str> = Published::all().iter().map(|world| world.data.as_str()).collect();
+        let detail = format!("there is no world {data:?}; choose one of {}", worlds.join(", "));
+        return Err(Problem::invalid(vec![Finding::parameter("data", detail)]));
+    };
+    let lines = tables::methods(&world.methods, &world.baselines);
+    Ok(csv_file(&format!("results-{data}.csv"), lines.into_text()))
 }

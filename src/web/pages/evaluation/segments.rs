@@ -3,11 +3,14 @@
 use askama::Template;
 use axum::{extract::State, response::Html};
 
-use super::{Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind};
+use super::{
+    Choice, ChoiceQuery, Drawn, Numbers, Tab, error_page, format, no_release_page, series_kind, tables,
+};
 use crate::{
     domain::{Method, Schema},
     drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
     service::evaluation::{Figures, LEAST_SLOTS, Metric, Segment, Summary},
+    util::csv::Lines,
     web::{
         http::{AppState, Finding, Problem},
         pages::{
@@ -20,6 +23,8 @@ use crate::{
 
 /// Segments with fewer slots are marked: their recall's standard error exceeds two percentage points.
 const SMALL: u64 = 400;
+/// The most dots that say their figures when they are pointed at: each takes 200 bytes of the page.
+const MOST_SPOTS: usize = 240;
 
 #[derive(Template)]
 #[template(path = "evaluation/segments.html")]
@@ -32,6 +37,8 @@ struct SegmentsPage {
     /// The metric and the feature.
     heading: String,
     drawn: Option<Drawn>,
+    /// What the table's file has in its address.
+    query: String,
     small: u64,
     least: u64,
 }
@@ -67,6 +74,7 @@ pub(super) async fn page(
         features: features.collect(),
         heading: by.map_or_else(String::new, |by| heading(choice.metric, &label(by, schema))),
         drawn: by.map(|by| draw(by, &label(by, schema), &choice, &figures)),
+        query: choice.query(),
         choice,
         small: SMALL,
         least: LEAST_SLOTS,
@@ -111,6 +119,11 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
         let reach = 1.96 * figure.standard_error.unwrap_or(0.0);
         Whisker { at: figure.mean, low: figure.mean - reach, high: figure.mean + reach }
     };
+    let says = |method: Method, value: &str, summary: &Summary| {
+        let Whisker { at, low, high } = dot(summary);
+        let [at, low, high] = [at, low, high].map(|number| format::with_unit(metric, number));
+        format!("{method}, {value}: {at} ({low} to {high})")
+    };
     let note = |slots: u64| {
         let few = if slots < SMALL { ", few" } else { "" };
         format!("{} slots{few}", format::count(slots))
@@ -121,6 +134,15 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
             name: (*value).to_owned(),
             note: note(*slots),
             dots: summaries.iter().map(|summary| summary.as_ref().map(dot)).collect(),
+            says: choice
+                .chosen
+                .iter()
+                .zip(summaries)
+                .filter(|_| groups.len() * choice.chosen.len() <= MOST_SPOTS)
+                .map(|(method, summary)| {
+                    summary.as_ref().map_or_else(String::new, |summary| says(*method, value, summary))
+                })
+                .collect(),
         })
         .collect();
     let ends = rows.iter().flat_map(|row| row.dots.iter().flatten()).flat_map(|dot| [dot.low, dot.high]);
@@ -151,6 +173,21 @@ fn draw(by: &str, label: &str, choice: &Choice, figures: &Figures) -> Drawn {
             .collect(),
     };
     Drawn { svg, numbers }
+}
+
+/// The table as a file.
+pub(super) fn table(query: &ChoiceQuery, choice: &Choice, figures: &Figures) -> Result<Lines, Problem> {
+    let by = feature(query, figures)?.unwrap_or("value");
+    let mut lines = tables::headed(&[by, "slots", "method"], &[choice.metric]);
+    for (value, slots, summaries) in groups(by, &choice.chosen, figures) {
+        for (method, summary) in choice.chosen.iter().zip(summaries) {
+            let Some(summary) = summary else { continue };
+            let mut row = vec![value.to_owned(), slots.to_string(), method.to_string()];
+            row.extend(tables::cells(summary.scores.get(choice.metric)));
+            lines.push(&row);
+        }
+    }
+    Ok(lines)
 }
 
 /// A feature's value, its number of slots, and each method's figures.

@@ -46,7 +46,7 @@ fn lead(best: &MethodResult, figures: &Figures) -> String {
             none.name(),
             entropy(none),
             format::signed(Metric::CrossEntropy, difference.difference),
-            format::interval(&difference),
+            format::interval(Metric::CrossEntropy, difference.low, difference.high),
         ),
         None => format!("{begin}."),
     }
@@ -57,9 +57,12 @@ fn runner_up(best: &MethodResult, next: &MethodResult, figures: &Figures) -> Opt
     let apart = format::figure(Metric::CrossEntropy, difference.difference.abs());
     let begin = format!("The next, {}, is {apart} behind", next.name());
     Some(if difference.is_significant() {
-        format!("{begin}, a significant difference ({}).", format::p(difference.p))
+        format!("{begin}, a significant difference ({}).", format::p(difference.p, figures.comparison.draws))
     } else {
-        format!("{begin}, not a significant difference ({}).", format::p(difference.p))
+        format!(
+            "{begin}, not a significant difference ({}).",
+            format::p(difference.p, figures.comparison.draws)
+        )
     })
 }
 

@@ -6,14 +6,14 @@ use axum::{extract::State, response::Html};
 use super::Tab;
 use crate::{
     service::{
+        acceptance::share,
         coverage::{self, Report},
-        feedback,
     },
-    store::ArticleFeedback,
+    store::Outcomes,
     web::{
         http::{AppState, Problem},
         pages::{
-            figures::{self, percent},
+            figures,
             shell::{Page, Shell},
             visitor::Analyst,
         },
@@ -87,11 +87,9 @@ impl CoverageView {
 }
 
 impl FeedbackView {
-    fn new(articles: &'static str, counts: ArticleFeedback) -> Self {
-        let ArticleFeedback { shown, accepted, rejected, bought } = counts;
-        let acceptance = feedback::share(accepted, shown).map(|share| {
-            format!("{} ({} to {})", percent(share.value), percent(share.low), percent(share.high))
-        });
+    fn new(articles: &'static str, counts: Outcomes) -> Self {
+        let Outcomes { shown, accepted, rejected, bought } = counts;
+        let acceptance = share(accepted, shown).map(figures::share);
         Self { articles, counts: [shown, accepted, rejected, bought].map(figures::count), acceptance }
     }
 }

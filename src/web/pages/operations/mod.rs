@@ -1,6 +1,8 @@
-//! `/operations`: the service's load, its releases, and the routing between their methods.
+//! `/operations`: the service's load, acceptance, its releases, and the routing between their methods.
 
+mod acceptance;
 mod articles;
+mod comparison;
 mod live;
 mod releases;
 mod routing;
@@ -14,9 +16,12 @@ use crate::web::http::AppState;
 pub(super) fn router() -> Router<AppState> {
     Router::new()
         .route("/operations", get(live::page))
+        .route("/operations/acceptance", get(acceptance::page))
+        .route("/operations/acceptance.csv", get(acceptance::download))
         .route("/operations/articles", get(articles::page))
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
+        .route("/operations/releases/{name}/comparison", get(comparison::page))
         .route("/operations/routing", get(routing::page).post(routing::set))
         .route("/operations/routing/change", get(routing::confirm))
 }
@@ -25,6 +30,7 @@ pub(super) fn router() -> Router<AppState> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tab {
     Live,
+    Acceptance,
     Articles,
     Releases,
     Routing,

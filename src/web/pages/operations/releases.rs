@@ -7,6 +7,7 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::Tab;
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
         live_release::{ActivateError, LiveRelease},
         release_folder::Listed,
     },
+    store::{AuditEntry, AuditFilter},
     web::{
         http::{
             AppState, Kind, Problem,
@@ -24,6 +26,8 @@ use crate::{
             uncancelled::uncancelled,
         },
         pages::{
+            access::audit::Names,
+            figures,
             form::Form,
             shell::{Page, Shell},
             visitor::{Admin, Analyst, Visitor},
@@ -37,7 +41,21 @@ struct ReleasesPage {
     shell: Shell,
     tab: Tab,
     releases: Vec<ReleaseView>,
+    history: Vec<Activation>,
 }
+
+/// A change of the live release.
+struct Activation {
+    at: String,
+    who: String,
+    before: Option<String>,
+    after: String,
+    /// Whether the release before is there and not live, so that a click can lead back to it.
+    back: bool,
+}
+
+/// The activations that the page shows.
+const HISTORY: u32 = 20;
 
 /// A release as its manifest describes it.
 struct ReleaseView {
@@ -91,9 +109,32 @@ pub(super) async fn page(
         let active = active.as_ref() == Some(&listed.name);
         ReleaseView::new(listed, active)
     };
-    let releases = listed(&state).await?.into_iter().map(view).collect();
-    let page = ReleasesPage { shell: visitor.shell(Page::Operations), tab: Tab::Releases, releases };
+    let releases: Vec<ReleaseView> = listed(&state).await?.into_iter().map(view).collect();
+    let history = history(&state, &releases).await?;
+    let page = ReleasesPage { shell: visitor.shell(Page::Operations), tab: Tab::Releases, releases, history };
     Ok(Html(page.render()?))
+}
+
+/// The last activations, newest first. Reloads are left out.
+async fn history(state: &AppState, releases: &[ReleaseView]) -> Result<Vec<Activation>, Problem> {
+    let filter = AuditFilter { action: "release.activate".into(), actor: None };
+    let entries = state.store.audit().list_matching(&filter, None, HISTORY).await?;
+    let names = Names::read(&state.store).await?;
+    let view = |entry: AuditEntry| {
+        let before = entry.details.get("before").and_then(Value::as_str).map(str::to_owned);
+        let can_go_back = |name: &String| {
+            releases.iter().any(|one| one.name == *name && !one.active && one.manifest.is_ok())
+        };
+        let after = entry.subject;
+        (before.as_ref() != Some(&after)).then(|| Activation {
+            at: figures::moment(entry.at),
+            who: names.get(entry.actor),
+            back: before.as_ref().is_some_and(can_go_back),
+            before,
+            after,
+        })
+    };
+    Ok(entries.into_iter().filter_map(view).collect())
 }
 
 #[derive(Template)]

@@ -1,5 +1,4 @@
-//! `/operations/routing`: the default method, an experiment between methods, and how often their suggestions are
-//! accepted.
+//! `/operations/routing`: the default method, and an experiment between methods.
 
 use std::collections::BTreeMap;
 
@@ -16,15 +15,12 @@ use crate::{
     domain::Method,
     service::{
         administration::check_routing,
-        feedback::{Share, share},
         live_release::LiveRelease,
         routing::{Arm, Experiment, Routing},
     },
-    store::FeedbackCounts,
     web::{
         http::{AppState, Problem, uncancelled::uncancelled},
         pages::{
-            figures::{self, percent},
             form::{Form, PageQuery},
             shell::{Page, Shell},
             visitor::{Admin, Analyst, Visitor},
@@ -44,7 +40,6 @@ struct RoutingPage {
     /// The release's methods, each with its share in the form.
     methods: Vec<(Method, String)>,
     wrong: Vec<String>,
-    counts: Vec<CountRow>,
 }
 
 impl RoutingPage {
@@ -64,39 +59,6 @@ impl RoutingPage {
     }
 }
 
-/// The feedback on one method's suggestions.
-struct CountRow {
-    method: String,
-    release: String,
-    arm: Option<String>,
-    /// Shown, accepted, rejected, bought.
-    numbers: [String; 4],
-    acceptance: Option<Acceptance>,
-}
-
-/// A share with its interval: in words, and along a line of 200.
-struct Acceptance {
-    value: String,
-    low: String,
-    high: String,
-    at: [String; 3],
-}
-
-impl CountRow {
-    fn new(counts: FeedbackCounts) -> Self {
-        let FeedbackCounts { release, method, arm, shown, accepted, rejected, bought } = counts;
-        let numbers = [shown, accepted, rejected, bought].map(figures::count);
-        Self { method, release, arm, numbers, acceptance: share(accepted, shown).map(Acceptance::new) }
-    }
-}
-
-impl Acceptance {
-    fn new(Share { value, low, high }: Share) -> Self {
-        let at = [low, value, high].map(|share| format!("{:.1}", share * 200.0));
-        Self { value: percent(value), low: percent(low), high: percent(high), at }
-    }
-}
-
 fn count(number: u64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
@@ -108,17 +70,16 @@ pub(super) async fn page(
 ) -> Result<Html<String>, Problem> {
     let routing = Routing::clone(&state.live_release()?.routing);
     let proposal = Proposal::from_routing(&routing);
-    Ok(Html(routing_page(&state, &visitor, proposal, Vec::new()).await?.render()?))
+    Ok(Html(routing_page(&state, &visitor, proposal, Vec::new())?.render()?))
 }
 
-async fn routing_page(
+fn routing_page(
     state: &AppState,
     visitor: &Visitor,
     proposal: Proposal,
     wrong: Vec<String>,
 ) -> Result<RoutingPage, Problem> {
     let live = state.live_release()?;
-    let counts = state.store.feedback().counts().await?;
     Ok(RoutingPage {
         shell: visitor.shell(Page::Operations),
         tab: Tab::Routing,
@@ -132,7 +93,6 @@ async fn routing_page(
             .collect(),
         proposal,
         wrong,
-        counts: counts.into_iter().map(CountRow::new).collect(),
     })
 }
 
@@ -159,7 +119,7 @@ pub(super) async fn confirm(
     let routing = match proposal.read(&live) {
         Ok(routing) => routing,
         Err(wrong) => {
-            return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY).await;
+            return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY);
         }
     };
     let page = ChangePage {
@@ -174,14 +134,14 @@ pub(super) async fn confirm(
     Ok(Html(page.render()?).into_response())
 }
 
-async fn refuse(
+fn refuse(
     state: &AppState,
     visitor: &Visitor,
     proposal: Proposal,
     wrong: Vec<String>,
     status: StatusCode,
 ) -> Result<Response, Problem> {
-    let page = routing_page(state, visitor, proposal, wrong).await?;
+    let page = routing_page(state, visitor, proposal, wrong)?;
     Ok((status, Html(page.render()?)).into_response())
 }
 
@@ -224,7 +184,7 @@ pub(super) async fn set(
     let routing = match proposal.read(&live) {
         Ok(routing) => routing,
         Err(wrong) => {
-            return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY).await;
+            return refuse(&state, &visitor, proposal, wrong, StatusCode::UNPROCESSABLE_ENTITY);
         }
     };
     if live.routing.to_string() != proposal.before {
@@ -232,7 +192,7 @@ pub(super) async fn set(
             "the routing was changed in the meantime, so nothing was set; the new routing is above, yours below"
                 .into(),
         ];
-        return refuse(&state, &visitor, proposal, wrong, StatusCode::CONFLICT).await;
+        return refuse(&state, &visitor, proposal, wrong, StatusCode::CONFLICT);
     }
     let author = visitor.author();
     uncancelled(async move { state.releases.route(&routing, author, state.now()).await }).await?;

@@ -7,8 +7,7 @@ use askama::Template;
 use axum::{
     Router,
     extract::State,
-    http::header,
-    response::{Html, IntoResponse, Response},
+    response::{Html, Response},
     routing::get,
 };
 
@@ -21,6 +20,7 @@ use crate::{
         http::{AppState, Problem},
         pages::{
             article_view::{self, ArticleView},
+            figures::csv_file,
             profile,
             shell::{Page, Shell},
             visitor::Analyst,
@@ -125,11 +125,7 @@ async fn download(
     let live = state.releases.current();
     let result = compare(&state, live.as_deref(), &view).await?;
     let columns = result.map(|result| result.comparison.columns).unwrap_or_default();
-    let headers = [
-        (header::CONTENT_TYPE, "text/csv; charset=utf-8"),
-        (header::CONTENT_DISPOSITION, "attachment; filename=\"side-by-side.csv\""),
-    ];
-    Ok((headers, columns::csv(&view, &columns)).into_response())
+    Ok(csv_file("side-by-side.csv", columns::csv(&view, &columns)))
 }
 
 /// A comparison, and the own features of the stored outfit.

@@ -159,7 +159,7 @@ pub(super) async fn suggest(
         customer: asker.customer,
         outfit: &view.slots,
         completion_id: &ticket,
-        release: live.name(),
+        live,
         method: method.as_str(),
         arm: arm.as_deref(),
         at: times.now,

@@ -22,6 +22,7 @@ contracts!(
     cases_can_be_filtered_and_reversed,
     customers_are_sorted_by_the_mean_of_their_cases,
     cases_can_be_downloaded,
+    cases_show_more_than_two_methods,
 );
 
 /// A row of `ranks.parquet`.
@@ -202,4 +203,40 @@ async fn cases_can_be_downloaded(db: TestDatabase) {
         assert_eq!((cells[7], cells[8]), (&*coat.gsu.0.to_string(), &*coat.none.0.to_string()));
         assert!((cells[11].parse::<f32>().unwrap() - coat.difference()).abs() < 1e-5, "{line}");
     }
+}
+
+async fn cases_show_more_than_two_methods(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let query = "first=gsu&second=none&also=np&also=match&lead=apart&known=no";
+    let html = analyst.page(&format!("/evaluation/cases?{query}")).await;
+    let (_, case) = html.split_once("<ol class=\"cases\">").unwrap();
+    let (case, _) = case.split_once("</li>").unwrap();
+    for method in ["gsu", "none", "np", "match"] {
+        assert!(case.contains(&format!("<th scope=\"row\">{method}</th>")), "{method}: {case}");
+    }
+    assert_eq!(case.matches("<tr class=\"best\">").count(), 1, "{case}");
+    assert!(
+        html.contains("also=np&amp;also=match") || html.contains("also=np&#38;also=match"),
+        "the next page has them: {html}"
+    );
+
+    let csv = analyst.get(&format!("/evaluation/cases.csv?{query}")).await.text().await.unwrap();
+    let mut lines = csv.lines();
+    let head: Vec<&str> = lines.next().unwrap().split(',').collect();
+    assert_eq!(head[7..11], ["gsu.rank", "none.rank", "np.rank", "match.rank"]);
+    // The distance between the best and the worst of the four, computed again.
+    let distances: Vec<(f32, f32)> = lines
+        .map(|line| {
+            let cells: Vec<&str> = line.rsplit(',').take(5).collect();
+            let numbers: Vec<f32> = cells.iter().map(|cell| cell.parse().unwrap()).collect();
+            let (low, high) = numbers[1..]
+                .iter()
+                .fold((f32::MAX, f32::MIN), |(low, high), one| (low.min(*one), high.max(*one)));
+            (numbers[0], high - low)
+        })
+        .collect();
+    assert_eq!(distances.len(), 9579);
+    assert!(distances.iter().all(|(said, found)| (said - found).abs() < 1e-4));
+    assert!(distances.is_sorted_by(|one, next| one.0 >= next.0));
 }

@@ -1,5 +1,6 @@
 //! `/operations`: shows what happened; changes need confirmation and are audited.
 
+pub mod acceptance;
 pub mod releases;
 pub mod routing;
 

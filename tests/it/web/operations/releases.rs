@@ -2,6 +2,7 @@
 
 use std::{fs, path::Path};
 
+use atelier::domain::Role;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -16,6 +17,9 @@ contracts!(
     releases_are_listed_with_their_faults,
     activation_shows_the_changes_first,
     a_broken_release_leaves_the_old_one_live,
+    two_releases_are_compared,
+    releases_measured_on_other_slots_are_compared_by_their_figures,
+    activations_have_a_history_with_a_way_back,
 );
 
 /// A folder with the demo release and one with fewer methods.
@@ -147,4 +151,85 @@ async fn a_broken_release_leaves_the_old_one_live(db: TestDatabase) {
     assert_eq!(service.ask_ok("/complete", &json!({"outfit": [null]})).await["release"], "demo");
     let (actor, action, subject, _) = last(&service).await.unwrap();
     assert_eq!((actor, action.as_str(), subject.as_str()), (me, "release.refused", "cut"));
+}
+
+async fn two_releases_are_compared(db: TestDatabase) {
+    let folder = two_releases();
+    let (service, admin, _) = start(&db, &folder).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let html = analyst.page("/operations/releases/less/comparison").await;
+    assert!(
+        html.contains("<h1>less beside demo</h1>") && html.contains("Both answered the same slots"),
+        "{html}"
+    );
+    // The default methods are compared first: gsx is worse than match, and each method is the same in both.
+    let default = row(&html, "match → gsx <span class=\"chip\" aria-current=\"true\">default</span></th>");
+    assert!(default[0].contains("▼") && default[0].contains("+0.771"), "{default:?}");
+    assert!(default[1].contains("−6.16") && default[1].contains("worse"), "{default:?}");
+    let same = row(&html, "<th scope=\"row\">gsu</th>");
+    assert!(same.iter().all(|cell| cell.contains("≈") && cell.contains("no clear difference")), "{same:?}");
+    assert!(html.contains("They were trained on different data"), "{html}");
+    assert_eq!(
+        html.matches("→ ").count() - html.matches("match → gsx").count(),
+        8,
+        "four cases at each end: {html}"
+    );
+    assert!(html.contains("class=\"chart whiskers\""), "{html}");
+    assert!(!html.contains(">Activate less …</a>"), "analysts activate nothing");
+    assert!(admin.page("/operations/releases/less/comparison").await.contains(">Activate less …</a>"));
+    assert!(
+        admin
+            .page("/operations/releases/less")
+            .await
+            .contains("href=\"/operations/releases/less/comparison\"")
+    );
+    assert_eq!(analyst.get("/operations/releases/nowhere/comparison").await.status(), 404);
+    let stylist = service.signed_in(Role::Stylist).await;
+    assert_eq!(stylist.get("/operations/releases/less/comparison").await.status(), 403);
+}
+
+async fn releases_measured_on_other_slots_are_compared_by_their_figures(db: TestDatabase) {
+    let folder = two_releases();
+    let less = folder.path().join("less");
+    fs::remove_file(less.join("ranks.parquet")).unwrap();
+    change(&less, |manifest| {
+        manifest["files"].as_object_mut().unwrap().remove("ranks.parquet").unwrap();
+    });
+    let (service, admin, _) = start(&db, &folder).await;
+    let html = admin.page("/operations/releases/less/comparison").await;
+    assert!(html.contains("They were not measured on the same slots, or have no single answers"), "{html}");
+    let default = row(&html, "match → gsx <span class=\"chip\" aria-current=\"true\">default</span></th>");
+    assert!(default[1].contains("−6.16") && default[1].contains("worse"), "{default:?}");
+    assert!(
+        html.contains("Where they differ most: types") && !html.contains("Where they differ most: cases")
+    );
+
+    fs::remove_file(less.join("evaluation.json")).unwrap();
+    change(&less, |manifest| {
+        manifest["files"].as_object_mut().unwrap().remove("evaluation.json").unwrap();
+    });
+    let html = service.signed_in(Role::Analyst).await.page("/operations/releases/less/comparison").await;
+    assert!(html.contains("the release less has no file evaluation.json"), "{html}");
+}
+
+async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
+    let folder = two_releases();
+    let (service, admin, _) = start(&db, &folder).await;
+    let none = admin.page("/operations/releases").await;
+    assert!(!none.contains("Activations"), "{none}");
+    admin.post("/operations/releases/less", &[("before", "demo")]).await;
+    let html = admin.page("/operations/releases").await;
+    let (_, history) = html.split_once("id=\"history\"").unwrap();
+    let first = row(history, "<tbody>");
+    assert_eq!(first[1..4], ["Some admin", "demo", "less"], "{first:?}");
+    let back = "<a class=\"button small\" href=\"/operations/releases/demo\">Back to demo …</a>";
+    assert_eq!(first[4], back);
+    let analyst = service.signed_in(Role::Analyst).await.page("/operations/releases").await;
+    assert!(analyst.contains("Some admin") && !analyst.contains("Back to demo"), "{analyst}");
+    // Back again: the newest comes first, and nothing leads to what is live.
+    admin.post("/operations/releases/demo", &[("before", "less")]).await;
+    let html = admin.page("/operations/releases").await;
+    let (_, history) = html.split_once("id=\"history\"").unwrap();
+    assert_eq!(row(history, "<tbody>")[2..4], ["less", "demo"]);
+    assert_eq!(history.matches("Back to").count(), 1, "{history}");
 }

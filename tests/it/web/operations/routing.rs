@@ -1,6 +1,6 @@
-//! Which method answers by default, and how often its suggestions are accepted.
+//! Which method answers by default.
 
-use atelier::domain::{Method, Role};
+use atelier::domain::Role;
 use serde_json::{Value, json};
 
 use super::{last, row};
@@ -13,7 +13,6 @@ contracts!(
     routing_is_confirmed_before_it_is_set,
     invalid_routing_is_explained,
     analysts_see_it_and_change_nothing,
-    acceptance_is_counted_by_method_and_arm,
 );
 
 async fn routing_is_confirmed_before_it_is_set(db: TestDatabase) {
@@ -112,7 +111,13 @@ async fn analysts_see_it_and_change_nothing(db: TestDatabase) {
     let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
     service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
     let analyst = service.signed_in(Role::Analyst).await;
-    for path in ["/operations", "/operations/articles", "/operations/releases", "/operations/routing"] {
+    for path in [
+        "/operations",
+        "/operations/acceptance",
+        "/operations/articles",
+        "/operations/releases",
+        "/operations/routing",
+    ] {
         let html = analyst.page(path).await;
         let (_, main) = html.split_once("<main").unwrap();
         for change in ["method=\"post\"", "/operations/routing/change", "/operations/releases/demo"] {
@@ -128,32 +133,4 @@ async fn analysts_see_it_and_change_nothing(db: TestDatabase) {
     }
     let stylist = service.signed_in(Role::Stylist).await;
     assert_eq!(stylist.get("/operations/routing").await.status(), 403);
-}
-
-async fn acceptance_is_counted_by_method_and_arm(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let admin = service.signed_in(Role::Admin).await;
-    assert!(admin.page("/operations/routing").await.contains("<strong>No feedback yet</strong>"));
-    let arms = json!([{"method": Method::Gsu.as_str(), "share": 1}, {"method": "none", "share": 1}]);
-    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
-    let mut arm = String::new();
-    for number in 0..4 {
-        let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 1});
-        let answer = service.ask_ok("/complete", &request).await;
-        arm = answer["arm"].as_str().unwrap().to_owned();
-        let article = &answer["blanks"][0]["suggestions"][0]["article"]["id"];
-        for kind in if number == 0 { &["shown", "accepted"][..] } else { &["shown"] } {
-            let event = json!({"id": format!("{kind}-{number}"), "completion_id": answer["completion_id"],
-                "kind": kind, "slot": 1, "article": article});
-            service.ask_ok("/feedback", &event).await;
-        }
-    }
-    let html = admin.page("/operations/routing").await;
-    let (_, method) = arm.split_once('/').unwrap();
-    let (_, acceptance) = html.split_once("id=\"acceptance\"").unwrap();
-    let found = row(acceptance, &format!("<th scope=\"row\">{method}</th>"));
-    assert_eq!(found[..6], ["demo", arm.as_str(), "4", "1", "0", "0"]);
-    // Wilson's interval for one of four.
-    assert_eq!(found[6], "25 % <span class=\"quiet\">(4.6 % to 70 %)</span>");
-    assert!(found[7].contains("aria-label=\"25 %, between 4.6 % and 70 %\""), "{found:?}");
 }

@@ -1,0 +1,232 @@
+//! Counts of what became of suggestions, by the day on which they were shown. An event and its count are one transaction.
+
+use std::collections::BTreeMap;
+
+use futures_util::{Stream, TryStreamExt};
+use sqlx::{AnyConnection, AssertSqlSafe};
+
+use super::{Feedback, FeedbackEvent, FeedbackKind, StoreError, json, text::short_line};
+use crate::domain::{Features, Timestamp};
+
+/// What an article was when it was suggested.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SuggestedArticle {
+    /// None if the catalogue lacks the article.
+    pub kind: Option<String>,
+    /// Whether the release that suggested it was not trained with it, if that is known.
+    pub is_new: Option<bool>,
+}
+
+/// What became of suggestions, without repeats. Nothing happens to more suggestions than were shown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outcomes {
+    pub shown: u64,
+    pub accepted: u64,
+    pub rejected: u64,
+    pub bought: u64,
+}
+
+impl std::ops::AddAssign for Outcomes {
+    fn add_assign(&mut self, other: Self) {
+        self.shown += other.shown;
+        self.accepted += other.accepted;
+        self.rejected += other.rejected;
+        self.bought += other.bought;
+    }
+}
+
+/// What suggestions are counted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedBy {
+    /// The number of the day since 1970, in UTC.
+    Day,
+    Release,
+    Method,
+    /// Empty without an experiment.
+    Arm,
+    /// Empty for an article that was not in the catalogue.
+    ArticleType,
+    /// `1` for articles that the release was not trained with, `0` for others, `-1` where that is not known.
+    IsNew,
+}
+
+const MILLIS_A_DAY: i64 = 24 * 60 * 60 * 1000;
+
+/// Days since 1970, in UTC.
+pub fn day_of(at: Timestamp) -> i64 {
+    at.millis().div_euclid(MILLIS_A_DAY)
+}
+
+impl Feedback<'_> {
+    /// Outcomes of suggestions that were shown on this day or later, of one release or of all, in the order of their texts.
+    pub async fn acceptance(
+        self,
+        by: CountedBy,
+        since_day: i64,
+        release: Option<&str>,
+    ) -> Result<Vec<(String, Outcomes)>, StoreError> {
+        let column = match by {
+            CountedBy::Day => "shown_day",
+            CountedBy::Release => "release",
+            CountedBy::Method => "method",
+            CountedBy::Arm => "arm",
+            CountedBy::ArticleType => "article_type",
+            CountedBy::IsNew => "is_new",
+        };
+        let sql = format!(
+            "select cast({column} as text), {SUMS} from feedback_counts
+             where shown_day >= $1 and (release = $2 or $2 = '') group by {column} order by {column}"
+        );
+        let rows: Vec<(String, i64, i64, i64, i64)> = sqlx::query_as(AssertSqlSafe(sql))
+            .bind(since_day)
+            .bind(short_line("a release", release.unwrap_or_default())?)
+            .fetch_all(&self.store.readers)
+            .await?;
+        let row = |(value, shown, accepted, rejected, bought)| {
+            (value, outcomes([shown, accepted, rejected, bought]))
+        };
+        Ok(rows.into_iter().map(row).collect())
+    }
+
+    /// Outcomes of suggestions that were shown to known customers on this day or later, with the customers' present features.
+    pub fn acceptance_by_customer(
+        self,
+        since_day: i64,
+    ) -> impl Stream<Item = Result<(Features, Outcomes), StoreError>> {
+        sqlx::query_as::<_, (String, i64, i64, i64, i64)>(
+            "select features, shown, accepted, rejected, bought
+             from (
+                select customer_id,
+                    count(case when kind = 'shown' then 1 end) as shown,
+                    count(case when kind = 'accepted' then 1 end) as accepted,
+                    count(case when kind = 'rejected' then 1 end) as rejected,
+                    count(case when kind = 'bought' then 1 end) as bought
+                from feedback_events
+                where customer_id is not null and shown_day >= $1
+                group by customer_id
+             ) as counted join customers on customers.id = customer_id",
+        )
+        .bind(since_day)
+        .fetch(&self.store.readers)
+        .map_err(StoreError::from)
+        .and_then(async |(features, shown, accepted, rejected, bought)| {
+            let features = json::parse_features(&features).map_err(|reason| StoreError::Damaged {
+                table: "customers",
+                id: "with feedback".into(),
+                reason,
+            })?;
+            Ok((features, outcomes([shown, accepted, rejected, bought])))
+        })
+    }
+}
+
+/// The sums of a group of rows, in the order of [`outcomes`].
+pub(super) const SUMS: &str = "cast(sum(shown) as bigint), cast(sum(accepted) as bigint), \
+     cast(sum(rejected) as bigint), cast(sum(bought) as bigint)";
+
+pub(super) fn outcomes(counts: [i64; 4]) -> Outcomes {
+    let [shown, accepted, rejected, bought] = counts.map(i64::unsigned_abs);
+    Outcomes { shown, accepted, rejected, bought }
+}
+
+/// Counts suggestions that were stored as shown just now, by their articles. Writers of the same rows meet in the same order,
+/// and at the end of their transactions.
+pub(super) async fn count_shown(
+    connection: &mut AnyConnection,
+    shown: &[([u8; 32], &FeedbackEvent, &SuggestedArticle)],
+) -> Result<(), StoreError> {
+    let mut groups: BTreeMap<(&str, i64), Vec<_>> = BTreeMap::new();
+    for (key_hash, event, article) in shown {
+        let is_new = article.is_new.map_or(-1, i64::from);
+        let kind = article.kind.as_deref().unwrap_or_default();
+        groups.entry((kind, is_new)).or_default().push((key_hash, event));
+    }
+    for ((kind, is_new), events) in groups {
+        let (_, event) = events[0];
+        let id: i64 = sqlx::query_scalar(
+            "insert into feedback_counts (shown_day, release, method, arm, article_type, is_new, shown)
+             values ($1, $2, $3, $4, $5, $6, $7)
+             on conflict (shown_day, release, method, arm, article_type, is_new)
+             do update set shown = feedback_counts.shown + excluded.shown
+             returning id",
+        )
+        .bind(day_of(event.at))
+        .bind(event.release.as_str())
+        .bind(event.method.as_str())
+        .bind(event.arm.as_deref().unwrap_or_default())
+        .bind(kind)
+        .bind(is_new)
+        .bind(i64::try_from(events.len()).expect("a page is short; this is a bug"))
+        .fetch_one(&mut *connection)
+        .await?;
+        for (key_hash, event) in events {
+            sqlx::query("update feedback_events set counts_id = $2, shown_day = $3 where key_hash = $1")
+                .bind(&key_hash[..])
+                .bind(id)
+                .bind(day_of(event.at))
+                .execute(&mut *connection)
+                .await?;
+        }
+    }
+    Ok(())
+}
+
+/// Counts an event that was stored just now, for the first time, and its suggestion if no version counted it before.
+pub(super) async fn count(
+    connection: &mut AnyConnection,
+    key_hash: &[u8; 32],
+    event: &FeedbackEvent,
+    article: &SuggestedArticle,
+) -> Result<(), StoreError> {
+    let shown: Option<(Vec<u8>, i64, Option<i64>)> = sqlx::query_as(
+        "select key_hash, at, counts_id from feedback_events
+         where completion_id = $1 and slot = $2 and article_id = $3 and kind = 'shown' and repeated = 0",
+    )
+    .bind(event.completion_id.as_str())
+    .bind(i64::from(event.slot))
+    .bind(event.article.as_str())
+    .fetch_optional(&mut *connection)
+    .await?;
+    let Some((shown_hash, shown_at, counts_id)) = shown else { return Ok(()) };
+    if counts_id.is_none() {
+        let shown_hash = shown_hash.try_into().expect("a digest has 32 bytes; this is a bug");
+        let shown = FeedbackEvent { at: Timestamp::from_millis(shown_at), ..event.clone() };
+        count_shown(connection, &[(shown_hash, &shown, article)]).await?;
+    }
+    if event.kind == FeedbackKind::Shown {
+        return Ok(());
+    }
+    sqlx::query("update feedback_events set shown_day = $2 where key_hash = $1")
+        .bind(&key_hash[..])
+        .bind(day_of(Timestamp::from_millis(shown_at)))
+        .execute(&mut *connection)
+        .await?;
+    add(connection, event.kind, &event.completion_id, event.slot, event.article.as_str(), 1).await
+}
+
+/// Adds to the counts of a suggestion's outcome.
+pub(super) async fn add(
+    connection: &mut AnyConnection,
+    kind: FeedbackKind,
+    completion_id: &str,
+    slot: u32,
+    article: &str,
+    more: i64,
+) -> Result<(), StoreError> {
+    let column = kind.as_str();
+    let sql = format!(
+        "update feedback_counts set {column} = {column} + $4
+         where id = (
+            select counts_id from feedback_events
+            where completion_id = $1 and slot = $2 and article_id = $3 and kind = 'shown' and repeated = 0
+         )"
+    );
+    sqlx::query(AssertSqlSafe(sql))
+        .bind(completion_id)
+        .bind(i64::from(slot))
+        .bind(article)
+        .bind(more)
+        .execute(connection)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! `/feedback/acceptance`: how often suggestions of the last days were accepted.
+
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use utoipa_axum::routes;
+
+use crate::{
+    service::{
+        acceptance::{self, AcceptanceError, By, Share},
+        access::Scope,
+    },
+    store::Outcomes,
+    web::http::{
+        AppState, Finding, Problem,
+        extract::{Json, Query},
+        routes::Routes,
+    },
+};
+
+pub(crate) fn router() -> Routes {
+    Routes::new().scoped(Scope::Feedback, routes!(get))
+}
+
+/// The longest period.
+const MOST_DAYS: u32 = 3650;
+const DAYS: u32 = 30;
+
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AcceptanceQuery {
+    /// `day` (in UTC), `method`, `release`, `arm`, `type`, `articles` (those that the release was trained with, and new ones),
+    /// or a feature of the customers such as `customer.age`, as their profiles have it now.
+    #[param(example = "day")]
+    by: String,
+    /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
+    #[param(minimum = 1, maximum = 3650, example = 30)]
+    days: Option<u32>,
+}
+
+/// How often suggestions were accepted.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Acceptance)]
+struct AcceptanceBody {
+    /// Days in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
+    /// counts for each of its values.
+    items: Vec<AcceptanceItem>,
+    total: OutcomesBody,
+}
+
+/// The suggestions of one day, method, …
+#[derive(Debug, Serialize, ToSchema)]
+struct AcceptanceItem {
+    #[schema(examples("2026-11-21"))]
+    value: String,
+    #[serde(flatten)]
+    outcomes: OutcomesBody,
+}
+
+/// What became of suggestions; repeated reports count once.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Outcomes)]
+pub(crate) struct OutcomesBody {
+    shown: u64,
+    accepted: u64,
+    rejected: u64,
+    bought: u64,
+    /// The share of shown suggestions that were accepted; null if none was shown.
+    acceptance: Option<ShareBody>,
+}
+
+impl From<Outcomes> for OutcomesBody {
+    fn from(Outcomes { shown, accepted, rejected, bought }: Outcomes) -> Self {
+        let acceptance = acceptance::share(accepted, shown).map(ShareBody::from);
+        Self { shown, accepted, rejected, bought, acceptance }
+    }
+}
+
+/// A share with its 95 % confidence interval (Wilson's).
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[schema(as = Share)]
+struct ShareBody {
+    value: f64,
+    low: f64,
+    high: f64,
+}
+
+impl From<Share> for ShareBody {
+    fn from(Share { value, low, high }: Share) -> Self {
+        Self { value, low, high }
+    }
+}
+
+/// Acceptance
+///
+/// How often suggestions of the last days were accepted, by day, method, experiment arm, type, or a feature of the customers.
+/// What happened later counts for the day on which the suggestion was shown.
+#[utoipa::path(get, path = "/feedback/acceptance", operation_id = "getAcceptance",
+    tag = "feedback", params(AcceptanceQuery), responses(
+    (status = 200, description = "The figures", body = AcceptanceBody),
+))]
+async fn get(
+    State(state): State<AppState>,
+    Query(query): Query<AcceptanceQuery>,
+) -> Result<Json<AcceptanceBody>, Problem> {
+    let refuse = |parameter, detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
+    let by: By = query.by.parse().map_err(|detail| refuse("by", detail))?;
+    let days = query.days.unwrap_or(DAYS);
+    if !(1..=MOST_DAYS).contains(&days) {
+        return Err(refuse("days", format!("a period has 1 to {MOST_DAYS} days, found {days}")));
+    }
+    let schema = state.releases.schema();
+    let found = acceptance::acceptance(&state.store, &schema, &by, days, state.now()).await?;
+    let item = |(value, outcomes): (String, Outcomes)| AcceptanceItem { value, outcomes: outcomes.into() };
+    Ok(Json(AcceptanceBody { items: found.rows.into_iter().map(item).collect(), total: found.total.into() }))
+}
+
+impl From<AcceptanceError> for Problem {
+    fn from(error: AcceptanceError) -> Self {
+        match error {
+            AcceptanceError::NoFeature(_) => Self::invalid(vec![Finding::parameter("by", error.to_string())]),
+            AcceptanceError::Store(error) => error.into(),
+        }
+    }
+}

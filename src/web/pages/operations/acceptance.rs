@@ -1,0 +1,209 @@
+//! `/operations/acceptance` and `/operations/acceptance.csv`: how often suggestions were accepted.
+
+use std::ops::RangeInclusive;
+
+use askama::Template;
+use axum::{
+    extract::State,
+    response::{Html, Response},
+};
+use serde::Deserialize;
+
+use super::Tab;
+use crate::{
+    drawing::chart::{
+        LineChart, Mark, Scale, Series, Whisker, WhiskerRow, Whiskers, Written, line_chart, whiskers,
+    },
+    service::acceptance::{self, Acceptance, By, share},
+    store::{Outcomes, day_of},
+    util::{calendar, csv::Lines},
+    web::{
+        http::{AppState, Finding, Problem},
+        pages::{
+            evaluation::format,
+            figures::{self, csv_file},
+            form::PageQuery,
+            shell::{Page, Shell},
+            visitor::Analyst,
+        },
+    },
+};
+
+/// The periods in days.
+const PERIODS: [u32; 3] = [7, 30, 90];
+/// The most rows of a chart; the table has all.
+const MOST_DRAWN: usize = 20;
+
+#[derive(Template)]
+#[template(path = "operations/acceptance.html")]
+struct AcceptancePage {
+    shell: Shell,
+    tab: Tab,
+    /// For an address, and for people.
+    by: String,
+    label: String,
+    days: u32,
+    periods: [u32; 3],
+    /// The choices: those of suggestions, and the customers' features.
+    plain: Vec<(String, String)>,
+    features: Vec<(String, String)>,
+    of_customers: bool,
+    svg: String,
+    drawn: usize,
+    rows: Vec<Row>,
+    total: Row,
+}
+
+struct Row {
+    value: String,
+    /// Shown, accepted, rejected, bought.
+    counts: [String; 4],
+    acceptance: String,
+}
+
+impl Row {
+    fn new(value: &str, Outcomes { shown, accepted, rejected, bought }: Outcomes) -> Self {
+        Self {
+            value: value.to_owned(),
+            counts: [shown, accepted, rejected, bought].map(figures::count),
+            acceptance: share(accepted, shown).map_or_else(|| "–".to_owned(), figures::share),
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AcceptanceQuery {
+    by: Option<String>,
+    days: Option<u32>,
+}
+
+impl AcceptanceQuery {
+    async fn read(self, state: &AppState) -> Result<(By, u32, Acceptance), Problem> {
+        let refuse = |name, detail| Problem::invalid(vec![Finding::parameter(name, detail)]);
+        let by = self.by.as_deref().unwrap_or("day").parse().map_err(|detail| refuse("by", detail))?;
+        let days = self.days.unwrap_or(30);
+        if !PERIODS.contains(&days) {
+            return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));
+        }
+        let schema = state.releases.schema();
+        let found = acceptance::acceptance(&state.store, &schema, &by, days, state.now()).await?;
+        Ok((by, days, found))
+    }
+}
+
+pub(super) async fn page(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+    PageQuery(query): PageQuery<AcceptanceQuery>,
+) -> Result<Html<String>, Problem> {
+    let (by, days, Acceptance { mut rows, total }) = query.read(&state).await?;
+    let schema = state.releases.schema();
+    let choice = |by: By| (by.to_string(), by.label(&schema));
+    let label = by.label(&schema);
+    let today = day_of(state.now());
+    let svg = if by == By::Day {
+        draw_days(today + 1 - i64::from(days)..=today, &rows)
+    } else {
+        draw_values(&label, &rows)
+    };
+    let drawn = if by == By::Day { rows.len() } else { MOST_DRAWN.min(rows.len()) };
+    if by == By::Day {
+        rows.reverse();
+    }
+    let page = AcceptancePage {
+        shell: visitor.shell(Page::Operations),
+        tab: Tab::Acceptance,
+        by: by.to_string(),
+        days,
+        periods: PERIODS,
+        plain: By::PLAIN.map(choice).into(),
+        features: schema.features().iter().map(|feature| choice(By::Feature(feature.name.clone()))).collect(),
+        of_customers: matches!(by, By::Feature(_)),
+        svg,
+        drawn,
+        rows: rows.iter().map(|(value, outcomes)| Row::new(value, *outcomes)).collect(),
+        total: Row::new("all", total),
+        label,
+    };
+    Ok(Html(page.render()?))
+}
+
+/// The same figures as a file.
+pub(super) async fn download(
+    Analyst(_): Analyst,
+    State(state): State<AppState>,
+    PageQuery(query): PageQuery<AcceptanceQuery>,
+) -> Result<Response, Problem> {
+    let (by, days, Acceptance { rows, .. }) = query.read(&state).await?;
+    let by = by.to_string();
+    let mut lines =
+        Lines::new(&[&by, "shown", "accepted", "rejected", "bought", "acceptance", "low", "high"]);
+    for (value, outcomes) in rows {
+        let Outcomes { shown, accepted, rejected, bought } = outcomes;
+        let mut cells = vec![value];
+        cells.extend([shown, accepted, rejected, bought].map(|count| count.to_string()));
+        let found = share(accepted, shown);
+        let ends =
+            [found.map(|share| share.value), found.map(|share| share.low), found.map(|share| share.high)];
+        cells.extend(ends.map(|end| end.map_or_else(String::new, |end| format!("{end:.6}"))));
+        lines.push(&cells);
+    }
+    Ok(csv_file(&format!("acceptance-{by}-{days}-days.csv"), lines.into_text()))
+}
+
+/// A line with its interval; days without suggestions have no point.
+fn draw_days(days: RangeInclusive<i64>, rows: &[(String, Outcomes)]) -> String {
+    let number = |day: i64| f64::from(i32::try_from(day).expect("a day of this era; this is a bug"));
+    let mut series = Series { name: "", kind: 0, points: Vec::new(), marked: Vec::new(), band: Vec::new() };
+    for day in days.clone() {
+        let date = calendar::date(day);
+        let found = rows.iter().find(|(value, _)| *value == date);
+        let Some((outcomes, share)) =
+            found.and_then(|(_, outcomes)| Some((outcomes, share(outcomes.accepted, outcomes.shown)?)))
+        else {
+            continue;
+        };
+        let says = format!("{date}: {} of {}", figures::share(share), figures::count(outcomes.shown));
+        series.marked.push(Mark { point: series.points.len(), says });
+        series.points.push((number(day), share.value));
+        series.band.push((number(day), share.low, share.high));
+    }
+    let ends = series.band.iter().flat_map(|(_, low, high)| [*low, *high]);
+    let y = ("accepted, of those shown", Scale::around(ends), format::percent as Written);
+    line_chart(&LineChart {
+        title: "Acceptance by day",
+        about: "A point for each day, with its 95 % interval as a band.",
+        x: ("day", Scale::Linear { from: number(*days.start()), to: number(*days.end()) }, day_and_month),
+        y,
+        series: vec![series],
+    })
+}
+
+/// `11-21`, of a number of days since 1970.
+fn day_and_month(day: f64) -> String {
+    #[expect(clippy::cast_possible_truncation, reason = "a whole number of days")]
+    let date = calendar::date(day as i64);
+    date.split_once('-').map_or(String::new(), |(_, rest)| rest.to_owned())
+}
+
+fn draw_values(label: &str, rows: &[(String, Outcomes)]) -> String {
+    let row = |(value, outcomes): &(String, Outcomes)| {
+        let share = share(outcomes.accepted, outcomes.shown)?;
+        Some(WhiskerRow {
+            name: value.clone(),
+            note: format!("{} shown", figures::count(outcomes.shown)),
+            dots: vec![Some(Whisker { at: share.value, low: share.low, high: share.high })],
+            says: vec![format!("{value}: {}", figures::share(share))],
+        })
+    };
+    let rows: Vec<WhiskerRow> = rows.iter().filter_map(row).take(MOST_DRAWN).collect();
+    let ends = rows.iter().flat_map(|row| &row.dots).flatten().flat_map(|dot| [dot.low, dot.high]);
+    whiskers(&Whiskers {
+        title: &format!("Acceptance by {label}"),
+        about: "A dot for each share of accepted suggestions, with its 95 % interval.",
+        x: ("accepted, of those shown", Scale::around(ends), format::percent),
+        kinds: vec![0],
+        rows,
+    })
+}

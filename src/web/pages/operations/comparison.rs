@@ -1,0 +1,312 @@
+//! `/operations/releases/{name}/comparison`: the figures of a release beside those of the live one, and where they differ most.
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::{extract::State, response::Html};
+
+use super::Tab;
+use crate::{
+    domain::{ArticleId, Method},
+    drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
+    service::{
+        administration::read_evaluation,
+        evaluation::{
+            CaseDifference, EvaluationError, Figures, Interval, Metric, Pair, Ranks, Stored, Summary,
+        },
+        live_release::LiveRelease,
+    },
+    web::{
+        http::{
+            AppState, Kind, Problem,
+            extract::{Path, ReleaseName},
+        },
+        pages::{
+            article_view::ArticleView,
+            evaluation::format,
+            figures,
+            shell::{Page, Shell},
+            visitor::Analyst,
+        },
+    },
+};
+
+/// The types and cases that are shown at each end.
+const TYPES: usize = 6;
+const CASES: usize = 4;
+
+#[derive(Template)]
+#[template(path = "operations/comparison.html")]
+struct ComparisonPage {
+    shell: Shell,
+    tab: Tab,
+    name: String,
+    /// The live release.
+    live: String,
+    compared: Result<Compared, String>,
+}
+
+struct Compared {
+    /// Where the intervals come from.
+    basis: &'static str,
+    other_data: bool,
+    rows: Vec<Row>,
+    /// Methods of only one of the releases.
+    lost: String,
+    gained: String,
+    /// Of the default methods.
+    pair: String,
+    types: Types,
+    /// The cases that the new release answers most better, and those that the live one does.
+    cases: Option<[Vec<CaseView>; 2]>,
+}
+
+struct Row {
+    name: String,
+    is_default: bool,
+    cells: Vec<Option<Cell>>,
+}
+
+/// The new release's figure minus the live one's.
+struct Cell {
+    class: &'static str,
+    sign: &'static str,
+    words: &'static str,
+    difference: String,
+    interval: String,
+}
+
+struct Types {
+    svg: String,
+    /// Type, number of slots, difference with its interval.
+    rows: Vec<(String, String, String)>,
+    /// Those that the chart leaves out.
+    others: usize,
+}
+
+struct CaseView {
+    slots: Vec<Option<ArticleView>>,
+    truth: ArticleView,
+    /// The ranks of the missing article with the live release and the new one.
+    ranks: [String; 2],
+    apart: String,
+}
+
+pub(super) async fn page(
+    Analyst(visitor): Analyst,
+    State(state): State<AppState>,
+    Path(ReleaseName(name)): Path<ReleaseName>,
+) -> Result<Html<String>, Problem> {
+    let live = state.live_release()?;
+    let stored = read_evaluation(&state.releases, &name).await.ok_or_else(|| {
+        Problem::new(Kind::NotFound, format!("there is no release {name:?} in the models folder"))
+    })?;
+    let compared = match stored {
+        Ok(stored) => compare(&live, stored).await.map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    let shell = visitor.shell(Page::Operations);
+    let live = live.name().to_owned();
+    Ok(Html(ComparisonPage { shell, tab: Tab::Releases, name, live, compared }.render()?))
+}
+
+/// One of the two releases.
+struct Side<'a> {
+    figures: &'a Figures,
+    ranks: Option<&'a Ranks>,
+    default: Method,
+}
+
+/// An error says why nothing can be compared.
+async fn compare(live: &LiveRelease, stored: Stored) -> Result<Compared, EvaluationError> {
+    let (figures, live_figures) = (stored.figures?, live.evaluation.figures().await?);
+    let (ranks, live_ranks) = (stored.ranks.ok(), live.evaluation.ranks().await.ok());
+    let manifest = live.serving.release().manifest();
+    let new = Side { figures: &figures, ranks: ranks.as_ref(), default: stored.default_method };
+    let now = Side { figures: &live_figures, ranks: live_ranks.as_deref(), default: manifest.default_method };
+    let compared = Compared::new(live, &new, &now);
+    Ok(Compared { other_data: stored.fingerprint != manifest.data.fingerprint, ..compared })
+}
+
+impl Compared {
+    fn new(live: &LiveRelease, new: &Side<'_>, now: &Side<'_>) -> Self {
+        let ranks = new.ranks.zip(now.ranks);
+        let same_cases = ranks.is_some_and(|(ranks, others)| ranks.has_cases_of(others));
+        let pair = |method, other| ranks.filter(|_| same_cases)?.0.pair(method, ranks?.1, other);
+        let row = |method: Method, other: Method| {
+            let name = if method == other { method.to_string() } else { format!("{other} → {method}") };
+            let pair = pair(method, other);
+            let cell = |metric| {
+                let found = match pair {
+                    Some(pair) => pair.difference(metric)?,
+                    None => apart(new, method, now, other, metric)?,
+                };
+                Some(Cell::new(metric, found))
+            };
+            Row { name, is_default: method == new.default, cells: Metric::ALL.map(cell).into() }
+        };
+        let mut rows = vec![row(new.default, now.default)];
+        let both = |side: &Side<'_>, other: &Side<'_>| {
+            let (methods, others): (Vec<Method>, Vec<Method>) =
+                (side.figures.methods().collect(), other.figures.methods().collect());
+            methods.into_iter().partition::<Vec<_>, _>(|method| others.contains(method))
+        };
+        let (shared, gained) = both(new, now);
+        let (_, lost) = both(now, new);
+        rows.extend(
+            shared
+                .into_iter()
+                .filter(|method| !(*method == new.default && new.default == now.default))
+                .map(|method| Row { is_default: false, ..row(method, method) }),
+        );
+        let default = pair(new.default, now.default);
+        let types = match default {
+            Some(pair) => {
+                let types = pair.by_type().into_iter();
+                types.map(|(name, slots, found)| (name.to_owned(), slots as u64, found)).collect()
+            }
+            None => stored_types(new, now),
+        };
+        let join =
+            |methods: Vec<Method>| methods.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(", ");
+        Self {
+            basis: if same_cases {
+                "Both answered the same slots; intervals are of 95 %, over outfits."
+            } else {
+                "They were not measured on the same slots, or have no single answers: intervals (95 %) are from the stored \
+                 figures, as of separate outfits, and are wider."
+            },
+            other_data: false,
+            rows,
+            lost: join(lost),
+            gained: join(gained),
+            pair: format!("{} of this release, {} of the live one", new.default, now.default),
+            types: Types::new(types),
+            cases: default.zip(ranks).map(|(pair, (ranks, others))| {
+                cases(live, pair, (ranks, new.default), (others, now.default))
+            }),
+        }
+    }
+}
+
+/// The difference of stored figures, as of separate outfits.
+fn apart(new: &Side<'_>, method: Method, now: &Side<'_>, other: Method, metric: Metric) -> Option<Interval> {
+    let summary = |side: &Side<'_>, method| Some(side.figures.evaluation_of(method)?.summary);
+    difference(&summary(new, method)?, &summary(now, other)?, metric)
+}
+
+fn difference(one: &Summary, other: &Summary, metric: Metric) -> Option<Interval> {
+    let (one, other) = (one.scores.get(metric), other.scores.get(metric));
+    let error = one.standard_error?.hypot(other.standard_error?);
+    Some(Interval::new(one.mean - other.mean, error))
+}
+
+/// By type of the missing article, from the stored segments of the default methods.
+fn stored_types(new: &Side<'_>, now: &Side<'_>) -> Vec<(String, u64, Interval)> {
+    let types = |side: &Side<'_>| -> BTreeMap<String, Summary> {
+        let segments = side.figures.evaluation_of(side.default).map(|found| &found.segments);
+        let segments = segments.into_iter().flatten().filter(|segment| segment.by == "type");
+        segments.map(|segment| (segment.value.clone(), segment.summary)).collect()
+    };
+    let (mut other, live) = (types(new), types(now));
+    let mut found: Vec<_> = live
+        .into_iter()
+        .filter_map(|(name, old)| {
+            // Less cross-entropy is more probability.
+            let found = difference(&old, &other.remove(&name)?, Metric::CrossEntropy)?;
+            Some((name, old.slots, found))
+        })
+        .collect();
+    found.sort_by(|one, other| other.2.difference.total_cmp(&one.2.difference));
+    found
+}
+
+impl Cell {
+    fn new(metric: Metric, found: Interval) -> Self {
+        let (class, sign, words) = match () {
+            () if !found.is_significant() => ("quiet", "≈", "no clear difference"),
+            () if metric.better(found.difference, 0.0) => ("good", "▲", "better"),
+            () => ("bad", "▼", "worse"),
+        };
+        let difference = format::signed(metric, found.difference);
+        Self { class, sign, words, difference, interval: format::interval(metric, found.low, found.high) }
+    }
+}
+
+/// How many times as likely.
+fn times(log_ratio: f64) -> String {
+    figures::times(log_ratio.exp())
+}
+
+/// A logarithmic scale with round ends around the factors.
+fn round_scale(factors: impl Iterator<Item = f64>) -> Scale {
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    let (low, high) = factors.fold(ends, |(low, high), factor| (low.min(factor), high.max(factor)));
+    let steps = || (-6..=6).flat_map(|power| [1.0, 2.0, 5.0].map(|part| part * 10_f64.powi(power)));
+    Scale::Log {
+        from: steps().rfind(|step| *step <= low).unwrap_or(1e-6),
+        to: steps().find(|step| *step > low && *step >= high).unwrap_or(1e6),
+    }
+}
+
+impl Types {
+    fn new(all: Vec<(String, u64, Interval)>) -> Self {
+        let others = all.len().saturating_sub(2 * TYPES);
+        let last = all.len() - TYPES.min(all.len());
+        let ends = all.iter().enumerate().filter(|(place, _)| *place < TYPES || *place >= last);
+        let says = |name: &str, found: &Interval| {
+            let Interval { difference, low, high } = *found;
+            format!("{name}: {} ({} to {})", times(difference), times(low), times(high))
+        };
+        let rows: Vec<WhiskerRow> = ends
+            .map(|(_, (name, slots, found))| WhiskerRow {
+                name: name.clone(),
+                note: format!("{} slots", figures::count(*slots)),
+                dots: vec![Some(Whisker {
+                    at: found.difference.exp(),
+                    low: found.low.exp(),
+                    high: found.high.exp(),
+                })],
+                says: vec![says(name, found)],
+            })
+            .collect();
+        let ends = rows.iter().flat_map(|row| row.dots.iter().flatten()).flat_map(|dot| [dot.low, dot.high]);
+        let svg = whiskers(&Whiskers {
+            title: "Differences by type of the missing article",
+            about: "A dot for each type: how many times as likely the missing article is with this release.",
+            x: ("times as likely", round_scale(ends.chain([1.0])), |factor| {
+                format!("×{}", format::plain(factor))
+            }),
+            kinds: vec![0],
+            rows,
+        });
+        let row = |(name, slots, found): (String, u64, Interval)| {
+            let Interval { difference, low, high } = found;
+            let words = format!("{} ({} to {})", times(difference), times(low), times(high));
+            (name, figures::count(slots), words)
+        };
+        Self { svg, rows: all.into_iter().map(row).collect(), others }
+    }
+}
+
+fn cases(
+    live: &LiveRelease,
+    pair: Pair<'_>,
+    (ranks, method): (&Ranks, Method),
+    (others, other): (&Ranks, Method),
+) -> [Vec<CaseView>; 2] {
+    let all = pair.cases();
+    let view = |case: &CaseDifference| {
+        let view = |id: &ArticleId| ArticleView::from_live_release(live, id);
+        let found = ranks.case(case.row);
+        let slots = found.articles().enumerate().map(|(slot, id)| (slot != found.slot).then(|| view(id)));
+        let rank = |ranks: &Ranks, method| ranks.answer(method, case.row).unwrap_or_default().0.to_string();
+        CaseView {
+            slots: slots.collect(),
+            truth: view(found.truth()),
+            ranks: [rank(others, other), rank(ranks, method)],
+            apart: format!("{} as likely", times(f64::from(case.difference))),
+        }
+    };
+    [all.iter().take(CASES).map(view).collect(), all.iter().rev().take(CASES).map(view).collect()]
+}

@@ -1,0 +1,128 @@
+//! How often suggestions are accepted: the page, its file and the API have the same figures.
+
+use atelier::domain::Role;
+use serde_json::{Value, json};
+
+use super::row;
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::{Service, header},
+};
+
+contracts!(
+    figures_are_by_day_method_arm_type_and_feature,
+    invalid_periods_and_features_are_refused,
+    only_analysts_see_it,
+);
+
+/// Four suggestions for a woman of an experiment, of which one was accepted, and a suggestion for nobody. Returns the arm.
+pub async fn with_feedback(service: &Service) -> String {
+    let arms = json!([{"method": "gsu", "share": 1}, {"method": "none", "share": 1}]);
+    service.put("/routing", &json!({"experiment": {"name": "autumn", "arms": arms}})).await;
+    let request = json!({"customer": "c-014871", "outfit": ["a-00134", null], "k": 4,
+        "filters": {"types": {"1": ["coat"]}}});
+    let answer = service.ask_ok("/complete", &request).await;
+    let arm = answer["arm"].as_str().unwrap().to_owned();
+    let mut events = Vec::new();
+    for (number, suggestion) in (0..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
+        for kind in if number == 0 { &["shown", "accepted"][..] } else { &["shown"] } {
+            events.push(json!({"id": format!("{kind}-{number}"), "completion_id": answer["completion_id"], "kind": kind,
+                "slot": 1, "article": suggestion["article"]["id"], "customer": "c-014871"}));
+        }
+    }
+    let request =
+        json!({"outfit": ["a-00134", null], "method": "np", "k": 1, "filters": {"types": {"1": ["bag"]}}});
+    let answer = service.ask_ok("/complete", &request).await;
+    events.push(json!({"id": "bag", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
+        "article": answer["blanks"][0]["suggestions"][0]["article"]["id"]}));
+    service.ask_ok("/feedback", &Value::Array(events)).await;
+    arm
+}
+
+async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    let none = analyst.page("/operations/acceptance").await;
+    assert!(none.contains("No suggestions were shown in the last 30 days"), "{none}");
+    let arm = with_feedback(&service).await;
+    let (_, method) = arm.split_once('/').unwrap();
+    // Wilson's interval for one of four.
+    let quarter = ["25.0 % (4.6 to 69.9)", "4", "1", "0", "0"];
+    let nothing = ["0.0 % (0.0 to 79.3)", "1", "0", "1", "0"];
+    for (by, first, second) in [
+        ("method", method, "np"),
+        ("arm", &arm, "no experiment"),
+        ("type", "coat", "bag"),
+        ("customer.gender", "female", "customer not known"),
+    ] {
+        let html = analyst.page(&format!("/operations/acceptance?by={by}&days=7")).await;
+        for (value, figures) in [(first, quarter), (second, nothing)] {
+            assert_eq!(row(&html, &format!("<th scope=\"row\">{value}</th>")), figures, "{by}");
+        }
+        assert!(html.contains("<svg class=\"chart whiskers\""), "{by}: {html}");
+        assert!(
+            html.contains(&format!("{first}: 25.0 % (4.6 to 69.9)</text>")),
+            "{by} says it when it is pointed at"
+        );
+        let csv = analyst.get(&format!("/operations/acceptance.csv?by={by}&days=7")).await;
+        let file = format!("attachment; filename=\"acceptance-{by}-7-days.csv\"");
+        assert_eq!(header(&csv, "content-disposition"), file);
+        let csv = csv.text().await.unwrap();
+        let mut lines = csv.lines();
+        let head = format!("{by},shown,accepted,rejected,bought,acceptance,low,high");
+        assert_eq!(lines.next(), Some(head.as_str()));
+        assert_eq!(lines.next().unwrap(), format!("{first},4,1,0,0,0.250000,0.045587,0.699358"));
+        assert_eq!(lines.count(), 1, "{csv}");
+        let json = service.json(&format!("/feedback/acceptance?by={by}&days=1")).await;
+        assert_eq!(
+            (&json["items"][0]["value"], &json["items"][0]["shown"]),
+            (&json!(first), &json!(4)),
+            "{json}"
+        );
+        assert_eq!((&json["total"]["shown"], &json["total"]["accepted"]), (&json!(5), &json!(1)), "{json}");
+    }
+    let html = analyst.page("/operations/acceptance").await;
+    assert!(html.contains("<svg class=\"chart lines\"") && html.contains("class=\"band\""), "{html}");
+    assert_eq!(row(&html, "<tfoot><tr><th scope=\"row\">all</th>")[1..3], ["5", "1"]);
+    let known = service.json("/feedback/acceptance?by=articles").await;
+    let items = known["items"].as_array().unwrap();
+    let shown = items.iter().map(|item| item["shown"].as_u64().unwrap()).sum::<u64>();
+    assert!(
+        shown == 5 && items.iter().all(|item| item["value"] == "known" || item["value"] == "new"),
+        "{known}"
+    );
+
+    service.delete("/customers/c-014871").await;
+    let erased = service.json("/feedback/acceptance?by=customer.gender").await;
+    assert_eq!(erased["items"][0]["value"], "customer not known", "{erased}");
+    assert_eq!((&erased["items"][0]["shown"], erased["items"].as_array().unwrap().len()), (&json!(5), 1));
+}
+
+async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let analyst = service.signed_in(Role::Analyst).await;
+    for (query, said) in [
+        ("by=weather", "expected day, method, release, arm, type, articles or customer."),
+        ("by=customer.mood", "the schema has no feature"),
+        ("days=8", "a period has 7, 30 or 90 days, found 8"),
+        ("colour=red", "unknown field `colour`"),
+    ] {
+        for path in ["/operations/acceptance", "/operations/acceptance.csv"] {
+            let answer = analyst.get(&format!("{path}?{query}")).await;
+            assert_eq!(answer.status(), 422, "{path}?{query}");
+            let html = answer.text().await.unwrap();
+            assert!(html.contains(said), "{query}: {html}");
+        }
+    }
+    let answer = service.get("/feedback/acceptance?by=day&days=0").await;
+    assert_eq!(answer.status(), 422);
+    assert!(answer.text().await.unwrap().contains("a period has 1 to 3650 days, found 0"));
+}
+
+async fn only_analysts_see_it(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let stylist = service.signed_in(Role::Stylist).await;
+    for path in ["/operations/acceptance", "/operations/acceptance.csv"] {
+        assert_eq!(stylist.get(path).await.status(), 403, "{path}");
+    }
+}
