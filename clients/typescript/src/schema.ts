@@ -417,6 +417,9 @@ export interface components {
             created_at: string;
             customer: components["schemas"]["Customer"];
             feedback: components["schemas"]["FeedbackStored"][];
+            /** @description Stylists' notes about the customer. */
+            notes: components["schemas"]["Note"][];
+            /** @description With drafts, and with those that were deleted and can still be brought back. */
             outfits: components["schemas"]["Outfit"][];
             /**
              * @description When the profile changed last.
@@ -644,13 +647,34 @@ export interface components {
             methods: components["schemas"]["Method"][];
             release: string;
         };
+        /** @description A stylist's note about a customer. */
+        Note: {
+            /** @example 2026-11-21T14:34:00Z */
+            at: string;
+            /** @example Ada */
+            by: string;
+            /** @example Prefers to be called in the evening */
+            note: string;
+        };
         /** @description A stored outfit. */
         Outfit: {
-            /** @description Four to eight article ids; their order carries no meaning. */
-            articles: components["schemas"]["ArticleId"][];
+            /** @description Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks. */
+            articles: (components["schemas"]["ArticleId"] | null)[];
+            /**
+             * @description When it was changed last.
+             * @example 2026-11-21T14:34:00Z
+             */
+            changed_at: string;
             /** @example 2026-11-21T14:34:00Z */
             created_at: string;
             customer: components["schemas"]["CustomerId"];
+            /**
+             * @description When it was deleted in Studio, where it can be brought back for 30 days. Only an export has deleted outfits.
+             * @example 2026-11-21T14:34:00Z
+             */
+            deleted_at?: string | null;
+            /** @description Whether it has blanks or too few articles. Training and exports leave drafts out. */
+            draft: boolean;
             /** @description Features of this outfit, such as the occasion, in contrast to the customer's. */
             features: components["schemas"]["Features"];
             /**
@@ -658,6 +682,15 @@ export interface components {
              * @example 17
              */
             id: number;
+            /**
+             * @description When the customer's link runs out, if there is one.
+             * @example 2026-12-05T14:34:00Z
+             */
+            link_expires_at?: string | null;
+            /** @example Autumn office */
+            name?: string | null;
+            /** @example Try the boots in 38 */
+            note?: string;
             /**
              * @description `imported`, `saved`, or `accepted` from a suggestion.
              * @example saved
@@ -683,18 +716,28 @@ export interface components {
          */
         OutfitSave: {
             /**
-             * @description Four to eight articles of the catalogue, each once.
+             * @description Four to eight articles of the catalogue, each once; or a draft of one to eight slots, with null for each blank.
              * @example [
              *       "a-00134",
-             *       "a-01243",
+             *       null,
              *       "a-00568",
              *       "a-00259"
              *     ]
              */
-            articles: components["schemas"]["ArticleId"][];
+            articles: (string | null)[];
             customer: components["schemas"]["CustomerId"];
             /** @description Features of this outfit, such as the occasion, in contrast to the customer's. */
             features?: components["schemas"]["Features"];
+            /**
+             * @description A name, which the customer sees if the outfit is shown to them. Without it, the stored one stays.
+             * @example Autumn office
+             */
+            name?: string | null;
+            /**
+             * @description A note for the shop's own people. Without it, the stored one stays.
+             * @example Try the boots in 38
+             */
+            note?: string | null;
         };
         OutfitSet: {
             articles: components["schemas"]["Placed"][];
@@ -741,11 +784,23 @@ export interface components {
         /** @description A page of a list. */
         Page_Outfit: {
             items: {
-                /** @description Four to eight article ids; their order carries no meaning. */
-                articles: components["schemas"]["ArticleId"][];
+                /** @description Four to eight article ids; their order carries no meaning. A draft has fewer, or nulls as blanks. */
+                articles: (components["schemas"]["ArticleId"] | null)[];
+                /**
+                 * @description When it was changed last.
+                 * @example 2026-11-21T14:34:00Z
+                 */
+                changed_at: string;
                 /** @example 2026-11-21T14:34:00Z */
                 created_at: string;
                 customer: components["schemas"]["CustomerId"];
+                /**
+                 * @description When it was deleted in Studio, where it can be brought back for 30 days. Only an export has deleted outfits.
+                 * @example 2026-11-21T14:34:00Z
+                 */
+                deleted_at?: string | null;
+                /** @description Whether it has blanks or too few articles. Training and exports leave drafts out. */
+                draft: boolean;
                 /** @description Features of this outfit, such as the occasion, in contrast to the customer's. */
                 features: components["schemas"]["Features"];
                 /**
@@ -753,6 +808,15 @@ export interface components {
                  * @example 17
                  */
                 id: number;
+                /**
+                 * @description When the customer's link runs out, if there is one.
+                 * @example 2026-12-05T14:34:00Z
+                 */
+                link_expires_at?: string | null;
+                /** @example Autumn office */
+                name?: string | null;
+                /** @example Try the boots in 38 */
+                note?: string;
                 /**
                  * @description `imported`, `saved`, or `accepted` from a suggestion.
                  * @example saved
@@ -1102,6 +1166,7 @@ export type Item = components['schemas']['Item'];
 export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];
+export type Note = components['schemas']['Note'];
 export type Outfit = components['schemas']['Outfit'];
 export type OutfitSave = components['schemas']['OutfitSave'];
 export type OutfitSet = components['schemas']['OutfitSet'];

@@ -209,6 +209,7 @@ class CustomerExport(TypedDict):
     created_at: str
     customer: Customer
     feedback: list[FeedbackStored]
+    notes: list[Note]
     outfits: list[Outfit]
     updated_at: str
 
@@ -353,14 +354,28 @@ class Methods(TypedDict):
     release: str
 
 
+class Note(TypedDict):
+    """A stylist's note about a customer."""
+
+    at: str
+    by: str
+    note: str
+
+
 class Outfit(TypedDict):
     """A stored outfit."""
 
-    articles: list[ArticleId]
+    articles: list[ArticleId | None]
+    changed_at: str
     created_at: str
     customer: CustomerId
+    deleted_at: NotRequired[str | None]
+    draft: bool
     features: Features
     id: int
+    link_expires_at: NotRequired[str | None]
+    name: NotRequired[str | None]
+    note: NotRequired[str]
     origin: str
     split: NotRequired[str | None]
 
@@ -368,9 +383,11 @@ class Outfit(TypedDict):
 class OutfitSave(TypedDict):
     """An outfit to store."""
 
-    articles: list[ArticleId]
+    articles: list[str | None]
     customer: CustomerId
     features: NotRequired[Features]
+    name: NotRequired[str | None]
+    note: NotRequired[str | None]
 
 
 class OutfitSet(TypedDict):
