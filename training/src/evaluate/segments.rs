@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use atelier::domain::Feature;
 use serde::{Deserialize, Serialize};
 
 use super::{Answers, Cases};

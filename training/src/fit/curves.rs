@@ -1,6 +1,6 @@
 //! A run's curves as one small SVG: cross-entropy and recall@5 by epoch.
 
-use atelier::drawing::chart::{LineChart, Scale, Series, line_chart};
+use atelier::drawing::chart::{LineChart, Mark, Scale, Series, line_chart};
 
 use super::{EpochRecord, RunConfig};
 
@@ -9,7 +9,7 @@ const HEIGHT: u32 = 400;
 
 /// The charts' classes in colours for light and dark; a lone file has no page's style sheet.
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#333}path{fill:none}.grid{stroke:#ddd}.axis{stroke:#888}\
-.line{stroke-width:2}.s1 path{stroke:#1f6feb}.s2 path{stroke:#bf5700}\
+.line{stroke-width:2}.spot circle{fill:transparent}.tip{visibility:hidden}.spot:hover .tip{visibility:visible}.s1 path{stroke:#1f6feb}.s2 path{stroke:#bf5700}\
 @media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#444}.s1 path{stroke:#79b8ff}.s2 path{stroke:#ffa657}}";
 
 /// Draws both charts, one below the other. A mark shows the best epoch.
@@ -19,7 +19,11 @@ pub(super) fn draw(config: &RunConfig, epochs: &[EpochRecord]) -> String {
         name,
         kind,
         points: epochs.iter().map(|epoch| (f64::from(epoch.epoch), value(epoch))).collect(),
-        marked: best.into_iter().collect(),
+        marked: best
+            .map(|best| Mark { point: best, says: format!("epoch {}, the best", epochs[best].epoch) })
+            .into_iter()
+            .collect(),
+        band: Vec::new(),
     };
     let chart = |title, y, series: Vec<Series<'_>>| {
         let last = epochs.last().map_or(2.0, |epoch| f64::from(epoch.epoch).max(2.0));
