@@ -401,7 +401,9 @@ impl Catalogue {
         let excluding = excluding.map(|(attribute, words)| (attribute, words.map(String::as_str).collect()));
         let mut facets: BTreeMap<&str, Vec<&str>> = self.supply.facets().chain(excluding).collect();
         facets.remove(TYPE);
-        facets.values_mut().for_each(|words| words.sort_unstable());
+        for words in facets.values_mut() {
+            words.sort_unstable();
+        }
         facets
     }
 

@@ -22,11 +22,12 @@ pub fn similar(catalogue: &Catalogue, article: &Article, most: usize) -> Vec<Art
             own.iter().filter(|word| words.contains(word)).collect()
         })
         .collect();
-    let mut counts: HashMap<&(String, String), usize> = HashMap::new();
+    let mut counts: HashMap<&(String, String), u32> = HashMap::new();
     for word in shared.iter().flatten() {
         *counts.entry(word).or_insert(0) += 1;
     }
-    let weight = |word: &&(String, String)| (others.len() as f64 / counts[word] as f64).ln();
+    let all = f64::from(u32::try_from(others.len()).unwrap_or(u32::MAX));
+    let weight = |word: &&(String, String)| (all / f64::from(counts[word])).ln();
     let mut scored: Vec<(f64, &ArticleId)> = others
         .iter()
         .zip(&shared)

@@ -7,6 +7,20 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description How often suggestions were accepted. */
+        Acceptance: {
+            /**
+             * @description Days in order; others by number of suggestions; values of a feature in the schema's order. With a set, a customer
+             *     counts for each of its values.
+             */
+            items: components["schemas"]["AcceptanceItem"][];
+            total: components["schemas"]["Outcomes"];
+        };
+        /** @description The suggestions of one day, method, … */
+        AcceptanceItem: components["schemas"]["Outcomes"] & {
+            /** @example 2026-11-21 */
+            value: string;
+        };
         Alive: {
             /** @example alive */
             status: string;
@@ -43,18 +57,6 @@ export interface components {
             retired: number;
             /** @description Types and values of new articles that the release does not know, the most frequent first; at most 100. */
             unknown: components["schemas"]["UnknownValue"][];
-        };
-        /** @description Counts of events about some articles; repeated reports count once. */
-        ArticleFeedback: {
-            acceptance?: components["schemas"]["Share"] | null;
-            /** Format: int64 */
-            accepted: number;
-            /** Format: int64 */
-            bought: number;
-            /** Format: int64 */
-            rejected: number;
-            /** Format: int64 */
-            shown: number;
         };
         /**
          * @description The shop's id of an article.
@@ -399,9 +401,9 @@ export interface components {
         /** @description Feedback on the release's suggestions. */
         CoverageFeedback: {
             /** @description Articles that it was trained with. */
-            known: components["schemas"]["ArticleFeedback"];
+            known: components["schemas"]["Outcomes"];
             /** @description Articles that it was not trained with. */
-            new: components["schemas"]["ArticleFeedback"];
+            new: components["schemas"]["Outcomes"];
         };
         /** @description A customer and their features. */
         Customer: {
@@ -501,22 +503,13 @@ export interface components {
          */
         Feedback: components["schemas"]["FeedbackEvent"] | components["schemas"]["FeedbackEvent"][];
         /** @description The feedback on one method's suggestions. */
-        FeedbackCount: {
-            acceptance?: components["schemas"]["Share"] | null;
-            /** Format: int64 */
-            accepted: number;
+        FeedbackCount: components["schemas"]["Outcomes"] & {
             /** @description The experiment's arm; null if no experiment chose the method. */
             arm?: string | null;
-            /** Format: int64 */
-            bought: number;
             /** @example gsu */
             method: string;
-            /** Format: int64 */
-            rejected: number;
             /** @example demo */
             release: string;
-            /** Format: int64 */
-            shown: number;
         };
         /** @description Feedback by release, method and arm. */
         FeedbackCounts: {
@@ -655,6 +648,18 @@ export interface components {
             by: string;
             /** @example Prefers to be called in the evening */
             note: string;
+        };
+        /** @description What became of suggestions; repeated reports count once. */
+        Outcomes: {
+            acceptance?: components["schemas"]["Share"] | null;
+            /** Format: int64 */
+            accepted: number;
+            /** Format: int64 */
+            bought: number;
+            /** Format: int64 */
+            rejected: number;
+            /** Format: int64 */
+            shown: number;
         };
         /** @description A stored outfit. */
         Outfit: {
@@ -1117,11 +1122,12 @@ export interface components {
     headers: never;
     pathItems: never;
 }
+export type Acceptance = components['schemas']['Acceptance'];
+export type AcceptanceItem = components['schemas']['AcceptanceItem'];
 export type Alive = components['schemas']['Alive'];
 export type Arm = components['schemas']['Arm'];
 export type Article = components['schemas']['Article'];
 export type ArticleCoverage = components['schemas']['ArticleCoverage'];
-export type ArticleFeedback = components['schemas']['ArticleFeedback'];
 export type ArticleId = components['schemas']['ArticleId'];
 export type ArticlePatch = components['schemas']['ArticlePatch'];
 export type ArticlePrice = components['schemas']['ArticlePrice'];
@@ -1167,6 +1173,7 @@ export type Method = components['schemas']['Method'];
 export type MethodName = components['schemas']['MethodName'];
 export type Methods = components['schemas']['Methods'];
 export type Note = components['schemas']['Note'];
+export type Outcomes = components['schemas']['Outcomes'];
 export type Outfit = components['schemas']['Outfit'];
 export type OutfitSave = components['schemas']['OutfitSave'];
 export type OutfitSet = components['schemas']['OutfitSet'];

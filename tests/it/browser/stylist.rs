@@ -138,6 +138,7 @@ async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
     window.click("#take-0-1").await;
     window.click("#complete").await;
     window.click(".sets a").await;
+    window.until("!new URL(location).searchParams.getAll('slot').includes('')").await;
     window.click("#save").await;
     window.until_words("Saved as outfit").await;
     let outfits = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
@@ -167,6 +168,7 @@ async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
     window.click(".picker ~ .tiles a").await;
     window.until("!location.search.includes('slot=a-00134') && !document.querySelector('.picker')").await;
     window.click(".sets a").await;
+    window.until("!new URL(location).searchParams.getAll('slot').includes('')").await;
     window.click("#save").await;
     window.until_words("Saved as outfit").await;
     let customer = CustomerId::new("c-014871").unwrap();

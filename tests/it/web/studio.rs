@@ -136,8 +136,8 @@ async fn finds_customers_by_whole_words(db: TestDatabase) {
 
 async fn a_store_limits_suggestions(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
-    let page = format!("/studio?slot=&slot=a-00134&type=0:beanie");
-    assert!(!browser.page(&page).await.contains("name=\"store\""), "no article names a store");
+    let page = "/studio?slot=&slot=a-00134&type=0:beanie";
+    assert!(!browser.page(page).await.contains("name=\"store\""), "no article names a store");
     for (id, stock) in
         [("b-1", json!([{"store": "Basel", "count": 2}])), ("b-2", json!([{"store": "Zurich", "count": 1}]))]
     {

@@ -5,6 +5,13 @@ from __future__ import annotations
 from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 
+class Acceptance(TypedDict):
+    """How often suggestions were accepted."""
+
+    items: list[AcceptanceItem]
+    total: Outcomes
+
+
 class Alive(TypedDict):
     status: str
 
@@ -29,16 +36,6 @@ class ArticleCoverage(TypedDict):
     release: str
     retired: int
     unknown: list[UnknownValue]
-
-
-class ArticleFeedback(TypedDict):
-    """Counts of events about some articles; repeated reports count once."""
-
-    acceptance: NotRequired[Share | None]
-    accepted: int
-    bought: int
-    rejected: int
-    shown: int
 
 
 ArticleId: TypeAlias = 'str'
@@ -191,8 +188,8 @@ class Coverage(TypedDict):
 class CoverageFeedback(TypedDict):
     """Feedback on the release's suggestions."""
 
-    known: ArticleFeedback
-    new: ArticleFeedback
+    known: Outcomes
+    new: Outcomes
 
 
 class Customer(TypedDict):
@@ -247,19 +244,6 @@ Features: TypeAlias = 'dict[str, str | float | list[str | int] | None]'
 
 Feedback: TypeAlias = 'FeedbackEvent | list[FeedbackEvent]'
 """One event, or several."""
-
-
-class FeedbackCount(TypedDict):
-    """The feedback on one method's suggestions."""
-
-    acceptance: NotRequired[Share | None]
-    accepted: int
-    arm: NotRequired[str | None]
-    bought: int
-    method: str
-    rejected: int
-    release: str
-    shown: int
 
 
 class FeedbackCounts(TypedDict):
@@ -360,6 +344,16 @@ class Note(TypedDict):
     at: str
     by: str
     note: str
+
+
+class Outcomes(TypedDict):
+    """What became of suggestions; repeated reports count once."""
+
+    acceptance: NotRequired[Share | None]
+    accepted: int
+    bought: int
+    rejected: int
+    shown: int
 
 
 class Outfit(TypedDict):
@@ -568,6 +562,12 @@ class Warning(TypedDict):
     detail: str
 
 
+class AcceptanceItem(Outcomes):
+    """The suggestions of one day, method, …"""
+
+    value: str
+
+
 ArticleStored: TypeAlias = dict[str, Any]
 """A stored article, and warnings about it."""
 
@@ -576,6 +576,14 @@ class CustomerStored(Customer):
     """A stored customer, and warnings about them."""
 
     warnings: list[Finding]
+
+
+class FeedbackCount(Outcomes):
+    """The feedback on one method's suggestions."""
+
+    arm: NotRequired[str | None]
+    method: str
+    release: str
 
 
 class OutfitStored(Outfit):

@@ -52,7 +52,7 @@ pub(super) async fn pick(
 ) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
     let words = words(view);
-    let like = view.similar.as_ref().zip(live).and_then(|(id, live)| {
+    let example = view.similar.as_ref().zip(live).and_then(|(id, live)| {
         let place = live.catalogue.place_of(id.as_str())?;
         Some(live.catalogue.any_article(place)?.unpack())
     });
@@ -70,7 +70,7 @@ pub(super) async fn pick(
     if let Some(live) = live {
         let found: Option<Vec<ArticleId>> =
             is_search.then(|| articles.iter().map(|article| article.id.clone()).collect());
-        let similar = like.as_ref().map(|article| similar(&live.catalogue, article, MOST_RANKED));
+        let similar = example.as_ref().map(|article| similar(&live.catalogue, article, MOST_RANKED));
         let only = match (&similar, found) {
             (Some(similar), Some(found)) => Some(both(similar, &found)),
             (similar, found) => found.or_else(|| similar.clone()),
@@ -107,7 +107,7 @@ pub(super) async fn pick(
             })
             .collect(),
         pager,
-        like: like.map(|article| ArticleView::without_price(&article).name),
+        like: example.map(|article| ArticleView::without_price(&article).name),
         hidden: hidden(view, slot),
         facets: live.map(|live| facets(live, view, slot)).unwrap_or_default(),
         left_out,
@@ -130,9 +130,8 @@ fn both(some: &[ArticleId], others: &[ArticleId]) -> Vec<ArticleId> {
 fn hidden(view: &View, slot: usize) -> Vec<(String, String)> {
     let mut pairs = view.besides(&["search", "page", "price_min", "price_max"]);
     let own_type = format!("{slot}:");
-    pairs.retain(|(name, value)| {
-        !name.starts_with("by.") && !(name == "type" && value.starts_with(&own_type))
-    });
+    pairs
+        .retain(|(name, value)| !(name.starts_with("by.") || name == "type" && value.starts_with(&own_type)));
     pairs
 }
 
