@@ -31,9 +31,9 @@ const DAYS: u32 = 30;
 #[into_params(parameter_in = Query)]
 struct AcceptanceQuery {
     /// `day` (in UTC), `method`, `release`, `arm`, `type`, `articles` (those that the release was trained with, and new ones),
-    /// or a feature of the customers such as `customer.age`, as their profiles have it now.
+    /// or a feature of the customers such as `customer.age`, as their profiles have it now. By day if it is not given.
     #[param(example = "day")]
-    by: String,
+    by: Option<String>,
     /// Counts suggestions that were shown on the last days, today among them. 30 if it is not given.
     #[param(minimum = 1, maximum = 3650, example = 30)]
     days: Option<u32>,
@@ -105,7 +105,7 @@ async fn get(
     Query(query): Query<AcceptanceQuery>,
 ) -> Result<Json<AcceptanceBody>, Problem> {
     let refuse = |parameter, detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
-    let by: By = query.by.parse().map_err(|detail| refuse("by", detail))?;
+    let by: By = query.by.as_deref().unwrap_or("day").parse().map_err(|detail| refuse("by", detail))?;
     let days = query.days.unwrap_or(DAYS);
     if !(1..=MOST_DAYS).contains(&days) {
         return Err(refuse("days", format!("a period has 1 to {MOST_DAYS} days, found {days}")));
