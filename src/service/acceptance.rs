@@ -13,6 +13,9 @@ use crate::{
 /// Two-sided 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
+/// The days of a period if none are asked for.
+pub const USUAL_DAYS: u32 = 30;
+
 /// What acceptance is shown by.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum By {

@@ -17,16 +17,18 @@ mod web;
 
 use std::process::ExitCode;
 
+use harness::on_sqlite;
+
 fn main() -> ExitCode {
     if harness::is_watchdog() {
         return harness::watch();
     }
     harness::run(&[
-        browser::admin::contracts(),
-        browser::analyst::contracts(),
-        browser::every_page::contracts(),
-        browser::saved_outfits::contracts(),
-        browser::stylist::contracts(),
+        on_sqlite(browser::admin::contracts()),
+        on_sqlite(browser::analyst::contracts()),
+        on_sqlite(browser::every_page::contracts()),
+        on_sqlite(browser::saved_outfits::contracts()),
+        on_sqlite(browser::stylist::contracts()),
         ci::contracts(),
         cli::complete::contracts(),
         cli::export::contracts(),

@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 
 use crate::{
     service::{
-        acceptance::{self, AcceptanceError, By, Share},
+        acceptance::{self, AcceptanceError, By, Share, USUAL_DAYS},
         access::Scope,
     },
     store::Outcomes,
@@ -24,7 +24,6 @@ pub(crate) fn router() -> Routes {
 
 /// The longest period.
 const MOST_DAYS: u32 = 3650;
-const DAYS: u32 = 30;
 
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -105,8 +104,8 @@ async fn get(
     Query(query): Query<AcceptanceQuery>,
 ) -> Result<Json<AcceptanceBody>, Problem> {
     let refuse = |parameter, detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]);
-    let by: By = query.by.as_deref().unwrap_or("day").parse().map_err(|detail| refuse("by", detail))?;
-    let days = query.days.unwrap_or(DAYS);
+    let by = query.by.map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
+    let days = query.days.unwrap_or(USUAL_DAYS);
     if !(1..=MOST_DAYS).contains(&days) {
         return Err(refuse("days", format!("a period has 1 to {MOST_DAYS} days, found {days}")));
     }

@@ -87,13 +87,17 @@ impl Document {
         Self { media_type, version: Version::of_text(&text), text }
     }
 
+    pub(crate) fn version(&self) -> &Version {
+        &self.version
+    }
+
     /// The document, or 304 if the caller has it. `caching` is its `Cache-Control`.
-    pub(crate) fn answer(self, caching: &'static str, conditions: &Conditions) -> Result<Response, Problem> {
+    pub(crate) fn answer(&self, caching: &'static str, conditions: &Conditions) -> Result<Response, Problem> {
         let headers = ([(header::CACHE_CONTROL, caching)], etag(&self.version));
         if conditions.has(&self.version)? {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }
-        Ok((headers, [(header::CONTENT_TYPE, self.media_type)], self.text).into_response())
+        Ok((headers, [(header::CONTENT_TYPE, self.media_type)], self.text.clone()).into_response())
     }
 }
 

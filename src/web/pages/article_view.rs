@@ -95,16 +95,16 @@ impl ArticleView {
 /// Loads the articles with these ids, in their order. Articles that have left the catalogue are marked as such.
 pub(super) async fn load(state: &AppState, ids: &[ArticleId]) -> Result<Vec<ArticleView>, Problem> {
     let articles = state.store.articles().get_many(ids).await?;
-    let by_id: HashMap<&ArticleId, &Article> =
-        articles.iter().map(|article| (&article.id, article)).collect();
-    Ok(ids
-        .iter()
-        .map(|id| {
-            let article = by_id.get(id);
-            article
-                .map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article, &state.notation))
-        })
-        .collect())
+    Ok(views(ids, &articles, &state.notation))
+}
+
+/// The articles with these ids, in their order, from those that were found.
+pub(super) fn views(ids: &[ArticleId], found: &[Article], notation: &Notation) -> Vec<ArticleView> {
+    let by_id: HashMap<&ArticleId, &Article> = found.iter().map(|article| (&article.id, article)).collect();
+    let view = |id| {
+        by_id.get(id).map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article, notation))
+    };
+    ids.iter().map(view).collect()
 }
 
 /// The sum of the prices, if each article has one, in the same currency.

@@ -5,7 +5,6 @@ use std::sync::LazyLock;
 use axum::{Router, extract::Query, response::Response, routing::get};
 use serde::Deserialize;
 
-use crate::util::digest;
 use crate::web::http::{
     AppState, Kind, Problem,
     conditions::{Conditions, Document},
@@ -13,17 +12,21 @@ use crate::web::http::{
 
 struct Asset {
     name: &'static str,
-    media_type: &'static str,
-    bytes: &'static [u8],
-    /// A digest of the bytes. A changed file has a new address, so browsers may cache each for ever.
-    version: String,
+    document: Document,
+}
+
+impl Asset {
+    /// A digest of its bytes. A changed file has a new address, so browsers may cache each for ever.
+    fn version(&self) -> &str {
+        &self.document.version().as_str()[..12]
+    }
 }
 
 macro_rules! assets {
     ($($name:literal: $media_type:literal),+ $(,)?) => {
         LazyLock::new(|| vec![$({
             let bytes: &[u8] = include_bytes!(concat!("../../../static/", $name));
-            Asset { name: $name, media_type: $media_type, bytes, version: digest::sha256(bytes)[..12].to_owned() }
+            Asset { name: $name, document: Document::new($media_type, bytes) }
         }),+])
     };
 }
@@ -44,7 +47,7 @@ pub(crate) fn router() -> Router<AppState> {
 /// An asset's address.
 pub(crate) fn path(name: &str) -> String {
     let asset = find(name).expect("pages name existing assets; this is a bug");
-    format!("/static/{name}?v={}", asset.version)
+    format!("/static/{name}?v={}", asset.version())
 }
 
 fn find(name: &str) -> Option<&'static Asset> {
@@ -64,10 +67,10 @@ async fn asset(
     let Some(asset) = find(&name) else {
         return Err(Problem::new(Kind::NotFound, format!("there is no file /static/{name}")));
     };
-    let caching = if v.as_deref() == Some(&asset.version) {
+    let caching = if v.as_deref() == Some(asset.version()) {
         "public, max-age=31536000, immutable"
     } else {
         "public, max-age=300"
     };
-    Document::new(asset.media_type, asset.bytes).answer(caching, &conditions)
+    asset.document.answer(caching, &conditions)
 }

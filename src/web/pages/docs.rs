@@ -1,5 +1,7 @@
 //! `/docs`: the `OpenAPI` document as a page, without a script.
 
+use std::sync::LazyLock;
+
 use askama::Template;
 use axum::{Extension, response::Response};
 use serde_json::{Map, Value};
@@ -62,7 +64,9 @@ const MARKDOWN: &str = "text/markdown; charset=utf-8";
     ),
 )]
 async fn guide(conditions: Conditions) -> Result<Response, Problem> {
-    Document::new(MARKDOWN, include_str!("../../../docs/api.md")).answer(ASK_AGAIN, &conditions)
+    static GUIDE: LazyLock<Document> =
+        LazyLock::new(|| Document::new(MARKDOWN, include_str!("../../../docs/api.md")));
+    GUIDE.answer(ASK_AGAIN, &conditions)
 }
 
 /// What a model that was made elsewhere must keep to be served
@@ -76,7 +80,9 @@ async fn guide(conditions: Conditions) -> Result<Response, Problem> {
     ),
 )]
 async fn contract(conditions: Conditions) -> Result<Response, Problem> {
-    Document::new(MARKDOWN, include_str!("../../../docs/model-contract.md")).answer(ASK_AGAIN, &conditions)
+    static CONTRACT: LazyLock<Document> =
+        LazyLock::new(|| Document::new(MARKDOWN, include_str!("../../../docs/model-contract.md")));
+    CONTRACT.answer(ASK_AGAIN, &conditions)
 }
 
 #[derive(Template)]

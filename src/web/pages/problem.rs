@@ -1,7 +1,7 @@
 //! Renders each problem: as JSON (RFC 9457) for programs, as a page for browsers. Also the page that explains every
 //! kind of problem.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
 use askama::Template;
 use axum::{
@@ -123,8 +123,14 @@ pub(crate) fn router() -> Routes {
     ),
 )]
 async fn problems(conditions: Conditions) -> Result<Response, Problem> {
-    let page = ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render()?;
-    Document::new("text/html; charset=utf-8", page).answer(ASK_AGAIN, &conditions)
+    static PAGE: LazyLock<Document> = LazyLock::new(|| {
+        let page = ProblemsPage { shell: Shell::outside(), kinds: KINDS }.render();
+        Document::new(
+            "text/html; charset=utf-8",
+            page.expect("writing to a String never fails; this is a bug"),
+        )
+    });
+    PAGE.answer(ASK_AGAIN, &conditions)
 }
 
 #[cfg(test)]

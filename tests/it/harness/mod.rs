@@ -1,7 +1,8 @@
 //! Runs each contract test on both databases, each time in a fresh database, and reports tests that it could not run.
 //!
 //! A contract is an `async fn(db: TestDatabase)`. It runs twice, as `store::customers::put_then_get
-//! [sqlite]` and `[postgres]`. Postgres is the server that `DATABASE_URL` names (its user must be able to
+//! [sqlite]` and `[postgres]`. What a browser does with a page does not depend on the database, and browsers are slow:
+//! their tests run `on_sqlite` only, and what they send is tested on both databases without them. Postgres is the server that `DATABASE_URL` names (its user must be able to
 //! create databases), or else a private one (`tests/shared/postgres.rs`), started when the first test needs it.
 //!
 //! Your own server keeps an empty database `atelier_test_template_…` for each set of migrations: later runs, and other
@@ -48,10 +49,11 @@ const DEADLINE: Duration = Duration::from_mins(2);
 /// How long what is left of a test may take to end.
 const PARTING: Duration = Duration::from_secs(10);
 
-/// A test that runs on both databases.
 #[derive(Clone, Copy)]
 pub struct Contract {
     pub name: &'static str,
+    /// On each of these the test runs once.
+    pub databases: &'static [Kind],
     /// What is missing for the test, besides a database.
     pub needs: fn() -> Result<(), String>,
     pub run: fn(TestDatabase) -> Pin<Box<dyn Future<Output = ()> + Send>>,
@@ -64,6 +66,7 @@ macro_rules! contracts {
         pub fn contracts() -> Vec<$crate::harness::Contract> {
             vec![$($crate::harness::Contract {
                 name: concat!(module_path!(), "::", stringify!($test)),
+                databases: &[$crate::harness::Kind::Sqlite, $crate::harness::Kind::Postgres],
                 needs: || {
                     $($need()?;)?
                     Ok(())
@@ -75,13 +78,17 @@ macro_rules! contracts {
 }
 pub(crate) use contracts;
 
+pub fn on_sqlite(contracts: Vec<Contract>) -> Vec<Contract> {
+    contracts.into_iter().map(|contract| Contract { databases: &[Kind::Sqlite], ..contract }).collect()
+}
+
 pub fn run(files: &[Vec<Contract>]) -> ExitCode {
     let arguments = Arguments::from_args();
     let not_run = NotRun::default();
     let trials = files
         .iter()
         .flatten()
-        .flat_map(|contract| [Kind::Sqlite, Kind::Postgres].map(|kind| trial(*contract, kind, &not_run)))
+        .flat_map(|contract| contract.databases.iter().map(|kind| trial(*contract, *kind, &not_run)))
         .collect();
     let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {

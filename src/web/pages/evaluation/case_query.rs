@@ -1,13 +1,18 @@
 //! The query of the views of single cases: the two methods, the filters, the order and the page.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
 use super::{format, not_evaluated};
 use crate::{
     domain::{CustomerId, Method},
-    service::evaluation::{By, Lead, Ranks, Selection, Versus},
+    service::{
+        evaluation::{By, Lead, Ranks, Selection, Versus},
+        live_release::LiveRelease,
+    },
     store::{Store, StoreError},
-    web::http::{Finding, Problem},
+    web::http::{AppState, Finding, Kind, Problem},
 };
 
 /// The query's parameters as the address has them.
@@ -168,6 +173,26 @@ impl CaseQuery {
             query.append_pair("page", &page.to_string());
         }
         format!("{path}?{}", query.finish())
+    }
+}
+
+/// What a file of cases or customers is made from.
+pub(super) struct View {
+    pub(super) live: Arc<LiveRelease>,
+    pub(super) ranks: Arc<Ranks>,
+    pub(super) query: CaseQuery,
+    /// For each customer of the ranks, whether the database has them.
+    pub(super) known: Vec<bool>,
+}
+
+impl View {
+    pub(super) async fn for_file(state: &AppState, parameters: CaseParameters) -> Result<Self, Problem> {
+        let live = state.live_release()?;
+        let ranks = live.evaluation.ranks().await;
+        let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
+        let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+        let known = known_customers(&state.store, &ranks).await?;
+        Ok(Self { live, ranks, query, known })
     }
 }
 

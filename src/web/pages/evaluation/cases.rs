@@ -9,7 +9,7 @@ use tokio::task;
 
 use super::{
     Tab,
-    case_query::{CaseParameters, CaseQuery, Pager, known_customers, page_of},
+    case_query::{CaseParameters, CaseQuery, Pager, View, known_customers, page_of},
     error_page, format, no_release_page,
 };
 use crate::{
@@ -195,11 +195,7 @@ pub(super) async fn download(
     State(state): State<AppState>,
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Response, Problem> {
-    let live = state.live_release()?;
-    let ranks = live.evaluation.ranks().await;
-    let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
-    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
-    let known = known_customers(&state.store, &ranks).await?;
+    let View { live, ranks, query, known } = View::for_file(&state, parameters).await?;
     let versus = query.versus;
     let name = format!("{}-{}-{}-cases.csv", live.name(), versus.first, versus.second);
     // At full scale the file has 84,000 lines.

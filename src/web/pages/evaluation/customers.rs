@@ -8,7 +8,7 @@ use axum::{
 
 use super::{
     Tab,
-    case_query::{CaseParameters, CaseQuery, Pager, known_customers, page_of},
+    case_query::{CaseParameters, CaseQuery, Pager, View, known_customers, page_of},
     cases, error_page, format, no_release_page,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     service::evaluation::{By, CustomerDifference, Lead},
     util::csv::Lines,
     web::{
-        http::{AppState, Kind, Problem},
+        http::{AppState, Problem},
         pages::{
             figures::csv_file,
             form::PageQuery,
@@ -94,11 +94,7 @@ pub(super) async fn download(
     State(state): State<AppState>,
     PageQuery(parameters): PageQuery<CaseParameters>,
 ) -> Result<Response, Problem> {
-    let live = state.live_release()?;
-    let ranks = live.evaluation.ranks().await;
-    let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
-    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
-    let known = known_customers(&state.store, &ranks).await?;
+    let View { live, ranks, query, known } = View::for_file(&state, parameters).await?;
     let mut lines = Lines::new(&["customer", "cases", query.versus.by.unit()]);
     for found in ranks.customers_by_difference(query.versus, query.selection(&known)) {
         let difference = format!("{:.6}", found.difference);

@@ -40,7 +40,7 @@ pub(in crate::web::pages) fn interval(metric: Metric, low: f64, high: f64) -> St
     format!("{} to {}", signed(metric, low), signed(metric, high))
 }
 
-/// `p = 0.016`, or `p < 0.002` where so many samples of a bootstrap cannot say more; never below 0.001.
+/// `p = 0.016`, or `p < 0.002` where a bootstrap of this many samples cannot tell smaller ones; never below 0.001.
 pub(super) fn p(p: f64, samples: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "a number of samples")]
     let least = 2.0 / samples.max(1) as f64;

@@ -14,7 +14,7 @@ use crate::{
     drawing::chart::{
         LineChart, Mark, Scale, Series, Whisker, WhiskerRow, Whiskers, Written, line_chart, whiskers,
     },
-    service::acceptance::{self, Acceptance, By, share},
+    service::acceptance::{self, Acceptance, By, USUAL_DAYS, share},
     store::{Outcomes, day_of},
     util::{calendar, csv::Lines},
     web::{
@@ -81,8 +81,8 @@ pub(super) struct AcceptanceQuery {
 impl AcceptanceQuery {
     async fn read(self, state: &AppState) -> Result<(By, u32, Acceptance), Problem> {
         let refuse = |name, detail| Problem::invalid(vec![Finding::parameter(name, detail)]);
-        let by = self.by.as_deref().unwrap_or("day").parse().map_err(|detail| refuse("by", detail))?;
-        let days = self.days.unwrap_or(30);
+        let by = self.by.map_or(Ok(By::Day), |by| by.parse()).map_err(|detail| refuse("by", detail))?;
+        let days = self.days.unwrap_or(USUAL_DAYS);
         if !PERIODS.contains(&days) {
             return Err(refuse("days", format!("a period has 7, 30 or 90 days, found {days}")));
         }

@@ -54,7 +54,7 @@ pub(super) async fn board(
 ) -> Result<Board, Problem> {
     let ids: Vec<ArticleId> = view.slots.iter().flatten().cloned().collect();
     let stored = state.store.articles().get_many(&ids).await?;
-    let mut articles = article_view::load(state, &ids).await?.into_iter();
+    let mut articles = article_view::views(&ids, &stored, &state.notation).into_iter();
     let slot = |(place, id): (usize, &Option<ArticleId>)| {
         let kind = id.as_ref().and_then(|id| stored.iter().find(|article| article.id == *id));
         let kind = kind.map(Article::kind);

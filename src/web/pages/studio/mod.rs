@@ -149,7 +149,8 @@ async fn page(
         }
         _ => {}
     }
-    let recorded = state.store.outfits().first(OUTFITS_READ).await?;
+    let recorded =
+        if view.slots.is_empty() { Vec::new() } else { state.store.outfits().first(OUTFITS_READ).await? };
     let pick = pick::pick(&state, &view, live.as_deref(), &stored).await?;
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),

@@ -50,7 +50,7 @@ struct OutfitPage {
     total: Option<String>,
     /// The outfit's own features, such as the occasion.
     own: String,
-    /// By whom and when it was saved.
+    /// Who saved it, and when.
     origin: String,
     deleted: Option<String>,
     customer: String,
@@ -158,12 +158,9 @@ pub(super) async fn pieces(
     let ids: Vec<ArticleId> = outfit.slots.articles().cloned().collect();
     let articles = state.store.articles().get_many(&ids).await?;
     let total = article_view::total(&articles, &state.notation).filter(|_| articles.len() == ids.len());
-    let view = |id: &ArticleId| {
-        let article = articles.iter().find(|article| article.id == *id);
-        article.map_or_else(|| ArticleView::gone(id), |article| ArticleView::new(article, &state.notation))
-    };
+    let mut views = article_view::views(&ids, &articles, &state.notation).into_iter();
     let slots = outfit.slots.as_slice().iter();
-    Ok((slots.map(|slot| slot.article().map(view)).collect(), total))
+    Ok((slots.map(|slot| slot.article().and_then(|_| views.next())).collect(), total))
 }
 
 async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Problem> {

@@ -9,7 +9,7 @@ use crate::{
     },
     web::{
         http::{AppState, Problem},
-        pages::{article_view::ArticleView, fault, figures::count, pager::Pager},
+        pages::{article_view::ArticleView, fault, figures::count, pager::Pager, profile::spaced},
     },
 };
 
@@ -137,21 +137,19 @@ fn hidden(view: &View, slot: usize) -> Vec<(String, String)> {
 
 /// The type of the slot, then the attributes by which the schema excludes or requires articles.
 fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
-    let words = |word: &str| word.replace(['-', '_'], " ");
     let chosen = view.types.get(&slot);
-    let types = live
-        .catalogue
-        .types()
-        .into_iter()
-        .map(|kind| (format!("{slot}:{kind}"), words(kind), chosen.is_some_and(|chosen| chosen == kind)));
+    let types =
+        live.catalogue.types().into_iter().map(|kind| {
+            (format!("{slot}:{kind}"), spaced(kind), chosen.is_some_and(|chosen| chosen == kind))
+        });
     let types = Facet { field: "type".to_owned(), label: "Type".to_owned(), values: types.collect() };
     let others = live.catalogue.facets().into_iter().filter(|(_, values)| values.len() <= MOST_VALUES);
     let others = others.map(|(attribute, values)| {
         let chosen = view.by.get(attribute);
         let value =
-            |value: &str| (value.to_owned(), words(value), chosen.is_some_and(|chosen| chosen == value));
+            |value: &str| (value.to_owned(), spaced(value), chosen.is_some_and(|chosen| chosen == value));
         let values = values.into_iter().map(value).collect();
-        Facet { field: format!("by.{attribute}"), label: words(attribute), values }
+        Facet { field: format!("by.{attribute}"), label: spaced(attribute), values }
     });
     [types].into_iter().chain(others).collect()
 }

@@ -62,7 +62,8 @@ fn gone(status: StatusCode, words: &'static str) -> Result<Response, Problem> {
     Ok((status, Html(GonePage { words }.render()?)).into_response())
 }
 
-/// Whoever has the address sees the page: search engines must not list it, and shops whose photos it loads must not learn it.
+/// Everyone who has the address sees the page. So search engines must not list it, and servers that its photos come from
+/// must not learn it.
 async fn keep_secret(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(HeaderName::from_static("x-robots-tag"), HeaderValue::from_static("noindex, nofollow"));
