@@ -1,7 +1,7 @@
 //! Suggests articles or scores an outfit: looks up the customer's profile and the method, asks the models, and issues the
 //! ticket for feedback.
 
-use std::time::Instant;
+use std::{sync::Arc, time::Instant};
 
 use super::{
     completion::{self, Blank, Completion, OutfitScore, Request, Warning, complete, score},
@@ -11,7 +11,10 @@ use super::{
     routing::Choice,
     tickets::{Suggested, SuggestedFor, Tickets},
 };
-use crate::domain::{ArticleId, CustomerId, Features, Method, Timestamp};
+use crate::{
+    domain::{ArticleId, CustomerId, Features, Method, Timestamp},
+    models::packed_article::PackedArticle,
+};
 
 /// A question in the caller's terms.
 #[derive(Debug, Clone)]
@@ -77,6 +80,18 @@ pub async fn complete_outfit(
     Ok((question, completion))
 }
 
+/// The articles that a person may choose for the outfit's first blank, although the method cannot rank them, and how many
+/// pass the filters with them.
+pub async fn unranked(
+    live: &LiveRelease,
+    profiles: &Profiles,
+    question: Question,
+    times: Times,
+) -> Result<(Vec<Arc<PackedArticle>>, usize), ServiceError> {
+    let question = resolve(live, profiles, question, times.begun).await?;
+    Ok(completion::unranked(live.served(), &question.request)?)
+}
+
 /// Scores an outfit.
 pub async fn score_outfit(
     live: &LiveRelease,
@@ -118,19 +133,17 @@ pub async fn stored_features(
     let Some(profile) = profiles.get(id, now).await? else {
         if !given.is_empty() {
             let detail = format!("there is no customer {id}; only the request's features describe them");
-            return Ok((Features::default(), Some(Warning { code: "unknown-customer", detail })));
+            return Ok((Features::default(), Some(Warning::new("unknown-customer", detail))));
         }
         let detail = format!(
             "there is no customer {id}; add one with PUT /customers/{{id}}, or describe them in `features`"
         );
         return Err(Fault::new(field, detail).into());
     };
-    let warning = profile.stale.map(|age| Warning {
-        code: "profile-stale",
-        detail: format!(
-            "the profile of {id} is {} seconds old: the database cannot be reached",
-            age.as_secs()
-        ),
+    let warning = profile.stale.map(|age| {
+        let age = age.as_secs();
+        let detail = format!("the profile of {id} is {age} seconds old: the database cannot be reached");
+        Warning::new("profile-stale", detail)
     });
     Ok((profile.features, warning))
 }

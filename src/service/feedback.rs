@@ -190,15 +190,16 @@ pub async fn judge(
     Ok(())
 }
 
-/// Takes a refusal back, by the suggestion's name, with all others of the article by the same customer.
+/// Takes a refusal back, by the suggestion's name, and the article's other refusals by the same customer.
 pub async fn withdraw_refusal(
     store: &Store,
     name: &str,
     customer: Option<&CustomerId>,
     article: &ArticleId,
+    now: Timestamp,
 ) -> Result<(), StoreError> {
     let key = key_of(name, FeedbackKind::Rejected);
-    store.feedback().withdraw_refusal(&key, customer, article).await
+    store.feedback().withdraw_refusal(&key, customer, article, now).await
 }
 
 fn key_of(name: &str, kind: FeedbackKind) -> String {

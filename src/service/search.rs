@@ -4,12 +4,12 @@
 //! that results come while somebody types. Commas separate words as spaces do, and a word may name its field: `colour:navy`.
 //! Plurals and other names of an article count as the same word.
 
-use std::pin::pin;
+use std::{future::ready, pin::pin};
 
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{Stream, StreamExt, TryStreamExt};
 
 use crate::{
-    domain::{Article, Customer, Schema, fold},
+    domain::{Article, Customer, CustomerId, Schema, fold},
     store::{Store, StoreError},
 };
 
@@ -54,14 +54,25 @@ impl<T> Default for Found<T> {
 /// The customers whose profile has every word, except in what they never wear.
 pub async fn customers(store: &Store, schema: &Schema, text: &str) -> Result<Found<Customer>, StoreError> {
     let search = Search::new(text);
-    let is_worn = |name: &str| schema.feature(name).is_none_or(|feature| feature.excludes.is_none());
-    let fit = |customer: &Customer| {
-        let worn = customer.features.iter().filter(|(name, _)| is_worn(name));
-        let texts =
-            worn.flat_map(|(name, value)| value.words().iter().map(move |word| (name, word.as_str())));
-        search.fit(customer.id.as_str(), texts)
-    };
-    collect(store.customers().with_words(search.groups()), fit).await
+    let fit = |customer: &Customer| search.fit_customer(schema, customer);
+    collect(store.customers().with_words(search.groups(), None), fit).await
+}
+
+/// Up to `n` customers after the id `after` whose profile has every word as a whole one, except in what they never wear.
+pub async fn customers_after(
+    store: &Store,
+    schema: &Schema,
+    text: &str,
+    after: Option<&CustomerId>,
+    n: u32,
+) -> Result<Vec<Customer>, StoreError> {
+    let search = Search::new(text);
+    if search.0.is_empty() {
+        return store.customers().list(after, n).await;
+    }
+    let rows = store.customers().with_words(search.groups(), after);
+    let whole = rows.try_filter(|customer| ready(search.fit_customer(schema, customer) == Fit::Whole));
+    whole.take(n as usize).try_collect().await
 }
 
 /// The articles whose type and attributes have every word.
@@ -132,6 +143,14 @@ impl Search {
             stems.chain([word.typed.clone()]).collect()
         };
         self.0.iter().map(group).collect()
+    }
+
+    fn fit_customer(&self, schema: &Schema, customer: &Customer) -> Fit {
+        let is_worn = |name: &str| schema.feature(name).is_none_or(|feature| feature.excludes.is_none());
+        let worn = customer.features.iter().filter(|(name, _)| is_worn(name));
+        let texts =
+            worn.flat_map(|(name, value)| value.words().iter().map(move |word| (name, word.as_str())));
+        self.fit(customer.id.as_str(), texts)
     }
 
     fn fit<'t>(&self, id: &str, texts: impl Iterator<Item = (&'t str, &'t str)>) -> Fit {

@@ -122,38 +122,27 @@ impl<'a> Customers<'a> {
         Ok((put, version(&written)))
     }
 
-    /// Up to `n` customers after the id `after`, in the byte order of their ids. Only customers whose id or text
-    /// features contain every word of `search`, in any case.
-    pub async fn list(
-        self,
-        search: &str,
-        after: Option<&CustomerId>,
-        n: u32,
-    ) -> Result<Vec<Customer>, StoreError> {
-        let patterns = search::patterns(search);
-        let sql = format!(
-            "select id, features from customers where id > $1{} order by id limit $2",
-            search::condition(3, patterns.len())
-        );
-        let mut query = sqlx::query_as(AssertSqlSafe(sql))
+    /// Up to `n` customers after the id `after`, in the byte order of their ids.
+    pub async fn list(self, after: Option<&CustomerId>, n: u32) -> Result<Vec<Customer>, StoreError> {
+        let rows = sqlx::query_as("select id, features from customers where id > $1 order by id limit $2")
             // Every id comes after the empty string.
             .bind(after.map_or("", CustomerId::as_str))
-            .bind(i64::from(n));
-        for pattern in patterns {
-            query = query.bind(pattern);
-        }
-        query.fetch_all(&self.store.readers).await?.into_iter().map(parse).collect()
+            .bind(i64::from(n))
+            .fetch_all(&self.store.readers)
+            .await?;
+        rows.into_iter().map(parse).collect()
     }
 
-    /// The customers whose id or text features contain a text of each group, in the order of their ids. The texts
-    /// are in lower case.
+    /// The customers after the id `after` whose id or text features contain a text of each group, in the order of their
+    /// ids. The texts are in lower case.
     pub fn with_words(
         self,
         groups: Vec<Vec<String>>,
+        after: Option<&CustomerId>,
     ) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
-        pages::with_words(self.store, "select id, features from customers", groups, parse, |row| {
-            row.id.as_str()
-        })
+        let after = after.map_or("", CustomerId::as_str);
+        let select = "select id, features from customers";
+        pages::with_words_after(self.store, select, groups, after, parse, |row| row.id.as_str())
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {
@@ -178,7 +167,7 @@ impl<'a> Customers<'a> {
     /// Every customer in the byte order of their ids, read page by page as needed.
     pub fn all(self) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
         pages::stream(None::<CustomerId>, move |after| async move {
-            let page = self.list("", after.as_ref(), PAGE).await?;
+            let page = self.list(after.as_ref(), PAGE).await?;
             Ok(page.into_iter().map(|customer| (Some(customer.id.clone()), customer)).collect())
         })
     }

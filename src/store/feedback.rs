@@ -3,11 +3,12 @@
 use std::str::FromStr;
 
 use futures_util::Stream;
+use serde_json::json;
 use sha2::{Digest, Sha256};
 use sqlx::{AnyConnection, AssertSqlSafe, FromRow, Row, any::AnyRow};
 
 use super::{
-    Conflict, Outcomes, Store, StoreError, SuggestedArticle,
+    Actor, Conflict, Entry, Outcomes, Store, StoreError, SuggestedArticle,
     acceptance::{self, SUMS, outcomes},
     customers::customer_id,
     pages::{self, PAGE},
@@ -92,6 +93,21 @@ impl Feedback<'_> {
         if recorded {
             acceptance::count(&mut transaction, &key_hash, event, article).await?;
         }
+        if event.kind == FeedbackKind::Rejected && matches!(self.store.author.actor, Actor::Person(_)) {
+            let again = sqlx::query(
+                "update feedback_events set withdrawn_at = null, at = $2
+                 where key_hash = $1 and withdrawn_at is not null",
+            )
+            .bind(&key_hash[..])
+            .bind(event.at.millis())
+            .execute(&mut *transaction)
+            .await?;
+            if inserted || again.rows_affected() > 0 {
+                let entry = Entry::new("feedback.refuse", event.article.as_str(), json!({}));
+                let entry = Entry { customer: event.customer.as_ref(), ..entry };
+                entry.write(&mut transaction, self.store.author, event.at).await?;
+            }
+        }
         if !inserted {
             let stored = sqlx::query_as(
                 "select kind, completion_id, slot, article_id, rank, release, method, arm, customer_id, at
@@ -133,7 +149,7 @@ impl Feedback<'_> {
     pub async fn refused_by(self, customer: &CustomerId, n: u32) -> Result<Vec<ArticleId>, StoreError> {
         let ids: Vec<String> = sqlx::query_scalar(
             "select article_id from feedback_events
-             where customer_id = $1 and kind in ('rejected', 'accepted', 'bought')
+             where customer_id = $1 and kind in ('rejected', 'accepted', 'bought') and withdrawn_at is null
              group by article_id
              having max(case when kind = 'rejected' then at end)
                  >= coalesce(max(case when kind <> 'rejected' then at end), 0)
@@ -154,7 +170,8 @@ impl Feedback<'_> {
         n: u32,
     ) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
         let rows: Vec<(String, i64)> = sqlx::query_as(
-            "select article_id, max(at) from feedback_events where customer_id = $1 and kind = $2
+            "select article_id, max(at) from feedback_events
+             where customer_id = $1 and kind = $2 and withdrawn_at is null
              group by article_id order by max(at) desc, article_id limit $3",
         )
         .bind(customer.as_str())
@@ -170,7 +187,7 @@ impl Feedback<'_> {
     pub async fn refused_since_last_outfit(self, n: u32) -> Result<Vec<(CustomerId, u64)>, StoreError> {
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "select customer_id, count(distinct article_id) from feedback_events
-             where kind = 'rejected' and customer_id is not null and at > coalesce(
+             where kind = 'rejected' and customer_id is not null and withdrawn_at is null and at > coalesce(
                 (select max(created_at) from outfits
                  where outfits.customer_id = feedback_events.customer_id and origin <> 'imported'
                     and deleted_at is null and draft = 0), 0)
@@ -182,29 +199,44 @@ impl Feedback<'_> {
         rows.into_iter().map(|(id, count)| Ok((customer_id(id)?, count.unsigned_abs()))).collect()
     }
 
-    /// Deletes a refusal that was a mistake: the event under the key, and the customer's refusals of the article.
+    /// Takes a refusal back. The event under the key was a mistake, and is deleted. Other refusals of the article by the
+    /// customer stay and count, but the article is no longer refused.
     pub async fn withdraw_refusal(
         self,
         key: &str,
         customer: Option<&CustomerId>,
         article: &ArticleId,
+        now: Timestamp,
     ) -> Result<(), StoreError> {
         let key_hash = hash(key);
         let mut transaction = self.store.write().await?;
         let deleted: Vec<(String, i64, i64)> = sqlx::query_as(
             "delete from feedback_events
-             where kind = 'rejected' and article_id = $1 and (key_hash = $2 or customer_id = $3)
+             where kind = 'rejected' and article_id = $1 and key_hash = $2
              returning completion_id, slot, repeated",
         )
         .bind(article.as_str())
         .bind(&key_hash[..])
-        .bind(customer.map(CustomerId::as_str))
         .fetch_all(&mut *transaction)
         .await?;
         for (completion_id, slot, _) in deleted.iter().filter(|(.., repeated)| *repeated == 0) {
             let slot = u32::try_from(*slot).expect("slots are counted from 0; this is a bug");
             let kind = FeedbackKind::Rejected;
             acceptance::add(&mut transaction, kind, completion_id, slot, article.as_str(), -1).await?;
+        }
+        let kept = sqlx::query(
+            "update feedback_events set withdrawn_at = $3
+             where kind = 'rejected' and article_id = $1 and customer_id = $2 and withdrawn_at is null",
+        )
+        .bind(article.as_str())
+        .bind(customer.map(CustomerId::as_str))
+        .bind(now.millis())
+        .execute(&mut *transaction)
+        .await?;
+        if !deleted.is_empty() || kept.rows_affected() > 0 {
+            let details = json!({"deleted": deleted.len(), "kept": kept.rows_affected()});
+            let entry = Entry { customer, ..Entry::new("feedback.withdraw", article.as_str(), details) };
+            entry.write(&mut transaction, self.store.author, now).await?;
         }
         Ok(transaction.commit().await?)
     }

@@ -27,7 +27,7 @@ macro_rules! step {
 }
 
 /// Not listed by `sqlx::migrate!`, because its macros would compile most of sqlx a second time.
-const STEPS: [Step; 12] = [
+const STEPS: [Step; 13] = [
     step!(1, "0001", "access"),
     step!(2, "0002", "catalogue"),
     step!(3, "0003", "feedback"),
@@ -40,6 +40,7 @@ const STEPS: [Step; 12] = [
     step!(11, "0011", "article_changes"),
     step!(12, "0012", "saved_outfits"),
     step!(13, "0013", "acceptance"),
+    step!(14, "0014", "queue"),
 ];
 
 fn migrator(text: impl Fn(&Step) -> &'static str) -> Migrator {

@@ -16,7 +16,7 @@ use super::{
     search::name_key,
     upsert,
 };
-use crate::domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp};
+use crate::domain::{ArticleId, CustomerId, Features, OpenOutfit, Outfit, Split, Timestamp};
 
 /// The outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,7 @@ pub enum Origin {
 
 impl<'a> Outfits<'a> {
     /// Stores the outfit, and gives its place. Outfits with the same customer, articles and features are the same: saving
-    /// one again keeps its place, and moves it to the new split, if given.
+    /// one again keeps its place, and moves it to the new split, if given. An imported one that a person saves is theirs.
     ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
@@ -68,15 +68,30 @@ impl<'a> Outfits<'a> {
         is_draft: bool,
         now: Timestamp,
     ) -> Result<(i64, Put), StoreError> {
-        let (digest, customer) = (row.digest, row.customer);
+        let (digest, customer, origin, person) = (row.digest, row.customer, row.origin, row.person);
         let articles = row.articles.iter().filter(|id| !id.is_empty()).count();
         let mut transaction = self.store.write().await?;
-        let put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
+        let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
+        let mut is_new = put == Put::Added;
+        if put == Put::Unchanged && origin == Origin::Saved {
+            let taken_over = sqlx::query(
+                "update outfits set origin = 'saved', person_id = $2, created_at = $3, revision = revision + 1
+                 where digest = $1 and origin = 'imported'",
+            )
+            .bind(&digest[..])
+            .bind(person.map(|person| person.0))
+            .bind(now.millis())
+            .execute(&mut *transaction)
+            .await?;
+            if taken_over.rows_affected() > 0 {
+                (put, is_new) = (Put::Changed, true);
+            }
+        }
         let seq = sqlx::query_scalar("select seq from outfits where digest = $1")
             .bind(&digest[..])
             .fetch_one(&mut *transaction)
             .await?;
-        if put == Put::Added {
+        if is_new {
             sqlx::query(
                 "update outfits set draft = $2, changed_at = created_at, name_key = $3 || coalesce(
                     (select ' ' || people.name_key from people where people.id = outfits.person_id), '')
@@ -106,6 +121,20 @@ impl<'a> Outfits<'a> {
         .fetch_optional(&self.store.readers)
         .await?;
         row.map(record).transpose()
+    }
+
+    /// The different features of the latest outfits, such as their occasions.
+    pub async fn features(self) -> Result<Vec<Features>, StoreError> {
+        let texts: Vec<String> = sqlx::query_scalar(
+            "select distinct features from (
+                select features from outfits where draft = 0 and deleted_at is null order by seq desc limit 1000
+             ) as latest where features <> '{}' limit 20",
+        )
+        .fetch_all(&self.store.readers)
+        .await?;
+        let damaged =
+            |reason| StoreError::Damaged { table: "outfits", id: "of the latest".to_owned(), reason };
+        texts.iter().map(|text| json::parse_features(text).map_err(damaged)).collect()
     }
 
     /// The first `n` outfits.

@@ -52,9 +52,25 @@ where
     Columns: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
     Row: Send,
 {
-    let sql = format!("{select} where id > $1{} order by id limit $2", search::any_of(3, &groups));
     // Every id comes after the empty string.
-    stream(String::new(), move |after| {
+    with_words_after(store, select, groups, "", parse, id)
+}
+
+/// The same for the rows after the id `after`.
+pub(super) fn with_words_after<'a, Columns, Row>(
+    store: &'a Store,
+    select: &str,
+    groups: Vec<Vec<String>>,
+    after: &str,
+    parse: fn(Columns) -> Result<Row, StoreError>,
+    id: fn(&Row) -> &str,
+) -> impl Stream<Item = Result<Row, StoreError>> + Send + use<'a, Columns, Row>
+where
+    Columns: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
+    Row: Send,
+{
+    let sql = format!("{select} where id > $1{} order by id limit $2", search::any_of(3, &groups));
+    stream(after.to_owned(), move |after| {
         let (sql, groups) = (sql.clone(), groups.clone());
         async move {
             let mut query = sqlx::query_as(AssertSqlSafe(sql)).bind(after).bind(i64::from(PAGE));

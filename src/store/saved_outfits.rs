@@ -49,6 +49,8 @@ pub struct SavedOutfit {
 pub struct SavedFilter<'a> {
     /// Words that the name, the customer's id or the author's name contains.
     pub search: &'a str,
+    /// All outfits of this customer, also imported ones.
+    pub customer: Option<&'a CustomerId>,
     pub only_drafts: bool,
     pub by: Option<PersonId>,
 }
@@ -147,8 +149,9 @@ impl SavedOutfits<'_> {
     ) -> Result<(Vec<SavedOutfit>, u64), StoreError> {
         let words = search::patterns(filter.search);
         let condition = format!(
-            "where origin <> 'imported' and deleted_at is null and draft >= $1 and (person_id = $2 or $2 = 0) {}",
-            search::condition(3, words.len())
+            "where {} and deleted_at is null and draft >= $1 and (person_id = $2 or $2 = 0) {}",
+            if filter.customer.is_some() { "customer_id = $3" } else { "origin <> 'imported' and $3 = ''" },
+            search::condition(4, words.len())
         );
         let (count, page) = (
             format!("select count(*) from outfits {condition}"),
@@ -160,6 +163,8 @@ impl SavedOutfits<'_> {
         for number in [least, person] {
             (counting, listing) = (counting.bind(number), listing.bind(number));
         }
+        let customer = filter.customer.map_or("", CustomerId::as_str);
+        (counting, listing) = (counting.bind(customer), listing.bind(customer));
         for word in words {
             (counting, listing) = (counting.bind(word.clone()), listing.bind(word));
         }
@@ -174,6 +179,21 @@ impl SavedOutfits<'_> {
             "select customer_id, max(created_at) from outfits
              where origin <> 'imported' and deleted_at is null and draft = 0
              group by customer_id order by max(created_at), customer_id limit $1",
+        )
+        .bind(i64::from(n))
+        .fetch_all(&self.store.readers)
+        .await?;
+        let parse = |(id, at)| Ok((super::customers::customer_id(id)?, Timestamp::from_millis(at)));
+        rows.into_iter().map(parse).collect()
+    }
+
+    /// Customers for whom no outfit was saved yet, with the time when they were added; the latest first.
+    pub async fn never(self, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select id, created_at from customers where not exists (
+                select 1 from outfits
+                where customer_id = customers.id and origin <> 'imported' and deleted_at is null and draft = 0)
+             order by created_at desc, id desc limit $1",
         )
         .bind(i64::from(n))
         .fetch_all(&self.store.readers)

@@ -25,10 +25,12 @@ pub(super) fn name_key<'a>(texts: impl Iterator<Item = &'a str>) -> String {
     key
 }
 
-/// A `like` pattern for each word of the search, with wildcards escaped.
+/// A `like` pattern for each word of the search, with wildcards escaped. Commas separate words, too.
 pub(super) fn patterns(search: &str) -> Vec<String> {
     let search: String = search.chars().take(MAX_CHARS).collect();
-    fold(&search).split_whitespace().map(pattern).collect()
+    let folded = fold(&search);
+    let words = folded.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
+    words.filter(|word| !word.is_empty()).map(pattern).collect()
 }
 
 /// A `like` pattern for a folded text, or for its beginning.
@@ -82,7 +84,8 @@ mod tests {
     #[test]
     fn words_are_folded_and_escaped() {
         assert_eq!(patterns("  ÄRMEL 50%_\\\u{0}x "), ["%ärmel%", "%50\\%\\_\\\\%", "%x%"]);
-        assert!(patterns(" \t").is_empty());
+        assert_eq!(patterns("autumn, c-1;x"), ["%autumn%", "%c-1%", "%x%"]);
+        assert!(patterns(" \t,").is_empty());
         let groups = [vec!["a".to_owned(), "b".to_owned()], vec!["c".to_owned()]];
         let expected = " and (name_key like $3 escape '\\' or name_key like $4 escape '\\') and (name_key like $5 escape '\\')";
         assert_eq!(any_of(3, &groups), expected);

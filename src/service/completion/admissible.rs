@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     Request, Served,
-    prepare::{Blank, Slots, Warning, known},
+    prepare::{Blank, Slots, Warning},
 };
 use crate::domain::{Features, Mask, Method};
 use crate::{
@@ -16,17 +16,19 @@ use crate::{
 const MAX_TYPES: usize = 100;
 const MAX_EXCLUDED: usize = 1000;
 
-/// The blanks with their admissible articles.
+/// What passes the filters for any blank, and the blanks with their admissible articles. `known` are the articles that may
+/// be suggested at all.
 pub(super) fn blanks(
     served: Served<'_>,
     request: &Request,
+    known: &Mask,
     slots: &Slots,
     features: &Features,
     warnings: &mut Vec<Warning>,
     errors: &mut Vec<Fault>,
-) -> Vec<Blank> {
-    let types = types(served, request, slots, errors);
-    let limits = Limits::new(served, request, slots, features, warnings, errors);
+) -> (Arc<Mask>, Vec<Blank>) {
+    let types = types(served, request, known, slots, errors);
+    let limits = Limits::new(served, request, known, slots, features, warnings, errors);
     let common = Arc::new(limits.admissible());
     let blank = |&(slot, place): &(usize, usize)| {
         let admissible = match types.get(&slot) {
@@ -37,13 +39,16 @@ pub(super) fn blanks(
                 Arc::new(admissible)
             }
         };
+        let mut alternatives = Vec::new();
         if admissible.count() == 0 {
-            let detail = nothing_admissible(served, request.method, slot, &limits, types.get(&slot));
-            warnings.push(Warning { code: "nothing-admissible", detail });
+            alternatives = limits.widened(types.get(&slot));
+            let detail = nothing_admissible(served, request.method, known, slot, &alternatives);
+            warnings.push(Warning::new("nothing-admissible", detail));
         }
-        Blank { slot, place, admissible }
+        Blank { slot, place, admissible, alternatives }
     };
-    slots.blanks.iter().map(blank).collect()
+    let blanks = slots.blanks.iter().map(blank).collect();
+    (common, blanks)
 }
 
 /// What the filters leave of the shop's articles, whatever a blank's type.
@@ -58,6 +63,7 @@ impl Limits {
     fn new(
         served: Served<'_>,
         request: &Request,
+        known: &Mask,
         slots: &Slots,
         features: &Features,
         warnings: &mut Vec<Warning>,
@@ -65,7 +71,7 @@ impl Limits {
     ) -> Self {
         let catalogue = served.catalogue;
         let mut all = catalogue.present().clone();
-        all.intersect(known(served, request.method));
+        all.intersect(known);
         for place in &slots.worn {
             all.remove(*place);
         }
@@ -86,7 +92,7 @@ impl Limits {
                 let detail = format!(
                     "no article has the {attribute} {no_go:?}, so this no-go excludes nothing; check its spelling"
                 );
-                Warning { code: "no-go-without-articles", detail }
+                Warning::new("no-go-without-articles", detail).about([attribute.as_str(), no_go.as_str()])
             }));
             excluded.push(("no_gos", ruled_out.articles));
         }
@@ -99,7 +105,7 @@ impl Limits {
                     "no article fits this customer's {label}: none has the {attribute} {words}; check its spelling, or \
                      suggest what does not fit, too (filters.fit)"
                 );
-                Warning { code: "nothing-fits", detail }
+                Warning::new("nothing-fits", detail).about([label.as_str(), words.as_str()])
             }));
             excluded.push(("fit", unfit.articles));
         }
@@ -117,7 +123,7 @@ impl Limits {
             if !catalogue.supply().has_store(store) {
                 let mut detail = format!("no article has stock in the store {store:?}; check its spelling");
                 abbreviate(&mut detail, 200);
-                warnings.push(Warning { code: "unknown-store", detail });
+                warnings.push(Warning::new("unknown-store", detail).about([store.as_str()]));
             }
             excluded.push(("store", catalogue.supply().sold_out(fitting, Some(store), length)));
         }
@@ -181,7 +187,7 @@ fn exclude(
             all.remove(article);
         } else {
             let detail = format!("filters.exclude has {id} at index {place}, which is not an article");
-            warnings.push(Warning { code: "unknown-article-excluded", detail });
+            warnings.push(Warning::new("unknown-article-excluded", detail));
         }
     }
 }
@@ -213,10 +219,11 @@ fn too_dear_or_cheap(served: Served<'_>, request: &Request, errors: &mut Vec<Fau
 fn types(
     served: Served<'_>,
     request: &Request,
+    known: &Mask,
     slots: &Slots,
     errors: &mut Vec<Fault>,
 ) -> BTreeMap<usize, Mask> {
-    let (mut found, known) = (BTreeMap::new(), known(served, request.method));
+    let mut found = BTreeMap::new();
     for (&slot, types) in &request.filters.types {
         let field = Field::TypesOf(slot);
         if !slots.blanks.iter().any(|(blank, _)| *blank == slot) {
@@ -237,7 +244,7 @@ fn types(
             match served.catalogue.of_type(kind) {
                 Some(articles) if articles.meets(known) => mask.unite(articles),
                 found => {
-                    let detail = missing_type(served, request.method, kind, found);
+                    let detail = missing_type(served, request.method, known, kind, found);
                     errors.push(Fault::new(Field::TypeAt { slot, place }, detail));
                 }
             }
@@ -248,8 +255,13 @@ fn types(
 }
 
 /// Says whether the catalogue or the method lacks the type. `found` are the catalogue's articles of the type.
-fn missing_type(served: Served<'_>, method: Method, kind: &str, found: Option<&Mask>) -> String {
-    let known = known(served, method);
+fn missing_type(
+    served: Served<'_>,
+    method: Method,
+    known: &Mask,
+    kind: &str,
+    found: Option<&Mask>,
+) -> String {
     let all = served.catalogue.types();
     let can_be =
         all.into_iter().filter(|kind| served.catalogue.of_type(kind).is_some_and(|of| of.meets(known)));
@@ -270,12 +282,12 @@ fn missing_type(served: Served<'_>, method: Method, kind: &str, found: Option<&M
 fn nothing_admissible(
     served: Served<'_>,
     method: Method,
+    known: &Mask,
     slot: usize,
-    limits: &Limits,
-    of_types: Option<&Mask>,
+    alternatives: &[(Vec<&'static str>, usize)],
 ) -> String {
     let present = served.catalogue.present();
-    if present.count() > 0 && !present.meets(known(served, method)) {
+    if present.count() > 0 && !present.meets(known) {
         return format!(
             "release {} was trained with none of the catalogue's articles ({}), and {method} suggests no new ones, so there is \
              nothing to suggest for slot {slot}",
@@ -287,7 +299,7 @@ fn nothing_admissible(
         let names: Vec<String> = filters.iter().map(|name| format!("`{name}` ({})", words(name))).collect();
         format!("{count} without {}", names.join(" and "))
     };
-    let alternatives: Vec<String> = limits.widened(of_types).iter().map(alternative).collect();
+    let alternatives: Vec<String> = alternatives.iter().map(alternative).collect();
     let none = format!("no article passes the filters for slot {slot}");
     if alternatives.is_empty() { none } else { format!("{none}; there are {}", alternatives.join(", or ")) }
 }

@@ -44,10 +44,10 @@ impl Budget {
             let Some(article) = catalogue.any_article(place) else { continue };
             match article.unpack().price() {
                 Some(price) => left -= price,
-                None => warnings.push(Warning {
-                    code: "price-unknown",
-                    detail: format!("{} has no price, so the outfit's total leaves it out", article.id),
-                }),
+                None => {
+                    let detail = format!("{} has no price, so the outfit's total leaves it out", article.id);
+                    warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
+                }
             }
         }
         let cheapest = blanks.iter().map(|blank| catalogue.lowest_price(&blank.admissible)).collect();
@@ -65,7 +65,7 @@ impl Budget {
                     blank.slot,
                     room.max(0.0)
                 );
-                warnings.push(Warning { code: "nothing-admissible", detail });
+                warnings.push(Warning::new("nothing-admissible", detail));
             }
         }
         Some(budget)

@@ -30,10 +30,10 @@ use conversation::Conversation;
 use prepare::Prepared;
 
 use crate::{
-    domain::{ArticleId, Features, Method},
+    domain::{ArticleId, Features, Mask, Method},
     models::{
         catalogue::Catalogue,
-        engine::{self, Admission, Answer, Articles, AskError, Question, Serving},
+        engine::{self, Admission, Answer, Articles, AskError, Context, Question, Serving},
         packed_article::PackedArticle,
     },
     service::fault::Fault,
@@ -57,6 +57,9 @@ pub struct Request {
     /// From 0 (the most likely first) to 1 (as different from each other as possible).
     pub diversity: f64,
     pub lift: bool,
+    /// The features of the outfit, such as the occasion: `lift` compares with a customer without features, for the same
+    /// outfit.
+    pub of_outfit: Vec<String>,
     pub explain: bool,
     /// How many outfits to suggest with all blanks filled together; none if 0.
     pub sets: usize,
@@ -78,6 +81,7 @@ impl Request {
             filters: Filters::default(),
             diversity: 0.0,
             lift: false,
+            of_outfit: Vec::new(),
             explain: false,
             sets: 0,
             placements_of: Vec::new(),
@@ -114,6 +118,13 @@ pub struct Filters {
     pub store: Option<String>,
     /// Leaves out what the customer never wears.
     pub no_gos: bool,
+}
+
+impl Filters {
+    /// Admit every article.
+    pub fn everything() -> Self {
+        Self { fit: false, in_stock: false, no_gos: false, ..Self::default() }
+    }
 }
 
 impl Default for Filters {
@@ -155,6 +166,8 @@ pub struct Blank {
     pub suggestions: Vec<Suggestion>,
     /// How many articles pass the filters.
     pub admissible: usize,
+    /// If that is none: which filters to leave out, by their names in requests, and how many articles pass then.
+    pub alternatives: Vec<(Vec<&'static str>, usize)>,
     /// In the order of the request's `placements_of`; `None` if the release does not know the article.
     pub placements: Vec<Option<Placement>>,
 }
@@ -231,7 +244,7 @@ pub async fn complete(
         .map(|(answer, blank)| read_answer(served, request, &prepared, blank, answer))
         .collect();
     if request.lift {
-        add_lift(&mut conversation, &prepared, &mut blanks).await?;
+        add_lift(&mut conversation, served, request, &prepared, &mut blanks).await?;
     }
     if let Some(alternatives) = alternatives {
         explain::explain(&mut conversation, &prepared, &alternatives, &mut blanks).await?;
@@ -246,14 +259,28 @@ pub async fn complete(
     Ok(Completion { blanks, sets, warnings, personas, steps, cost })
 }
 
-/// Scores how well the articles of an outfit go together for a customer.
+/// Scores how well the articles of an outfit go together for a customer. Each is ranked among the articles of its type that
+/// pass the filters, and those of the outfit.
 pub async fn score(
     served: Served<'_>,
     request: &Request,
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
     let prepared = Prepared::for_scoring(served, request)?;
-    score::score(served, request.method, prepared, deadline).await
+    score::score(served, request, prepared, deadline).await
+}
+
+/// The articles that a person may choose for the request's first blank, although its method cannot rank them, and how many
+/// pass the filters with them.
+pub fn unranked(
+    served: Served<'_>,
+    request: &Request,
+) -> Result<(Vec<Arc<PackedArticle>>, usize), CompletionError> {
+    let choosable = prepare::choosable(served, request)?;
+    let mut unknown = Mask::clone(&choosable);
+    unknown.subtract(prepare::known(served, request.method));
+    let articles = unknown.iter().filter_map(|place| served.catalogue.article(place)).cloned();
+    Ok((articles.collect(), choosable.count()))
 }
 
 fn questions(served: Served<'_>, prepared: &Prepared, request: &Request) -> Vec<Question> {
@@ -300,17 +327,30 @@ fn read_answer(
             admissible: blank.admissible.contains(index),
         })
     });
-    Blank { slot: blank.slot, placements: placements.collect(), suggestions, admissible: answer.admissible }
+    Blank {
+        slot: blank.slot,
+        placements: placements.collect(),
+        suggestions,
+        admissible: answer.admissible,
+        alternatives: blank.alternatives.clone(),
+    }
 }
 
 /// Compares with what the same method answers without the customer's features.
 async fn add_lift(
     conversation: &mut Conversation<'_>,
+    served: Served<'_>,
+    request: &Request,
     prepared: &Prepared,
     blanks: &mut [Blank],
 ) -> Result<(), AskError> {
+    let features = served.serving.release().schema().features().iter();
+    let own = features.zip(prepared.context.iter()).map(|(feature, indices)| {
+        if request.of_outfit.contains(&feature.name) { indices.clone() } else { Vec::new() }
+    });
+    let context: Context = own.collect::<Vec<_>>().into();
     let question = |(blank, found): (&prepare::Blank, &Blank)| Question {
-        context: vec![Vec::new(); prepared.context.len()].into(),
+        context: context.clone(),
         ..prepared.question_about(blank, &found.suggestions)
     };
     let questions = prepared.blanks.iter().zip(blanks.iter()).map(question).collect();

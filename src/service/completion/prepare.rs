@@ -15,6 +15,18 @@ use crate::{
 pub struct Warning {
     pub code: &'static str,
     pub detail: String,
+    /// What it is about, for pages with their own words: an article's id, a store, or a feature and its value.
+    pub about: Vec<String>,
+}
+
+impl Warning {
+    pub(in crate::service) fn new(code: &'static str, detail: String) -> Self {
+        Self { code, detail, about: Vec::new() }
+    }
+
+    pub(super) fn about<'a>(self, about: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { about: about.into_iter().map(str::to_owned).collect(), ..self }
+    }
 }
 
 /// The most warnings of an answer: a request must not be able to produce megabytes of them.
@@ -41,7 +53,7 @@ fn bound(warnings: &mut Vec<Warning>, left_out: usize) {
     }
     if left_out > 0 {
         let detail = format!("{left_out} more warnings are left out");
-        warnings.push(Warning { code: "more-warnings", detail });
+        warnings.push(Warning::new("more-warnings", detail));
     }
 }
 
@@ -55,6 +67,8 @@ pub(super) struct Prepared {
     pub(super) places: Vec<usize>,
     pub(super) blanks: Vec<Blank>,
     pub(super) budget: Option<Budget>,
+    /// What passes the filters for any blank.
+    pub(super) common: Arc<Mask>,
     pub(super) context: Context,
     /// The features behind the context, by name.
     pub(super) features: Features,
@@ -70,6 +84,8 @@ pub(super) struct Blank {
     /// In [`Prepared::slots`].
     pub(super) place: usize,
     pub(super) admissible: Arc<Mask>,
+    /// If nothing passes the filters: which of them to leave out, and how many articles there are then.
+    pub(super) alternatives: Vec<(Vec<&'static str>, usize)>,
 }
 
 impl Prepared {
@@ -147,16 +163,15 @@ impl Prepared {
         mut errors: Vec<Fault>,
     ) -> Result<Self, CompletionError> {
         let mut warnings = Vec::new();
-        if !served.serving.has(request.method) {
-            let methods: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
-            let detail =
-                format!("this release has no method {}; it has {}", request.method, methods.join(", "));
-            errors.push(Fault::new(Field::Method, detail));
+        if let Err(CompletionError::Faults(faults)) = check_method(served, request) {
+            errors.extend(faults);
             return Err(CompletionError::Faults(errors));
         }
         let (context, features, left_out) = encode(served, request, &mut warnings, &mut errors);
         let slots = Slots::new(served, request.method, outfit, &mut warnings, &mut errors);
-        let mut blanks = admissible::blanks(served, request, &slots, &features, &mut warnings, &mut errors);
+        let known = known(served, request.method);
+        let (common, mut blanks) =
+            admissible::blanks(served, request, known, &slots, &features, &mut warnings, &mut errors);
         let budget = Budget::apply(served, request, &slots, &mut blanks, &mut warnings, &mut errors);
         if !errors.is_empty() {
             return Err(CompletionError::Faults(errors));
@@ -166,7 +181,7 @@ impl Prepared {
                 "models were trained on outfits of {MIN_ARTICLES} to {MAX_SLOTS} articles; this one has {} slots",
                 outfit.len()
             );
-            warnings.push(Warning { code: "short-outfit", detail });
+            warnings.push(Warning::new("short-outfit", detail));
         }
         bound(&mut warnings, left_out);
         Ok(Self {
@@ -175,12 +190,38 @@ impl Prepared {
             places: slots.places,
             blanks,
             budget,
+            common,
             context,
             features,
             placements_of: places(served, request),
             warnings,
         })
     }
+}
+
+/// The articles that pass the filters of the request's first blank, also those that its method cannot rank.
+pub(super) fn choosable(served: Served<'_>, request: &Request) -> Result<Arc<Mask>, CompletionError> {
+    check_method(served, request)?;
+    let (mut warnings, mut errors) = (Vec::new(), Vec::new());
+    let (_, features, _) = encode(served, request, &mut warnings, &mut errors);
+    let slots = Slots::new(served, request.method, &request.outfit, &mut warnings, &mut errors);
+    let present = served.catalogue.present();
+    let (_, mut blanks) =
+        admissible::blanks(served, request, present, &slots, &features, &mut warnings, &mut errors);
+    Budget::apply(served, request, &slots, &mut blanks, &mut warnings, &mut errors);
+    match blanks.into_iter().next() {
+        Some(blank) if errors.is_empty() => Ok(blank.admissible),
+        _ => Err(CompletionError::Faults(errors)),
+    }
+}
+
+fn check_method(served: Served<'_>, request: &Request) -> Result<(), CompletionError> {
+    if served.serving.has(request.method) {
+        return Ok(());
+    }
+    let methods: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
+    let detail = format!("this release has no method {}; it has {}", request.method, methods.join(", "));
+    Err(CompletionError::Faults(vec![Fault::new(Field::Method, detail)]))
 }
 
 /// The articles that a method knows.
@@ -243,12 +284,12 @@ impl Slots {
                     "{id} is in the catalogue, but release {} was trained without it: {method} does not see it",
                     served.serving.release().manifest().name
                 );
-                warnings.push(Warning { code: "article-not-in-release", detail });
+                warnings.push(Warning::new("article-not-in-release", detail).about([id.as_str()]));
                 continue;
             }
             if served.catalogue.article(place).is_none() {
                 let detail = format!("{id} is no longer in the catalogue; the release still has it");
-                warnings.push(Warning { code: "article-not-in-catalogue", detail });
+                warnings.push(Warning::new("article-not-in-catalogue", detail).about([id.as_str()]));
             }
             slots.push(slot, place);
         }
@@ -280,7 +321,8 @@ fn encode(
                 } else {
                     // A profile may be older than the schema, so this is not the caller's mistake.
                     let detail = format!("in the stored profile, {error}; models do not see it");
-                    warnings.push(Warning { code: "profile-not-understood", detail });
+                    let warning = Warning::new("profile-not-understood", detail);
+                    warnings.push(warning.about([error.feature.as_str()]));
                 }
                 features.remove(&error.feature);
             }
@@ -288,7 +330,7 @@ fn encode(
         }
     };
     for warning in encoding.warnings.iter().take(MOST_WARNINGS) {
-        warnings.push(Warning { code: warning.code(), detail: warning.to_string() });
+        warnings.push(Warning::new(warning.code(), warning.to_string()).about([warning.feature()]));
     }
     (encoding.indices.into(), features, encoding.warnings.len().saturating_sub(MOST_WARNINGS))
 }

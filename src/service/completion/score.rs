@@ -2,10 +2,10 @@
 
 use std::{sync::Arc, time::Instant};
 
-use super::{CompletionError, Conversation, Cost, Prepared, Served, Warning, prepare::known};
+use super::{CompletionError, Conversation, Cost, Prepared, Request, Served, Warning};
 use crate::service::fault::{Fault, Field};
 use crate::{
-    domain::{Mask, Method},
+    domain::Mask,
     models::{
         engine::{Admission, BLANK, Question},
         packed_article::PackedArticle,
@@ -29,9 +29,9 @@ pub struct ArticleScore {
     /// In the request's outfit.
     pub slot: usize,
     pub log_probability: f64,
-    /// Its rank among all articles of its type, starting at 1.
+    /// Its rank among the articles of its type, starting at 1.
     pub rank: usize,
-    /// Its share of the probability of all articles of its type.
+    /// Its share of the probability of the articles of its type.
     pub share: f64,
     /// The number of articles of its type.
     pub of_type: usize,
@@ -40,7 +40,7 @@ pub struct ArticleScore {
 
 pub(super) async fn score(
     served: Served<'_>,
-    method: Method,
+    request: &Request,
     mut prepared: Prepared,
     deadline: Instant,
 ) -> Result<OutfitScore, CompletionError> {
@@ -50,9 +50,8 @@ pub(super) async fn score(
     for (place, &index) in prepared.slots.iter().enumerate() {
         // Articles that left the catalogue are seen by the model, but not scored.
         let Some(article) = catalogue.article(index) else { continue };
-        let mut of_type =
-            catalogue.of_type(article.kind()).expect("the catalogue has its type; this is a bug").clone();
-        of_type.intersect(known(served, method));
+        let of_type = catalogue.of_type(article.kind()).expect("the catalogue has its type; this is a bug");
+        let of_type = among(served, request, &prepared, place, of_type);
         let mut slots = prepared.slots.clone();
         slots[place] = BLANK;
         questions.push(question(&prepared, slots, place, index, of_type));
@@ -64,7 +63,7 @@ pub(super) async fn score(
     }
     let admission = Admission::New { follow_ups: 0 };
     let (conversation, answers) =
-        Conversation::open(served.serving, method, deadline, admission, questions).await?;
+        Conversation::open(served.serving, request.method, deadline, admission, questions).await?;
     let articles: Vec<ArticleScore> = scored
         .into_iter()
         .zip(answers)
@@ -101,6 +100,22 @@ pub(super) async fn score(
         warnings,
         cost: conversation.cost(),
     })
+}
+
+/// The articles of a type that an article of the outfit is ranked among.
+fn among(served: Served<'_>, request: &Request, prepared: &Prepared, place: usize, of_type: &Mask) -> Mask {
+    let mut among = Mask::clone(&prepared.common);
+    if let Some(total) = request.filters.most_total {
+        let others = prepared.slots.iter().enumerate().filter(|(other, _)| *other != place);
+        let prices = others.map(|(_, index)| served.catalogue.price(*index));
+        let spent: f64 = prices.filter(|price| !price.is_nan()).sum();
+        among.intersect(&served.catalogue.priced(None, Some(total - spent)));
+    }
+    for worn in &prepared.slots {
+        among.insert(*worn);
+    }
+    among.intersect(of_type);
+    among
 }
 
 fn question(prepared: &Prepared, slots: Vec<u32>, place: usize, index: u32, of_type: Mask) -> Question {

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     domain::{Customer, CustomerId, CustomerPatch, PatchError, Schema},
-    service::{access::Scope, customers},
+    service::{access::Scope, customers, search},
     store::{Actor, AuditEntry, ChangeError, CustomerNote, PersonalData, Put, StoreError, Stored, Which},
     util::calendar,
     web::http::{
@@ -81,7 +81,8 @@ async fn list(
 ) -> Result<Json<Page<CustomerBody>>, Problem> {
     let n = paging::size(query.n, state.limits)?;
     let after = paging::cursor(query.cursor.as_deref(), |id| CustomerId::new(id).ok())?;
-    let found = state.store.customers().list(&query.search, after.as_ref(), n + 1).await?;
+    let (store, schema) = (&state.store, state.schema());
+    let found = search::customers_after(store, &schema, &query.search, after.as_ref(), n + 1).await?;
     Ok(Json(Page::new(found, n, |customer| customer.id.to_string(), CustomerBody::from)))
 }
 

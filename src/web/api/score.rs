@@ -14,7 +14,7 @@ use crate::{
     service::{
         access::Scope,
         asking::score_outfit,
-        completion::{ArticleScore, OutfitScore},
+        completion::{ArticleScore, Filters, OutfitScore},
         live_release::LiveRelease,
     },
     web::{
@@ -105,7 +105,8 @@ async fn score(
 ) -> Result<(TimingBody, Json<ScoredBody>), Problem> {
     let times = state.times();
     let live = state.live_release()?;
-    let question = body.into_completion().read(&live)?;
+    let mut question = body.into_completion().read(&live)?;
+    question.request.filters = Filters::everything();
     let (resolved, score) =
         score_outfit(&live, &state.profiles, question, times).await.map_err(fault::problem)?;
     let scored = ScoredBody::new(&live, resolved.request.method, score, times.begun.elapsed());

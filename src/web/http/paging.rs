@@ -13,7 +13,8 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct SearchQuery {
-    /// Words that an item's id or texts must all contain, ignoring case; without it, every item.
+    /// Words: each must be a whole word of the customer's features, except no-gos, or a part of the id. `gender:male` names
+    /// a feature. Without it, every customer.
     #[serde(default)]
     pub(crate) search: String,
     /// `next_cursor` of the previous page; without it, the first page.

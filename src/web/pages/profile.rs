@@ -76,6 +76,16 @@ pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) ->
     }
 }
 
+/// As the end of "because": `their fit is slim`, `they never wear heel`.
+pub(super) fn clause(feature: &Feature, value: &FeatureValue, whose: &str) -> String {
+    let (label, words) = (&feature.label, value_words(feature, value));
+    match feature.kind {
+        _ if feature.excludes.is_some() => format!("they never wear {words}"),
+        Kind::Set => format!("{whose} {label} are {words}"),
+        Kind::Category | Kind::Number { .. } => format!("{whose} {label} is {words}"),
+    }
+}
+
 /// The value without a label: `navy/blue`, `58 kg`.
 pub(super) fn value_words(feature: &Feature, value: &FeatureValue) -> String {
     match (value, &feature.kind) {

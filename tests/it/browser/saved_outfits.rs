@@ -118,12 +118,14 @@ async fn begins_the_day_at_the_queue(db: TestDatabase) {
 
     window.goto(&format!("{}/studio", service.url)).await;
     window.until_words("Your drafts").await;
-    window.until_words("refused 1 article since their last outfit").await;
+    window.until_words("1 article not for them since their last outfit").await;
     window.click(".queue .people a").await;
 
     // The customer's page: a note, and what they refused.
     window.until_words("No notes yet").await;
     window.until("document.querySelectorAll('[aria-labelledby=refused-title] li').length === 1").await;
+    window.click_words("Suggest again").await;
+    window.until("!document.querySelector('#refused-title')").await;
     window.fill("#note", "Prefers calls at night").await;
     window.click_words("Add note").await;
     window.until("document.querySelector('.history').innerText.includes('Prefers calls at night')").await;

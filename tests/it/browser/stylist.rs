@@ -28,6 +28,7 @@ contracts!(
     drags_a_suggestion_to_a_place needs chromium,
     dresses_for_an_occasion_with_a_piece_like_another needs chromium,
     is_told_about_a_lost_connection_and_a_lost_photo needs chromium,
+    sees_no_alarm_on_the_way_to_a_whole_outfit needs chromium,
 );
 
 async fn completes_and_saves_an_outfit(db: TestDatabase) {
@@ -275,4 +276,30 @@ async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {
     window.click_words("Undo").await;
     window.until("!location.href.includes('if.fit')").await;
     assert!(!window.text(".suggestions").await.contains("from "));
+}
+
+async fn sees_no_alarm_on_the_way_to_a_whole_outfit(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    let quiet = async || {
+        assert_eq!(window.run("return document.querySelectorAll('.notice').length").await, 0);
+        let shown = window.text("main").await;
+        for word in ["slot", "models", "trained"] {
+            assert!(!shown.contains(word), "{word} in {shown}");
+        }
+    };
+    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
+    quiet().await;
+    window.click_words("New outfit").await;
+    window.until_words("Add three more pieces for better suggestions").await;
+    quiet().await;
+    window.click("#take-0-1").await;
+    window.until("!!document.querySelector('#complete')").await;
+    quiet().await;
+    window.click("#complete").await;
+    window.until_words("Ideas for the whole outfit").await;
+    quiet().await;
+    window.click(".sets a").await;
+    window.until("!new URL(location).searchParams.getAll('slot').includes('')").await;
+    quiet().await;
 }

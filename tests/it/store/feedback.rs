@@ -317,9 +317,9 @@ async fn a_withdrawn_refusal_counts_no_more(db: TestDatabase) {
         feedback.record(key, &rejected, &SuggestedArticle::default()).await.unwrap();
     }
     assert_eq!(refused().await, 1);
-    feedback.withdraw_refusal("2", None, &rejected.article).await.unwrap();
+    feedback.withdraw_refusal("2", None, &rejected.article, NOW).await.unwrap();
     assert_eq!(refused().await, 1, "the repeat did not count");
-    feedback.withdraw_refusal("1", None, &rejected.article).await.unwrap();
+    feedback.withdraw_refusal("1", None, &rejected.article, NOW).await.unwrap();
     assert_eq!(refused().await, 0);
     feedback.record("3", &rejected, &SuggestedArticle::default()).await.unwrap();
     assert_eq!(refused().await, 1);

@@ -441,7 +441,8 @@ async fn the_pages_filter_as_well(db: TestDatabase) {
     let studio = format!("/studio?customer=c-m&slot=&type=0:coat{others}");
     let html = browser.page(&studio).await;
     assert!(!html.contains("The only coat") && html.contains("No articles match"), "{html}");
-    assert!(html.contains("there are 1 without `fit` (what fits)"), "{html}");
+    assert!(html.contains("Include what doesn’t fit: 1 article."), "{html}");
+    assert!(!html.contains("`fit`") && !html.contains("slot 0"), "{html}");
     let words = "Suggestions fit the customer’s gender and top size. Without bottom size or shoe size in the profile, any fits.";
     assert!(html.contains(words) && html.contains("Include what doesn’t fit"), "{html}");
     let html = browser.page(&format!("{studio}&unfit=on")).await;

@@ -19,6 +19,8 @@ contracts!(
     the_queue_has_drafts_and_customers,
     prices_have_the_shops_currency,
     the_api_has_names_notes_and_drafts,
+    an_imported_outfit_is_saved_unchanged,
+    a_customer_has_a_list_of_their_outfits,
 );
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -110,6 +112,7 @@ async fn a_copy_is_for_another_customer(db: TestDatabase) {
         "{list}"
     );
     assert!(browser.page("/studio/outfits?find=autumn+c-000010").await.contains("1 outfit</span>"));
+    assert!(browser.page("/studio/outfits?find=autumn%2C+c-000010").await.contains("1 outfit</span>"));
     assert!(browser.page("/studio/outfits?find=autumn&drafts=on").await.contains("No outfits match"));
 }
 
@@ -234,7 +237,7 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase)
         "Prefers &#60;i&#62;calls&#60;/i&#62;\nat night",
         "Some stylist",
         "<h2 id=\"bought-title\">Bought</h2>",
-        "<h2 id=\"refused-title\">Refused</h2>",
+        "<h2 id=\"refused-title\">Not for this customer</h2>",
         "Continue",
     ] {
         assert!(html.contains(part), "{part} in {html}");
@@ -243,8 +246,14 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase)
     let id = id.split('"').next().unwrap();
     change(&browser, "/studio/notes", &[("customer", "zoe"), ("deleted", id)]).await;
     assert!(browser.page("/studio?customer=zoe").await.contains("No notes yet"));
-    // A later purchase ends the refusal.
-    report(FeedbackKind::Bought, ids[0]).await;
+    // It is taken back here, and a later purchase ends a refusal.
+    let (_, undone) = html.split_once("name=\"undone\" value=\"").unwrap();
+    let undone = undone.split('"').next().unwrap();
+    change(&browser, "/studio/feedback", &[("view", "customer=zoe"), ("undone", undone)]).await;
+    assert!(!browser.page("/studio?customer=zoe").await.contains("refused-title"));
+    report(FeedbackKind::Rejected, ids[2]).await;
+    assert!(browser.page("/studio?customer=zoe").await.contains("refused-title"));
+    report(FeedbackKind::Bought, ids[2]).await;
     assert!(!browser.page("/studio?customer=zoe").await.contains("refused-title"));
     let export = service.json("/customers/zoe/export").await;
     assert_eq!(export["outfits"][0]["draft"], true);
@@ -252,12 +261,22 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase)
 
 async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
-    assert!(!browser.page("/studio").await.contains("class=\"queue\""), "nobody waits");
+    let html = browser.page("/studio").await;
+    assert!(html.contains("No saved outfit yet") && !html.contains("Longest without a new outfit"), "{html}");
+    // The latest customers come first, until they have an outfit.
+    service.put("/customers/new", &json!({"features": {}})).await;
+    let never = async || {
+        let html = browser.page("/studio").await;
+        html.split_once("id=\"never-title\"").unwrap().1.split_once("</section>").unwrap().0.to_owned()
+    };
+    assert!(never().await.contains("<strong>new</strong>"));
+    save(&browser, &WHOLE.replace("c-014871", "new")).await;
+    assert!(!never().await.contains("<strong>new</strong>"));
     save(&browser, DRAFT).await;
     let whole = save(&browser, WHOLE).await;
     let html = browser.page("/studio").await;
     assert!(html.contains("Your drafts") && html.contains("Longest without a new outfit"), "{html}");
-    assert!(!html.contains("Refused suggestions"), "{html}");
+    assert!(!html.contains("Suggestions were not for them"), "{html}");
     let address = format!("/studio?{DRAFT}");
     let suggestions = browser.page(&address).await;
     let (_, refused) = suggestions.split_once("name=\"refused\" value=\"").unwrap();
@@ -265,13 +284,16 @@ async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     let answer = browser.post("/studio/feedback", &[("view", DRAFT), ("refused", refused)]).await;
     assert_eq!(answer.status(), 303);
     let html = browser.page("/studio").await;
-    assert!(html.contains("refused 1 article since their last outfit"), "{html}");
+    assert!(html.contains("1 article not for them since their last outfit"), "{html}");
     // Drafts are their stylist's, and an outfit answers the refusal.
     let colleague = service.signed_in(Role::Admin).await.page("/studio").await;
-    assert!(!colleague.contains("Your drafts") && colleague.contains("Refused suggestions"), "{colleague}");
+    assert!(
+        !colleague.contains("Your drafts") && colleague.contains("Suggestions were not for them"),
+        "{colleague}"
+    );
     change(&browser, &whole, &[("change", "delete"), ("revision", "1")]).await;
     save(&browser, &WHOLE.replace("a-01130", "a-01243")).await;
-    assert!(!browser.page("/studio").await.contains("Refused suggestions"));
+    assert!(!browser.page("/studio").await.contains("Suggestions were not for them"));
 }
 
 async fn prices_have_the_shops_currency(db: TestDatabase) {
@@ -325,4 +347,39 @@ async fn the_api_has_names_notes_and_drafts(db: TestDatabase) {
     }
     assert_eq!(service.delete(&path).await.status(), 204);
     assert_eq!(service.get(&path).await.status(), 404);
+}
+
+async fn an_imported_outfit_is_saved_unchanged(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let html = browser.page("/studio?customer=c-014871").await;
+    let card = html.split_once("<ul class=\"outfits\">").unwrap().1;
+    assert!(card.contains("Start from it"), "{card}");
+    let (_, board) = card.split_once("class=\"small\" href=\"/studio?").unwrap();
+    let board = board.split('"').next().unwrap().replace("&#38;", "&");
+    let page = save(&browser, &board).await;
+    let html = browser.page(&page).await;
+    assert!(html.contains("Saved by Some stylist") && html.contains("id=\"save-words\""), "{html}");
+    assert_eq!(save(&browser, &board).await, page, "once");
+    change(&browser, &page, &[("change", "words"), ("revision", "2"), ("name", "Autumn")]).await;
+    assert!(browser.page("/studio/outfits?find=autumn+c-014871").await.contains("1 outfit</span>"));
+}
+
+async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let list = async |query: &str| browser.page(&format!("/studio/outfits?{query}")).await;
+    let html = list("customer=c-014871").await;
+    assert!(html.contains("1 outfit</span>") && html.contains("Start from it"), "the imported one: {html}");
+    for id in ["c-1", "c-10"] {
+        service.put(&format!("/customers/{id}"), &json!({"features": {}})).await;
+        save(&browser, &WHOLE.replace("c-014871", id)).await;
+    }
+    let own = list("customer=c-1").await;
+    assert!(
+        own.contains("Outfits of c-1<") && own.contains("1 outfit</span>") && !own.contains("c-10"),
+        "{own}"
+    );
+    let link = "href=\"/studio/outfits?customer=c-1\">All outfits of this customer";
+    let page = browser.page("/studio?customer=c-1").await;
+    assert!(page.contains(link), "{page}");
+    assert!(list("customer=c-1&find=autumn").await.contains("No outfits match"));
 }

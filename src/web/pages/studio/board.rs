@@ -24,8 +24,12 @@ const GOOD: usize = 5;
 
 pub(super) struct Board {
     pub(super) slots: Vec<SlotView>,
+    /// The articles that are in the catalogue.
+    pub(super) articles: Vec<Article>,
     /// The sum of the prices, if every article has one.
     pub(super) total: Option<String>,
+    /// The limit for the whole outfit, if the articles cost more.
+    pub(super) over: Option<String>,
     /// The types to choose from for a blank.
     pub(super) types: Vec<(String, String)>,
     /// The view with one more blank, if there is room.
@@ -72,9 +76,13 @@ pub(super) async fn board(
     let slots = view.slots.iter().enumerate().map(slot).collect();
     let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
     let has_room = view.slots.len() < MAX_SLOTS;
+    let cost: f64 = stored.iter().filter_map(Article::price).sum();
+    let over = view.most_total.filter(|most| cost > *most);
     Ok(Board {
         slots,
         total: article_view::total(&stored, &state.notation).filter(|_| stored.len() == ids.len()),
+        over: over.map(|most| state.notation.price(most, None)),
+        articles: stored,
         types: types.into_iter().map(|kind| (kind.to_owned(), spaced(kind))).collect(),
         more: has_room.then(|| view.grown().href()),
     })
@@ -86,7 +94,7 @@ impl Board {
         self.slots.len() >= MIN_ARTICLES && self.slots.iter().all(|slot| slot.article.is_some())
     }
 
-    /// Adds each article's placement among those of its type, for this customer and outfit.
+    /// Adds each article's placement among those of its type that the filters admit, for this customer and outfit.
     pub(super) async fn score(
         &mut self,
         state: &AppState,
@@ -95,7 +103,7 @@ impl Board {
         profile: &Features,
     ) -> Result<(), Problem> {
         let schema = live.serving.release().schema();
-        let request = Request::new(view.slots.clone(), Method::None);
+        let request = Request { filters: view.filters(), ..Request::new(view.slots.clone(), Method::None) };
         let question = super::question(view, profile.clone(), schema, true, request);
         let score = match score_outfit(live, &state.profiles, question, state.times()).await {
             Ok((_, score)) => score,

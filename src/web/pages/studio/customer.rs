@@ -10,6 +10,7 @@ use serde::Deserialize;
 use super::{
     View,
     saved::{self, OutfitCard},
+    view::Refusal,
 };
 use crate::{
     domain::{ArticleId, CustomerId, Features, Schema, Timestamp},
@@ -39,7 +40,8 @@ pub(super) struct Known {
     /// Where there may be more.
     pub(super) all_outfits: String,
     pub(super) bought: Vec<(ArticleView, String)>,
-    pub(super) refused: Vec<(ArticleView, String)>,
+    /// Each with the form's value to take the refusal back.
+    pub(super) refused: Vec<(ArticleView, String, String)>,
 }
 
 pub(super) struct NoteView {
@@ -69,14 +71,18 @@ pub(super) async fn known(
     let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
     let refused = store.feedback().latest(id, FeedbackKind::Rejected, ARTICLES).await?;
     // What they accepted or bought later is no refusal.
-    let refused = refused.into_iter().filter(|(article, _)| view.refused_before.contains(article)).collect();
+    let refused: Vec<_> =
+        refused.into_iter().filter(|(article, _)| view.refused_before.contains(article)).collect();
+    let undone: Vec<String> =
+        refused.iter().map(|(article, _)| Refusal::of(article.clone()).to_string()).collect();
+    let refused = dated(state, refused).await?.into_iter().zip(undone);
     Ok(Known {
         sizes: profile::sizes(profile, schema),
         notes: notes.into_iter().rev().map(note).collect(),
         outfits: saved::cards(state, outfits, schema).await?,
-        all_outfits: saved::list_href(id.as_str(), false, 1),
+        all_outfits: saved::list_href("", Some(id), false, 1),
         bought: dated(state, bought).await?,
-        refused: dated(state, refused).await?,
+        refused: refused.map(|((article, day), undone)| (article, day, undone)).collect(),
     })
 }
 

@@ -2,6 +2,7 @@
 
 mod board;
 mod customer;
+mod notices;
 mod outfit;
 mod pick;
 mod queue;
@@ -36,6 +37,7 @@ use crate::{
         completion::Request,
         fault::ServiceError,
         feedback::{judge, withdraw_refusal},
+        live_release::LiveRelease,
         search::{self, Found},
     },
     store::{FeedbackKind, SavedOutfit},
@@ -67,8 +69,8 @@ const KEYS: [(&str, &str); 8] = [
     ("→", "next suggestion"),
     ("←", "previous suggestion"),
     ("u", "use this suggestion"),
-    ("x", "refuse this suggestion"),
-    ("z", "undo the refusal"),
+    ("x", "not for this customer"),
+    ("z", "undo it"),
     ("s", "save the outfit"),
     ("/", "search"),
     ("?", "show this list"),
@@ -120,6 +122,9 @@ async fn page(
     if let (Some(id), Some(_)) = (&view.customer, &customer) {
         view.refused_before = state.store.feedback().refused_by(id, MOST_REFUSED).await?;
     }
+    if let Some(live) = &live {
+        leave_out_what_is_gone(&mut view, live);
+    }
     let known = match &customer {
         Some(_) if view.slots.is_empty() => Some(customer::known(&state, &view, &stored, &schema).await?),
         _ => None,
@@ -149,8 +154,7 @@ async fn page(
         }
         _ => {}
     }
-    let recorded =
-        if view.slots.is_empty() { Vec::new() } else { state.store.outfits().first(OUTFITS_READ).await? };
+    let recorded = if view.slots.is_empty() { Vec::new() } else { state.store.outfits().features().await? };
     let pick = pick::pick(&state, &view, live.as_deref(), &stored).await?;
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
@@ -174,6 +178,24 @@ async fn page(
         silent,
     };
     Ok(Html(page.render()?))
+}
+
+/// Leaves out the parts of an old link that the release or the catalogue no longer has.
+fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
+    let catalogue = &live.catalogue;
+    view.refused_before.retain(|id| catalogue.place_of(id.as_str()).is_some());
+    view.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
+    if let Some(method) = view.method.take_if(|method| !live.serving.has(*method)) {
+        view.ignored.push(format!("method {method}"));
+    }
+    let ignored = &mut view.ignored;
+    view.types.retain(|_, kind| {
+        let is_there = catalogue.of_type(kind).is_some();
+        if !is_there {
+            ignored.push(format!("type {kind}"));
+        }
+        is_there
+    });
 }
 
 /// What the customer does not want.
@@ -261,8 +283,6 @@ fn override_features(
 const MOST_REFUSED: u32 = 200;
 /// Customers on a page of a search.
 const FOUND: usize = 12;
-/// Stored outfits that are read to see what outfits are for.
-const OUTFITS_READ: u32 = 20;
 
 struct CustomerView {
     id: String,
@@ -328,11 +348,12 @@ struct Judgement {
 /// Records a refusal as feedback, or takes it back. A refused article is no longer suggested for the customer; without a
 /// customer, while the address says so.
 async fn feedback(
-    Stylist(_): Stylist,
+    Stylist(visitor): Stylist,
     State(state): State<AppState>,
     Form(Judgement { view, refused, undone }): Form<Judgement>,
 ) -> Result<Response, Problem> {
     let view = View::parse(&view)?;
+    let (store, now) = (state.store.by(visitor.author()), state.now());
     let parse = |parameter: &str, value: &str| {
         value.parse().map_err(|detail| Problem::invalid(vec![Finding::parameter(parameter, detail)]))
     };
@@ -341,7 +362,7 @@ async fn feedback(
         (Some(refused), None) => {
             let refusal: Refusal = parse("refused", &refused)?;
             let Refusal { slot, name, article } = &refusal;
-            judge(&state.store, name, article, FeedbackKind::Rejected, state.now()).await?;
+            judge(&store, name, article, FeedbackKind::Rejected, now).await?;
             let known = match customer {
                 Some(id) => state.store.customers().get(id).await?.is_some(),
                 None => false,
@@ -356,11 +377,12 @@ async fn feedback(
         }
         (None, Some(undone)) => {
             let Refusal { slot, name, article } = parse("undone", &undone)?;
-            withdraw_refusal(&state.store, &name, customer, &article).await?;
+            withdraw_refusal(&store, &name, customer, &article, now).await?;
             (slot, view.with(|view| view.exclude.retain(|other| *other != article)))
         }
         _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
     };
     // Without scripts the browser goes to where the click was.
-    Ok(Redirect::to(&format!("{}#blank-{slot}", next.href())).into_response())
+    let place = if next.slots.is_empty() { "refused-title".to_owned() } else { format!("blank-{slot}") };
+    Ok(Redirect::to(&format!("{}#{place}", next.href())).into_response())
 }

@@ -63,8 +63,12 @@ pub(super) async fn pick(
         search::Found::default()
     };
     let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
+    // A value is a whole one: blue is not light blue.
+    let has_values = |article: &Article| {
+        view.by.iter().all(|(attribute, value)| article.folded_words(attribute).contains(value))
+    };
     let mut articles: Vec<Article> =
-        found.rows.into_iter().filter(|article| !in_outfit(&article.id)).collect();
+        found.rows.into_iter().filter(|article| !in_outfit(&article.id) && has_values(article)).collect();
     let mut left_out = None;
     let mut is_cut = found.is_cut;
     if let Some(live) = live {
@@ -75,12 +79,14 @@ pub(super) async fn pick(
             (Some(similar), Some(found)) => Some(both(similar, &found)),
             (similar, found) => found.or_else(|| similar.clone()),
         };
+        let matching = articles.len();
+        articles = Vec::new();
         match ranked(state, live, view, profile, slot, only).await {
             Ok((mut ranked, admissible)) => {
                 if let Some(similar) = &similar {
                     ranked.sort_by_key(|article| similar.iter().position(|id| *id == article.id));
-                } else if is_search && articles.len() > admissible {
-                    let others = count((articles.len() - admissible) as u64);
+                } else if is_search && matching > admissible {
+                    let others = count((matching - admissible) as u64);
                     left_out =
                         Some(format!("{others} more match the words, but not the filters or the customer."));
                 }
@@ -154,7 +160,7 @@ fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
     [types].into_iter().chain(others).collect()
 }
 
-/// The best articles for the slot, and how many pass the filters. What the method cannot rank is left out.
+/// The best articles for the slot, then those that the method cannot rank, and how many pass the filters.
 async fn ranked(
     state: &AppState,
     live: &LiveRelease,
@@ -181,9 +187,16 @@ async fn ranked(
     let request = Request { k: MOST_RANKED, filters, ..Request::new(outfit, Method::None) };
     let schema = live.serving.release().schema();
     let question = super::question(view, profile.clone(), schema, true, request);
-    let (_, completion) = asking::complete_outfit(live, &state.profiles, question, state.times()).await?;
-    let blank = completion.blanks.into_iter().next();
-    let blank = blank.expect("the outfit has a blank; this is a bug");
-    let articles = blank.suggestions.iter().map(|suggestion| suggestion.article.unpack()).collect();
-    Ok((articles, blank.admissible))
+    let (profiles, times) = (&state.profiles, state.times());
+    let (unranked, admissible) = asking::unranked(live, profiles, question.clone(), times).await?;
+    let mut articles: Vec<Article> = Vec::new();
+    // A method may refuse a type of which it can rank nothing.
+    if unranked.len() < admissible {
+        let (_, completion) = asking::complete_outfit(live, profiles, question, times).await?;
+        let found = completion.blanks.iter().flat_map(|blank| &blank.suggestions);
+        articles.extend(found.map(|suggestion| suggestion.article.unpack()));
+    }
+    let room = MOST_RANKED - articles.len();
+    articles.extend(unranked.iter().take(room).map(|article| article.unpack()));
+    Ok((articles, admissible))
 }

@@ -24,6 +24,8 @@ pub(super) struct Queue {
     pub(super) refused: Vec<Waiting>,
     /// Customers whose last outfit is the oldest.
     pub(super) longest: Vec<Waiting>,
+    /// Customers for whom no outfit was saved yet, the latest first.
+    pub(super) never: Vec<Waiting>,
 }
 
 pub(super) struct Waiting {
@@ -33,27 +35,31 @@ pub(super) struct Waiting {
 
 impl Queue {
     pub(super) fn is_empty(&self) -> bool {
-        self.drafts.is_empty() && self.refused.is_empty() && self.longest.is_empty()
+        self.drafts.is_empty()
+            && [&self.refused, &self.longest, &self.never].iter().all(|waiting| waiting.is_empty())
     }
 }
 
 pub(super) async fn queue(state: &AppState, person: PersonId, schema: &Schema) -> Result<Queue, Problem> {
     let saved = state.store.saved_outfits();
-    let mine = SavedFilter { search: "", only_drafts: true, by: Some(person) };
+    let mine = SavedFilter { only_drafts: true, by: Some(person), ..SavedFilter::default() };
     let (drafts, count) = saved.list(&mine, 0, DRAFTS).await?;
     let refused = state.store.feedback().refused_since_last_outfit(CUSTOMERS).await?;
     let refused = refused.into_iter().map(|(id, count)| {
         let articles = if count == 1 { "article" } else { "articles" };
-        (id, format!("refused {count} {articles} since their last outfit"))
+        (id, format!("{count} {articles} not for them since their last outfit"))
     });
     let longest = saved.longest_ago(CUSTOMERS).await?;
     let longest =
         longest.into_iter().map(|(id, at)| (id, format!("last outfit {}", state.notation.day(at.millis()))));
+    let never = saved.never(CUSTOMERS).await?;
+    let never = never.into_iter().map(|(id, at)| (id, format!("added {}", state.notation.day(at.millis()))));
     Ok(Queue {
         drafts: saved::cards(state, drafts, schema).await?,
         count,
         refused: waiting(state, refused.collect(), schema).await?,
         longest: waiting(state, longest.collect(), schema).await?,
+        never: waiting(state, never.collect(), schema).await?,
     })
 }
 

@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::view::{self, Edited, View};
 use crate::{
-    domain::{ArticleId, OpenOutfit, Schema, Slot, Slots},
+    domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots},
     service::{feedback::judge, outfits},
     store::{FeedbackKind, Origin, SavedFilter, SavedOutfit},
     web::{
@@ -35,6 +35,8 @@ struct SavedPage {
     shell: Shell,
     find: String,
     only_drafts: bool,
+    /// The only customer, or an empty text.
+    customer: String,
     outfits: Vec<OutfitCard>,
     pager: Pager,
     /// The outfit that was just deleted.
@@ -45,6 +47,7 @@ struct SavedPage {
 pub(super) struct SavedQuery {
     #[serde(default)]
     find: String,
+    customer: Option<String>,
     drafts: Option<String>,
     page: Option<usize>,
     deleted: Option<i64>,
@@ -53,15 +56,17 @@ pub(super) struct SavedQuery {
 pub(super) async fn page(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
-    PageQuery(SavedQuery { find, drafts, page, deleted }): PageQuery<SavedQuery>,
+    PageQuery(SavedQuery { find, customer, drafts, page, deleted }): PageQuery<SavedQuery>,
 ) -> Result<Html<String>, Problem> {
     let only_drafts = drafts.is_some();
-    let filter = SavedFilter { search: &find, only_drafts, by: None };
+    let customer = customer.and_then(|id| CustomerId::new(id).ok());
+    let filter = SavedFilter { search: &find, customer: customer.as_ref(), only_drafts, by: None };
     let saved = state.store.saved_outfits();
     let (_, count) = saved.list(&filter, 0, 0).await?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let pager =
-        Pager::new(page, count, ON_A_PAGE as usize, false, |page| list_href(&find, only_drafts, page));
+    let pager = Pager::new(page, count, ON_A_PAGE as usize, false, |page| {
+        list_href(&find, customer.as_ref(), only_drafts, page)
+    });
     let skip = u32::try_from(pager.first()).unwrap_or(u32::MAX);
     let (found, _) = saved.list(&filter, skip, ON_A_PAGE).await?;
     let deleted = match deleted {
@@ -75,6 +80,7 @@ pub(super) async fn page(
         outfits: cards(&state, found, &state.schema()).await?,
         find,
         only_drafts,
+        customer: customer.map(|id| id.to_string()).unwrap_or_default(),
         pager,
         deleted,
     };
@@ -82,10 +88,13 @@ pub(super) async fn page(
 }
 
 /// The list's address.
-pub(super) fn list_href(find: &str, only_drafts: bool, page: usize) -> String {
+pub(super) fn list_href(find: &str, customer: Option<&CustomerId>, only_drafts: bool, page: usize) -> String {
     let mut query = form_urlencoded::Serializer::new("/studio/outfits?".to_owned());
     if !find.is_empty() {
         query.append_pair("find", find);
+    }
+    if let Some(customer) = customer {
+        query.append_pair("customer", customer.as_str());
     }
     if only_drafts {
         query.append_pair("drafts", "on");

@@ -5,7 +5,7 @@ use std::{collections::HashMap, time::Duration};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::{View, board::Board, view::Refusal};
+use super::{View, board::Board, notices, view::Refusal};
 use crate::{
     domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
     service::{
@@ -48,7 +48,7 @@ pub(super) struct Suggested {
     pub(super) sets: Vec<SetView>,
     /// The address with other sets, if there are more.
     pub(super) others: Option<String>,
-    pub(super) warnings: Vec<String>,
+    pub(super) notices: Vec<String>,
 }
 
 impl Suggested {
@@ -64,6 +64,8 @@ pub(super) struct BlankView {
     pub(super) kind: Option<String>,
     pub(super) admissible: usize,
     pub(super) suggestions: Vec<SuggestionView>,
+    /// What to include if there are none.
+    pub(super) instead: Vec<String>,
 }
 
 pub(super) struct SuggestionView {
@@ -85,7 +87,7 @@ pub(super) struct SuggestionView {
 
 pub(super) struct ReasonView {
     pub(super) band: &'static str,
-    /// `because of fit slim`
+    /// `because their fit is slim`
     pub(super) words: String,
     pub(super) factor: String,
     pub(super) speaks_for: bool,
@@ -106,7 +108,7 @@ pub(super) struct Moved {
 
 pub(super) struct SetView {
     pub(super) articles: Vec<ArticleView>,
-    /// The sum of their prices, if each has one.
+    /// What the outfit costs with them, if each article has a price.
     pub(super) total: Option<String>,
     pub(super) href: String,
 }
@@ -135,7 +137,8 @@ pub(super) async fn suggest(
         k: view.k_each(),
         filters: view.filters(),
         diversity: if view.varied { VARIED } else { 0.0 },
-        lift: true,
+        lift: asker.customer.is_some(),
+        of_outfit: view.own.keys().cloned().collect(),
         explain: true,
         sets: if view.blanks() > 1 { MAX_SETS } else { 0 },
         ..Request::new(view.slots.clone(), Method::None)
@@ -184,7 +187,7 @@ pub(super) async fn suggest(
         blanks: completion.blanks.iter().map(|blank| renderer.blank(blank)).collect(),
         sets: completion.sets.iter().map(|set| renderer.set(set)).collect(),
         others,
-        warnings: completion.warnings.iter().map(|warning| warning.detail.clone()).collect(),
+        notices: notices::notices(&completion.warnings, board, schema),
     })
 }
 
@@ -272,6 +275,7 @@ impl Renderer<'_> {
             kind: self.view.types.get(&blank.slot).map(|kind| spaced(kind)),
             admissible: blank.admissible,
             suggestions: blank.suggestions.iter().zip(1..).map(suggestion).collect(),
+            instead: notices::instead(&blank.alternatives, self.view.most_total, self.notation),
         }
     }
 
@@ -288,7 +292,8 @@ impl Renderer<'_> {
         let view = |article| ArticleView::new(article, self.notation).marked(self.live);
         SetView {
             articles: articles.iter().map(view).collect(),
-            total: article_view::total(&articles, self.notation),
+            total: article_view::total(self.board.articles.iter().chain(&articles), self.notation)
+                .filter(|_| self.board.articles.len() == self.view.slots.iter().flatten().count()),
             href: filled.href(),
         }
     }
@@ -297,14 +302,13 @@ impl Renderer<'_> {
         let words = match &reason.cause {
             Cause::Feature { name, value } => {
                 let words = self.schema.feature(name).map_or_else(
-                    || spaced(name),
+                    || format!("of {}", spaced(name)),
                     |feature| {
-                        let words = profile::words(feature, value, self.schema);
-                        let is_plain = words.contains(&feature.label) || feature.excludes.is_some();
-                        if is_plain { words } else { format!("{} {words}", feature.label) }
+                        let whose = if self.view.own.contains_key(name) { "the" } else { "their" };
+                        profile::clause(feature, value, whose)
                     },
                 );
-                format!("because of {words}")
+                format!("because {words}")
             }
             Cause::Article { slot } => {
                 let article = self.board.slots.get(*slot).and_then(|slot| slot.article.as_ref());

@@ -6,7 +6,8 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
     domain::{
-        ArticleId, CustomerId, FeatureValue, Features, Kind, MIN_ARTICLES, Method, Schema, parse_price,
+        ArticleId, CustomerId, FeatureValue, Features, Kind, MAX_SLOTS, MIN_ARTICLES, Method, Schema,
+        parse_price,
     },
     service::completion::Filters,
     web::{
@@ -70,6 +71,8 @@ pub(super) struct View {
     pub(super) refused: Option<Refusal>,
     /// What the customer refused before; not part of the address.
     pub(super) refused_before: Vec<ArticleId>,
+    /// The parts of an old link that no longer work, and were left out; not part of the address.
+    pub(super) ignored: Vec<String>,
 }
 
 /// What is suggested besides what the default filters admit.
@@ -152,11 +155,30 @@ impl<S: Send + Sync> FromRequestParts<S> for View {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Self::parse(parts.uri.query().unwrap_or_default())
+        Ok(Self::read(parts.uri.query().unwrap_or_default()))
     }
 }
 
 impl View {
+    /// The view of a link, without the parts that no longer work.
+    fn read(query: &str) -> Self {
+        let mut view = Self::default();
+        let wrong = each_parameter(query, |name, value| {
+            let taken = view.take(name, value);
+            if taken.is_err() && name == "slot" {
+                view.slots.push(None);
+            }
+            taken
+        });
+        view.ignored = wrong.into_iter().filter_map(|finding| finding.parameter).collect();
+        if too_long(&view.slots).is_some() {
+            view.slots.truncate(MAX_SLOTS);
+            view.ignored.push("slot".to_owned());
+        }
+        view
+    }
+
+    /// The view of a form.
     pub(super) fn parse(query: &str) -> Result<Self, Problem> {
         let mut view = Self::default();
         let mut wrong = each_parameter(query, |name, value| view.take(name, value));
@@ -402,6 +424,12 @@ impl View {
     /// Whether it is too small for a whole outfit, or has blanks.
     pub(super) fn is_draft(&self) -> bool {
         self.slots.len() < MIN_ARTICLES || self.blanks() > 0
+    }
+
+    /// How many pieces a whole outfit still needs, in words.
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        let words = ["one more piece", "two more pieces", "three more pieces", "four pieces"];
+        words.get(MIN_ARTICLES.checked_sub(self.slots.len() + 1)?).copied()
     }
 
     /// The method that the address names, or an empty text.

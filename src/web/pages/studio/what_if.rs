@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use super::{View, view};
 use crate::{
     domain::{Feature, FeatureValue, Features, Kind, Schema},
-    store::OutfitRecord,
     web::pages::profile::{spaced, value_words},
 };
 
@@ -61,9 +60,9 @@ pub(super) struct Purpose {
 const MOST_PURPOSES: usize = 12;
 
 /// The features, such as the occasion, that stored outfits have of their own.
-pub(super) fn purposes(view: &View, schema: &Schema, stored: &[OutfitRecord]) -> Vec<Purpose> {
+pub(super) fn purposes(view: &View, schema: &Schema, stored: &[Features]) -> Vec<Purpose> {
     let names: BTreeSet<&str> =
-        stored.iter().flat_map(|record| record.outfit.features.iter().map(|(name, _)| name)).collect();
+        stored.iter().flat_map(|features| features.iter().map(|(name, _)| name)).collect();
     let features = names.into_iter().filter_map(|name| schema.feature(name));
     let short = |feature: &&Feature| {
         feature.kind == Kind::Category && (1..=MOST_PURPOSES).contains(&feature.values.len())

@@ -1,0 +1,85 @@
+//! What a stylist is told about suggestions, in a shop's words.
+
+use super::board::Board;
+use crate::{
+    domain::Schema,
+    service::completion::Warning,
+    util::notation::Notation,
+    web::pages::{article_view::ArticleView, figures::count, profile::spaced},
+};
+
+/// A line for each warning that a stylist can do something about.
+pub(super) fn notices(warnings: &[Warning], board: &Board, schema: &Schema) -> Vec<String> {
+    let articles = || board.slots.iter().filter_map(|slot| slot.article.as_ref());
+    let piece = |id: &str| {
+        let found = articles().find(|article: &&ArticleView| article.id == id);
+        found.map_or_else(|| id.to_owned(), |article| article.name.clone())
+    };
+    let label =
+        |name: &str| schema.feature(name).map_or_else(|| spaced(name), |feature| feature.label.clone());
+    let words = |warning: &Warning| {
+        let about: Vec<&str> = warning.about.iter().map(String::as_str).collect();
+        Some(match (warning.code, &about[..]) {
+            ("nothing-fits", [label, value]) => format!(
+                "Nothing fits this customer’s {label}, {value}. Check the profile, or include what doesn’t fit."
+            ),
+            ("unknown-store", [store]) => {
+                format!("Nothing is in stock in the store {store}. Check its name.")
+            }
+            ("no-go-without-articles", [attribute, no_go]) => {
+                format!(
+                    "No article has the {} “{no_go}”, so this no-go leaves nothing out.",
+                    spaced(attribute)
+                )
+            }
+            ("price-unknown", [id]) => format!("{} has no price, so the total leaves it out.", piece(id)),
+            ("article-not-in-release", [id]) => {
+                format!("{} is too new to count: the suggestions go with the other pieces.", piece(id))
+            }
+            ("profile-not-understood" | "unknown-feature" | "unknown-value", [feature]) => {
+                format!(
+                    "The customer’s {} is not one that suggestions know, so they ignore it.",
+                    label(feature)
+                )
+            }
+            ("implausible-number", [feature]) => {
+                format!("Check the customer’s {}: it is hardly possible.", label(feature))
+            }
+            // The blank itself says that nothing matches it, and the board what is gone.
+            _ => return None,
+        })
+    };
+    let mut lines: Vec<String> = warnings.iter().filter_map(words).collect();
+    lines.dedup();
+    lines
+}
+
+/// What a blank may take if some filters are left out, or what limits it.
+pub(super) fn instead(
+    alternatives: &[(Vec<&'static str>, usize)],
+    most_total: Option<f64>,
+    notation: &Notation,
+) -> Vec<String> {
+    let alternative = |(filters, articles): &(Vec<&'static str>, usize)| {
+        let others: Vec<&str> = filters.iter().map(|filter| others(filter)).collect();
+        let unit = if *articles == 1 { "article" } else { "articles" };
+        format!("Include {}: {} {unit}.", others.join(" and "), count(*articles as u64))
+    };
+    match most_total {
+        Some(total) if alternatives.is_empty() => {
+            vec![format!("Nothing is within {} for the whole outfit.", notation.price(total, None))]
+        }
+        _ => alternatives.iter().map(alternative).collect(),
+    }
+}
+
+/// What a filter leaves out, as the page's fields call it.
+fn others(filter: &str) -> &'static str {
+    match filter {
+        "fit" => "what doesn’t fit",
+        "in_stock" => "what is out of stock",
+        "store" => "other stores",
+        "no_gos" => "no-gos",
+        _ => "other prices",
+    }
+}
