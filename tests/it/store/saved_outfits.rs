@@ -178,7 +178,8 @@ async fn lists_are_searched_by_name_customer_and_author(db: TestDatabase) {
     let rename = |saved: &mut SavedOutfit| saved.name = Some(name("Ärmel & Öl_100%"));
     saved.change(second, 1, rename, LATER).await.unwrap();
     let list = async |search, only_drafts, by| {
-        let (found, count) = saved.list(&SavedFilter { search, only_drafts, by }, 0, 9).await.unwrap();
+        let (found, count) =
+            saved.list(&SavedFilter { search, customer: None, only_drafts, by }, 0, 9).await.unwrap();
         assert_eq!(found.len() as u64, count);
         found.into_iter().map(|saved| saved.seq).collect::<Vec<_>>()
     };

@@ -89,7 +89,8 @@ pub(super) async fn page(
 
 /// The list's address.
 pub(super) fn list_href(find: &str, customer: Option<&CustomerId>, only_drafts: bool, page: usize) -> String {
-    let mut query = form_urlencoded::Serializer::new("/studio/outfits?".to_owned());
+    let path = "/studio/outfits?";
+    let mut query = form_urlencoded::Serializer::for_suffix(path.to_owned(), path.len());
     if !find.is_empty() {
         query.append_pair("find", find);
     }
