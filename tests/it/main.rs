@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         web::limits::contracts(),
         web::metrics::contracts(),
         web::odd_addresses::contracts(),
+        web::offering::contracts(),
         web::operations::contracts(),
         web::operations::acceptance::contracts(),
         web::operations::releases::contracts(),

@@ -42,12 +42,11 @@ impl Budget {
         let mut left = total;
         for &place in &slots.worn {
             let Some(article) = catalogue.any_article(place) else { continue };
-            match article.unpack().price() {
-                Some(price) => left -= price,
-                None => {
-                    let detail = format!("{} has no price, so the outfit's total leaves it out", article.id);
-                    warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
-                }
+            if let Some(price) = article.unpack().price() {
+                left -= price;
+            } else {
+                let detail = format!("{} has no price, so the outfit's total leaves it out", article.id);
+                warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
             }
         }
         let cheapest = blanks.iter().map(|blank| catalogue.lowest_price(&blank.admissible)).collect();

@@ -24,6 +24,7 @@ pub mod metrics;
 pub mod monitoring;
 pub mod new_articles;
 pub mod odd_addresses;
+pub mod offering;
 pub mod operations;
 pub mod outfits;
 pub mod patching;

@@ -1,0 +1,227 @@
+//! What Studio says to a stylist, ranks and offers, by its HTML.
+
+use atelier::{
+    domain::{CustomerId, Role},
+    store::FeedbackKind,
+};
+use futures_util::TryStreamExt;
+use serde_json::{Value, json};
+
+use super::{
+    Service, header,
+    studio::{CUSTOMER, OUTFIT, refusals, stylist, suggested},
+};
+use crate::harness::{TestDatabase, contracts};
+
+contracts!(
+    says_warnings_in_a_shops_words,
+    an_unknown_customer_is_compared_with_one,
+    a_rank_is_among_what_the_filters_allow,
+    what_a_method_cannot_rank_is_chosen_by_hand,
+    a_refusal_is_in_the_log_and_taken_back_without_losing_others,
+    occasions_are_those_of_the_latest_outfits,
+    a_budget_flags_the_board,
+);
+
+async fn says_warnings_in_a_shops_words(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
+    assert!(html.contains("Add three more pieces for better suggestions."), "{html}");
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&total=1")).await;
+    assert!(html.contains("Nothing is within €1 for the whole outfit."), "{html}");
+    assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
+    service.put("/articles/free", &json!({"type": "bag", "name": "The free bag"})).await;
+    service.releases.refresh().await.unwrap();
+    let html = browser.page("/studio?slot=free&slot=&method=none&total=500").await;
+    assert!(html.contains("The free bag has no price, so the total leaves it out."), "{html}");
+    let features = json!({"features": {"nogo_materials": ["lether"], "shoe_size": "99", "star_sign": "leo"}});
+    service.put("/customers/odd", &features).await;
+    let html = browser.page("/studio?customer=odd&slot=a-00134&slot=&type=1:boot").await;
+    for words in [
+        "No article has the material “lether”, so this no-go leaves nothing out.",
+        "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit.",
+        "The customer’s star sign is not one that suggestions know, so they ignore it.",
+        "Include what doesn’t fit: ",
+    ] {
+        assert!(html.contains(words), "{words} in {html}");
+    }
+
+    // What was refused, and has left the shop, is nobody's business any more.
+    let body = json!({"type": "coat", "name": "Gone tomorrow"});
+    service.put("/articles/gone", &body).await;
+    service.releases.refresh().await.unwrap();
+    let request = json!({"customer": "odd", "outfit": ["a-00134", null], "filters": {"types": {"1": ["coat"]}, "fit": false},
+                         "k": 250, "method": "match"});
+    let answer = service.ask_ok("/complete", &request).await;
+    let event = json!({"id": "gone", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
+                       "article": "gone", "customer": "odd"});
+    let (status, answer) = service.ask("/feedback", &event).await;
+    assert_eq!(status, 200, "{answer}");
+    let address = "/studio?customer=odd&slot=a-00134&slot=";
+    assert!(browser.page(address).await.contains("1 not for this customer</summary>"));
+    assert_eq!(service.delete("/articles/gone").await.status(), 204);
+    service.releases.refresh().await.unwrap();
+    let html = browser.page(address).await;
+    assert!(!html.contains("gone") && !html.contains("not for this customer</summary>"), "{html}");
+}
+
+/// The factors of what is compared with an unknown customer.
+fn compared(html: &str) -> Vec<&str> {
+    let mut texts: Vec<&str> = html.split(" compared with an unknown customer").collect();
+    texts.pop();
+    texts.into_iter().map(|text| text.rsplit("class=\"quiet\">").next().unwrap()).collect()
+}
+
+async fn an_unknown_customer_is_compared_with_one(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    service.put("/customers/blank", &json!({"features": {}})).await;
+    let html = browser.page(&format!("/studio?customer=blank&{OUTFIT}&own.occasion=office")).await;
+    let factors = compared(&html);
+    assert!(!factors.is_empty() && factors.iter().all(|factor| *factor == "×1.00"), "{factors:?}");
+    assert!(html.contains("because the occasion is office"), "{html}");
+    let html = browser.page(&format!("/studio?{CUSTOMER}&{OUTFIT}")).await;
+    assert!(compared(&html).iter().any(|factor| *factor != "×1.00"), "{html}");
+    let html = browser.page(&format!("/studio?{OUTFIT}&own.occasion=office&if.age=60")).await;
+    assert!(
+        compared(&html).is_empty()
+            && !html.contains("likely for this")
+            && !html.contains("likelier for this"),
+        "{html}"
+    );
+}
+
+async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let number = |text: &str| -> usize {
+        let digits: String = text.chars().take_while(|c| c.is_ascii_digit() || *c == ',').collect();
+        digits.replace(',', "").parse().unwrap()
+    };
+    let outfit = "slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
+    let placed = async |filters: &str| {
+        let html = browser.page(&format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
+        let slots = html.split("id=\"slot-").skip(1).take(4).map(|slot| {
+            let (link, rest) = slot.split_once("href=\"").unwrap().1.split_once('"').unwrap();
+            let of = rest.split_once(" (").unwrap().0.rsplit(" of ").next().unwrap();
+            (link.replace("&#38;", "&"), number(of))
+        });
+        slots.collect::<Vec<_>>()
+    };
+    let all = placed("any=on&unfit=on&sold_out=on").await;
+    let filtered = placed("price_max=60").await;
+    assert!(filtered.iter().zip(&all).all(|((_, few), (_, many))| few < many), "{filtered:?} of {all:?}");
+    for (link, of) in filtered {
+        // The article itself is counted, also if the filters exclude it.
+        let better = browser.page(&link).await;
+        let best = better.split_once(", the best of ").map_or(0, |(_, rest)| number(rest));
+        assert!(of == best || of == best + 1, "{of} and {best} at {link}");
+    }
+}
+
+async fn what_a_method_cannot_rank_is_chosen_by_hand(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    for (id, kind) in [("zebra", "coat"), ("cape", "cape")] {
+        let body = json!({"type": kind, "name": "A zebra piece", "price": 50});
+        service.put(&format!("/articles/{id}"), &body).await;
+    }
+    service.releases.refresh().await.unwrap();
+    let request =
+        json!({"outfit": ["a-00134", null], "method": "none", "filters": {"types": {"1": ["cape"]}}});
+    assert_eq!(service.ask("/complete", &request).await.0, 422, "the method suggests no new articles");
+    let picked = async |query: &str| {
+        let html =
+            browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&method=none&pick=1&{query}")).await;
+        let (_, picker) = html.split_once("id=\"pick-title\">").unwrap();
+        picker.split_once("</section>").unwrap().0.to_owned()
+    };
+    let found = picked("search=zebra").await;
+    assert!(
+        found.contains("slot=zebra") && found.contains("slot=cape") && found.contains("2 articles"),
+        "{found}"
+    );
+    assert!(!found.contains("more match the words"), "{found}");
+    assert!(picked("type=1:cape").await.contains("slot=cape"));
+    let coats = picked("type=1:coat&search=coat").await;
+    let last = coats.rsplit("class=\"tile\"").next().unwrap();
+    assert!(coats.contains("slot=zebra") == last.contains("slot=zebra"), "it is the last: {coats}");
+    assert!(!picked("search=zebra&price_max=40").await.contains("slot=zebra"), "the filters hold");
+}
+
+async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    let customer = CustomerId::new("c-014871").unwrap();
+    let view = format!("{CUSTOMER}&{OUTFIT}");
+    let html = browser.page(&format!("/studio?{view}")).await;
+    let (first, refusal) = (suggested(&html)[0].to_owned(), refusals(&html)[0]);
+    // The shop's own site says so, too.
+    let request = json!({"customer": "c-014871", "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 50});
+    let answer = service.ask_ok("/complete", &request).await;
+    let event = json!({"id": "site", "completion_id": answer["completion_id"], "kind": "rejected", "slot": 1,
+                       "article": first, "customer": "c-014871"});
+    assert_eq!(service.ask("/feedback", &event).await.0, 200);
+    let send = async |field: &str, value: &str| {
+        let answer = browser.post("/studio/feedback", &[("view", &view), (field, value)]).await;
+        assert_eq!(answer.status(), 303);
+        browser.page(header(&answer, "location")).await
+    };
+    let last = async || {
+        let entry = service.log(1).await.remove(0);
+        (entry.action, entry.subject, entry.customer)
+    };
+    for _ in 0..2 {
+        assert!(!suggested(&send("refused", refusal).await).contains(&&*first));
+        assert_eq!(last().await, ("feedback.refuse".into(), first.clone(), Some(customer.clone())));
+        assert_eq!(suggested(&send("undone", refusal).await)[0], first);
+        assert_eq!(last().await, ("feedback.withdraw".into(), first.clone(), Some(customer.clone())));
+        let events = service.store.feedback().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
+        let kept = events.iter().filter(|event| event.kind == FeedbackKind::Rejected).count();
+        assert_eq!(kept, 1, "the site's event is kept");
+    }
+    // Without the name of the mistake, the event stays, and can be repeated.
+    send("refused", refusal).await;
+    assert_eq!(suggested(&send("undone", &format!("0/-/{first}")).await)[0], first);
+    assert!(!suggested(&send("refused", refusal).await).contains(&&*first));
+    assert_eq!(last().await.0, "feedback.refuse");
+    let entries = service.log(9).await.len();
+    send("refused", refusal).await;
+    assert_eq!(service.log(9).await.len(), entries, "a double click is one");
+}
+
+async fn occasions_are_those_of_the_latest_outfits(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
+        service.put(&format!("/articles/{id}"), &json!({"type": "coat"})).await;
+    }
+    service.put("/customers/ann", &json!({"features": {}})).await;
+    let browser = service.signed_in(Role::Stylist).await;
+    let chips = async || browser.page("/studio?customer=ann&slot=a").await.contains("own.occasion=");
+    let save = async |articles: &[&str], features: Value| {
+        let body = json!({"customer": "ann", "articles": articles, "features": features});
+        let (status, answer) = service.ask("/outfits", &body).await;
+        assert_eq!(status, 201, "{answer}");
+    };
+    let all = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    for left in 0..8 {
+        for also in 0..left {
+            let kept: Vec<&str> =
+                (0..8).filter(|one| *one != left && *one != also).map(|one| all[one]).collect();
+            save(&kept, json!({})).await;
+        }
+    }
+    assert!(!chips().await);
+    save(&all, json!({"occasion": "office"})).await;
+    assert!(chips().await);
+}
+
+async fn a_budget_flags_the_board(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
+    assert!(browser.page(&format!("{board}&total=10")).await.contains("Above €10 for the whole outfit"));
+    assert!(!browser.page(&format!("{board}&total=100000")).await.contains("id=\"over\""));
+    // An idea's total is that of the whole outfit.
+    let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
+    let (_, ideas) = html.split_once("<ul class=\"sets\">").unwrap();
+    let (_, link) = ideas.split_once("href=\"").unwrap();
+    let outfit = browser.page(&link.split('"').next().unwrap().replace("&#38;", "&")).await;
+    let total = |html: &str| html.split_once(">Total ").unwrap().1.split('<').next().unwrap().to_owned();
+    assert_eq!(total(ideas), total(&outfit));
+}
