@@ -73,7 +73,7 @@ impl<'a> Outfits<'a> {
         let mut transaction = self.store.write().await?;
         let mut put = upsert::write_one(&mut transaction, self.store.dialect, row).await?;
         let mut is_new = put == Put::Added;
-        if put == Put::Unchanged && origin == Origin::Saved {
+        if put != Put::Added && origin == Origin::Saved {
             let taken_over = sqlx::query(
                 "update outfits set origin = 'saved', person_id = $2, created_at = $3, revision = revision + 1
                  where digest = $1 and origin = 'imported'",

@@ -60,11 +60,19 @@ async fn saving_again_changes_only_the_split(db: TestDatabase) {
         store.outfits().save(&outfit("c", ABCD, split), origin, None, now).await.unwrap()
     };
     let (seq, _) = save(Some(Split::Train), Origin::Imported, NOW).await;
-    assert_eq!(save(Some(Split::Validation), Origin::Saved, LATER).await, (seq, Put::Changed));
-    assert_eq!(save(None, Origin::Saved, LATER).await, (seq, Put::Unchanged));
+    assert_eq!(save(Some(Split::Validation), Origin::Imported, LATER).await, (seq, Put::Changed));
+    assert_eq!(save(None, Origin::Imported, LATER).await, (seq, Put::Unchanged));
     let kept = store.outfits().get(seq).await.unwrap().unwrap();
     assert_eq!(kept.outfit.split, Some(Split::Validation));
     assert_eq!((kept.origin, kept.created_at), (Origin::Imported, NOW));
+    // A person who saves it takes it over.
+    assert_eq!(save(None, Origin::Saved, LATER).await, (seq, Put::Changed));
+    assert_eq!(save(None, Origin::Saved, LATER).await, (seq, Put::Unchanged));
+    let taken = store.outfits().get(seq).await.unwrap().unwrap();
+    assert_eq!(
+        (taken.origin, taken.created_at, taken.outfit.split),
+        (Origin::Saved, LATER, kept.outfit.split)
+    );
 }
 
 async fn an_unknown_customer_is_a_conflict(db: TestDatabase) {

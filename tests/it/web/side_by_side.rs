@@ -175,7 +175,7 @@ async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), 422, "{path}");
-        assert!(answer.text().await.unwrap().contains("Invalid request"));
+        assert!(answer.text().await.unwrap().contains("That didn’t work"));
     }
     let stylist = service.signed_in(Role::Stylist).await;
     assert_eq!(stylist.get("/side-by-side").await.status(), 403);
