@@ -26,6 +26,8 @@ struct ProblemPage<'a> {
     kind: Kind,
     detail: &'a str,
     findings: &'a [Finding],
+    /// Whether a customer reads it, who has no Studio.
+    is_for_customer: bool,
     request_id: &'a str,
 }
 
@@ -33,6 +35,7 @@ struct ProblemPage<'a> {
 #[derive(Debug)]
 pub(crate) struct Reader {
     wants_page: bool,
+    is_customer: bool,
     frame: Frame,
     id: RequestId,
 }
@@ -44,17 +47,19 @@ impl Reader {
         request.extensions_mut().insert(frame.clone());
         let id =
             request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
-        Self { wants_page, frame, id }
+        let is_customer = request.uri().path().starts_with("/shared/");
+        Self { wants_page, is_customer, frame, id }
     }
 
     /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response) -> Response {
         let Some(told) = response.extensions_mut().remove::<PublicProblem>() else { return response };
-        let Self { wants_page, frame, id } = self;
+        let Self { wants_page, is_customer, frame, id } = self;
         let (kind, retry_after) = (told.kind, told.retry_after);
         let mut rendered = if wants_page {
             let (detail, findings) = (&*told.detail, &told.findings[..]);
-            page(&ProblemPage { shell: frame.shell(), kind, detail, findings, request_id: id.as_str() })
+            let (shell, request_id, is_for_customer) = (frame.shell(), id.as_str(), is_customer);
+            page(&ProblemPage { shell, kind, detail, findings, is_for_customer, request_id })
         } else {
             let body = ProblemBody::new(told, &id);
             let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");
