@@ -9,34 +9,49 @@ function draw(image) {
 addEventListener("error", (event) => draw(event.target), true);
 for (const image of document.images) if (image.complete && image.naturalWidth === 0) draw(image);
 
-// A click that reached nobody says so.
+// A click without an answer says so. Whether it counted is not known: the answer may be what was lost.
 let notice;
 addEventListener("htmx:error", () => {
   notice ??= Object.assign(document.createElement("p"), { className: "notice toast" });
   notice.setAttribute("role", "alert");
-  notice.textContent = "No connection to Atelier. Nothing was changed. Check the network, then click again.";
+  notice.textContent = "No answer from Atelier. Your last click may or may not have counted: check the network, then reload the page.";
   document.body.append(notice);
 });
 
 // The buttons of a form that stays on its page keep the page where it is, and the focus where it was.
 let place;
-addEventListener("htmx:before:request", () => {
-  const { id, form } = document.activeElement ?? {};
-  place = form?.id === "verdict" ? { id, top: scrollY } : undefined;
+addEventListener("htmx:before:request", ({ detail }) => {
+  // Safari does not focus a button that is clicked.
+  const button = detail.ctx.sourceEvent?.submitter;
+  place = button?.form?.id === "verdict" ? { id: button.id, value: button.value, top: scrollY } : undefined;
 });
 addEventListener("htmx:after:swap", () => notice?.remove());
 addEventListener("htmx:finally:request", () => {
   if (!place) return;
-  document.getElementById(place.id)?.focus({ preventScroll: true });
+  const tiles = [...document.querySelectorAll(".suggestions > li")];
+  // A button that undoes is gone; what it brought back may be there.
+  const brought = () => tiles.find((tile) => tile.id.endsWith(`-${place.value.split("/").slice(2).join("/")}`));
+  const button = document.getElementById(place.id) ?? (brought() ?? tiles[0])?.querySelector("[id^=not-]");
+  button?.focus({ preventScroll: true });
   scrollTo({ top: place.top, behavior: "instant" });
   place = undefined;
 });
 
-// Keys of Studio, which its dialog lists.
+// Keys of Studio, which its dialog lists and turns off.
+const isOff = () => localStorage.getItem("keys") === "off";
+function showKeys() {
+  document.getElementById("keys-on").checked = !isOff();
+  document.getElementById("keys").showModal();
+}
+addEventListener("change", ({ target }) => {
+  if (target.id === "keys-on") localStorage.setItem("keys", target.checked ? "on" : "off");
+});
 addEventListener("keydown", (event) => {
   const help = document.getElementById("keys");
   const writes = event.target.closest?.("input, select, textarea, dialog");
   if (!help || writes || event.ctrlKey || event.metaKey || event.altKey) return;
+  const isArrow = event.key.startsWith("Arrow");
+  if (!isArrow && (event.repeat || isOff())) return;
   const tiles = [...document.querySelectorAll(".suggestions .tile")];
   const at = tiles.findIndex((tile) => tile.parentElement.contains(document.activeElement));
   const press = (button) => {
@@ -51,8 +66,12 @@ addEventListener("keydown", (event) => {
     x: () => own("not"),
     z: () => press(document.getElementById("undo")),
     s: () => press(document.getElementById("save")),
-    "/": () => (document.querySelector("main [type=search]") ?? document.querySelector("[id^=search-]"))?.focus(),
-    "?": () => help.showModal(),
+    "/": () => {
+      const field = document.querySelector("main [type=search]");
+      if (field) field.focus();
+      else press(document.querySelector("[id^=search-]"));
+    },
+    "?": showKeys,
   };
   if (!acts[event.key]) return;
   event.preventDefault();
@@ -60,7 +79,7 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("click", (event) => {
   if (event.target.closest?.("[data-prints]")) print();
-  if (event.target.closest?.("[data-opens=keys]")) document.getElementById("keys").showModal();
+  if (event.target.closest?.("[data-opens=keys]")) showKeys();
 });
 
 // A suggested article, or one of the catalogue, can be dragged to any place of the outfit.

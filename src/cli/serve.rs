@@ -127,6 +127,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let sampling = tokio::spawn(sample_metrics(metrics.clone()));
     let returning_memory = tokio::spawn(return_memory_periodically());
     let removing_remains = tokio::spawn(store.clone().remove_remains());
+    let removing_outfits = tokio::spawn(remove_deleted_outfits(store.clone()));
     let traces = Traces::new(config.telemetry.collector().as_ref());
     let parts = Parts {
         store: store.clone(),
@@ -161,6 +162,7 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     sampling.abort();
     returning_memory.abort();
     removing_remains.abort();
+    removing_outfits.abort();
     if timeout(FLUSH, access.flush()).await.is_err() {
         tracing::warn!("the last failed sign-ins and uses of keys and sessions could not be stored in time");
     }
@@ -337,6 +339,17 @@ async fn renew_ticket_keys(tickets: Tickets) {
         if let Err(error) = tickets.refresh(SystemTime::now().into()).await {
             tracing::warn!(%error, "cannot check the keys that sign completion ids");
         }
+    }
+}
+
+/// Removes for good what can no longer be brought back, until `run` aborts it.
+async fn remove_deleted_outfits(store: Store) {
+    const PAUSE: Duration = Duration::from_hours(1);
+    loop {
+        if let Err(error) = store.saved_outfits().remove_deleted(SystemTime::now().into()).await {
+            tracing::warn!(%error, "cannot remove deleted outfits; trying again in an hour");
+        }
+        tokio::time::sleep(PAUSE).await;
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::{collections::BTreeMap, fmt, str::FromStr};
 
-use futures_util::TryStreamExt;
-
 use crate::{
     domain::{Feature, Schema, Timestamp},
     store::{CountedBy, Outcomes, Store, StoreError, day_of},
@@ -148,10 +146,9 @@ fn describe(by: &By, value: String) -> String {
 async fn by_feature(store: &Store, feature: &Feature, since: i64) -> Result<Acceptance, StoreError> {
     let mut values: BTreeMap<u32, Outcomes> = BTreeMap::new();
     let mut known = Outcomes::default();
-    let mut customers = std::pin::pin!(store.feedback().acceptance_by_customer(since));
-    while let Some((features, outcomes)) = customers.try_next().await? {
+    for (value, outcomes) in store.feedback().acceptance_by_feature(since, &feature.name).await? {
         known += outcomes;
-        for row in feature.rows_of(features.get(&feature.name)) {
+        for row in feature.rows_of(value.as_ref()) {
             *values.entry(row).or_default() += outcomes;
         }
     }

@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, error::Category};
 
 use super::StoreError;
-use crate::domain::{Features, feature_from_json, feature_to_json};
+use crate::domain::{FeatureValue, Features, feature_from_json, feature_to_json};
 
 /// Equal features have equal texts, by which an upsert recognises an unchanged row.
 pub(super) fn features_text(features: &Features) -> Result<String, StoreError> {
@@ -29,6 +29,11 @@ pub(super) fn parse_features(text: &str) -> Result<Features, String> {
         Ok((name, value))
     };
     parse::<Map<String, Value>>(text)?.into_iter().map(read).collect()
+}
+
+pub(super) fn parse_feature(text: &str) -> Result<FeatureValue, String> {
+    feature_from_json(parse(text)?)
+        .map_err(|_| "it is not a string, a number or a list of strings".to_owned())
 }
 
 /// The JSON of a value that always has one.

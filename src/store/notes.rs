@@ -1,7 +1,10 @@
 //! Stylists' notes about customers.
 
+use std::time::Duration;
+
 use futures_util::Stream;
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 
 use super::{
     Conflict, Entry, Note, PersonId, Store, StoreError,
@@ -9,6 +12,9 @@ use super::{
     pages::{self, PAGE},
 };
 use crate::domain::{CustomerId, Timestamp};
+
+/// How far apart the two requests of a double click are at most.
+const TWICE: Duration = Duration::from_mins(1);
 
 /// The notes of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -27,6 +33,8 @@ pub struct CustomerNote {
 }
 
 impl Notes<'_> {
+    /// Adds a note. The same note from the same person within [`TWICE`] is a double click, and adds nothing.
+    ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
     pub async fn add(
@@ -37,6 +45,21 @@ impl Notes<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let mut transaction = self.store.write().await?;
+        // Two notes about one customer wait for each other.
+        let lock = format!("select id from customers where id = $1{}", self.store.dialect.for_update());
+        sqlx::query(AssertSqlSafe(lock)).bind(customer.as_str()).execute(&mut *transaction).await?;
+        let twin: Option<i64> = sqlx::query_scalar(
+            "select id from customer_notes where customer_id = $1 and person_id = $2 and note = $3 and at > $4 limit 1",
+        )
+        .bind(customer.as_str())
+        .bind(person.0)
+        .bind(note.as_str())
+        .bind((now - TWICE).millis())
+        .fetch_optional(&mut *transaction)
+        .await?;
+        if twin.is_some() {
+            return Ok(());
+        }
         let id: i64 = sqlx::query_scalar(
             "insert into customer_notes (customer_id, person_id, note, at) values ($1, $2, $3, $4) returning id",
         )

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::domain::{ArticleId, CustomerId, OpenOutfit, Slot, Slots, Split, Timestamp};
 
-/// How long a deleted outfit can be brought back. The next deletion after that removes it for good.
+/// How long a deleted outfit can be brought back.
 pub const KEPT: Duration = Duration::from_hours(24 * 30);
 
 /// The saved outfits of a [`Store`].
@@ -268,10 +268,6 @@ impl SavedOutfits<'_> {
         if outfit.deleted_at.is_some() {
             return Ok(());
         }
-        sqlx::query("delete from outfits where deleted_at < $1")
-            .bind((now - KEPT).millis())
-            .execute(&mut *transaction)
-            .await?;
         // A number is used once, so no other outfit has this digest.
         let digest = Sha256::new_with_prefix(own_digest(&outfit)?)
             .chain_update("deleted")
@@ -288,6 +284,12 @@ impl SavedOutfits<'_> {
         .await?;
         self.note("outfit.delete", &outfit, &mut transaction, now).await?;
         Ok(transaction.commit().await?)
+    }
+
+    /// Removes for good what was deleted longer than [`KEPT`] ago, and counts it.
+    pub async fn remove_deleted(self, now: Timestamp) -> Result<u64, StoreError> {
+        let over = sqlx::query("delete from outfits where deleted_at < $1").bind((now - KEPT).millis());
+        self.store.execute(over).await
     }
 
     /// Brings a deleted outfit back.

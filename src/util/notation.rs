@@ -127,10 +127,10 @@ impl Notation {
         }
     }
 
-    /// The day and the minute of a moment, in UTC.
+    /// The day and the minute of a moment, in UTC, which it says.
     pub fn minute(&self, millis: i64) -> String {
         let minutes = millis.div_euclid(60_000).rem_euclid(24 * 60);
-        format!("{}, {:02}:{:02}", self.day(millis), minutes / 60, minutes % 60)
+        format!("{}, {:02}:{:02} UTC", self.day(millis), minutes / 60, minutes % 60)
     }
 
     /// Whole numbers have no decimals.
@@ -219,6 +219,9 @@ mod tests {
         ];
         assert_eq!(written, expected);
         let english = Notation::new("EUR", "en").unwrap();
-        assert_eq!([english.day(0), english.minute(1_795_268_096_900)], ["1 Jan 1970", "21 Nov 2026, 13:34"]);
+        assert_eq!(
+            [english.day(0), english.minute(1_795_268_096_900)],
+            ["1 Jan 1970", "21 Nov 2026, 13:34 UTC"]
+        );
     }
 }

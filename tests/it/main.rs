@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         on_sqlite(browser::analyst::contracts()),
         on_sqlite(browser::every_page::contracts()),
         on_sqlite(browser::saved_outfits::contracts()),
+        on_sqlite(browser::studio::contracts()),
         on_sqlite(browser::stylist::contracts()),
         ci::contracts(),
         cli::complete::contracts(),

@@ -7,8 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sha2::{Digest, Sha256};
-
 use super::{Access, Token, USE_INTERVAL, Used};
 use crate::{
     domain::Timestamp,
@@ -38,11 +36,9 @@ impl Key {
         Self(format!("{PREFIX}{}", Token::draw().as_str()))
     }
 
-    /// The key of a filled form in a session. A double click sends the form twice, and the browser shows the second answer: it has
-    /// the same key. As hard to guess as the session's token.
+    /// The key of a filled form in a session: see [`Token::of_form`].
     pub fn of_form(session: &Token, form: &str) -> Self {
-        let digest = Sha256::digest(format!("a key of {}, by the form {form}", session.as_str()));
-        Self(format!("{PREFIX}{}", hex::encode(digest)))
+        Self(format!("{PREFIX}{}", Token::of_form(session, form).as_str()))
     }
 
     /// Parses a key from a request. None if it does not have a key's form.

@@ -196,8 +196,18 @@ impl Access {
     /// Creates a link's token that signs the person in once. Earlier links stop working.
     pub async fn link(&self, person: PersonId, now: Timestamp) -> Result<Token, StoreError> {
         let token = Token::draw();
-        self.store.sign_in_links().create(&token.hash(), person, now, now + LINK).await?;
+        self.record_link(&token, person, now).await?;
         Ok(token)
+    }
+
+    /// Like [`Access::link`], with this token.
+    pub async fn record_link(
+        &self,
+        link: &Token,
+        person: PersonId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.store.sign_in_links().create(&link.hash(), person, now, now + LINK).await
     }
 
     /// The person that a link signs in. This does not use the link up.

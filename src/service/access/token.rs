@@ -16,6 +16,12 @@ impl Token {
         Self(hex::encode(drawn))
     }
 
+    /// The secret that a filled form in a session makes, such as a key. A double click sends the form twice, and the browser
+    /// shows the second answer: it has the same secret. As hard to guess as the session's token.
+    pub fn of_form(session: &Self, form: &str) -> Self {
+        Self(hex::encode(Sha256::digest(format!("a secret of {}, by the form {form}", session.0))))
+    }
+
     /// None if the text does not have a token's form.
     pub fn parse(text: &str) -> Option<Self> {
         let plain = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());

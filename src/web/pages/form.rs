@@ -104,7 +104,10 @@ fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
 
 /// Whether a parameter comes from a mail or an advertisement: such links get them on their way.
 fn is_tracking(name: &str) -> bool {
-    let names = ["fbclid", "gclid", "mc_cid", "mc_eid", "msclkid", "_ga"];
+    let names = [
+        "fbclid", "gclid", "gbraid", "wbraid", "dclid", "ttclid", "igshid", "srsltid", "msclkid", "mc_cid",
+        "mc_eid", "_ga", "_gl",
+    ];
     name.starts_with("utm_") || names.contains(&name)
 }
 

@@ -26,16 +26,16 @@ struct ProblemPage<'a> {
     kind: Kind,
     detail: &'a str,
     findings: &'a [Finding],
+    /// Whether a customer reads it, who has no Studio.
+    is_for_customer: bool,
     request_id: &'a str,
-    /// Whether the page is a customer's, who does not know Studio.
-    is_guest: bool,
 }
 
 /// How to render the problem that a request may end in.
 #[derive(Debug)]
 pub(crate) struct Reader {
     wants_page: bool,
-    is_guest: bool,
+    is_customer: bool,
     frame: Frame,
     id: RequestId,
 }
@@ -43,23 +43,23 @@ pub(crate) struct Reader {
 impl Reader {
     pub(crate) fn new(request: &mut Request) -> Self {
         let wants_page = wants_page(request.headers());
-        let is_guest = request.uri().path().starts_with("/shared/");
         let frame = Frame::default();
         request.extensions_mut().insert(frame.clone());
         let id =
             request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
-        Self { wants_page, is_guest, frame, id }
+        let is_customer = request.uri().path().starts_with("/shared/");
+        Self { wants_page, is_customer, frame, id }
     }
 
     /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response) -> Response {
         let Some(told) = response.extensions_mut().remove::<PublicProblem>() else { return response };
-        let Self { wants_page, is_guest, frame, id } = self;
+        let Self { wants_page, is_customer, frame, id } = self;
         let (kind, retry_after) = (told.kind, told.retry_after);
         let mut rendered = if wants_page {
             let (detail, findings) = (&*told.detail, &told.findings[..]);
-            let (shell, request_id) = (frame.shell(), id.as_str());
-            page(&ProblemPage { shell, kind, detail, findings, request_id, is_guest })
+            let (shell, request_id, is_for_customer) = (frame.shell(), id.as_str(), is_customer);
+            page(&ProblemPage { shell, kind, detail, findings, is_for_customer, request_id })
         } else {
             let body = ProblemBody::new(told, &id);
             let json = serde_json::to_vec(&body).expect("a problem is plain JSON; this is a bug");

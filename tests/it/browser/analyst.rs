@@ -1,6 +1,6 @@
 //! An analyst finds a case where two methods differ, opens it side by side, and downloads it; and reads acceptance.
 
-use atelier::domain::Role;
+use atelier::{config::Limits, domain::Role};
 
 use super::signed_in;
 use crate::{
@@ -9,7 +9,10 @@ use crate::{
         browser::{Eyes, chromium},
         contracts,
     },
-    web::{Service, operations::acceptance},
+    web::{
+        Service,
+        operations::{acceptance, releases::two_releases},
+    },
 };
 
 contracts!(
@@ -17,6 +20,8 @@ contracts!(
     finds_a_case_without_scripts needs chromium,
     reads_acceptance_by_type_and_day needs chromium,
     reads_which_method_answers_best needs chromium,
+    asks_the_same_question_in_studio_and_side_by_side needs chromium,
+    sees_nothing_that_changes_anything needs chromium,
 );
 
 async fn finds_a_case_and_downloads_it(db: TestDatabase) {
@@ -107,4 +112,54 @@ async fn reads_which_method_answers_best(db: TestDatabase) {
     window.until("document.querySelectorAll('.cases li:first-child tbody tr').length === 3").await;
     let address = window.address().await;
     assert!(address.contains("also=np") && address.contains("lead=apart"), "{address}");
+}
+
+async fn asks_the_same_question_in_studio_and_side_by_side(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
+    let board = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=&type=1:bag&type=3:coat";
+    window.goto(&format!("{}/studio?{board}&price_max=150&own.occasion=office", service.url)).await;
+    // What the customer refuses here is left out there.
+    window.click("#not-3-1").await;
+    window.until_words("not for this customer undo").await;
+    let names = |list: &str| {
+        format!("return [...document.querySelectorAll('{list}')].slice(0, 5).map(one => one.innerText)")
+    };
+    let coats = names("[aria-labelledby=blank-3] .suggestions .name");
+    let suggested = window.run(&coats).await;
+    window.click("#blank-3 ~ a[href^='/side-by-side']").await;
+    window.until_words("Also: price up to 150; 1 left out.").await;
+    window.until("document.querySelector('.column:last-child h3').innerText === 'match'").await;
+    assert_eq!(window.run(&names(".column:last-child .cell-name")).await, suggested);
+    window.click_words("Open in Studio").await;
+    window.until("document.querySelector('#blank-2')?.innerText === 'Which coat?'").await;
+    let address = window.address().await;
+    for part in ["price_max=150", "own.occasion=office", "type=2%3Acoat", "slot=a-00134&slot=a-00568&slot="] {
+        assert!(address.contains(part), "{part} in {address}");
+    }
+    assert_eq!(window.run(&names("[aria-labelledby=blank-2] .suggestions .name")).await, suggested);
+    window.click_words("Evaluation").await;
+    window.click_words("Personas").await;
+    window.until("document.querySelector('h1').innerText === 'Personas'").await;
+    window.click_words("Back to Evaluation").await;
+    window.until_words("With the type known").await;
+}
+
+async fn sees_nothing_that_changes_anything(db: TestDatabase) {
+    let models = two_releases();
+    let service = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    service.bring_in_demo().await;
+    service.releases.serve("less").await.unwrap();
+    let admin = service.signed_in(Role::Admin).await;
+    assert_eq!(admin.post("/operations/releases/demo", &[("before", "less")]).await.status(), 303);
+    let window = signed_in(&service, Role::Analyst, Eyes::default()).await;
+    let pages = ["", "/acceptance", "/articles", "/releases", "/releases/less/comparison", "/routing"];
+    for page in pages {
+        window.goto(&format!("{}/operations{page}", service.url)).await;
+        window.until("document.querySelector('h1') !== null").await;
+        let posts = "return [...document.querySelectorAll('main form[method=post], main a.primary, main button.danger')].length";
+        assert_eq!(window.run(posts).await, 0, "{page}: {}", window.text("main").await);
+    }
+    window.goto(&format!("{}/operations/releases", service.url)).await;
+    window.until_words("Activations").await;
 }

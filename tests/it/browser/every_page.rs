@@ -29,6 +29,7 @@ contracts!(
     admin_pages_are_accessible_in_light_mode needs chromium_with_axe,
     admin_pages_are_accessible_in_dark_mode needs chromium_with_axe,
     admin_pages_are_accessible_on_a_phone needs chromium_with_axe,
+    open_dialogs_and_toasts_are_accessible needs chromium_with_axe,
 );
 
 /// A name and the address of each page.
@@ -62,6 +63,7 @@ const ANALYST: Pages = &[
     ),
     ("evaluation", "/evaluation"),
     ("cases", "/evaluation/cases?first=none&second=gsu"),
+    ("results", "/evaluation/results"),
     ("segments", "/evaluation/segments?by=age&metric=recall_at_1"),
     ("evaluation-customers", "/evaluation/customers"),
     ("docs", "/docs/problems"),
@@ -123,6 +125,23 @@ async fn admin_pages_are_accessible_in_dark_mode(db: TestDatabase) {
 
 async fn admin_pages_are_accessible_on_a_phone(db: TestDatabase) {
     walk(db, ADMIN, Eyes { width: PHONE, ..Eyes::default() }).await;
+}
+
+async fn open_dialogs_and_toasts_are_accessible(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    for dark in [false, true] {
+        let window = signed_in(&service, Role::Stylist, Eyes { dark, ..Eyes::default() }).await;
+        window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=", service.url)).await;
+        window.click("[data-opens=keys]").await;
+        window.until_words("use this suggestion").await;
+        assert_eq!(violations(&window).await, Vec::<String>::new(), "the help");
+        window.click("#keys .button").await;
+        window.click("[id^=not-1-1]").await;
+        window.until_words("not for this customer undo").await;
+        assert_eq!(violations(&window).await, Vec::<String>::new(), "a refusal");
+        window.click("#undo").await;
+        window.until("!document.querySelector('#undo')").await;
+    }
 }
 
 async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod analyst;
 pub mod every_page;
 pub mod saved_outfits;
+pub mod studio;
 pub mod stylist;
 
 use atelier::domain::Role;

@@ -113,7 +113,8 @@ async fn refuses_without_losing_the_place(db: TestDatabase) {
         assert!(before[0].as_f64().unwrap() > 100.0, "{before}");
         let sixth = "document.querySelectorAll('.suggestions .name')[5].innerText";
         let refused = window.run(&format!("return {sixth}")).await;
-        window.click("#not-1-6").await;
+        // A click by script does not focus the button, as Safari's do not.
+        window.run("document.querySelector('#not-1-6').click()").await;
         window.until_words("not for this customer undo").await;
         window.until("document.activeElement.id === 'not-1-6'").await;
         let after = window.run(places).await;
@@ -126,6 +127,14 @@ async fn refuses_without_losing_the_place(db: TestDatabase) {
         window.click("#undo").await;
         window.until(&format!("{sixth} === {refused}")).await;
         window.until("!document.querySelector('#undo')").await;
+        window.until("document.activeElement.id === 'not-1-6'").await;
+        // What was refused before is shown again from the filters, and has the focus.
+        window.click("#not-1-1").await;
+        window.until_words("not for this customer undo").await;
+        window.click(".refused .plain, details:has(.refused) summary").await;
+        window.click(".refused .plain").await;
+        window.until("!document.querySelector('.refused')").await;
+        window.until("document.activeElement.id === 'not-1-1'").await;
     }
 }
 
@@ -135,6 +144,7 @@ async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
     let before = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().len();
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
+    assert_eq!(window.clicks(), 0);
     window.click_words("New outfit").await;
     window.click("#take-0-1").await;
     window.click("#complete").await;
@@ -142,6 +152,7 @@ async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
     window.until("!new URL(location).searchParams.getAll('slot').includes('')").await;
     window.click("#save").await;
     window.until_words("Saved as outfit").await;
+    assert_eq!(window.clicks(), 5);
     let outfits = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
     assert_eq!(outfits.len(), before + 1);
     assert_eq!(outfits.last().unwrap().outfit.articles().len(), 4);
@@ -213,12 +224,7 @@ async fn works_with_the_keyboard_alone(db: TestDatabase) {
     let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
     let outfit = "slot=a-00134&slot=&slot=a-00568&slot=a-00259";
     window.goto(&format!("{}/studio?customer=c-014871&{outfit}", service.url)).await;
-    let press = async |key: &str| {
-        for kind in ["keyDown", "keyUp"] {
-            let text = if key.chars().count() == 1 && kind == "keyDown" { key } else { "" };
-            window.chromium("Input.dispatchKeyEvent", &json!({"type": kind, "key": key, "text": text})).await;
-        }
-    };
+    let press = async |key| window.press(key).await;
     window.until("document.querySelectorAll('.suggestions > li').length === 8").await;
     press("?").await;
     window.until_words("use this suggestion").await;
@@ -236,11 +242,21 @@ async fn works_with_the_keyboard_alone(db: TestDatabase) {
     window.until("document.activeElement.id === 'not-1-2'").await;
     press("z").await;
     window.until(&format!("{names}[1] === {}", before[1])).await;
+    let board = window.address().await;
     press("/").await;
-    window.until("document.activeElement.id === 'search-1'").await;
+    window.until("document.activeElement.id === 'pick-search'").await;
+    window.goto(&board).await;
     press("ArrowRight").await;
     press("u").await;
     window.until(&format!("document.querySelector('#slot-1 .name')?.innerText === {}", before[0])).await;
+    // Without a blank, the search is for one more piece.
+    press("/").await;
+    window.until("document.activeElement.id === 'pick-search'").await;
+    window.until("new URL(location).searchParams.get('pick') === '4'").await;
+    window.click_words("Close").await;
+    window.until("!document.querySelector('#pick-search')").await;
+    window.click("li.slot:nth-child(5) .slot-actions a:last-child").await;
+    window.until("new URL(location).searchParams.getAll('slot').length === 4").await;
     press("s").await;
     window.until_words("Saved as outfit").await;
 }
@@ -258,7 +274,7 @@ async fn is_told_about_a_lost_connection_and_a_lost_photo(db: TestDatabase) {
 
     service.stop().await;
     window.click("#add").await;
-    window.until_words("No connection to Atelier. Nothing was changed.").await;
+    window.until_words("Your last click may or may not have counted").await;
 }
 
 async fn sees_how_a_changed_feature_moves_suggestions(db: TestDatabase) {

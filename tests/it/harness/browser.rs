@@ -7,6 +7,7 @@ use std::{
     net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -67,6 +68,7 @@ pub struct Window {
     session: String,
     http: Client,
     downloads: PathBuf,
+    clicks: AtomicUsize,
     _profile: TempDir,
 }
 
@@ -88,7 +90,9 @@ impl Window {
         let base = format!("http://127.0.0.1:{port}/session");
         let answer: Value = http.post(&base).json(&body).send().await.unwrap().json().await.unwrap();
         let id = answer["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {answer}"));
-        let window = Self { driver, session: format!("{base}/{id}"), http, downloads, _profile: profile };
+        let session = format!("{base}/{id}");
+        let window =
+            Self { driver, session, http, downloads, clicks: AtomicUsize::new(0), _profile: profile };
         // A window is never narrower than its head; a page can be.
         let size = json!({"width": eyes.width, "height": 900, "deviceScaleFactor": 1, "mobile": false});
         window.chromium("Emulation.setDeviceMetricsOverride", &size).await;
@@ -113,13 +117,48 @@ impl Window {
         self.click_on(&element, selector).await;
     }
 
+    /// How many clicks were sent to pages, a double click as two.
+    pub fn clicks(&self) -> usize {
+        self.clicks.load(Ordering::Relaxed)
+    }
+
+    /// Clicks the element twice, as fast as a person does by mistake.
+    pub async fn click_twice(&self, selector: &str) {
+        let element = self.find("css selector", selector).await;
+        let button = |kind: &str| json!({"type": kind, "button": 0});
+        let to = json!({"type": "pointerMove", "duration": 0, "origin": {ELEMENT: element}, "x": 0, "y": 0});
+        let pause = json!({"type": "pause", "duration": 60});
+        let press = [button("pointerDown"), button("pointerUp")];
+        let path = [vec![to], press.to_vec(), vec![pause], press.to_vec()].concat();
+        let mouse = json!({"type": "pointer", "id": "mouse", "parameters": {"pointerType": "mouse"}, "actions": path});
+        self.scroll_to(selector).await;
+        self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
+        self.clicks.fetch_add(2, Ordering::Relaxed);
+    }
+
+    async fn scroll_to(&self, selector: &str) {
+        let selector = Value::from(selector);
+        self.run(&format!(
+            "document.querySelector({selector}).scrollIntoView({{block: 'center', behavior: 'instant'}})"
+        ))
+        .await;
+    }
+
+    /// Presses a key, wherever the focus is.
+    pub async fn press(&self, key: &str) {
+        for kind in ["keyDown", "keyUp"] {
+            let text = if key.chars().count() == 1 && kind == "keyDown" { key } else { "" };
+            self.chromium("Input.dispatchKeyEvent", &json!({"type": kind, "key": key, "text": text})).await;
+        }
+    }
+
     /// Moves the pointer over the element's middle.
     pub async fn point_at(&self, selector: &str) {
         let element = self.find("css selector", selector).await;
         let origin = json!({ELEMENT: element});
         let to = json!({"type": "pointerMove", "duration": 0, "origin": origin, "x": 0, "y": 0});
         let mouse = json!({"type": "pointer", "id": "mouse", "actions": [to]});
-        self.run(&format!("document.querySelector('{selector}').scrollIntoView({{block: 'center'}})")).await;
+        self.scroll_to(selector).await;
         self.command("actions", &json!({"actions": [mouse]})).await.unwrap();
     }
 
@@ -233,6 +272,7 @@ impl Window {
         if let Err(error) = clicked {
             panic!("{what} cannot be clicked: {error}; {}", self.page_text().await);
         }
+        self.clicks.fetch_add(1, Ordering::Relaxed);
     }
 
     async fn find(&self, by: &str, what: &str) -> String {

@@ -1,5 +1,5 @@
 use atelier::{
-    domain::Timestamp,
+    domain::{Customer, FeatureValue, Timestamp},
     store::{
         Conflict, CountedBy, FeedbackCounts, FeedbackEvent, FeedbackKind, Outcomes, Recorded, StoreError,
         SuggestedArticle,
@@ -256,7 +256,10 @@ fn of_type(kind: &str, is_new: bool) -> SuggestedArticle {
 
 async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     let store = db.open().await;
-    with_customers(&store, &["c", "d"]).await;
+    for (id, fit) in [("c", "slim"), ("d", "regular")] {
+        let features = [("fit".to_owned(), FeatureValue::Text(fit.into()))].into_iter().collect();
+        store.customers().put(&Customer { id: customer_id(id), features }, NOW).await.unwrap();
+    }
     let feedback = store.feedback();
     let of = |customer: &str, article: &str, kind| FeedbackEvent {
         customer: Some(customer_id(customer)),
@@ -292,19 +295,23 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     assert_eq!(counted(CountedBy::Method, 0).await, "gsu 2/4");
     assert_eq!(counted(CountedBy::Arm, 0).await, " 2/4");
     assert_eq!(feedback.acceptance(CountedBy::Day, 0, Some("other")).await, Ok(vec![]));
-    let customers = async |since| {
-        let mut all: Vec<_> = feedback
-            .acceptance_by_customer(since)
-            .map_ok(|(_, outcomes)| (outcomes.accepted, outcomes.shown))
-            .try_collect()
-            .await
-            .unwrap();
+    let by_feature = async |name: &str, since| {
+        let rows = feedback.acceptance_by_feature(since, name).await.unwrap().into_iter();
+        let word = |value| match value {
+            Some(FeatureValue::Text(word)) => word,
+            other => format!("{other:?}"),
+        };
+        let mut all: Vec<_> = rows
+            .map(|(value, outcomes)| format!("{} {}/{}", word(value), outcomes.accepted, outcomes.shown))
+            .collect();
         all.sort_unstable();
-        all
+        all.join(", ")
     };
-    assert_eq!((customers(0).await, customers(11).await), (vec![(1, 1), (1, 3)], vec![(1, 1)]));
+    assert_eq!(by_feature("fit", 0).await, "regular 1/1, slim 1/3");
+    assert_eq!(by_feature("fit", 11).await, "regular 1/1");
+    assert_eq!(by_feature("age", 0).await, "None 2/4", "nobody has one");
     store.customers().erase(&customer_id("c"), NOW).await.unwrap();
-    assert_eq!(customers(0).await, [(1, 1)]);
+    assert_eq!(by_feature("fit", 0).await, "regular 1/1");
     assert_eq!(counted(CountedBy::Day, 0).await, "10 1/3, 11 1/1", "the events still count");
 }
 

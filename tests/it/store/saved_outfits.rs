@@ -137,8 +137,10 @@ async fn a_deleted_outfit_can_be_brought_back(db: TestDatabase) {
     assert!(again != seq && put == Put::Added);
     assert_eq!(saved.restore(seq, LATER).await, Err(StoreError::Conflict(Conflict::SameOutfit)));
 
-    // Later than it can be brought back, the next deletion removes it.
-    saved.delete(again, LATER + KEPT + Duration::from_secs(1)).await.unwrap();
+    // Later than it can be brought back, it is removed.
+    saved.delete(again, LATER + Duration::from_secs(1)).await.unwrap();
+    assert_eq!(saved.remove_deleted(LATER + KEPT).await, Ok(0));
+    assert_eq!(saved.remove_deleted(LATER + KEPT + Duration::from_secs(1)).await, Ok(1));
     assert_eq!(saved.get(seq).await, Ok(None));
     assert!(get(&store, again).await.deleted_at.is_some());
 }

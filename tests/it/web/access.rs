@@ -15,6 +15,7 @@ use crate::harness::{TestDatabase, contracts};
 contracts!(
     a_new_person_signs_in_by_a_link_shown_once,
     adding_a_person_explains_errors,
+    a_double_click_adds_one_person,
     a_role_is_changed_and_an_account_disabled,
     an_admin_ends_the_sessions_of_anyone,
     a_disabled_account_comes_back_without_its_sessions,
@@ -87,6 +88,26 @@ async fn adding_a_person_explains_errors(db: TestDatabase) {
     assert!(odd.text().await.unwrap().contains("a role is stylist, analyst or admin; found &#34;king&#34;"));
     assert_eq!(service.store.people().list().await.unwrap().len(), 1);
     assert_eq!(log(&service, 5).await, []);
+}
+
+async fn a_double_click_adds_one_person(db: TestDatabase) {
+    let service = Service::start(&db).await;
+    let admin = service.signed_in(Role::Admin).await;
+    // The second answer is the one that is shown: it has the same link.
+    let list = admin.page("/access").await;
+    let form = between(&list, "name=\"form\" value=\"", "\"").to_owned();
+    let mut links = Vec::new();
+    for _ in 0..2 {
+        let fields = [("name", "Twice"), ("role", "stylist"), ("form", &*form)];
+        let html = admin.post("/access", &fields).await.text().await.unwrap();
+        links.push(between(&html, "aria-label=\"Sign-in link\">", "</pre>").to_owned());
+    }
+    assert_eq!(links[0], links[1]);
+    let link = links[0].strip_prefix(&service.url).unwrap();
+    assert_eq!(service.page(link).await.status(), 200, "{link}");
+    let fields = [("name", "Twice"), ("role", "admin"), ("form", &*form)];
+    assert_eq!(admin.post("/access", &fields).await.status(), 409, "another form");
+    assert_eq!(log(&service, 5).await.len(), 2, "one person, one link");
 }
 
 async fn a_role_is_changed_and_an_account_disabled(db: TestDatabase) {
@@ -281,11 +302,11 @@ async fn the_audit_log_is_complete_and_paged(db: TestDatabase) {
         "<td>not signed in</td><td>10.1.2.3</td><th scope=\"row\">sign-in.failed</th><td>unknown name</td>";
     assert!(first.contains(failed) && first.contains("<span class=\"quiet\">attempts</span> 7"), "{first}");
     assert!(first.contains("article-13<") && !first.contains("article-12<"), "fifty entries");
-    let older =
-        between(&first, "<a class=\"button\" href=\"/access/audit?", "\">Older</a>").replace("&#38;", "&");
+    let older = between(&first, "<a class=\"button\" rel=\"next\" href=\"/access/audit?", "\">Next</a>")
+        .replace("&#38;", "&");
     let second = admin.page(&format!("/access/audit?{older}")).await;
     assert!(second.contains("article-12<") && second.contains("article-00<"), "{second}");
-    assert!(!second.contains("article-13<") && !second.contains(">Older<"), "{second}");
+    assert!(!second.contains("article-13<") && !second.contains(">Next<"), "{second}");
 
     let only = async |query: &str| {
         let html = admin.page(&format!("/access/audit?{query}")).await;

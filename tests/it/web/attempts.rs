@@ -25,7 +25,7 @@ contracts!(
 );
 
 /// Each page and the lowest role that may see it; `None` is public.
-const PAGES: [(&str, Option<Role>); 31] = [
+const PAGES: [(&str, Option<Role>); 33] = [
     ("/studio", Some(Role::Stylist)),
     ("/studio/outfits", Some(Role::Stylist)),
     ("/studio/outfits/1", Some(Role::Stylist)),
@@ -33,6 +33,7 @@ const PAGES: [(&str, Option<Role>); 31] = [
     ("/password", Some(Role::Stylist)),
     ("/side-by-side", Some(Role::Analyst)),
     ("/side-by-side.csv", Some(Role::Analyst)),
+    ("/side-by-side/similarity.csv", Some(Role::Analyst)),
     ("/evaluation", Some(Role::Analyst)),
     ("/evaluation/segments", Some(Role::Analyst)),
     ("/evaluation/cases", Some(Role::Analyst)),
@@ -49,6 +50,7 @@ const PAGES: [(&str, Option<Role>); 31] = [
     ("/operations/releases", Some(Role::Analyst)),
     ("/operations/releases/demo", Some(Role::Admin)),
     ("/operations/releases/demo/comparison", Some(Role::Analyst)),
+    ("/operations/releases/demo/comparison.csv?of=types", Some(Role::Analyst)),
     ("/operations/routing", Some(Role::Analyst)),
     ("/operations/routing/change", Some(Role::Admin)),
     ("/access", Some(Role::Admin)),

@@ -65,9 +65,12 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     assert!(html.contains("<h1>Autumn</h1>") && html.contains("Boots\nin 38 &#60;b&#62;"), "{html}");
     assert!(html.contains("Named it “Autumn”; changed the note"), "{html}");
     let long = "x".repeat(129);
-    let refused = browser.post(&page, &[("change", "words"), ("revision", "2"), ("name", &long)]).await;
+    let fields = [("change", "words"), ("revision", "2"), ("name", &*long), ("note", "Boots in 39")];
+    let refused = browser.post(&page, &fields).await;
     assert_eq!(refused.status(), 422);
-    assert!(refused.text().await.unwrap().contains("1 to 128 characters"));
+    let refused = refused.text().await.unwrap();
+    assert!(refused.contains("1 to 128 characters"), "{refused}");
+    assert!(refused.contains(&format!("value=\"{long}\"")) && refused.contains(">Boots in 39<"), "{refused}");
 
     // The board changes it in place; an old revision is refused.
     let seq = page.rsplit('/').next().unwrap();
@@ -80,9 +83,18 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     assert!(html.contains("Saved.") && !html.contains("Draft") && html.contains("<h1>Autumn</h1>"), "{html}");
     assert!(html.contains("Total €"), "{html}");
     let late = format!("{DRAFT}&outfit={seq}.2");
-    let refused = browser.post("/studio/outfits", &[("view", &late)]).await;
+    // The late one keeps the pieces, and can save another outfit.
+    let there = change(&browser, "/studio/outfits", &[("view", &late)]).await;
+    assert_eq!(there, format!("/studio?{late}"));
+    let board = browser.page(&there).await;
+    assert!(board.contains("Somebody else changed") && board.contains("Save as another"), "{board}");
+    assert!(!board.contains("Save changes"), "{board}");
+    let fields = [("change", "words"), ("revision", "2"), ("name", "Winter"), ("note", "No wool")];
+    let refused = browser.post(&page, &fields).await;
     assert_eq!(refused.status(), 409);
-    assert!(refused.text().await.unwrap().contains("changed this outfit meanwhile"));
+    let refused = refused.text().await.unwrap();
+    assert!(refused.contains("value=\"Winter\"") && refused.contains(">No wool<"), "{refused}");
+    assert!(refused.contains("save again to keep them") && refused.contains("name=\"revision\" value=\"3\""));
     let customer = CustomerId::new("c-014871").unwrap();
     let kept = service.store.outfits().for_customer(&customer, 0, 9).await.unwrap();
     assert_eq!(kept.len(), 2, "the imported one and this");
@@ -173,6 +185,10 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: T
     assert_eq!((gone.status().as_u16(), header(&gone, "x-robots-tag")), (404, "noindex, nofollow"));
     assert!(gone.text().await.unwrap().contains("Ask your stylist for a new one"));
     assert_eq!(service.page("/shared/nonsense").await.status(), 404);
+    let failed = browser.post(&link, &[]).await;
+    assert_eq!(failed.status(), 405);
+    let failed = failed.text().await.unwrap();
+    assert!(failed.contains("ask your stylist") && !failed.contains("Studio"), "{failed}");
 
     let last = share().await;
     sqlx::query("update outfits set link_expires_at = 1 where link_hash is not null")
@@ -181,8 +197,8 @@ async fn the_customers_link_needs_no_sign_in_and_shows_no_more_than_pieces(db: T
         .unwrap();
     let over = service.page(&last).await;
     assert_eq!(over.status(), 410);
-    assert!(over.text().await.unwrap().contains("This link has run out"));
-    assert!(browser.page(&page).await.contains("The last link ran out on"));
+    assert!(over.text().await.unwrap().contains("This link has expired"));
+    assert!(browser.page(&page).await.contains("The last link expired on"));
 }
 
 async fn saved_outfits_need_a_stylist(db: TestDatabase) {
@@ -227,7 +243,14 @@ async fn a_customers_page_has_sizes_notes_outfits_and_feedback(db: TestDatabase)
     report(FeedbackKind::Bought, ids[1]).await;
     let note = |text| [("customer", "zoe"), ("note", text)];
     change(&browser, "/studio/notes", &note("Prefers <i>calls</i>\nat night")).await;
-    assert_eq!(browser.post("/studio/notes", &note("  ")).await.status(), 422);
+    change(&browser, "/studio/notes", &note("Prefers <i>calls</i>\nat night")).await;
+    for (wrong, kept) in [("  ", "write something"), ("Calls\tat night", ">\nCalls\tat night</textarea>")] {
+        let refused = browser.post("/studio/notes", &note(wrong)).await;
+        assert_eq!(refused.status(), 422);
+        let refused = refused.text().await.unwrap();
+        assert!(refused.contains(kept) && refused.contains("For zoe"), "{refused}");
+        assert_eq!(refused.matches("Some stylist").count(), 2, "a double click adds one note: {refused}");
+    }
     save(&browser, &DRAFT.replace("c-014871", "zoe")).await;
 
     let html = browser.page("/studio?customer=zoe").await;

@@ -16,7 +16,7 @@ contracts!(
     reports_missing_and_invalid_fields,
 );
 
-const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on";
+const OUTFIT: &str = "slot=a-00134&slot=&slot=a-00568&slot=a-00259&unfit=on&sold_out=on&any=on";
 
 async fn analyst(db: &TestDatabase) -> (Service, Browser) {
     let service = Service::demo(db).await;
@@ -34,15 +34,17 @@ async fn compared(service: &Service, more: Value) -> Value {
 async fn shows_what_compare_answers(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     let html = browser.page(&format!("/side-by-side?customer=c-014871&{OUTFIT}&truth=a-01243")).await;
-    let answer =
-        compared(&service, json!({"methods": ["none", "c", "np", "gs", "gsu"], "true_article": "a-01243"}))
-            .await;
+    let answer = compared(
+        &service,
+        json!({"methods": ["none", "c", "np", "gs", "gsu", "match"], "true_article": "a-01243"}),
+    )
+    .await;
     for column in answer["columns"].as_array().unwrap() {
         let rank = format!("stylist's: rank {}, ", column["true_article"]["rank"]);
         assert!(html.contains(&rank), "{rank} in {html}");
     }
     let heads: Vec<&str> = html.split("<h3>").skip(1).filter_map(|rest| rest.split('<').next()).collect();
-    assert_eq!(heads, ["none", "c", "np", "gs", "gsu"]);
+    assert_eq!(heads, ["none", "c", "np", "gs", "gsu", "match"], "the paper's, and the default");
     let pair = &answer["pairs"][0];
     let overlap = format!("{:.0} %", 100.0 * pair["overlap"].as_f64().unwrap());
     let rbo = format!("{:.2}", pair["rank_biased_overlap"].as_f64().unwrap());
@@ -50,6 +52,22 @@ async fn shows_what_compare_answers(db: TestDatabase) {
         "<tr><th scope=\"row\">none</th><td>c</td><td class=\"number\">{overlap}</td><td class=\"number\">{rbo}</td></tr>"
     );
     assert!(html.contains(&row), "{row} in {html}");
+    let csv = browser.page(&format!("/side-by-side/similarity.csv?customer=c-014871&{OUTFIT}")).await;
+    let first = format!("\r\nnone,c,{},{}\r\n", pair["overlap"], pair["rank_biased_overlap"]);
+    assert!(
+        csv.starts_with("first,second,in_common,rank_biased_overlap\r\n") && csv.contains(&first),
+        "{csv}"
+    );
+    assert_eq!(csv.lines().count(), 1 + 15);
+
+    // The filters of Studio, among them what the form has no field for.
+    let filters = "price_max=80&exclude=a-01243&own.occasion=office&if.fit=slim";
+    let address = format!("/side-by-side?customer=c-014871&slot=a-00134&slot=&type=coat&{filters}");
+    let html = browser.page(&address).await;
+    assert!(html.contains("Also: price up to 80; 1 left out; fit: slim."), "{html}");
+    let studio = "/studio?customer=c-014871&#38;price_max=80&#38;exclude=a-01243&#38;own.occasion=office\
+                  &#38;if.fit=slim&#38;slot=a-00134&#38;slot=&#38;type=1%3Acoat";
+    assert!(html.contains(studio), "{html}");
 }
 
 async fn marks_the_same_article_across_columns(db: TestDatabase) {
@@ -154,7 +172,7 @@ async fn loads_a_stored_outfit_with_its_occasion(db: TestDatabase) {
     let slots: Vec<String> = ids[1..].iter().map(|id| format!("slot={id}")).collect();
     let query = format!("customer=c-014871&slot=&{}&truth={}&method=gsu", slots.join("&"), ids[0]);
     assert!(start.contains(&query.replace("&method=gsu", "").replace('&', "&#38;")), "{query} in {start}");
-    let html = browser.page(&format!("/side-by-side?{query}&unfit=on&sold_out=on")).await;
+    let html = browser.page(&format!("/side-by-side?{query}&unfit=on&sold_out=on&any=on")).await;
     assert!(html.contains(&format!("Features of the outfit: {occasion}.")), "{html}");
     let mut blank: Vec<Value> = ids.iter().map(|id| json!(id)).collect();
     blank[0] = Value::Null;

@@ -7,17 +7,19 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
+use uuid::Uuid;
 
 use super::{ConfirmPage, Confirmed, Tab};
 use crate::{
     domain::Role,
-    service::access::LINK,
+    service::access::{LINK, Token},
     store::{Conflict, Name, Person, PersonId, StoreError},
     web::{
         http::{
             AppState, Finding, Kind, Problem,
             extract::Path,
             https::{Https, base_url},
+            uncancelled::uncancelled,
         },
         pages::{
             figures,
@@ -36,6 +38,8 @@ struct PeoplePage {
     people: Vec<PersonView>,
     /// The name in the form, and why adding it failed.
     name: String,
+    /// Names this form, so that one that is sent twice adds one person.
+    form: Uuid,
     refused: Option<String>,
 }
 
@@ -77,7 +81,8 @@ async fn people_page(
 ) -> Result<Html<String>, Problem> {
     let people = state.store.people().list().await?;
     let people = people.iter().map(|person| PersonView::new(person, visitor)).collect();
-    let page = PeoplePage { shell: visitor.shell(Page::Access), tab: Tab::People, people, name, refused };
+    let (shell, form) = (visitor.shell(Page::Access), Uuid::new_v4());
+    let page = PeoplePage { shell, tab: Tab::People, people, name, form, refused };
     Ok(Html(page.render()?))
 }
 
@@ -85,6 +90,7 @@ async fn people_page(
 pub(super) struct NewPerson {
     name: String,
     role: String,
+    form: Option<String>,
 }
 
 /// Adds a person and shows their sign-in link.
@@ -93,25 +99,38 @@ pub(super) async fn create(
     State(state): State<AppState>,
     Https(https): Https,
     headers: HeaderMap,
-    Form(NewPerson { name, role }): Form<NewPerson>,
+    Form(NewPerson { name, role, form }): Form<NewPerson>,
 ) -> Result<Response, Problem> {
     let role = parse_role(&role)?;
     let refuse = async |status: StatusCode, reason: String| {
         let page = people_page(&state, &visitor, name.clone(), Some(reason)).await?;
         Ok((status, page).into_response())
     };
-    let person = match Name::new(name.trim()) {
-        Ok(name) => state.store.by(visitor.author()).people().create(&name, role, state.now()).await,
+    let name = match Name::new(name.trim()) {
+        Ok(name) => name,
         Err(error) => return refuse(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).await,
     };
-    let person = match person {
-        Ok(person) => person,
-        Err(error @ StoreError::Conflict(Conflict::NameTaken)) => {
-            return refuse(StatusCode::CONFLICT, error.to_string()).await;
+    let form = form.unwrap_or_else(|| Uuid::new_v4().to_string());
+    let link = Token::of_form(&visitor.token, &format!("{form} {name} {role}"));
+    let (access, author, now) = (state.access.clone(), visitor.author(), state.now());
+    let added = uncancelled({
+        let (store, access, link) = (state.store.by(author), access.by(author), link.clone());
+        async move {
+            let person = store.people().create(&name, role, now).await?;
+            access.record_link(&link, person.id, now).await?;
+            Ok(person)
         }
+    });
+    let person = match added.await {
+        Ok(person) => person,
+        Err(error @ StoreError::Conflict(Conflict::NameTaken)) => match access.holder(&link, now).await {
+            // The same form was sent before.
+            Ok(person) => person,
+            Err(_) => return refuse(StatusCode::CONFLICT, error.to_string()).await,
+        },
         Err(error) => return Err(error.into()),
     };
-    create_link(&state, &visitor, &person, &base_url(&headers, https)).await
+    link_page(&visitor, &person, &link, &base_url(&headers, https))
 }
 
 #[derive(Template)]
@@ -132,6 +151,10 @@ async fn create_link(
     base_url: &str,
 ) -> Result<Response, Problem> {
     let token = state.access.by(visitor.author()).link(person.id, state.now()).await?;
+    link_page(visitor, person, &token, base_url)
+}
+
+fn link_page(visitor: &Visitor, person: &Person, token: &Token, base_url: &str) -> Result<Response, Problem> {
     let page = LinkPage {
         shell: visitor.shell(Page::Access),
         tab: Tab::People,

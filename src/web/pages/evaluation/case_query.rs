@@ -190,7 +190,7 @@ impl View {
         let live = state.live_release()?;
         let ranks = live.evaluation.ranks().await;
         let ranks = ranks.map_err(|error| Problem::new(Kind::NotFound, error.to_string()))?;
-        let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+        let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
         let known = known_customers(&state.store, &ranks).await?;
         Ok(Self { live, ranks, query, known })
     }

@@ -79,7 +79,7 @@ pub(super) async fn page(
         Ok(ranks) => ranks,
         Err(error) => return error_page(shell, tab, &error),
     };
-    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+    let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
     let known = known_customers(&state.store, &ranks).await?;
     let found = find(&ranks, &query, &known);
     let view = |case: &CaseDifference| CaseView::new(*case, &query, &ranks, &known, &live);
@@ -165,7 +165,8 @@ impl CaseView {
                 query
                     // The evaluation ranks the whole catalogue.
                     .append_pair("unfit", "on")
-                    .append_pair("sold_out", "on");
+                    .append_pair("sold_out", "on")
+                    .append_pair("any", "on");
                 format!("/side-by-side?{}", query.finish())
             }),
         }

@@ -66,7 +66,7 @@ pub(super) async fn page(
         Ok(ranks) => ranks,
         Err(error) => return error_page(shell, tab, &error),
     };
-    let query = CaseQuery::new(parameters, &ranks, live.serving.release().manifest().default_method)?;
+    let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
     let known = known_customers(&state.store, &ranks).await?;
     let found = ranks.customers_by_difference(query.versus, query.selection(&known));
     let mut customers = Vec::with_capacity(SIZE);

@@ -1,9 +1,13 @@
 //! `/operations/releases/{name}/comparison`: the figures of a release beside those of the live one, and where they differ most.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use askama::Template;
-use axum::{extract::State, response::Html};
+use axum::{
+    extract::State,
+    response::{Html, Response},
+};
+use serde::Deserialize;
 
 use super::Tab;
 use crate::{
@@ -16,6 +20,7 @@ use crate::{
         },
         live_release::LiveRelease,
     },
+    util::csv::Lines,
     web::{
         http::{
             AppState, Kind, Problem,
@@ -25,6 +30,7 @@ use crate::{
             article_view::ArticleView,
             evaluation::format,
             figures,
+            form::PageQuery,
             shell::{Page, Shell},
             visitor::Analyst,
         },
@@ -74,10 +80,13 @@ struct Cell {
     words: &'static str,
     difference: String,
     interval: String,
+    found: Interval,
 }
 
 struct Types {
     svg: String,
+    /// Type, number of slots, the difference of log-probabilities.
+    all: Vec<(String, u64, Interval)>,
     /// Type, number of slots, difference with its interval.
     rows: Vec<(String, String, String)>,
     /// Those that the chart leaves out.
@@ -97,17 +106,52 @@ pub(super) async fn page(
     State(state): State<AppState>,
     Path(ReleaseName(name)): Path<ReleaseName>,
 ) -> Result<Html<String>, Problem> {
+    let (live, compared) = read(&state, &name).await?;
+    let shell = visitor.shell(Page::Operations);
+    let live = live.name().to_owned();
+    Ok(Html(ComparisonPage { shell, tab: Tab::Releases, name, live, compared }.render()?))
+}
+
+/// The live release, and the comparison with it or why there is none.
+async fn read(state: &AppState, name: &str) -> Result<(Arc<LiveRelease>, Result<Compared, String>), Problem> {
     let live = state.live_release()?;
-    let stored = read_evaluation(&state.releases, &name).await.ok_or_else(|| {
+    let stored = read_evaluation(&state.releases, name).await.ok_or_else(|| {
         Problem::new(Kind::NotFound, format!("there is no release {name:?} in the models folder"))
     })?;
     let compared = match stored {
         Ok(stored) => compare(&live, stored).await.map_err(|error| error.to_string()),
         Err(error) => Err(error.to_string()),
     };
-    let shell = visitor.shell(Page::Operations);
-    let live = live.name().to_owned();
-    Ok(Html(ComparisonPage { shell, tab: Tab::Releases, name, live, compared }.render()?))
+    Ok((live, compared))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TableQuery {
+    of: Table,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Table {
+    Figures,
+    Types,
+}
+
+/// One of the page's tables as a file.
+pub(super) async fn download(
+    Analyst(_): Analyst,
+    State(state): State<AppState>,
+    Path(ReleaseName(name)): Path<ReleaseName>,
+    PageQuery(TableQuery { of }): PageQuery<TableQuery>,
+) -> Result<Response, Problem> {
+    let (live, compared) = read(&state, &name).await?;
+    let compared = compared.map_err(|reason| Problem::new(Kind::NotFound, reason))?;
+    let (what, text) = match of {
+        Table::Figures => ("figures", compared.figures_csv()),
+        Table::Types => ("types", compared.types.csv()),
+    };
+    Ok(figures::csv_file(&format!("{name}-{}-{what}.csv", live.name()), text))
 }
 
 /// One of the two releases.
@@ -122,8 +166,11 @@ async fn compare(live: &LiveRelease, stored: Stored) -> Result<Compared, Evaluat
     let (figures, live_figures) = (stored.figures?, live.evaluation.figures().await?);
     let (ranks, live_ranks) = (stored.ranks.ok(), live.evaluation.ranks().await.ok());
     let manifest = live.serving.release().manifest();
-    let new = Side { figures: &figures, ranks: ranks.as_ref(), default: stored.default_method };
-    let now = Side { figures: &live_figures, ranks: live_ranks.as_deref(), default: manifest.default_method };
+    // The routing's default answers with either release, if the release has it.
+    let routed = live.routing.default_method.filter(|method| figures.methods().any(|other| other == *method));
+    let default = routed.unwrap_or(stored.default_method);
+    let new = Side { figures: &figures, ranks: ranks.as_ref(), default };
+    let now = Side { figures: &live_figures, ranks: live_ranks.as_deref(), default: live.default_method() };
     let compared = Compared::new(live, &new, &now);
     Ok(Compared { other_data: stored.fingerprint != manifest.data.fingerprint, ..compared })
 }
@@ -189,6 +236,23 @@ impl Compared {
     }
 }
 
+impl Compared {
+    fn figures_csv(&self) -> String {
+        let mut lines = Lines::new(&["method", "default", "metric", "difference", "low", "high"]);
+        for row in &self.rows {
+            for (metric, cell) in Metric::ALL.iter().zip(&row.cells) {
+                let Some(Interval { difference, low, high }) = cell.as_ref().map(|cell| cell.found) else {
+                    continue;
+                };
+                let ends = [difference, low, high].map(|end| format!("{end:.6}"));
+                let default = if row.is_default { "true" } else { "" };
+                lines.push(&[&row.name, default, metric.label(), &ends[0], &ends[1], &ends[2]]);
+            }
+        }
+        lines.into_text()
+    }
+}
+
 /// The difference of stored figures, as of separate outfits.
 fn apart(new: &Side<'_>, method: Method, now: &Side<'_>, other: Method, metric: Metric) -> Option<Interval> {
     let summary = |side: &Side<'_>, method| Some(side.figures.evaluation_of(method)?.summary);
@@ -229,7 +293,8 @@ impl Cell {
             () => ("bad", "▼", "worse"),
         };
         let difference = format::signed(metric, found.difference);
-        Self { class, sign, words, difference, interval: format::interval(metric, found.low, found.high) }
+        let interval = format::interval(metric, found.low, found.high);
+        Self { class, sign, words, difference, interval, found }
     }
 }
 
@@ -280,12 +345,23 @@ impl Types {
             kinds: vec![0],
             rows,
         });
-        let row = |(name, slots, found): (String, u64, Interval)| {
-            let Interval { difference, low, high } = found;
+        let row = |(name, slots, found): &(String, u64, Interval)| {
+            let Interval { difference, low, high } = *found;
             let words = format!("{} ({} to {})", times(difference), times(low), times(high));
-            (name, figures::count(slots), words)
+            (name.clone(), figures::count(*slots), words)
         };
-        Self { svg, rows: all.into_iter().map(row).collect(), others }
+        Self { svg, rows: all.iter().map(row).collect(), all, others }
+    }
+}
+
+impl Types {
+    fn csv(&self) -> String {
+        let mut lines = Lines::new(&["type", "slots", "times_as_likely", "low", "high"]);
+        for (name, slots, Interval { difference, low, high }) in &self.all {
+            let ends = [difference, low, high].map(|end| format!("{:.6}", end.exp()));
+            lines.push(&[name, &slots.to_string(), &ends[0], &ends[1], &ends[2]]);
+        }
+        lines.into_text()
     }
 }
 

@@ -22,6 +22,7 @@ pub(super) fn router() -> Router<AppState> {
         .route("/operations/releases", get(releases::page))
         .route("/operations/releases/{name}", get(releases::confirm).post(releases::activate))
         .route("/operations/releases/{name}/comparison", get(comparison::page))
+        .route("/operations/releases/{name}/comparison.csv", get(comparison::download))
         .route("/operations/routing", get(routing::page).post(routing::set))
         .route("/operations/routing/change", get(routing::confirm))
 }

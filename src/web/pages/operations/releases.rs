@@ -40,6 +40,8 @@ use crate::{
 struct ReleasesPage {
     shell: Shell,
     tab: Tab,
+    /// The live release, or an empty text.
+    live: String,
     releases: Vec<ReleaseView>,
     history: Vec<Activation>,
 }
@@ -55,7 +57,9 @@ struct Activation {
 }
 
 /// The activations that the page shows.
-const HISTORY: u32 = 20;
+const HISTORY: usize = 20;
+/// Entries of the audit log that are read at once.
+const READ: u32 = 100;
 
 /// A release as its manifest describes it.
 struct ReleaseView {
@@ -111,30 +115,47 @@ pub(super) async fn page(
     };
     let releases: Vec<ReleaseView> = listed(&state).await?.into_iter().map(view).collect();
     let history = history(&state, &releases).await?;
-    let page = ReleasesPage { shell: visitor.shell(Page::Operations), tab: Tab::Releases, releases, history };
+    let (shell, live) = (visitor.shell(Page::Operations), active.unwrap_or_default());
+    let page = ReleasesPage { shell, tab: Tab::Releases, live, releases, history };
     Ok(Html(page.render()?))
 }
 
 /// The last activations, newest first. Reloads are left out.
 async fn history(state: &AppState, releases: &[ReleaseView]) -> Result<Vec<Activation>, Problem> {
     let filter = AuditFilter { action: "release.activate".into(), actor: None };
-    let entries = state.store.audit().list_matching(&filter, None, HISTORY).await?;
+    let mut activations: Vec<AuditEntry> = Vec::new();
+    let mut before = None;
+    while activations.len() < HISTORY {
+        let mut entries = state.store.audit().list_matching(&filter, before, READ).await?;
+        let more = entries.len() == READ as usize;
+        before = entries.last().map(|last| last.seq);
+        entries.retain(|entry| before_of(entry) != Some(&entry.subject));
+        activations.append(&mut entries);
+        if !more {
+            break;
+        }
+    }
+    activations.truncate(HISTORY);
     let names = Names::read(&state.store).await?;
     let view = |entry: AuditEntry| {
-        let before = entry.details.get("before").and_then(Value::as_str).map(str::to_owned);
+        let before = before_of(&entry).map(str::to_owned);
         let can_go_back = |name: &String| {
             releases.iter().any(|one| one.name == *name && !one.active && one.manifest.is_ok())
         };
-        let after = entry.subject;
-        (before.as_ref() != Some(&after)).then(|| Activation {
+        Activation {
             at: figures::moment(entry.at),
             who: names.get(entry.actor),
             back: before.as_ref().is_some_and(can_go_back),
             before,
-            after,
-        })
+            after: entry.subject,
+        }
     };
-    Ok(entries.into_iter().filter_map(view).collect())
+    Ok(activations.into_iter().map(view).collect())
+}
+
+/// The release that was live before an activation.
+fn before_of(activation: &AuditEntry) -> Option<&str> {
+    activation.details.get("before").and_then(Value::as_str)
 }
 
 #[derive(Template)]
@@ -246,6 +267,10 @@ pub(super) async fn activate(
     Form(Confirmed { before, force }): Form<Confirmed>,
 ) -> Result<Response, Problem> {
     let now = state.releases.current().map(|live| live.name().to_owned()).unwrap_or_default();
+    // A double click: the first one has done it.
+    if now == name && now != before {
+        return Ok(Redirect::to("/operations/releases").into_response());
+    }
     if now != before {
         let refused =
             format!("{now} was activated in the meantime; review the changes against it and try again");

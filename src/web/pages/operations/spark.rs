@@ -46,7 +46,7 @@ pub(super) fn sparks(moments: &[Moment]) -> Vec<Spark> {
         },
         Spark {
             id: "spark-slow",
-            title: "95th percentile, ms",
+            title: "p95 latency (ms)",
             now: milliseconds(last.slow),
             most: milliseconds(slowest),
             path: path(&slow),

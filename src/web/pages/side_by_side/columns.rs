@@ -20,12 +20,12 @@ pub(super) async fn compare_columns(
     state: &AppState,
     live: &LiveRelease,
     view: &View,
-    own: &Features,
+    given: Features,
 ) -> Result<Comparison, Problem> {
     let has = |method| live.serving.has(method);
     let methods = view.methods(has, live.choose(None).method);
     let subjects = Subjects { methods, customers: view.customers.clone() };
-    let request = request(view, own.clone());
+    let request = request(view, given);
     compare(live, &state.profiles, &subjects, &request, state.times()).await.map_err(fault::problem)
 }
 
@@ -37,9 +37,14 @@ fn request(view: &View, given: Features) -> Request {
         k: view.k(),
         filters: Filters {
             types,
-            no_gos: view.no_gos,
+            no_gos: !view.no_gos,
             fit: !view.unfit,
             in_stock: !view.sold_out,
+            least_price: view.least_price,
+            most_price: view.most_price,
+            most_total: view.most_total,
+            store: view.store.clone().filter(|_| !view.sold_out),
+            exclude: view.exclude.clone(),
             ..Filters::default()
         },
         probability: true,
@@ -217,6 +222,16 @@ fn links(view: &View, left: &Blank, right: &Blank) -> Vec<Link> {
 
 fn number(probability: Option<f64>) -> String {
     probability.map(|probability| probability.to_string()).unwrap_or_default()
+}
+
+/// The similarity of each two columns.
+pub(super) fn similarity_csv(view: &View, Comparison { columns, pairs, .. }: &Comparison) -> String {
+    let mut lines = Lines::new(&["first", "second", "in_common", "rank_biased_overlap"]);
+    for pair in pairs {
+        let [one, other] = pair.columns.map(|place| title(view, &columns[place]));
+        lines.push(&[one, other, pair.overlap.to_string(), pair.rank_biased_overlap.to_string()]);
+    }
+    lines.into_text()
 }
 
 /// One line per suggestion, and one for the true article if it is not among them.

@@ -23,6 +23,7 @@ use crate::{
             figures::csv_file,
             profile,
             shell::{Page, Shell},
+            studio::view::{features, values},
             visitor::Analyst,
         },
     },
@@ -34,7 +35,10 @@ const OUTFITS: u32 = 12;
 const SEARCHED_OUTFITS: u32 = 1000;
 
 pub(super) fn router() -> Router<AppState> {
-    Router::new().route("/side-by-side", get(page)).route("/side-by-side.csv", get(download))
+    Router::new()
+        .route("/side-by-side", get(page))
+        .route("/side-by-side.csv", get(download))
+        .route("/side-by-side/similarity.csv", get(download_similarity))
 }
 
 #[derive(Template)]
@@ -50,8 +54,10 @@ struct SideBySidePage {
     outfits: Vec<OutfitView>,
     outfit: Vec<Option<ArticleView>>,
     truth: Option<ArticleView>,
-    /// The stored outfit's own features, such as the occasion. Models see them too.
+    /// The outfit's own features, such as the occasion. Models see them too.
     own: String,
+    /// The same question in Studio.
+    studio: String,
     methods: Vec<(&'static str, bool)>,
     types: Vec<(String, String)>,
     /// Whether the schema says what fits a customer.
@@ -106,6 +112,7 @@ async fn page(
         outfits: outfits(&state, &view, &records, &schema).await?,
         outfit: view.slots.iter().map(|slot| slot.as_ref().and_then(|_| articles.next())).collect(),
         truth,
+        studio: view.studio(result.as_ref().map_or_else(|| view.own.clone(), |result| values(&result.own))),
         own: result.as_ref().map(|result| profile::line(&result.own, &schema)).unwrap_or_default(),
         methods: all.into_iter().map(|method| (method.as_str(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
@@ -128,7 +135,18 @@ async fn download(
     Ok(csv_file("side-by-side.csv", columns::csv(&view, &columns)))
 }
 
-/// A comparison, and the own features of the stored outfit.
+async fn download_similarity(
+    Analyst(_): Analyst,
+    State(state): State<AppState>,
+    view: View,
+) -> Result<Response, Problem> {
+    let live = state.releases.current();
+    let result = compare(&state, live.as_deref(), &view).await?;
+    let text = result.map(|result| columns::similarity_csv(&view, &result.comparison)).unwrap_or_default();
+    Ok(csv_file("similarity.csv", text))
+}
+
+/// A comparison, and the outfit's own features.
 struct ComparedOutfit {
     comparison: Comparison,
     own: Features,
@@ -141,8 +159,11 @@ async fn compare(
     view: &View,
 ) -> Result<Option<ComparedOutfit>, Problem> {
     let Some(live) = live.filter(|_| view.slots.iter().any(Option::is_none)) else { return Ok(None) };
-    let own = own_features(state, view).await?;
-    let comparison = columns::compare_columns(state, live, view, &own).await?;
+    let schema = state.schema();
+    let stored = own_features(state, view).await?;
+    let own = stored.overridden_by(features(&view.own, &schema));
+    let given = own.clone().overridden_by(features(&view.changed, &schema));
+    let comparison = columns::compare_columns(state, live, view, given).await?;
     Ok(Some(ComparedOutfit { comparison, own }))
 }
 

@@ -7,7 +7,11 @@ use crate::{
     service::evaluation::PAPER,
     web::{
         http::{Finding, Problem},
-        pages::form::{each_parameter, too_long},
+        pages::{
+            form::{each_parameter, too_long},
+            profile::spaced,
+            studio::view::{FeatureWords, add, is_of_question, price},
+        },
     },
 };
 
@@ -28,12 +32,22 @@ pub(super) struct View {
     pub(super) k: Option<usize>,
     /// The only type that may fill the blank.
     pub(super) kind: Option<String>,
-    /// Excludes the customer's no-gos.
+    /// Includes the customer's no-gos.
     pub(super) no_gos: bool,
     /// Includes what does not fit the customer.
     pub(super) unfit: bool,
     /// Includes what is out of stock.
     pub(super) sold_out: bool,
+    pub(super) least_price: Option<f64>,
+    pub(super) most_price: Option<f64>,
+    /// The most that the whole outfit costs.
+    pub(super) most_total: Option<f64>,
+    /// Only what is in stock in this store.
+    pub(super) store: Option<String>,
+    pub(super) exclude: Vec<ArticleId>,
+    /// The outfit's own features, and changed ones of the customer, as in Studio.
+    pub(super) own: FeatureWords,
+    pub(super) changed: FeatureWords,
     /// An article that the page follows through the columns.
     pub(super) mark: Option<ArticleId>,
 }
@@ -83,7 +97,14 @@ impl View {
             "truth" => self.truth = article()?,
             "mark" => self.mark = article()?,
             "type" => self.kind = (!value.is_empty()).then(|| value.to_owned()),
-            "no_gos" => self.no_gos = value == "on",
+            // Links from before they were left out by default.
+            "no_gos" => {}
+            "any" => self.no_gos = value == "on",
+            "price_min" => self.least_price = price(value)?,
+            "price_max" => self.most_price = price(value)?,
+            "total" => self.most_total = price(value)?,
+            "store" => self.store = (!value.is_empty()).then(|| value.to_owned()),
+            "exclude" => self.exclude.extend(article()?),
             "unfit" => self.unfit = value == "on",
             "sold_out" => self.sold_out = value == "on",
             "k" => {
@@ -91,7 +112,11 @@ impl View {
                     value.parse().map_err(|_| format!("expected a whole number, found {value:?}"))?;
                 self.k = Some(k.clamp(1, MAX_K));
             }
-            _ => return Err("this page has no such parameter".into()),
+            other => match other.split_once('.') {
+                Some(("own", feature)) => add(&mut self.own, feature, value),
+                Some(("if", feature)) => add(&mut self.changed, feature, value),
+                _ => return Err("this page has no such parameter".into()),
+            },
         }
         Ok(())
     }
@@ -106,8 +131,8 @@ impl View {
         Ok(())
     }
 
-    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
-        let mut pairs: Vec<(&'static str, String)> = Vec::new();
+    pub(super) fn pairs(&self) -> Vec<(String, String)> {
+        let mut pairs: Vec<(&str, String)> = Vec::new();
         pairs.extend(self.customers.iter().map(|id| ("customer", id.to_string())));
         pairs.extend(
             self.slots
@@ -117,17 +142,44 @@ impl View {
         pairs.extend(self.truth.iter().map(|id| ("truth", id.to_string())));
         pairs.extend(self.methods.iter().map(|method| ("method", method.to_string())));
         pairs.extend(self.kind.iter().map(|kind| ("type", kind.clone())));
-        let checked = [("no_gos", self.no_gos), ("unfit", self.unfit), ("sold_out", self.sold_out)];
+        let checked = [("any", self.no_gos), ("unfit", self.unfit), ("sold_out", self.sold_out)];
         let checked = checked.into_iter().filter(|(_, is_on)| *is_on);
         pairs.extend(checked.map(|(name, _)| (name, "on".to_owned())));
+        for (name, price) in
+            [("price_min", self.least_price), ("price_max", self.most_price), ("total", self.most_total)]
+        {
+            pairs.extend(price.map(|price| (name, price.to_string())));
+        }
+        pairs.extend(self.store.iter().map(|store| ("store", store.clone())));
+        pairs.extend(self.exclude.iter().map(|id| ("exclude", id.to_string())));
         pairs.extend(self.k.map(|k| ("k", k.to_string())));
         pairs.extend(self.mark.iter().map(|id| ("mark", id.to_string())));
+        let mut pairs: Vec<(String, String)> =
+            pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        for (prefix, features) in [("own", &self.own), ("if", &self.changed)] {
+            for (feature, values) in features {
+                pairs.extend(values.iter().map(|value| (format!("{prefix}.{feature}"), value.clone())));
+            }
+        }
         pairs
     }
 
+    /// The filters and changed features that the form has no fields for, in words.
+    pub(super) fn others_in_words(&self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        words.extend(self.least_price.map(|price| format!("price from {price}")));
+        words.extend(self.most_price.map(|price| format!("price up to {price}")));
+        words.extend(self.most_total.map(|price| format!("whole outfit up to {price}")));
+        words.extend(self.store.iter().map(|store| format!("in store {store}")));
+        words.extend((!self.exclude.is_empty()).then(|| format!("{} left out", self.exclude.len())));
+        let changed = self.changed.iter();
+        words.extend(changed.map(|(feature, values)| format!("{}: {}", spaced(feature), values.join(", "))));
+        words.join("; ")
+    }
+
     /// The hidden fields of a form that has fields for `own` itself.
-    pub(super) fn besides(&self, own: &[&str]) -> Vec<(&'static str, String)> {
-        self.pairs().into_iter().filter(|(name, _)| !own.contains(name)).collect()
+    pub(super) fn besides(&self, own: &[&str]) -> Vec<(String, String)> {
+        self.pairs().into_iter().filter(|(name, _)| !own.contains(&name.as_str())).collect()
     }
 
     pub(super) fn query(&self) -> String {
@@ -138,11 +190,14 @@ impl View {
         format!("/side-by-side?{}", self.query())
     }
 
-    /// The blank in Studio, for the first customer.
-    pub(super) fn studio(&self) -> String {
+    /// The same question in Studio, for the first customer, and the outfit's own features.
+    pub(super) fn studio(&self, own: FeatureWords) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        if let Some(customer) = self.customers.first() {
-            query.append_pair("customer", customer.as_str());
+        let customers = self.customers.iter().take(1).cloned().collect();
+        let asked = Self { customers, own, ..self.clone() }.pairs();
+        query.extend_pairs(asked.into_iter().filter(|(name, _)| is_of_question(name)));
+        if let [method] = self.methods[..] {
+            query.append_pair("method", method.as_str());
         }
         for slot in &self.slots {
             query.append_pair("slot", slot.as_ref().map_or("", ArticleId::as_str));
@@ -158,7 +213,7 @@ impl View {
     pub(super) fn blanked(&self, articles: &[ArticleId], slot: usize) -> Self {
         let mut slots: Vec<_> = articles.iter().cloned().map(Some).collect();
         let truth = slots[slot].take();
-        Self { slots, truth, mark: None, kind: None, ..self.clone() }
+        Self { slots, truth, mark: None, kind: None, own: FeatureWords::new(), ..self.clone() }
     }
 
     /// Follows this article, or stops following it.
@@ -175,13 +230,17 @@ impl View {
         self.customers.len() > 1
     }
 
-    /// The columns' methods: the chosen ones, or else those of the paper's that the release has.
+    /// The columns' methods: the chosen ones, or else those of the paper's that the release has, and the default.
     pub(super) fn methods(&self, has: impl Fn(Method) -> bool, default: Method) -> Vec<Method> {
         match &self.methods[..] {
             // Several methods are left over from a comparison of methods; none of them is preferred here.
             [only] => vec![*only],
             _ if self.is_of_customers() => vec![default],
-            [] => PAPER.iter().map(|row| row.method).filter(|method| has(*method)).collect(),
+            [] => {
+                let usual = PAPER.iter().map(|row| row.method).filter(|method| has(*method));
+                let answering = (!PAPER.iter().any(|row| row.method == default)).then_some(default);
+                usual.chain(answering).collect()
+            }
             chosen => chosen.to_vec(),
         }
     }
@@ -193,17 +252,25 @@ mod tests {
 
     #[test]
     fn an_address_holds_the_comparison() {
-        let query = "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&no_gos=on&unfit=on\
-             &sold_out=on&k=20&mark=a-3";
+        let query = "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&any=on&unfit=on\
+             &sold_out=on&price_max=80&store=Graz&exclude=a-9&k=20&mark=a-3&own.occasion=date&if.age=34";
         let view = View::parse(query).unwrap();
         assert_eq!(view.query(), query);
         assert_eq!(view.methods(|_| true, Method::Gsu), [Method::None, Method::Gsu]);
+        assert_eq!(
+            view.studio(view.own.clone()),
+            "/studio?customer=c-1&any=on&unfit=on&sold_out=on&price_max=80&store=Graz&exclude=a-9&own.occasion=date\
+             &if.age=34&slot=a-1&slot=&type=1%3Acoat"
+        );
+        assert_eq!(view.others_in_words(), "price up to 80; in store Graz; 1 left out; age: 34");
         let two = View::parse("customers=c-1,+c-2&customer=c-1&method=none&method=c").unwrap();
         assert_eq!((two.customers.len(), two.methods(|_| true, Method::Gsu)), (2, vec![Method::Gsu]));
         let several = View::parse("customer=c-1, 2").unwrap();
         assert_eq!(several.customers[0].as_str(), "c-1, 2", "an id may hold a comma");
         let papers = View::default().methods(|method| method != Method::C, Method::Gsu);
         assert_eq!(papers, [Method::None, Method::Np, Method::Gs, Method::Gsu]);
+        let answering = View::default().methods(|method| method == Method::None, Method::Match);
+        assert_eq!(answering, [Method::None, Method::Match]);
         let ids = ["a", "b"].map(|id| ArticleId::new(id).unwrap());
         assert_eq!(View::default().blanked(&ids, 1).query(), "slot=a&slot=&truth=b");
     }

@@ -2,6 +2,7 @@
 
 use axum::{
     extract::State,
+    http::StatusCode,
     response::{IntoResponse, Redirect, Response},
 };
 use futures_util::TryStreamExt;
@@ -36,12 +37,19 @@ pub(super) struct Known {
     /// Gender and sizes: the features by which articles fit.
     pub(super) sizes: Vec<ProfileWord>,
     pub(super) notes: Vec<NoteView>,
+    pub(super) refused_note: Option<RefusedNote>,
     pub(super) outfits: Vec<OutfitCard>,
     /// Where there may be more.
     pub(super) all_outfits: String,
     pub(super) bought: Vec<(ArticleView, String)>,
     /// Each with the form's value to take the refusal back.
     pub(super) refused: Vec<(ArticleView, String, String)>,
+}
+
+/// A note that cannot be stored as it is; the form keeps it.
+pub(super) struct RefusedNote {
+    pub(super) typed: String,
+    pub(super) reason: String,
 }
 
 pub(super) struct NoteView {
@@ -79,6 +87,7 @@ pub(super) async fn known(
     Ok(Known {
         sizes: profile::sizes(profile, schema),
         notes: notes.into_iter().rev().map(note).collect(),
+        refused_note: None,
         outfits: saved::cards(state, outfits, schema).await?,
         all_outfits: saved::list_href("", Some(id), false, 1),
         bought: dated(state, bought).await?,
@@ -110,8 +119,8 @@ pub(super) async fn note(
     State(state): State<AppState>,
     Form(NoteForm { customer, note, deleted }): Form<NoteForm>,
 ) -> Result<Response, Problem> {
-    let invalid = |field: &str, detail: String| Problem::invalid(vec![Finding::parameter(field, detail)]);
-    let customer = CustomerId::new(customer).map_err(|error| invalid("customer", error.to_string()))?;
+    let customer = CustomerId::new(customer)
+        .map_err(|error| Problem::invalid(vec![Finding::parameter("customer", error.to_string())]))?;
     let store = state.store.by(visitor.author());
     match deleted {
         Some(id) if !store.notes().delete(id, state.now()).await? => {
@@ -119,11 +128,20 @@ pub(super) async fn note(
         }
         Some(_) => {}
         None => {
-            let note = Note::new(&note).map_err(|error| invalid("note", error.to_string()))?;
-            if note.as_str().is_empty() {
-                return Err(invalid("note", "write something, then save".to_owned()));
+            let read = match Note::new(&note) {
+                Ok(read) if read.as_str().is_empty() => Err("write something, then add it".to_owned()),
+                Ok(read) => Ok(read),
+                Err(error) => Err(error.to_string()),
+            };
+            match read {
+                Ok(note) => store.notes().add(&customer, &note, visitor.person.id, state.now()).await?,
+                Err(reason) => {
+                    let view = View { customer: Some(customer), ..View::default() };
+                    let refused = RefusedNote { typed: note, reason };
+                    let page = super::studio_page(&state, &visitor, view, Some(refused)).await?;
+                    return Ok((StatusCode::UNPROCESSABLE_ENTITY, page).into_response());
+                }
             }
-            store.notes().add(&customer, &note, visitor.person.id, state.now()).await?;
         }
     }
     let here = View { customer: Some(customer), ..View::default() }.href();

@@ -9,7 +9,7 @@ mod queue;
 mod saved;
 mod shared;
 mod suggest;
-mod view;
+pub(super) mod view;
 mod what_if;
 
 use askama::Template;
@@ -23,11 +23,11 @@ use serde::Deserialize;
 
 use self::{
     board::Board,
-    customer::Known,
+    customer::{Known, RefusedNote},
     pick::Pick,
     queue::Queue,
     suggest::{Asker, Suggested},
-    view::{Refusal, View},
+    view::{Edited, Refusal, View},
     what_if::{Purpose, WhatIf},
 };
 use crate::{
@@ -49,7 +49,7 @@ use crate::{
             pager::Pager,
             profile::{self, ProfileWord},
             shell::{Page, Shell},
-            visitor::Stylist,
+            visitor::{Stylist, Visitor},
         },
     },
 };
@@ -103,51 +103,69 @@ struct StudioPage {
     stores: Vec<String>,
     /// Why there are no suggestions for the blanks.
     silent: Option<String>,
+    /// Whether the saved outfit on the board was changed after it was opened.
+    is_outdated: bool,
 }
 
 async fn page(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
+    view: View,
+) -> Result<Html<String>, Problem> {
+    studio_page(&state, &visitor, view, None).await
+}
+
+/// The page, perhaps with a note about the customer that was refused.
+async fn studio_page(
+    state: &AppState,
+    visitor: &Visitor,
     mut view: View,
+    refused_note: Option<RefusedNote>,
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
     let schema = state.schema();
-    view.saved = confirm_saved(&state, &view, &schema).await?;
-    let customer = chosen_customer(&state, &view, &schema).await?;
+    view.saved = confirm_saved(state, &view, &schema).await?;
+    let customer = chosen_customer(state, &view, &schema).await?;
     let stored = customer.as_ref().map(|customer| customer.features.clone()).unwrap_or_default();
     let found = match &customer {
-        None if view.slots.is_empty() => Some(find_customers(&state, &view, &schema).await?),
+        None if view.slots.is_empty() => Some(find_customers(state, &view, &schema).await?),
         _ => None,
     };
     if let (Some(id), Some(_)) = (&view.customer, &customer) {
         view.refused_before = state.store.feedback().refused_by(id, MOST_REFUSED).await?;
+        // Links from Side by side name them.
+        let before = &view.refused_before;
+        view.exclude.retain(|article| !before.contains(article));
     }
     if let Some(live) = &live {
         leave_out_what_is_gone(&mut view, live);
     }
-    let known = match &customer {
-        Some(_) if view.slots.is_empty() => Some(customer::known(&state, &view, &stored, &schema).await?),
+    let mut known = match &customer {
+        Some(_) if view.slots.is_empty() => Some(customer::known(state, &view, &stored, &schema).await?),
         _ => None,
     };
+    if let Some(known) = &mut known {
+        known.refused_note = refused_note;
+    }
     let queue = match &found {
-        Some(_) if view.find.is_empty() => Some(queue::queue(&state, visitor.person.id, &schema).await?),
+        Some(_) if view.find.is_empty() => Some(queue::queue(state, visitor.person.id, &schema).await?),
         _ => None,
     };
-    let refused = refused(&state, &view).await?;
-    let mut board = board::board(&state, &view, live.as_deref()).await?;
+    let refused = refused(state, &view).await?;
+    let mut board = board::board(state, &view, live.as_deref()).await?;
     let (mut suggested, mut silent) = (None, None);
     match &live {
         Some(live) if view.blanks() > 0 => {
             let known = view.customer.as_ref().filter(|_| customer.is_some());
             let asker = Asker { person: visitor.person.id, customer: known, profile: &stored };
-            match suggest::suggest(&state, live, &view, asker, &board).await {
+            match suggest::suggest(state, live, &view, asker, &board).await {
                 Ok(found) => suggested = Some(found),
                 // The outfit and the filters stay on the page, so that they can be corrected.
                 Err(ServiceError::Faults(faults)) => silent = Some(fault::words(&faults)),
                 Err(error) => return Err(fault::problem(error)),
             }
         }
-        Some(live) if board.is_complete() => board.score(&state, live, &view, &stored).await?,
+        Some(live) if board.is_complete() => board.score(state, live, &view, &stored).await?,
         None if view.blanks() > 0 => {
             silent =
                 Some("No release is live, so there are no suggestions. An admin can activate one.".into());
@@ -155,7 +173,14 @@ async fn page(
         _ => {}
     }
     let recorded = if view.slots.is_empty() { Vec::new() } else { state.store.outfits().features().await? };
-    let pick = pick::pick(&state, &view, live.as_deref(), &stored).await?;
+    let is_outdated = match view.edited {
+        Some(Edited { seq, revision }) => {
+            let stored = state.store.saved_outfits().get(seq).await?;
+            stored.is_none_or(|stored| stored.revision != revision)
+        }
+        None => false,
+    };
+    let pick = pick::pick(state, &view, live.as_deref(), &stored).await?;
     let page = StudioPage {
         shell: visitor.shell(Page::Studio),
         pick,
@@ -176,6 +201,7 @@ async fn page(
         board,
         suggested,
         silent,
+        is_outdated,
     };
     Ok(Html(page.render()?))
 }

@@ -15,7 +15,7 @@ use super::{View, saved};
 use crate::{
     domain::{ArticleId, CustomerId, OpenOutfit, Timestamp},
     service::{fault::ServiceError, outfits},
-    store::{AuditEntry, Name, Note, Origin, SavedOutfit},
+    store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, StoreError},
     web::{
         http::{
             AppState, Kind, Problem,
@@ -67,6 +67,8 @@ struct OutfitPage {
 struct Notice {
     is_saved: bool,
     refused: Option<String>,
+    /// The refused form, whose fields keep what was typed.
+    typed: Option<ChangeForm>,
     /// The customer's new link, which is shown once.
     link: Option<String>,
 }
@@ -82,8 +84,22 @@ impl OutfitPage {
         self.saved.origin == Origin::Imported
     }
 
+    /// The form of this change, if it was refused.
+    fn typed(&self, change: Change) -> Option<&ChangeForm> {
+        self.notice.typed.as_ref().filter(|form| form.change == change)
+    }
+
     fn name(&self) -> &str {
-        self.saved.name.as_ref().map_or("", Name::as_str)
+        let saved = || self.saved.name.as_ref().map_or("", Name::as_str);
+        self.typed(Change::Words).map_or_else(saved, |form| &form.name)
+    }
+
+    fn note(&self) -> &str {
+        self.typed(Change::Words).map_or(self.saved.note.as_str(), |form| &form.note)
+    }
+
+    fn copied_to(&self) -> &str {
+        self.typed(Change::Copy).map_or("", |form| &form.customer)
     }
 }
 
@@ -109,7 +125,7 @@ pub(super) async fn page(
     PageQuery(OutfitQuery { saved }): PageQuery<OutfitQuery>,
 ) -> Result<Response, Problem> {
     let notice = Notice { is_saved: saved.is_some(), ..Notice::default() };
-    outfit_page(&state, &visitor, seq, notice).await
+    Ok(outfit_page(&state, &visitor, seq, notice).await?.into_response())
 }
 
 async fn find(state: &AppState, seq: i64) -> Result<SavedOutfit, Problem> {
@@ -122,14 +138,13 @@ async fn outfit_page(
     visitor: &Visitor,
     seq: i64,
     notice: Notice,
-) -> Result<Response, Problem> {
+) -> Result<Html<String>, Problem> {
     let saved = find(state, seq).await?;
     let customer = &saved.outfit.customer;
     let day = |at: Timestamp| state.notation.day(at.millis());
     let (pieces, total) = pieces(state, &saved.outfit).await?;
     let by = saved.author.as_ref().map(|author| format!(" by {author}")).unwrap_or_default();
     let verb = if saved.origin == Origin::Imported { "Imported" } else { "Saved" };
-    let status = if notice.refused.is_some() { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK };
     let page = OutfitPage {
         shell: visitor.shell(Page::Studio),
         title: saved::title(&saved),
@@ -147,7 +162,7 @@ async fn outfit_page(
         notice,
         saved,
     };
-    Ok((status, Html(page.render()?)).into_response())
+    Ok(Html(page.render()?))
 }
 
 /// The articles in their slots, and the sum of their prices.
@@ -238,7 +253,7 @@ pub(super) struct ChangeForm {
     days: Option<u32>,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Change {
     /// The name and the note.
@@ -263,18 +278,27 @@ pub(super) async fn change(
     let store = state.store.by(visitor.author());
     let (saved, now) = (store.saved_outfits(), state.now());
     let here = format!("/studio/outfits/{seq}");
-    let refuse = async |reason: String| {
-        outfit_page(&state, &visitor, seq, Notice { refused: Some(reason), ..Notice::default() }).await
+    let invalid = StatusCode::UNPROCESSABLE_ENTITY;
+    let refuse = async |status: StatusCode, reason: String, form: ChangeForm| {
+        let notice = Notice { refused: Some(reason), typed: Some(form), ..Notice::default() };
+        Ok((status, outfit_page(&state, &visitor, seq, notice).await?).into_response())
     };
     let next = match form.change {
         Change::Words => match (read_name(&form.name), Note::new(&form.note)) {
             (Ok(name), Ok(note)) => {
                 let edit = |saved: &mut SavedOutfit| (saved.name, saved.note) = (name, note);
-                saved.change(seq, form.revision, edit, now).await?;
-                format!("{here}?saved=on")
+                match saved.change(seq, form.revision, edit, now).await {
+                    Ok(()) => format!("{here}?saved=on"),
+                    Err(StoreError::Conflict(Conflict::OutfitChanged)) => {
+                        let reason = "somebody else changed this outfit meanwhile. The name and the note below are \
+                                      yours: save again to keep them";
+                        return refuse(StatusCode::CONFLICT, reason.to_owned(), form).await;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
             }
-            (Err(reason), _) => return refuse(reason).await,
-            (_, Err(error)) => return refuse(error.to_string()).await,
+            (Err(reason), _) => return refuse(invalid, reason, form).await,
+            (_, Err(error)) => return refuse(invalid, error.to_string(), form).await,
         },
         Change::Delete => {
             saved.delete(seq, now).await?;
@@ -286,14 +310,14 @@ pub(super) async fn change(
         }
         Change::Copy => match copy(&state, &visitor, seq, &form.customer).await? {
             Ok(copied) => format!("/studio/outfits/{copied}"),
-            Err(reason) => return refuse(reason).await,
+            Err(reason) => return refuse(invalid, reason, form).await,
         },
         Change::Share => {
             let days = form.days.filter(|days| DAYS.contains(days)).unwrap_or(DAYS[0]);
             let token = outfits::share(&store, seq, days, now).await?;
             let link = format!("{}/shared/{}", base_url(&headers, https), token.as_str());
             let notice = Notice { link: Some(link), ..Notice::default() };
-            return outfit_page(&state, &visitor, seq, notice).await;
+            return Ok(outfit_page(&state, &visitor, seq, notice).await?.into_response());
         }
         Change::Withdraw => {
             saved.set_link(seq, None, now).await?;

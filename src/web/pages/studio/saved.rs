@@ -10,8 +10,8 @@ use serde::Deserialize;
 use super::view::{self, Edited, View};
 use crate::{
     domain::{ArticleId, CustomerId, OpenOutfit, Schema, Slot, Slots},
-    service::{feedback::judge, outfits},
-    store::{FeedbackKind, Origin, SavedFilter, SavedOutfit},
+    service::{fault::ServiceError, feedback::judge, outfits},
+    store::{Conflict, FeedbackKind, Origin, SavedFilter, SavedOutfit, StoreError},
     web::{
         http::{AppState, Kind, Problem},
         pages::{
@@ -184,8 +184,14 @@ pub(super) async fn save(
     let outfit = read(&view, &state.schema())?;
     let (store, author, now) = (&state.store, visitor.author(), state.now());
     let next = if let Some(Edited { seq, revision }) = view.edited.filter(|_| another.is_none()) {
-        let replaced = outfits::replace(&store.by(author), (seq, revision), outfit, now).await;
-        replaced.map_err(fault::problem)?;
+        match outfits::replace(&store.by(author), (seq, revision), outfit, now).await {
+            Ok(()) => {}
+            // The board says so, and offers to save another.
+            Err(ServiceError::Store(StoreError::Conflict(Conflict::OutfitChanged))) => {
+                return Ok(Redirect::to(&view.href()).into_response());
+            }
+            Err(error) => return Err(fault::problem(error)),
+        }
         format!("/studio/outfits/{seq}?saved=on")
     } else {
         let (seq, _) = outfits::save(store, author, &outfit, now).await.map_err(fault::problem)?;

@@ -46,7 +46,7 @@ async fn page(State(state): State<AppState>, Path(link): Path<String>) -> Result
         return gone(StatusCode::NOT_FOUND, "This link does not work, or your stylist has withdrawn it.");
     };
     if until <= state.now() {
-        return gone(StatusCode::GONE, "This link has run out.");
+        return gone(StatusCode::GONE, "This link has expired.");
     }
     let (pieces, total) = pieces(&state, &saved.outfit).await?;
     let page = SharedPage {

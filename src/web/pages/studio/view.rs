@@ -9,7 +9,7 @@ use crate::{
         ArticleId, CustomerId, FeatureValue, Features, Kind, MAX_SLOTS, MIN_ARTICLES, Method, Schema,
         parse_price,
     },
-    service::completion::Filters,
+    service::{completion::Filters, evaluation::PAPER},
     web::{
         http::Problem,
         pages::form::{each_parameter, too_long},
@@ -149,7 +149,7 @@ impl FromStr for Refusal {
 }
 
 /// Values by feature's name, as in an address.
-pub(super) type FeatureWords = BTreeMap<String, Vec<String>>;
+pub(in crate::web::pages) type FeatureWords = BTreeMap<String, Vec<String>>;
 
 impl<S: Send + Sync> FromRequestParts<S> for View {
     type Rejection = Problem;
@@ -314,22 +314,24 @@ impl View {
         format!("/studio?{}", self.query())
     }
 
-    /// The first blank in Side by side.
-    pub(super) fn side_by_side(&self) -> String {
-        let blank = self.slots.iter().position(Option::is_none);
+    /// The same question about a blank in Side by side, for the usual methods that the release has and the one that is named.
+    pub(super) fn side_by_side(&self, blank: usize, methods: &[Method]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
-        if let Some(customer) = &self.customer {
-            query.append_pair("customer", customer.as_str());
-        }
+        query.extend_pairs(self.pairs().into_iter().filter(|(name, _)| is_of_question(name)));
+        query.extend_pairs(self.refused_before.iter().map(|id| ("exclude", id.as_str())));
         for (slot, article) in self.slots.iter().enumerate() {
             match article {
                 Some(article) => query.append_pair("slot", article.as_str()),
-                None if Some(slot) == blank => query.append_pair("slot", ""),
+                None if slot == blank => query.append_pair("slot", ""),
                 None => &mut query,
             };
         }
-        if let Some(kind) = blank.and_then(|blank| self.types.get(&blank)) {
+        if let Some(kind) = self.types.get(&blank) {
             query.append_pair("type", kind);
+        }
+        if let Some(named) = self.method {
+            let usual = PAPER.iter().map(|row| row.method).filter(|method| methods.contains(method));
+            query.extend_pairs(usual.chain([named]).map(|method| ("method", method.as_str())));
         }
         format!("/side-by-side?{}", query.finish())
     }
@@ -406,6 +408,11 @@ impl View {
         self.with(|view| view.slots.push(None))
     }
 
+    /// With one more blank, and a search for its article.
+    pub(super) fn searching(&self) -> Self {
+        self.grown().with(|view| view.pick = Some(view.slots.len() - 1))
+    }
+
     /// With blanks for the rest of a whole outfit.
     pub(super) fn completed(&self) -> Self {
         self.with(|view| view.slots.resize(view.slots.len().max(MIN_ARTICLES), None))
@@ -467,8 +474,15 @@ impl View {
     }
 }
 
+/// Whether Studio and Side by side both ask with this parameter, under the same name.
+pub(in crate::web::pages) fn is_of_question(name: &str) -> bool {
+    const NAMES: [&str; 9] =
+        ["customer", "exclude", "price_min", "price_max", "total", "store", "unfit", "sold_out", "any"];
+    NAMES.contains(&name) || name.starts_with("own.") || name.starts_with("if.")
+}
+
 /// Features for the encoder, which reports values that do not fit the schema.
-pub(super) fn features(words: &FeatureWords, schema: &Schema) -> Features {
+pub(in crate::web::pages) fn features(words: &FeatureWords, schema: &Schema) -> Features {
     let value = |name: &String, words: &Vec<String>| {
         let last = words.last().cloned().unwrap_or_default();
         match schema.feature(name).map(|feature| &feature.kind) {
@@ -481,7 +495,7 @@ pub(super) fn features(words: &FeatureWords, schema: &Schema) -> Features {
 }
 
 /// The values of features as an address has them.
-pub(super) fn values(features: &Features) -> FeatureWords {
+pub(in crate::web::pages) fn values(features: &Features) -> FeatureWords {
     let words = |value: &FeatureValue| match value {
         FeatureValue::Text(word) => vec![word.clone()],
         FeatureValue::Many(words) => words.clone(),
@@ -501,7 +515,7 @@ fn at_slot(words: &mut BTreeMap<usize, String>, value: &str) -> Result<(), Strin
     Ok(())
 }
 
-fn add(words: &mut FeatureWords, feature: &str, value: &str) {
+pub(in crate::web::pages) fn add(words: &mut FeatureWords, feature: &str, value: &str) {
     if !value.is_empty() {
         words.entry(feature.to_owned()).or_default().push(value.to_owned());
     }
@@ -516,7 +530,7 @@ fn number(value: &str) -> Result<usize, String> {
     value.parse().map_err(|_| format!("expected a whole number, found {value:?}"))
 }
 
-fn price(value: &str) -> Result<Option<f64>, String> {
+pub(in crate::web::pages) fn price(value: &str) -> Result<Option<f64>, String> {
     if value.is_empty() {
         return Ok(None);
     }
@@ -570,6 +584,22 @@ mod tests {
         assert_eq!(used.without(0).query(), "slot=b&from=0%3A7f");
         assert_eq!(used.blanked(1, None).query(), "slot=a&slot=");
         assert_eq!(used.filled(1, &ArticleId::new("c").unwrap()).query(), "slot=a&slot=c");
+    }
+
+    #[test]
+    fn side_by_side_asks_the_same_question() {
+        let question = "customer=c-1&exclude=a-7&own.occasion=date&if.age=34&price_max=120&store=Graz&any=on";
+        let mut view = View::parse(&format!("{question}&slot=a-1&slot=&slot=&type=2:coat&k=4")).unwrap();
+        view.refused_before.push(ArticleId::new("a-8").unwrap());
+        let methods = [Method::Np, Method::Gsu, Method::Match];
+        assert_eq!(
+            view.side_by_side(2, &methods),
+            format!("/side-by-side?{question}&exclude=a-8&slot=a-1&slot=&type=coat")
+        );
+        view.method = Some(Method::Match);
+        assert!(
+            view.side_by_side(1, &methods).ends_with("&slot=a-1&slot=&method=np&method=gsu&method=match")
+        );
     }
 
     #[test]

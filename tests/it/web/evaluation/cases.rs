@@ -49,7 +49,7 @@ impl Answered {
         let slots =
             slots.map(|(slot, id)| if slot == self.slot { "slot=".into() } else { format!("slot={id}") });
         format!(
-            "/side-by-side?customer={}&#38;{}&#38;truth={}&#38;method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on",
+            "/side-by-side?customer={}&#38;{}&#38;truth={}&#38;method=none&#38;method=gsu&#38;unfit=on&#38;sold_out=on&#38;any=on",
             self.customer,
             slots.collect::<Vec<_>>().join("&#38;"),
             self.article

@@ -124,7 +124,7 @@ async fn curves_show_the_last_quarter_of_an_hour(db: TestDatabase) {
     let html = admin.page("/operations").await;
     assert!(html.contains("Answers a second: 0.0 now, 2.0 at most"), "{html}");
     assert!(html.contains("Waiting for a model: 0 now, 0 at most"), "{html}");
-    assert!(html.contains("95th percentile, ms: – now,"), "{html}");
+    assert!(html.contains("p95 latency (ms): – now,"), "{html}");
     // Only the last quarter of an hour is kept.
     for at in 3..400 {
         metrics.sample(second(5 * at));

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
-use atelier::domain::Role;
+use atelier::{
+    domain::{Role, Timestamp},
+    store::Entry,
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
@@ -175,6 +178,30 @@ async fn two_releases_are_compared(db: TestDatabase) {
         "four cases at each end: {html}"
     );
     assert!(html.contains("class=\"chart whiskers\""), "{html}");
+    let csv =
+        async |of: &str| analyst.page(&format!("/operations/releases/less/comparison.csv?of={of}")).await;
+    let figures = csv("figures").await;
+    assert!(
+        figures.starts_with("method,default,metric,difference,low,high\r\nmatch → gsx,true,"),
+        "{figures}"
+    );
+    assert!(figures.contains("\r\ngsu,,") && figures.lines().all(|line| line.split(',').count() == 6));
+    let types = csv("types").await;
+    assert!(types.starts_with("type,slots,times_as_likely,low,high\r\n"), "{types}");
+    let (_, table) = html.split_once("Types table").unwrap();
+    assert_eq!(types.lines().count(), table.split("</table>").next().unwrap().matches("<tr>").count());
+    assert!(html.matches("Download as CSV").count() == 2, "{html}");
+    // The routing's default counts, not the release's: Evaluation and Cases have the same.
+    let routed =
+        [("default_method", "gsu"), ("before", &service.releases.current().unwrap().routing.to_string())];
+    assert_eq!(admin.post("/operations/routing", &routed).await.status(), 303);
+    let html = analyst.page("/operations/releases/less/comparison").await;
+    assert!(html.contains("gsu of this release, gsu of the live one"), "{html}");
+    let cases = analyst.page("/evaluation/cases").await;
+    assert!(
+        cases.contains("<option value=\"gsu\" selected>") || cases.contains("<option selected>gsu"),
+        "{cases}"
+    );
     assert!(!html.contains(">Activate less …</a>"), "analysts activate nothing");
     assert!(admin.page("/operations/releases/less/comparison").await.contains(">Activate less …</a>"));
     assert!(
@@ -222,10 +249,23 @@ async fn activations_have_a_history_with_a_way_back(db: TestDatabase) {
     let (_, history) = html.split_once("id=\"history\"").unwrap();
     let first = row(history, "<tbody>");
     assert_eq!(first[1..4], ["Some admin", "demo", "less"], "{first:?}");
-    let back = "<a class=\"button small\" href=\"/operations/releases/demo\">Back to demo …</a>";
-    assert_eq!(first[4], back);
+    assert!(
+        first[4].contains("action=\"/operations/releases/demo\"")
+            && first[4].contains("Back to demo</button>"),
+        "{first:?}"
+    );
+    assert!(first[4].contains("name=\"before\" value=\"less\""), "{first:?}");
     let analyst = service.signed_in(Role::Analyst).await.page("/operations/releases").await;
     assert!(analyst.contains("Some admin") && !analyst.contains("Back to demo"), "{analyst}");
+    // Reloads do not crowd activations out.
+    for _ in 0..101 {
+        let entry = Entry::new("release.activate", "less", json!({"before": "less"}));
+        service.store.audit().append(&entry, Timestamp::from_millis(1)).await.unwrap();
+    }
+    assert!(admin.page("/operations/releases").await.contains("Back to demo"));
+    // A double click is no conflict.
+    let again = admin.post("/operations/releases/less", &[("before", "demo")]).await;
+    assert_eq!(again.status(), 303);
     // Back again: the newest comes first, and nothing leads to what is live.
     admin.post("/operations/releases/demo", &[("before", "less")]).await;
     let html = admin.page("/operations/releases").await;
