@@ -23,7 +23,7 @@ let place;
 addEventListener("htmx:before:request", ({ detail }) => {
   // Safari does not focus a button that is clicked.
   const button = detail.ctx.sourceEvent?.submitter;
-  place = button?.form?.id === "verdict" ? { id: button.id, value: button.value, top: scrollY } : undefined;
+  place = button?.form?.matches("#verdict, .notes form") ? { id: button.id, value: button.value, top: scrollY } : undefined;
 });
 addEventListener("htmx:after:swap", () => notice?.remove());
 addEventListener("htmx:finally:request", () => {

@@ -22,6 +22,7 @@ contracts!(
     finds_customers_by_whole_words needs chromium,
     searches_over_a_slow_network needs chromium,
     follows_marked_and_dead_links needs chromium,
+    adds_one_note_with_a_double_click needs chromium,
     adds_one_note_with_a_double_click_without_scripts needs chromium,
     stays_within_a_budget needs chromium,
     uses_a_suggestion_by_its_picture needs chromium,
@@ -112,9 +113,17 @@ async fn follows_marked_and_dead_links(db: TestDatabase) {
     window.until_words("Who are you styling?").await;
 }
 
+async fn adds_one_note_with_a_double_click(db: TestDatabase) {
+    adds_one_note(&db, true).await;
+}
+
 async fn adds_one_note_with_a_double_click_without_scripts(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes { scripts: false, ..Eyes::default() }).await;
+    adds_one_note(&db, false).await;
+}
+
+async fn adds_one_note(db: &TestDatabase, scripts: bool) {
+    let service = Service::demo(db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes { scripts, ..Eyes::default() }).await;
     window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
     window.fill("#note", "Boots in 38").await;
     window.click_twice("form[action='/studio/notes'] .button").await;
@@ -124,6 +133,7 @@ async fn adds_one_note_with_a_double_click_without_scripts(db: TestDatabase) {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let notes = service.store.notes().for_customer(&customer).try_collect::<Vec<_>>().await.unwrap();
     assert_eq!(notes.len(), 1);
+    assert!(window.run("return location.pathname + location.search").await == "/studio?customer=c-014871");
     window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
     assert_eq!(window.run("return document.querySelectorAll('.history > li').length").await, 1);
 }
