@@ -169,8 +169,9 @@ async fn every_page_is_listed_here(db: TestDatabase) {
     }
 }
 
-/// Whether an address matches a route.
+/// Whether an address, with or without a query, matches a route.
 fn is_of(address: &str, route: &str) -> bool {
+    let address = address.split_once('?').map_or(address, |(path, _)| path);
     let (address, route): (Vec<_>, Vec<_>) = (address.split('/').collect(), route.split('/').collect());
     address.len() == route.len()
         && address
