@@ -33,7 +33,7 @@ pub struct CustomerNote {
 }
 
 impl Notes<'_> {
-    /// Adds a note. The same note from the same person within [`TWICE`] is a double click, and adds nothing.
+    /// Adds a note. The same note from the same person within a minute is a double click, and adds nothing.
     ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
