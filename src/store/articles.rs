@@ -277,7 +277,7 @@ impl<'a> Articles<'a> {
         self,
         groups: Vec<Vec<String>>,
     ) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
-        pages::with_words(self.store, "select id, type, attributes from articles", groups, parse, |row| {
+        pages::with_words(self.store, "select id, type, attributes from articles", groups, "", parse, |row| {
             row.id.as_str()
         })
     }

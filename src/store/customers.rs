@@ -142,7 +142,7 @@ impl<'a> Customers<'a> {
     ) -> impl Stream<Item = Result<Customer, StoreError>> + Send + use<'a> {
         let after = after.map_or("", CustomerId::as_str);
         let select = "select id, features from customers";
-        pages::with_words_after(self.store, select, groups, after, parse, |row| row.id.as_str())
+        pages::with_words(self.store, select, groups, after, parse, |row| row.id.as_str())
     }
 
     pub async fn count(self) -> Result<u64, StoreError> {

@@ -40,24 +40,9 @@ where
     .try_flatten()
 }
 
-/// The rows whose `name_key` contains a text of each group, in the order of their ids. `select` names the table.
+/// The rows after the id `after` whose `name_key` contains a text of each group, in the order of their ids. `select` names the
+/// table. Every id comes after the empty text.
 pub(super) fn with_words<'a, Columns, Row>(
-    store: &'a Store,
-    select: &str,
-    groups: Vec<Vec<String>>,
-    parse: fn(Columns) -> Result<Row, StoreError>,
-    id: fn(&Row) -> &str,
-) -> impl Stream<Item = Result<Row, StoreError>> + Send + use<'a, Columns, Row>
-where
-    Columns: for<'r> FromRow<'r, AnyRow> + Send + Unpin,
-    Row: Send,
-{
-    // Every id comes after the empty string.
-    with_words_after(store, select, groups, "", parse, id)
-}
-
-/// The same for the rows after the id `after`.
-pub(super) fn with_words_after<'a, Columns, Row>(
     store: &'a Store,
     select: &str,
     groups: Vec<Vec<String>>,

@@ -187,7 +187,7 @@ impl SavedOutfits<'_> {
         rows.into_iter().map(parse).collect()
     }
 
-    /// Customers for whom no outfit was saved yet, with the time when they were added; the latest first.
+    /// Customers without a saved outfit, and when they were added. The newest come first.
     pub async fn never(self, n: u32) -> Result<Vec<(CustomerId, Timestamp)>, StoreError> {
         let rows: Vec<(String, i64)> = sqlx::query_as(
             "select id, created_at from customers where not exists (

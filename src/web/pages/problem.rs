@@ -35,7 +35,7 @@ struct ProblemPage<'a> {
 #[derive(Debug)]
 pub(crate) struct Reader {
     wants_page: bool,
-    is_customer: bool,
+    is_for_customer: bool,
     frame: Frame,
     id: RequestId,
 }
@@ -47,18 +47,18 @@ impl Reader {
         request.extensions_mut().insert(frame.clone());
         let id =
             request.extensions().get::<RequestId>().cloned().expect("the outer layer sets it; this is a bug");
-        let is_customer = request.uri().path().starts_with("/shared/");
-        Self { wants_page, is_customer, frame, id }
+        let is_for_customer = request.uri().path().starts_with("/shared/");
+        Self { wants_page, is_for_customer, frame, id }
     }
 
     /// Adds the body if the response is a problem.
     pub(crate) fn render(self, mut response: Response) -> Response {
         let Some(told) = response.extensions_mut().remove::<PublicProblem>() else { return response };
-        let Self { wants_page, is_customer, frame, id } = self;
+        let Self { wants_page, is_for_customer, frame, id } = self;
         let (kind, retry_after) = (told.kind, told.retry_after);
         let mut rendered = if wants_page {
             let (detail, findings) = (&*told.detail, &told.findings[..]);
-            let (shell, request_id, is_for_customer) = (frame.shell(), id.as_str(), is_customer);
+            let (shell, request_id) = (frame.shell(), id.as_str());
             page(&ProblemPage { shell, kind, detail, findings, is_for_customer, request_id })
         } else {
             let body = ProblemBody::new(told, &id);

@@ -11,7 +11,10 @@ use atelier::domain::Role;
 use serde_json::json;
 
 use crate::{
-    harness::browser::{Eyes, Window},
+    harness::{
+        TestDatabase,
+        browser::{Eyes, Window},
+    },
     web::Service,
 };
 
@@ -22,4 +25,12 @@ async fn signed_in(service: &Service, role: Role, eyes: Eyes) -> Window {
     let cookie = json!({"name": "atelier_session", "value": session.as_str(), "url": service.url});
     window.chromium("Network.setCookie", &cookie).await;
     window
+}
+
+/// A service with the demo release, and a stylist's window at a path.
+async fn stylist(db: &TestDatabase, path: &str) -> (Service, Window) {
+    let service = Service::demo(db).await;
+    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
+    window.goto(&format!("{}{path}", service.url)).await;
+    (service, window)
 }

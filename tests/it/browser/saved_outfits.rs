@@ -1,16 +1,12 @@
 //! A stylist keeps a draft, finishes it, shows it to the customer, copies and deletes it, and takes notes.
 
-use atelier::domain::Role;
 use serde_json::{Value, json};
 
-use super::signed_in;
-use crate::{
-    harness::{
-        TestDatabase,
-        browser::{Eyes, Window, chromium},
-        contracts,
-    },
-    web::Service,
+use super::stylist;
+use crate::harness::{
+    TestDatabase,
+    browser::{Eyes, Window, chromium},
+    contracts,
 };
 
 contracts!(
@@ -22,9 +18,7 @@ contracts!(
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
 
 async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
-    window.goto(&format!("{}/studio?{DRAFT}", service.url)).await;
+    let (_service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click("#save").await;
     window.until_words("Saved as draft").await;
 
@@ -88,9 +82,7 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
 }
 
 async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
-    window.goto(&format!("{}/studio?{DRAFT}", service.url)).await;
+    let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click("#save").await;
     window.click_words("Name it").await;
     window.click("#delete").await;
@@ -108,9 +100,7 @@ async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
 }
 
 async fn begins_the_day_at_the_queue(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
-    window.goto(&format!("{}/studio?{DRAFT}", service.url)).await;
+    let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click_words("Not for this customer").await;
     window.until_words("not for this customer undo").await;
     window.click("#save").await;

@@ -6,11 +6,11 @@ use atelier::domain::{CustomerId, Role};
 use futures_util::TryStreamExt;
 use serde_json::json;
 
-use super::signed_in;
+use super::{signed_in, stylist};
 use crate::{
     harness::{
         TestDatabase,
-        browser::{Eyes, Window, chromium},
+        browser::{Eyes, chromium},
         contracts,
     },
     web::Service,
@@ -30,13 +30,6 @@ contracts!(
 );
 
 const BOARD: &str = "/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
-
-async fn stylist(db: &TestDatabase, path: &str) -> (Service, Window) {
-    let service = Service::demo(db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
-    window.goto(&format!("{}{path}", service.url)).await;
-    (service, window)
-}
 
 async fn reads_reasons_in_words_and_figures_on_demand(db: TestDatabase) {
     let (_service, window) = stylist(&db, BOARD).await;

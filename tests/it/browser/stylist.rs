@@ -8,7 +8,7 @@ use atelier::{
 use futures_util::TryStreamExt;
 use serde_json::json;
 
-use super::signed_in;
+use super::{signed_in, stylist};
 use crate::{
     harness::{
         TestDatabase,
@@ -161,9 +161,7 @@ async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
 }
 
 async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
-    window.goto(&format!("{}/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=", service.url)).await;
+    let (service, window) = stylist(&db, "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=").await;
     window.click_words("office").await;
     window.until("location.search.includes('own.occasion=office')").await;
     let first = "document.querySelector('.sets a').href";

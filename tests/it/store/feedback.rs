@@ -309,7 +309,7 @@ async fn outcomes_count_for_the_day_of_showing(db: TestDatabase) {
     };
     assert_eq!(by_feature("fit", 0).await, "regular 1/1, slim 1/3");
     assert_eq!(by_feature("fit", 11).await, "regular 1/1");
-    assert_eq!(by_feature("age", 0).await, "None 2/4", "nobody has one");
+    assert_eq!(by_feature("age", 0).await, "None 2/4", "no customer has an age");
     store.customers().erase(&customer_id("c"), NOW).await.unwrap();
     assert_eq!(by_feature("fit", 0).await, "regular 1/1");
     assert_eq!(counted(CountedBy::Day, 0).await, "10 1/3, 11 1/1", "the events still count");

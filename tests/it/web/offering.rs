@@ -46,7 +46,7 @@ async fn says_warnings_in_a_shops_words(db: TestDatabase) {
         assert!(html.contains(words), "{words} in {html}");
     }
 
-    // What was refused, and has left the shop, is nobody's business any more.
+    // A refused article that has left the shop is not mentioned.
     let body = json!({"type": "coat", "name": "Gone tomorrow"});
     service.put("/articles/gone", &body).await;
     service.releases.refresh().await.unwrap();

@@ -234,9 +234,7 @@ impl Compared {
             }),
         }
     }
-}
 
-impl Compared {
     fn figures_csv(&self) -> String {
         let mut lines = Lines::new(&["method", "default", "metric", "difference", "low", "high"]);
         for row in &self.rows {
@@ -352,9 +350,7 @@ impl Types {
         };
         Self { svg, rows: all.iter().map(row).collect(), all, others }
     }
-}
 
-impl Types {
     fn csv(&self) -> String {
         let mut lines = Lines::new(&["type", "slots", "times_as_likely", "low", "high"]);
         for (name, slots, Interval { difference, low, high }) in &self.all {

@@ -61,7 +61,7 @@ pub(super) fn instead(
     notation: &Notation,
 ) -> Vec<String> {
     let alternative = |(filters, articles): &(Vec<&'static str>, usize)| {
-        let others: Vec<&str> = filters.iter().map(|filter| others(filter)).collect();
+        let others: Vec<&str> = filters.iter().map(|filter| left_out_by(filter)).collect();
         let unit = if *articles == 1 { "article" } else { "articles" };
         format!("Include {}: {} {unit}.", others.join(" and "), count(*articles as u64))
     };
@@ -74,7 +74,7 @@ pub(super) fn instead(
 }
 
 /// What a filter leaves out, as the page's fields call it.
-fn others(filter: &str) -> &'static str {
+fn left_out_by(filter: &str) -> &'static str {
     match filter {
         "fit" => "what doesn’t fit",
         "in_stock" => "what is out of stock",

@@ -24,7 +24,7 @@ pub(super) struct Queue {
     pub(super) refused: Vec<Waiting>,
     /// Customers whose last outfit is the oldest.
     pub(super) longest: Vec<Waiting>,
-    /// Customers for whom no outfit was saved yet, the latest first.
+    /// Customers without a saved outfit, the newest first.
     pub(super) never: Vec<Waiting>,
 }
 
