@@ -16,7 +16,7 @@ use indicatif::HumanCount;
 use super::{ModelFlags, Settings, import::row_or_rows, name_setting, progress::Progress};
 use crate::{
     config::Overrides,
-    domain::{Article, Method},
+    domain::{Article, Method, list_methods},
     files::{self, Checker},
     models::{
         catalogue::{Catalogue, Coverage},
@@ -158,12 +158,8 @@ impl Complete {
             loaded.map_err(|error| name_setting(error, config.engine.remote().is_some(), &all.origins))?;
         let method = self.method.unwrap_or(serving.release().manifest().default_method);
         if !serving.has(method) {
-            let has: Vec<&str> = serving.methods().map(Method::as_str).collect();
-            bail!(
-                "release {} has no method {method}; its methods are {}",
-                config.models.release,
-                has.join(", ")
-            );
+            let has = list_methods(serving.methods());
+            bail!("release {} has no method {method}; its methods are {has}", config.models.release);
         }
         let (articles, profiles) = self.sources(all, &serving).await?;
         let release = serving.release();

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A method. Files, answers and pages use the same names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(into = "String", try_from = "String")]
 pub enum Method {
     None,
     C,
@@ -19,16 +19,39 @@ pub enum Method {
     Gsx,
     GsxLatent,
     Match,
+    /// A shop's own, in a release that was made elsewhere.
+    Own(OwnName),
 }
 
-/// A name that no method has.
+/// The name of a shop's own method, in place: methods are copied everywhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnName {
+    /// Zeros follow the name, so that the order is the alphabet's.
+    text: [u8; MAX_LENGTH],
+    length: u8,
+}
+
+const MAX_LENGTH: usize = 31;
+
+/// A text that is no method's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "there is no method {0:?}; the methods are none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent, match"
-)]
-pub struct UnknownMethod(String);
+#[error("a method's name has 1 to {MAX_LENGTH} lower-case letters, digits and hyphens, found {0:?}")]
+pub struct InvalidMethod(String);
+
+impl OwnName {
+    fn as_str(&self) -> &str {
+        str::from_utf8(&self.text[..usize::from(self.length)]).expect("a name is ASCII; this is a bug")
+    }
+}
+
+impl fmt::Debug for OwnName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
 
 impl Method {
+    /// Those that the training tool makes.
     pub const ALL: [Method; 11] = [
         Method::None,
         Method::C,
@@ -43,7 +66,7 @@ impl Method {
         Method::Match,
     ];
 
-    pub fn as_str(self) -> &'static str {
+    pub fn as_str(&self) -> &str {
         match self {
             Method::None => "none",
             Method::C => "c",
@@ -56,8 +79,15 @@ impl Method {
             Method::Gsx => "gsx",
             Method::GsxLatent => "gsx-latent",
             Method::Match => "match",
+            Method::Own(name) => name.as_str(),
         }
     }
+}
+
+/// Their names in a sentence.
+pub fn list_methods(methods: impl IntoIterator<Item = impl fmt::Display>) -> String {
+    let names: Vec<String> = methods.into_iter().map(|method| method.to_string()).collect();
+    names.join(", ")
 }
 
 impl fmt::Display for Method {
@@ -67,13 +97,37 @@ impl fmt::Display for Method {
 }
 
 impl FromStr for Method {
-    type Err = UnknownMethod;
+    type Err = InvalidMethod;
 
-    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
-        Method::ALL
-            .into_iter()
-            .find(|method| method.as_str() == text)
-            .ok_or_else(|| UnknownMethod(text.to_owned()))
+    fn from_str(text: &str) -> Result<Self, InvalidMethod> {
+        if let Some(method) = Method::ALL.into_iter().find(|method| method.as_str() == text) {
+            return Ok(method);
+        }
+        let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
+        let length =
+            u8::try_from(text.len()).ok().filter(|length| (1..=MAX_LENGTH).contains(&usize::from(*length)));
+        match length {
+            Some(length) if text.bytes().all(is_plain) => {
+                let mut own = OwnName { text: [0; MAX_LENGTH], length };
+                own.text[..text.len()].copy_from_slice(text.as_bytes());
+                Ok(Method::Own(own))
+            }
+            _ => Err(InvalidMethod(text.chars().take(2 * MAX_LENGTH).collect())),
+        }
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = InvalidMethod;
+
+    fn try_from(text: String) -> Result<Self, InvalidMethod> {
+        text.parse()
+    }
+}
+
+impl From<Method> for String {
+    fn from(method: Method) -> Self {
+        method.as_str().to_owned()
     }
 }
 
@@ -87,6 +141,15 @@ mod tests {
             assert_eq!(method.as_str().parse::<Method>(), Ok(method));
             assert_eq!(serde_json::to_value(method).unwrap(), method.as_str());
         }
-        assert!("GSU".parse::<Method>().is_err());
+        let own: Method = "2-towers".parse().unwrap();
+        assert_eq!((own.as_str(), serde_json::to_value(own).unwrap()), ("2-towers", "2-towers".into()));
+        assert_eq!(serde_json::from_value::<Method>("2-towers".into()).unwrap(), own);
+        assert!(own > Method::Match && own < "a".parse().unwrap());
+        assert_eq!(format!("{own:?}"), "Own(\"2-towers\")");
+        let longest = "x".repeat(MAX_LENGTH);
+        assert_eq!(longest.parse::<Method>().unwrap().as_str(), longest);
+        for wrong in ["GSU", "", "two towers", "ü", &"x".repeat(MAX_LENGTH + 1), &"x".repeat(300)] {
+            assert!(wrong.parse::<Method>().is_err(), "{wrong}");
+        }
     }
 }

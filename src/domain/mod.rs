@@ -32,7 +32,7 @@ pub use feature_json::{JsonLayer, WrongFeature, feature_from_json, feature_to_js
 pub use features::{FeatureValue, Features};
 pub use id::{ArticleId, CustomerId, IdError};
 pub use mask::{Mask, SparseMask};
-pub use method::{Method, UnknownMethod};
+pub use method::{InvalidMethod, Method, list_methods};
 pub use number::json_number;
 pub use outfit::{
     MAX_SLOTS, MIN_ARTICLES, OpenOutfit, Outfit, OutfitError, Slot, Slots, Split, TooManySlots,

@@ -407,6 +407,17 @@ impl Catalogue {
         facets
     }
 
+    /// The articles with a folded word in one of the facets.
+    pub fn saying(&self, attribute: &str, word: &str) -> Mask {
+        let mut articles = Mask::none(self.present.length());
+        if let Some(of_word) = self.words.get(attribute).and_then(|words| words.get(word)) {
+            articles.unite(of_word);
+        } else if let Some(of_word) = self.supply.saying(attribute, word) {
+            articles.unite_sparse(of_word);
+        }
+        articles
+    }
+
     pub fn out_of_stock(&self) -> &Mask {
         &self.out_of_stock
     }

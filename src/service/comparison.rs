@@ -9,7 +9,7 @@ use super::{
     live_release::LiveRelease,
     profiles::Profiles,
 };
-use crate::domain::{CustomerId, Features, Method};
+use crate::domain::{CustomerId, Features, Method, list_methods};
 
 /// What is compared. At most one of the two lists has more than one entry.
 #[derive(Debug, Clone)]
@@ -64,8 +64,8 @@ impl Subjects {
             } else if live.serving.has(method) {
                 methods.push(method);
             } else {
-                let has: Vec<&str> = live.serving.methods().map(Method::as_str).collect();
-                let detail = format!("this release has no method {method}; it has {}", has.join(", "));
+                let has = list_methods(live.serving.methods());
+                let detail = format!("this release has no method {method}; it has {has}");
                 faults.push(Fault::new(Field::MethodAt(place), detail));
             }
         }

@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use crate::{
-    domain::{CustomerId, Method, Schema, Timestamp, Vocabulary},
+    domain::{CustomerId, Method, Schema, Timestamp, Vocabulary, list_methods},
     models::{
         catalogue::{Catalogue, CatalogueBuilder},
         engine::{Articles, Engine, LoadError, Serving},
@@ -82,10 +82,9 @@ impl LiveRelease {
 
     /// What follows if the release has none of the catalogue's articles.
     pub fn lack_of_articles(&self) -> String {
-        let open: Vec<&str> = self.open_methods().map(Method::as_str).collect();
-        match &open[..] {
-            [] => "nothing can be suggested".into(),
-            open => format!("only {} can suggest them, by their attributes alone", open.join(", ")),
+        match &*list_methods(self.open_methods()) {
+            "" => "nothing can be suggested".into(),
+            open => format!("only {open} can suggest them, by their attributes alone"),
         }
     }
 

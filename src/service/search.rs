@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Names of the same article, in the singular.
-const SYNONYMS: [&[&str]; 16] = [
+const SYNONYMS: [&[&str]; 15] = [
     &["bag", "handbag", "purse"],
     &["beanie", "bobble"],
     &["dungaree", "overall"],
@@ -22,7 +22,6 @@ const SYNONYMS: [&[&str]; 16] = [
     &["glove", "mitten"],
     &["grey", "gray"],
     &["hoodie", "hoody"],
-    &["jean", "denim"],
     &["loafer", "moccasin"],
     &["scarf", "scarve", "shawl"],
     &["sneaker", "trainer", "plimsoll"],
@@ -255,6 +254,7 @@ mod tests {
         assert_eq!(fit("boots", &article), Fit::Not);
         assert_eq!(fit("trench-coats", &[("type", "trench-coat")]), Fit::Whole);
         assert_eq!(fit("jeans", &[("type", "jeans")]), Fit::Whole);
+        assert_eq!(fit("jeans", &[("type", "denim-jacket"), ("material", "denim")]), Fit::Not);
         // What the database is asked for is part of what fits.
         let groups = Search::new("accessories trench-coats").groups();
         assert_eq!(groups[0], ["accessor", "accessories"]);

@@ -17,6 +17,9 @@ use tokio_rustls::{
     },
 };
 
+/// As a TLS handshake names it.
+pub(crate) const HTTP_2: &[u8] = b"h2";
+
 /// A certificate with its key, and the files that they come from.
 pub struct Tls {
     certificate: PathBuf,
@@ -86,7 +89,7 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
         }
         error => TlsError::Unusable { certificate: certificate.to_owned(), reason: error.to_string() },
     })?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

@@ -25,7 +25,7 @@ use tracing::Level;
 use self::{
     api::openapi::{self, OpenApiDocument},
     http::{
-        deadline,
+        compression, deadline, host,
         https::is_https,
         keys::{self, Gate},
         metrics, problem, request_id,
@@ -72,6 +72,7 @@ pub fn app(state: AppState) -> Router {
         // The outermost layer comes first. One tuple, because axum boxes and clones everything inside of each separate
         // `layer` for every request.
         .layer((
+            compression::layer(),
             middleware::from_fn_with_state(layer_state, outer),
             TraceLayer::new_for_http()
                 .make_span_with(request_id::span)
@@ -104,11 +105,14 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
     response
 }
 
-/// Gives a problem its body, and every answer its security headers.
+/// Refuses a request without a host, gives a problem its body, and every answer its security headers.
 async fn inner(mut request: Request, next: Next) -> Response {
     let reader = pages::problem::Reader::new(&mut request);
     let https = is_https(request.headers(), request.extensions());
-    let response = next.run(request).await;
+    let response = match host::check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
     security::harden(reader.render(response), https)
 }
 

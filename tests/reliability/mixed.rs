@@ -9,7 +9,6 @@ use std::{
 };
 
 use anyhow::{Result, ensure};
-use atelier::domain::Method;
 use serde_json::{Value, json};
 use tokio::{runtime::Runtime, task::JoinSet, time::sleep};
 
@@ -39,7 +38,7 @@ pub fn run(form: Form) -> Ran {
     let setup = Setup::sqlite()?;
     let server = setup.start()?;
     let service = Service::new(setup.url());
-    let methods: Vec<&str> = demo::methods().into_iter().map(Method::as_str).collect();
+    let methods: Vec<String> = demo::methods().into_iter().map(String::from).collect();
     let bodies = Arc::new(bodies(&models().join("demo"), &methods, 20)?);
     Runtime::new()?.block_on(async {
         let load = Load::start(&service, &bodies, COMPLETING, usize::MAX);

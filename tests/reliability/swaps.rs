@@ -3,7 +3,6 @@
 use std::{sync::Arc, thread, time::Duration};
 
 use anyhow::{Result, ensure};
-use atelier::domain::Method;
 use tokio::runtime::Runtime;
 
 use crate::{
@@ -25,7 +24,7 @@ pub fn run(form: Form) -> Ran {
     let service = Service::new(setup.url());
     let runtime = Runtime::new()?;
     runtime.block_on(async {
-        let methods: Vec<&str> = demo::methods().into_iter().map(Method::as_str).collect();
+        let methods: Vec<String> = demo::methods().into_iter().map(String::from).collect();
         let bodies = Arc::new(bodies(&models().join("demo"), &methods, 20)?);
         let load = Load::start(&service, &bodies, callers, usize::MAX);
         let mut report = Report::default();

@@ -24,10 +24,10 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 /// A request for each slot of each outfit, blanked, by one of the methods in turn. Outfits vary fastest.
-pub fn bodies(release: &Path, methods: &[&str], k: usize) -> Result<Vec<Value>> {
+pub fn bodies(release: &Path, methods: &[impl AsRef<str>], k: usize) -> Result<Vec<Value>> {
     let mut bodies = bodies_without_method(release, k)?;
     for (body, method) in bodies.iter_mut().zip(methods.iter().cycle()) {
-        body["method"] = json!(method);
+        body["method"] = json!(method.as_ref());
     }
     Ok(bodies)
 }

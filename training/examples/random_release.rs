@@ -107,7 +107,7 @@ fn main() -> Result<()> {
 
 /// The command that makes the same release.
 fn command(Arguments { articles, customers, outfits, methods, .. }: &Arguments, name: &str) -> String {
-    let methods: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+    let methods: Vec<&str> = methods.iter().map(Method::as_str).collect();
     format!(
         "random_release --out {name} --articles {articles} --customers {customers} --outfits {outfits} --methods {}",
         methods.join(" ")

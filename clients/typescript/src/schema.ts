@@ -628,8 +628,11 @@ export interface components {
             /** @description Number of jobs in the queue. */
             waiting: number;
         };
-        /** @enum {string} */
-        MethodName: "none" | "c" | "np" | "gs" | "gsu" | "latent" | "universal" | "latent-universal" | "gsx" | "gsx-latent" | "match";
+        /**
+         * @description A method of the release: GET /methods lists them.
+         * @example gsu
+         */
+        MethodName: string;
         Methods: {
             /** @description The method that answers if the request names none and no experiment applies. */
             default_method: components["schemas"]["MethodName"];

@@ -239,6 +239,11 @@ impl Supply {
             .map(|(attribute, sets)| (attribute.as_str(), sets.keys().map(String::as_str).collect()))
     }
 
+    pub(super) fn saying(&self, attribute: &str, word: &str) -> Option<&SparseMask> {
+        let (_, sets) = self.attributes.iter().find(|(name, _)| name == attribute)?;
+        sets.get(word).map(|set| &**set)
+    }
+
     /// The folded names of the stores that articles' stock names, sorted.
     pub fn stores(&self) -> Vec<&str> {
         let mut stores: Vec<&str> = self.stores.keys().map(String::as_str).collect();

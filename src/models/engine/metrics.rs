@@ -4,10 +4,10 @@
 //! There is one set per service, for all releases that its engine loads, so a new release does not reset them. Must not
 //! know how they are read.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
 use prometheus_client::{
-    encoding::EncodeLabelSet,
+    encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder},
     metrics::{counter::Counter, family::Family},
     registry::{Registry, Unit},
 };
@@ -32,21 +32,30 @@ pub struct EngineMetrics {
     rejected: Family<RejectionLabels, Counter>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Label(Method);
+
+impl EncodeLabelValue for Label {
+    fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> fmt::Result {
+        self.0.as_str().encode(encoder)
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct MethodLabels {
-    method: &'static str,
+    method: Label,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, EncodeLabelSet)]
 struct ModelLabels {
-    method: &'static str,
+    method: Label,
     release: String,
     device: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RejectionLabels {
-    method: &'static str,
+    method: Label,
     reason: &'static str,
 }
 
@@ -92,23 +101,23 @@ impl EngineMetrics {
 
     /// Seconds that outfits waited for a free model of the method.
     pub fn queued(&self, method: Method) -> Distribution {
-        self.queued.total(|labels| labels.method == method.as_str())
+        self.queued.total(|labels| labels.method == Label(method))
     }
 
     /// Seconds that runs of the release's model took.
     pub fn ran(&self, method: Method, release: &str) -> Distribution {
-        self.ran.total(|labels| labels.method == method.as_str() && labels.release == release)
+        self.ran.total(|labels| labels.method == Label(method) && labels.release == release)
     }
 
     /// Questions per run.
     pub fn batches(&self, method: Method) -> Distribution {
-        self.batch.total(|labels| labels.method == method.as_str())
+        self.batch.total(|labels| labels.method == Label(method))
     }
 
     /// Rejected requests by reason.
     pub fn rejections(&self, method: Method) -> Vec<(&'static str, u64)> {
         let count = |reason| {
-            let counter = self.rejected.get(&RejectionLabels { method: method.as_str(), reason });
+            let counter = self.rejected.get(&RejectionLabels { method: Label(method), reason });
             (reason, counter.map_or(0, |counter| counter.get()))
         };
         REASONS.map(count).into()
@@ -116,13 +125,13 @@ impl EngineMetrics {
 
     /// The metrics of one method of a release, looked up once instead of at every run.
     pub(super) fn for_model(&self, method: Method, release: &str, device: Device) -> MethodMetrics {
-        let method_labels = MethodLabels { method: method.as_str() };
+        let method_labels = MethodLabels { method: Label(method) };
         // Starting at zero, so that the first rejection shows as an increase.
         for reason in REASONS {
-            drop(self.rejected.get_or_create(&RejectionLabels { method: method.as_str(), reason }));
+            drop(self.rejected.get_or_create(&RejectionLabels { method: Label(method), reason }));
         }
         let model_labels =
-            ModelLabels { method: method.as_str(), release: release.to_owned(), device: device.as_str() };
+            ModelLabels { method: Label(method), release: release.to_owned(), device: device.as_str() };
         MethodMetrics {
             queued: self.queued.get_or_create(&method_labels),
             ran: self.ran.get_or_create(&model_labels),
@@ -139,7 +148,7 @@ impl EngineMetrics {
             // No model was asked.
             AskError::NoMethod(_) => return,
         };
-        self.rejected.get_or_create(&RejectionLabels { method: method.as_str(), reason }).inc();
+        self.rejected.get_or_create(&RejectionLabels { method: Label(method), reason }).inc();
     }
 }
 

@@ -127,8 +127,8 @@ fn an_error_names_the_file_what_was_found_and_what_was_expected() {
         rejection(|manifest, _| manifest["methods"][0]["file"] = "gone.onnx".into()),
         "spring/release.json: the manifest names \"gone.onnx\" but has no size and SHA-256 under `files`"
     );
-    let unknown = rejection(|manifest, _| manifest["methods"][0]["method"] = "magic".into());
-    assert!(unknown.contains("unknown variant `magic`"), "{unknown}");
+    let unknown = rejection(|manifest, _| manifest["methods"][0]["method"] = "Magic".into());
+    assert!(unknown.contains("digits and hyphens, found \"Magic\""), "{unknown}");
 }
 
 #[test]

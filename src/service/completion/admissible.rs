@@ -83,6 +83,9 @@ impl Limits {
             }
             all.intersect(&these);
         }
+        for (attribute, word) in &request.filters.words {
+            all.intersect(&catalogue.saying(attribute, word));
+        }
         let mut excluded = Vec::new();
         excluded.extend(too_dear_or_cheap(served, request, errors).map(|articles| ("price", articles)));
         let filters = &request.filters;

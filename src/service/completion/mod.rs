@@ -106,6 +106,8 @@ pub struct Filters {
     pub exclude: Vec<ArticleId>,
     /// Only some of these.
     pub only: Option<Vec<ArticleId>>,
+    /// Only what has these words: one of each facet, folded.
+    pub words: BTreeMap<String, String>,
     pub least_price: Option<f64>,
     pub most_price: Option<f64>,
     /// The most that the whole outfit costs: what is in it, and what is suggested for all of its blanks together.
@@ -134,6 +136,7 @@ impl Default for Filters {
             types,
             exclude,
             only: None,
+            words: BTreeMap::new(),
             least_price: None,
             most_price: None,
             most_total: None,

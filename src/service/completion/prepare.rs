@@ -4,7 +4,7 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
 use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
 use crate::{
-    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots},
+    domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots, list_methods},
     models::engine::{Articles, BLANK, Context, Question},
     service::fault::{Fault, Field},
     util::text::abbreviate,
@@ -219,8 +219,8 @@ fn check_method(served: Served<'_>, request: &Request) -> Result<(), CompletionE
     if served.serving.has(request.method) {
         return Ok(());
     }
-    let methods: Vec<&str> = served.serving.methods().map(Method::as_str).collect();
-    let detail = format!("this release has no method {}; it has {}", request.method, methods.join(", "));
+    let has = list_methods(served.serving.methods());
+    let detail = format!("this release has no method {}; it has {has}", request.method);
     Err(CompletionError::Faults(vec![Fault::new(Field::Method, detail)]))
 }
 

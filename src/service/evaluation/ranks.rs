@@ -2,7 +2,12 @@
 //!
 //! Kept as columns of numbers: at full scale there are 84,000 rows and ten methods.
 
-use std::{collections::HashMap, fmt, ops::Range, path::Path};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    ops::Range,
+    path::Path,
+};
 
 use super::columns::Columns;
 use crate::domain::{ArticleId, CustomerId, IdError, MAX_SLOTS, Method};
@@ -312,9 +317,10 @@ impl<T> Names<T> {
 
 /// The methods with a column of ranks.
 fn methods(columns: &Columns) -> Result<Vec<Answers>, String> {
-    let names: Vec<&str> = columns.names().collect();
-    let evaluated = Method::ALL.into_iter().filter(|method| names.contains(&&*format!("{method}.rank")));
-    let methods = evaluated.map(|method| Answers::read(columns, method)).collect::<Result<Vec<_>, _>>()?;
+    let of_ranks = columns.names().filter_map(|name| name.strip_suffix(".rank"));
+    let evaluated: BTreeSet<Method> = of_ranks.filter_map(|name| name.parse().ok()).collect();
+    let methods =
+        evaluated.into_iter().map(|method| Answers::read(columns, method)).collect::<Result<Vec<_>, _>>()?;
     if methods.is_empty() {
         return Err("there is no column of a method's ranks, such as \"gsu.rank\"".into());
     }

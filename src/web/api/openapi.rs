@@ -168,7 +168,13 @@ fn add_problems(operation: &mut Map<String, Value>) {
         kinds.push(Kind::Invalid);
     }
     if operation.contains_key("requestBody") {
-        kinds.extend([Kind::Malformed, Kind::TooLarge, Kind::UnsupportedMediaType, Kind::Invalid]);
+        kinds.extend([
+            Kind::Malformed,
+            Kind::TooSlow,
+            Kind::TooLarge,
+            Kind::UnsupportedMediaType,
+            Kind::Invalid,
+        ]);
     }
     let responses = operation.get_mut("responses").and_then(Value::as_object_mut);
     let responses = responses.expect("every operation has responses; this is a bug");
@@ -218,7 +224,7 @@ mod tests {
         let statuses: Vec<&String> = put.as_object().unwrap().keys().collect();
         assert_eq!(
             statuses,
-            ["200", "201", "400", "401", "403", "412", "413", "415", "422", "429", "500", "503"]
+            ["200", "201", "400", "401", "403", "408", "412", "413", "415", "422", "429", "500", "503"]
         );
         let schema = &put["422"]["content"]["application/problem+json"]["schema"]["$ref"];
         assert_eq!(schema, "#/components/schemas/Problem");

@@ -93,7 +93,9 @@ impl Document {
 
     /// The document, or 304 if the caller has it. `caching` is its `Cache-Control`.
     pub(crate) fn answer(&self, caching: &'static str, conditions: &Conditions) -> Result<Response, Problem> {
-        let headers = ([(header::CACHE_CONTROL, caching)], etag(&self.version));
+        // Weak, since the same document may be compressed.
+        let tag = format!("W/\"{}\"", self.version);
+        let headers = [(header::CACHE_CONTROL, caching.to_owned()), (header::ETAG, tag)];
         if conditions.has(&self.version)? {
             return Ok((StatusCode::NOT_MODIFIED, headers).into_response());
         }

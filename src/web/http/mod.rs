@@ -1,11 +1,13 @@
 //! Shared by all routes: the state, problems, extractors, keys, metrics, and serving connections.
 
+pub(crate) mod compression;
 pub(crate) mod conditions;
 pub(crate) mod cors;
 pub(crate) mod deadline;
 pub(crate) mod deprecation;
 mod error;
 pub(crate) mod extract;
+pub(crate) mod host;
 pub(crate) mod https;
 pub(crate) mod keys;
 pub(crate) mod metrics;

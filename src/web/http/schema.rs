@@ -11,7 +11,7 @@ use utoipa::{
     },
 };
 
-use crate::domain::{MAX_SLOTS, Method};
+use crate::domain::MAX_SLOTS;
 
 /// Ids and types: no control character and no vertical bar, and neither a space nor an invisible character at either end.
 const WORD: &str = "^[^\\s\\u0000-\\u001F\\u007F-\\u009F\\u00AD\\u200B\\u2060\\uFEFF|]([^\\u0000-\\u001F\\u007F-\\u009F|]*\
@@ -135,8 +135,9 @@ pub(crate) fn free_object() -> Schema {
 }
 
 fn method_name() -> ObjectBuilder {
-    let names = Method::ALL.map(Method::as_str);
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names))
+    text("^[a-z0-9-]{1,31}$")
+        .description(Some("A method of the release: GET /methods lists them."))
+        .examples([json!("gsu")])
 }
 
 /// Features by name. The release's schema has more rules: which values a feature has, and what is a number.

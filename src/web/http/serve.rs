@@ -23,11 +23,14 @@ use axum::{
     Router,
     body::Body,
     extract::Request,
-    http::{HeaderValue, header},
+    http::{HeaderValue, Version, header},
     response::Response,
 };
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper::service::service_fn;
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo},
+    server::conn::auto,
+};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -42,7 +45,10 @@ use self::{
     traffic::Watched,
 };
 use super::{https::OverTls, peer::Peer};
-use crate::{config::Limits, util::tls::Tls};
+use crate::{
+    config::Limits,
+    util::tls::{HTTP_2, Tls},
+};
 
 /// How long the service keeps accepting after it was told to stop.
 const FAREWELL: Duration = Duration::from_millis(400);
@@ -57,7 +63,9 @@ const SWEEP: Duration = Duration::from_millis(250);
 /// The most that `limits.transfer_ms` can be while the service stops.
 const LAST_TRANSFER_MS: u32 = 5000;
 /// The longest head of a request, which is buffered until it is complete.
-const HEAD_BYTES: usize = 64 << 10;
+const HEAD_BYTES: u32 = 64 << 10;
+/// The most requests that a connection may have at once over HTTP/2.
+const STREAMS: u32 = 128;
 
 /// Where to accept connections, and whether they begin with TLS.
 #[derive(Debug)]
@@ -80,8 +88,9 @@ pub(crate) async fn serve(
     shutdown: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
     let (ending, stages) = watch::channel(Stage::Open);
-    let mut http = http1::Builder::new();
-    http.max_buf_size(HEAD_BYTES);
+    let mut http = auto::Builder::new(TokioExecutor::new());
+    http.http1().max_buf_size(HEAD_BYTES as usize);
+    http.http2().max_header_list_size(HEAD_BYTES).max_concurrent_streams(STREAMS);
     let mut sweep = interval(SWEEP);
     sweep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let connection = Connection { http, router, tls, stages };
@@ -216,7 +225,7 @@ enum Stage {
 /// What all connections share.
 #[derive(Clone)]
 struct Connection {
-    http: http1::Builder,
+    http: auto::Builder<TokioExecutor>,
     router: Router,
     tls: Option<Arc<Tls>>,
     stages: watch::Receiver<Stage>,
@@ -226,7 +235,7 @@ impl Connection {
     async fn serve(mut self, stream: TcpStream, peer: Peer, bodies: Arc<Bodies>) {
         // Each answer is written at once, so waiting for more data would gain nothing.
         let _ = stream.set_nodelay(true);
-        let Some(tls) = self.tls.clone() else { return self.converse(stream, peer, &bodies).await };
+        let Some(tls) = self.tls.clone() else { return self.converse(stream, peer, &bodies, false).await };
         let accepted = tokio::select! {
             accepted = tls.acceptor().accept(stream) => accepted,
             // A handshake counts towards the time for the head of the first request.
@@ -235,21 +244,25 @@ impl Connection {
         };
         // A failed handshake is the caller's concern: it may not trust the certificate.
         if let Ok(stream) = accepted {
-            self.converse(stream, peer, &bodies).await;
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(HTTP_2);
+            self.converse(stream, peer, &bodies, is_http2).await;
         }
     }
 
     /// Answers requests until the caller leaves, is cut, or the service stops.
     async fn converse(
         mut self,
-        stream: impl AsyncRead + AsyncWrite + Unpin,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
         peer: Peer,
         bodies: &Arc<Bodies>,
+        is_http2: bool,
     ) {
         let service = service_fn({
             let (router, stages, has_tls) = (self.router.clone(), self.stages.clone(), self.tls.is_some());
+            let bodies = Arc::clone(bodies);
             move |request: Request<hyper::body::Incoming>| {
                 let mut request = request.map(Body::new);
+                name_host(&mut request);
                 request.extensions_mut().insert(peer);
                 if has_tls {
                     request.extensions_mut().insert(OverTls);
@@ -257,8 +270,9 @@ impl Connection {
                 answer(router.clone(), stages.clone(), bodies.begin(), request)
             }
         });
-        let stream = TokioIo::new(Watched { stream, traffic: &bodies.traffic });
-        let mut connection = pin!(self.http.serve_connection(stream, service));
+        let stream = TokioIo::new(Watched { stream, bodies: Arc::clone(bodies) });
+        let http = if is_http2 { self.http.http2_only() } else { self.http.http1_only() };
+        let mut connection = pin!(http.serve_connection(stream, service));
         tokio::select! {
             biased;
             // A broken connection is the caller's concern.
@@ -289,9 +303,21 @@ async fn answer(
     progress: Arc<Progress>,
     request: Request,
 ) -> Result<Response, Infallible> {
+    // HTTP/2 says in a frame of its own that a connection ends.
+    let has_header = request.version() < Version::HTTP_2;
     let mut response = router.call(track_request(request, &progress)).await?;
-    if *stages.borrow() != Stage::Open {
+    if has_header && *stages.borrow() != Stage::Open {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     Ok(track_answer(response, progress))
+}
+
+/// HTTP/2 has the host in the address of the request, and everything here looks for it in `Host`.
+fn name_host(request: &mut Request) {
+    let named = request.uri().authority().map(|authority| HeaderValue::try_from(authority.as_str()));
+    if request.version() == Version::HTTP_2
+        && let Some(Ok(host)) = named
+    {
+        request.headers_mut().entry(header::HOST).or_insert(host);
+    }
 }

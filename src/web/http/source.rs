@@ -114,13 +114,13 @@ const FORWARDING: [&str; 59] = [
 /// told otherwise.
 pub(super) fn check_local(head: Head<'_>, strict: bool) -> Result<(), String> {
     check_forwarding(head.headers)?;
-    if strict && head.version != Version::HTTP_11 {
+    if strict && head.version < Version::HTTP_11 {
         return Err(format!(
-            "used {:?}, as nginx does for a proxy without `proxy_http_version 1.1`; expected HTTP/1.1",
+            "used {:?}, as nginx does for a proxy without `proxy_http_version 1.1`; expected HTTP/1.1 or HTTP/2",
             head.version
         ));
     }
-    let host = find_host(head, strict)?;
+    let host = find_host(head)?;
     check_site(head, host)
 }
 
@@ -132,14 +132,10 @@ fn check_forwarding(headers: &HeaderMap) -> Result<(), String> {
     }
 }
 
-/// The request's host, if it names this machine whatever DNS says. None if there is none and it need not be there.
-fn find_host(head: Head<'_>, required: bool) -> Result<Option<&str>, String> {
-    let mut hosts = head.headers.get_all(header::HOST).iter();
-    let host = match (hosts.next(), hosts.next()) {
-        (Some(host), None) => Some(host.to_str().map_err(|_| "has a Host that is not ASCII".to_owned())?),
-        (None, _) => None,
-        (Some(_), Some(_)) => return Err("has several Hosts".to_owned()),
-    };
+/// The request's host, if it names this machine whatever DNS says. HTTP/1.0 may have none.
+fn find_host(head: Head<'_>) -> Result<Option<&str>, String> {
+    let host = head.headers.get(header::HOST).map(HeaderValue::to_str).transpose();
+    let host = host.map_err(|_| "has a Host that is not ASCII".to_owned())?;
     let target = head.uri.authority().map(Authority::as_str);
     if let (Some(host), Some(target)) = (host, target)
         && !host.eq_ignore_ascii_case(target)
@@ -151,7 +147,6 @@ fn find_host(head: Head<'_>, required: bool) -> Result<Option<&str>, String> {
         Some(host) => Err(format!(
             "has the Host {host:?}; expected localhost, 127.0.0.1 or another loopback address, which DNS cannot redirect"
         )),
-        None if required => Err("has no Host".to_owned()),
         None => Ok(None),
     }
 }

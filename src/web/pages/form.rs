@@ -43,11 +43,10 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
-        let expected =
-            visitor::token(request.headers(), request.extensions()).map(|token| token.form_token());
+        let session = visitor::token(request.headers(), request.extensions());
         let body = read(request, MAX_BYTES, state).await?;
         let found = form_urlencoded::parse(&body).find(|(name, _)| name == "csrf").map(|(_, value)| value);
-        if expected.is_none() || expected.as_deref() != found.as_deref() {
+        if !session.zip(found).is_some_and(|(session, found)| session.is_form_token(&found)) {
             let detail = "the form belongs to another sign-in, so nothing was changed; reload the page and send it \
                           again";
             return Err(Problem::new(Kind::Forbidden, detail));

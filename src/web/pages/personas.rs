@@ -16,7 +16,7 @@ use axum::{
 use serde::Deserialize;
 
 use crate::{
-    domain::{ArticleId, CustomerId, IdError, Method},
+    domain::{ArticleId, CustomerId, IdError, Method, list_methods},
     drawing::chart::{Bar, Bars, bars},
     service::{
         live_release::LiveRelease,
@@ -120,8 +120,7 @@ fn method(chosen: Option<Method>, available: &[Method]) -> Result<Option<Method>
     if available.contains(&method) {
         return Ok(Some(method));
     }
-    let names: Vec<&str> = available.iter().map(|method| method.as_str()).collect();
-    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    let names = if available.is_empty() { "none".to_owned() } else { list_methods(available) };
     let detail = format!("{method} has no personas in the live release; methods with personas: {names}");
     Err(Problem::invalid(vec![Finding::parameter("method", detail)]))
 }

@@ -16,6 +16,7 @@ use crate::{
 
 contracts!(
     callers_that_trust_the_authority_are_served needs clients,
+    a_connection_of_http_2_answers_many_requests_at_once needs clients,
     the_demo_over_tls_knows_its_own_pages needs clients,
     a_person_signs_in_over_tls needs clients,
     a_silent_handshake_is_cut needs tools::openssl,
@@ -69,7 +70,9 @@ async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
     assert!(served.url.starts_with("https://127.0.0.1:"), "the printed link: {}", served.url);
     let authority = folder.path().join("ca.pem");
     let answer = ask(&served, Some(&authority), "livez").await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(answer.starts_with("HTTP/2 200"), "{answer}");
+    let older = ask_with(&served, Some(&authority), "livez", &["--http1.1"]).await.unwrap();
+    assert!(older.starts_with("HTTP/1.1 200"), "{older}");
     let page = ask(&served, Some(&authority), "sign-in").await.unwrap().to_ascii_lowercase();
     assert!(page.contains("strict-transport-security: "), "requests over TLS count as https: {page}");
     let refused = ask(&served, None, "livez").await.unwrap_err();
@@ -90,6 +93,41 @@ async fn callers_that_trust_the_authority_are_served(db: TestDatabase) {
     let mut answer = Vec::new();
     let _ = plain.read_to_end(&mut answer);
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
+    served.stop().await;
+}
+
+async fn a_connection_of_http_2_answers_many_requests_at_once(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    issue_certificate(folder.path());
+    let mut command = serve(&db, folder.path());
+    command.env_remove(REQUIRE_KEY).arg("--models").arg(models());
+    let served = Served::launch(command, folder.path()).await;
+    let authority = folder.path().join("ca.pem");
+    until!(ask(&served, Some(&authority), "readyz").await.unwrap().starts_with("HTTP/2 200"));
+    let mut requests = Command::new("curl");
+    requests.args(["--silent", "--show-error", "--parallel", "--parallel-max", "50", "--http2", "--fail"]);
+    requests.args(["--write-out", "%{http_version} %{http_code} %{num_connects}\n", "--cacert"]);
+    requests.arg(&authority).args(["--json", r#"{"outfit": [null, null], "k": 3}"#]);
+    let target = format!("{}complete", served.url);
+    requests.args(["--output", "/dev/null", &target].repeat(100));
+    let output = run(requests).await;
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lines.lines().filter(|line| line.starts_with("2 200 ")).count(), 100, "{lines}");
+    let connections = lines.lines().filter(|line| line.ends_with(" 1")).count();
+    assert!((1..=2).contains(&connections), "{connections} connections");
+    // Its head is limited, too, and a body that the service does not read leaves the connection as it was.
+    let large = ["--header".to_owned(), format!("x-filler: {}", "x".repeat(70_000))];
+    let large: Vec<&str> = large.iter().map(String::as_str).collect();
+    let refused = ask_with(&served, Some(&authority), "livez", &large).await;
+    assert!(!refused.is_ok_and(|answer| answer.starts_with("HTTP/2 200")));
+    let body = folder.path().join("body");
+    fs::write(&body, vec![b'x'; 20 << 20]).unwrap();
+    let body = format!("@{}", body.display());
+    let twice = ["--data-binary", &body, "--next", "--silent", "--include"];
+    let post = format!("{}livez", served.url);
+    let twice = [&["--cacert", authority.to_str().unwrap(), &post], &twice[..]].concat();
+    let answers = ask_with(&served, Some(&authority), "nowhere", &twice).await.unwrap();
+    assert!(answers.contains("HTTP/2 405") && answers.contains("HTTP/2 404"), "{answers}");
     served.stop().await;
 }
 
@@ -116,7 +154,7 @@ async fn the_demo_over_tls_knows_its_own_pages(db: TestDatabase) {
         let arguments = [&["--request", "POST"], &headers[..]].concat();
         let answer =
             ask_with(&served, Some(&authority), "releases/nowhere/activate", &arguments).await.unwrap();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{headers:?}: {answer}");
+        assert!(answer.starts_with(&format!("HTTP/2 {status} ")), "{headers:?}: {answer}");
         assert_eq!(answer.contains("a page of another site"), status == 401, "{headers:?}: {answer}");
     }
     served.stop().await;
@@ -147,7 +185,7 @@ async fn a_person_signs_in_over_tls(db: TestDatabase) {
     let password = "violet+tram+kneads+gravel";
     let entered = send("sign-in/link", &format!("link={secret}&password={password}")).await;
     let begun = |answer: &str| {
-        assert!(answer.starts_with("HTTP/1.1 303 "), "{answer}");
+        assert!(answer.starts_with("HTTP/2 303 "), "{answer}");
         let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).expect(answer);
         assert!(cookie.starts_with("__Host-atelier_session="), "{cookie}");
         assert!(cookie.ends_with("; Path=/; HttpOnly; SameSite=Lax; Max-Age=604800; Secure"), "{cookie}");
@@ -155,13 +193,13 @@ async fn a_person_signs_in_over_tls(db: TestDatabase) {
     };
     begun(&entered);
     let page = send("access", "").await;
-    assert!(page.starts_with("HTTP/1.1 200 ") && page.contains("strict-transport-security: "), "{page}");
+    assert!(page.starts_with("HTTP/2 200 ") && page.contains("strict-transport-security: "), "{page}");
     let csrf = page.split("name=\"csrf\" value=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
     let out = send("sign-out", &format!("csrf={csrf}")).await;
     assert!(out.contains("set-cookie: __Host-atelier_session=; Path=/;"), "{out}");
-    assert!(send("access", "").await.starts_with("HTTP/1.1 303 "));
+    assert!(send("access", "").await.starts_with("HTTP/2 303 "));
     begun(&send("sign-in", &format!("name=admin&password={password}")).await);
-    assert!(send("access", "").await.starts_with("HTTP/1.1 200 "));
+    assert!(send("access", "").await.starts_with("HTTP/2 200 "));
     served.stop().await;
     let printed = print().await;
     assert!(printed.starts_with("Atelier is at https://127.0.0.1:8080/sign-in/"), "{printed}");

@@ -2,7 +2,7 @@
 
 use atelier::{
     config::Limits,
-    domain::{Customer, Method, Outfit},
+    domain::{Customer, Outfit},
 };
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ async fn compares_all_methods(db: TestDatabase) {
     let answer = service.ask_ok("/compare", &request).await;
     let columns = answer["columns"].as_array().unwrap();
     let methods: Vec<&str> = columns.iter().map(|column| column["method"].as_str().unwrap()).collect();
-    let expected: Vec<&str> = demo::methods().into_iter().map(Method::as_str).collect();
+    let expected: Vec<String> = demo::methods().into_iter().map(String::from).collect();
     assert_eq!(methods, expected);
     assert_eq!(answer["slot"], 0);
     for column in columns {

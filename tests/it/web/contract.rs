@@ -1,10 +1,13 @@
-//! The `OpenAPI` document as a contract: names that stay, examples that work, one prefix that stays.
+//! The `OpenAPI` document as a contract: names that stay, examples that work, one prefix that stays. And HTTP as all routes
+//! speak it.
 
-use std::{collections::BTreeSet, time::SystemTime};
+use std::{collections::BTreeSet, io::Read, time::SystemTime};
 
-use atelier::{service::access::Scope, store::Name};
-use reqwest::Method;
-use serde_json::Value;
+use atelier::{domain::Role, service::access::Scope, store::Name};
+use brotli_decompressor::Decompressor;
+use flate2::read::GzDecoder;
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
 
 use super::{FRIEND, Service, header};
 use crate::harness::{TestDatabase, contracts};
@@ -16,6 +19,7 @@ contracts!(
     documents_and_pictures_are_kept_until_they_change,
     options_are_the_methods_of_a_path,
     pages_of_named_sites_may_call_with_a_key,
+    answers_are_compressed_for_callers_that_accept_it,
 );
 
 /// Clients are generated with these names: add to them, and keep those that are there.
@@ -282,4 +286,57 @@ async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
             );
         }
     }
+}
+
+async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let url = |path: &str| format!("{}{path}", service.url);
+    let fetch = async |request: RequestBuilder, accepted: &str| {
+        let answer = request.header("accept-encoding", accepted).send().await.unwrap();
+        let encoding = header(&answer, "content-encoding").to_owned();
+        assert!(answer.status().is_success(), "{}", answer.status());
+        assert!(encoding.is_empty() || header(&answer, "vary").contains("accept-encoding"));
+        let sent = answer.bytes().await.unwrap().to_vec();
+        let mut read = Vec::new();
+        match encoding.as_str() {
+            "gzip" => GzDecoder::new(&*sent).read_to_end(&mut read).unwrap(),
+            "br" => Decompressor::new(&*sent, 4096).read_to_end(&mut read).unwrap(),
+            _ => sent.as_slice().read_to_end(&mut read).unwrap(),
+        };
+        (encoding, sent.len(), read)
+    };
+    for path in ["/openapi.json", "/docs/api.md", "/articles?n=100", "/sign-in", "/static/atelier.css"] {
+        let (encoding, length, plain) = fetch(service.http.get(url(path)), "identity").await;
+        assert!(encoding.is_empty() && length > 1024, "{path}: {encoding} {length}");
+        for accepted in ["gzip", "br"] {
+            let (encoding, length, read) = fetch(service.http.get(url(path)), accepted).await;
+            assert_eq!((encoding.as_str(), &read), (accepted, &plain), "{path}");
+            assert!(length < plain.len() * 2 / 3, "{path}: {length} of {}", plain.len());
+        }
+    }
+    let question = json!({"outfit": ["a-00134", null, "a-00568"], "k": 50});
+    let complete = || service.http.post(url("/complete")).json(&question);
+    assert_eq!(fetch(complete(), "identity").await.0, "");
+    let (encoding, _, read) = fetch(complete(), "gzip").await;
+    let answer: Value = serde_json::from_slice(&read).unwrap();
+    assert_eq!(
+        (encoding.as_str(), answer["blanks"][0]["suggestions"].as_array().unwrap().len()),
+        ("gzip", 50)
+    );
+
+    // What a caller sends back in If-Match stands for the very bytes.
+    let note = "x".repeat(5000);
+    service.put("/articles/a-note", &json!({"type": "coat", "note": note})).await;
+    let (encoding, ..) = fetch(service.http.get(url("/articles/a-note")), "gzip, br").await;
+    assert_eq!(encoding, "");
+
+    // The token of a form is another text each time, and stays good.
+    let stylist = service.signed_in(Role::Stylist).await;
+    let token = async || {
+        let page = stylist.page("/password").await;
+        page.split("name=\"csrf\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned()
+    };
+    let tokens = [token().await, token().await];
+    assert_ne!(tokens[0], tokens[1]);
+    assert_eq!(stylist.post_bare("/sign-out", &[("csrf", &tokens[0])]).await.status(), 303);
 }

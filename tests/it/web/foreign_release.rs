@@ -3,7 +3,7 @@
 
 use std::{fs, path::Path};
 
-use atelier::config::Limits;
+use atelier::{config::Limits, domain::Role};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -12,6 +12,7 @@ use crate::harness::{TestDatabase, contracts, tools};
 
 contracts!(
     a_release_of_the_example_exporter_completes_outfits needs tools::onnx,
+    a_method_may_have_a_name_of_its_own needs tools::onnx,
     a_release_that_breaks_the_contract_is_refused needs tools::onnx,
 );
 
@@ -106,6 +107,59 @@ async fn a_release_of_the_example_exporter_completes_outfits(db: TestDatabase) {
         suggestion["article"]["id"].as_str().unwrap().starts_with("classic-"),
         "the taste of most of the outfit"
     );
+}
+
+async fn a_method_may_have_a_name_of_its_own(db: TestDatabase) {
+    let models = tempfile::tempdir().unwrap();
+    let script = format!(
+        "{CHANGE}models = {{'none': models['none'], 'two-towers': changed}}\n\
+         example.write_release(Path(sys.argv[2]), models, 'two-towers', example.SCHEMA, example.ARTICLES)"
+    );
+    let folder = models.path().join("own");
+    let arguments = ["-c", &script, &examples().display().to_string(), &folder.display().to_string()];
+    python(arguments.map(ToOwned::to_owned).into()).await;
+    let service = start(&db, &models).await;
+    let articles = fs::read(folder.join("articles.jsonl")).unwrap();
+    service.post("/articles/bulk", "application/x-ndjson", articles).await;
+    let live = service.ask_ok("/releases/own/activate", &json!({})).await;
+    assert_eq!(
+        (&live["default_method"], &live["methods"][1]["method"]),
+        (&json!("two-towers"), &json!("two-towers"))
+    );
+
+    let outfit = json!(["classic-black-shirt", null, "classic-red-shoes", "sporty-blue-trousers"]);
+    let named = service.ask_ok("/complete", &json!({"outfit": outfit, "method": "two-towers"})).await;
+    let default = service.ask_ok("/complete", &json!({"outfit": outfit})).await;
+    assert_eq!((&named["method"], &named["blanks"]), (&json!("two-towers"), &default["blanks"]));
+    let (status, problem) =
+        service.ask("/complete", &json!({"outfit": outfit, "method": "three-towers"})).await;
+    assert_eq!((status, &problem["errors"][0]["pointer"]), (422, &json!("/method")));
+    let told = problem["errors"][0]["detail"].as_str().unwrap();
+    assert!(told.contains("no method three-towers; it has none, two-towers"), "{told}");
+
+    // It takes part in experiments, feedback, and side by side.
+    let arms = json!([{"method": "none", "share": 1}, {"method": "two-towers", "share": 1}]);
+    let routing = json!({"default_method": "two-towers", "experiment": {"name": "towers", "arms": arms}});
+    assert_eq!(service.put("/routing", &routing).await.status(), 200);
+    assert_eq!(service.json("/routing").await["experiment"], routing["experiment"]);
+    let article = &named["blanks"][0]["suggestions"][0]["article"]["id"];
+    let event = json!({"id": "e-1", "completion_id": named["completion_id"], "kind": "accepted", "slot": 1,
+                       "article": article});
+    let (status, answer) = service.ask("/feedback", &event).await;
+    assert!(status < 300, "{answer}");
+    assert!(service.json("/feedback/counts").await.to_string().contains("two-towers"));
+    let compared =
+        service.ask_ok("/compare", &json!({"outfit": outfit, "methods": ["none", "two-towers"]})).await;
+    assert_eq!(compared["columns"].as_array().map(Vec::len), Some(2), "{compared}");
+    let analyst = service.signed_in(Role::Admin).await;
+    for page in [
+        "/side-by-side?slot=classic-black-shirt&slot=&method=none&method=two-towers",
+        "/studio?slot=classic-black-shirt&slot=&method=two-towers",
+        "/operations",
+        "/operations/routing",
+    ] {
+        assert!(analyst.page(page).await.contains("two-towers"), "{page}");
+    }
 }
 
 async fn a_release_that_breaks_the_contract_is_refused(db: TestDatabase) {

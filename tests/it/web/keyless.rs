@@ -209,8 +209,10 @@ async fn proxied_requests_need_a_key(db: TestDatabase) {
         // nginx's `proxy_pass http://127.0.0.1:8080`.
         ("GET /articles HTTP/1.0", &["127.0.0.1:8080"], 401, "used HTTP/1.0, as nginx does"),
         ("GET /articles HTTP/1.0", &[], 401, "used HTTP/1.0"),
-        ("GET /articles HTTP/1.1", &[], 401, "has no Host"),
-        ("GET /articles HTTP/1.1", &["localhost", "evil.example"], 401, "has several Hosts"),
+        ("GET /articles HTTP/1.1", &[], 400, "found no Host"),
+        ("GET /articles HTTP/1.1", &["localhost", "evil.example"], 400, "found several Hosts"),
+        ("GET /articles HTTP/1.1", &["local host"], 400, "found the Host \"local host\""),
+        ("GET /articles HTTP/1.1", &["me@localhost"], 400, "found the Host \"me@localhost\""),
         (
             "GET /articles HTTP/1.1",
             &["shop.example"],

@@ -351,7 +351,7 @@ async fn drip(service: &Service, path: &str, content_type: &str) -> (u16, String
 async fn slow_streams_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { transfer_ms: 300, ..patient() }).await;
     let (status, answer) = drip(&service, "/customers/bulk", NDJSON).await;
-    assert_eq!(status, 400, "{answer}");
+    assert_eq!(status, 408, "{answer}");
     assert!(answer.contains("less than 64 KiB of it arrived within 300 ms"), "{answer}");
 }
 
@@ -359,7 +359,7 @@ async fn slow_forms_and_questions_are_refused(db: TestDatabase) {
     let service = Service::start_with(&db, Limits { body_ms: 300, ..patient() }).await;
     for (path, content_type) in [("/complete", "application/json"), ("/sign-in", FORM)] {
         let (status, answer) = drip(&service, path, content_type).await;
-        assert_eq!(status, 400, "{path}: {answer}");
+        assert_eq!(status, 408, "{path}: {answer}");
         assert!(answer.contains("the body did not arrive within 300 ms"), "{path}: {answer}");
     }
 }

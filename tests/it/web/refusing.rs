@@ -25,7 +25,12 @@ async fn invalid_requests_are_refused_with_pointers(db: TestDatabase) {
         (json!({"outfit": [null], "k": -1}), "/k", "expected a whole number from 0"),
         (json!({"outfit": [null], "sets": 17}), "/sets", "sets are 0 to 16, found 17"),
         (json!({"outfit": [null], "diversity": 1.5}), "/diversity", "from 0 to 1, found 1.5"),
-        (json!({"outfit": [null], "method": "bert"}), "/method", "there is no method \"bert\""),
+        (
+            json!({"outfit": [null], "method": "bert"}),
+            "/method",
+            "this release has no method bert; it has none, c,",
+        ),
+        (json!({"outfit": [null], "method": "BERT"}), "/method", "hyphens, found \"BERT\""),
         (json!({"outfit": [null], "customer": "nobody"}), "/customer", "there is no customer nobody"),
         (json!({"outfit": [null], "features": {"age": "old"}}), "/features/age", "takes a finite number"),
         (

@@ -189,7 +189,7 @@ async fn reports_missing_and_invalid_fields(db: TestDatabase) {
     let (service, browser) = analyst(&db).await;
     assert!(browser.page("/side-by-side").await.contains("Enter a customer id"));
     for path in
-        ["/side-by-side?slot=&slot=", "/side-by-side?method=best", "/side-by-side?customer=nobody&slot="]
+        ["/side-by-side?slot=&slot=", "/side-by-side?method=Best", "/side-by-side?customer=nobody&slot="]
     {
         let answer = browser.get(path).await;
         assert_eq!(answer.status(), 422, "{path}");

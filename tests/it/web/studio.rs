@@ -328,7 +328,8 @@ async fn reports_an_invalid_address(db: TestDatabase) {
     let many = format!("slot=a-00134&{}", "slot=&".repeat(9));
     for (query, said) in [
         ("slot=%00&slot=a-00134", "slot"),
-        ("method=best&slot=&slot=a-00134", "method"),
+        ("method=Best&slot=&slot=a-00134", "method"),
+        ("method=best&slot=&slot=a-00134", "method best"),
         ("nonsense=1", "nonsense"),
         ("slot=&slot=a-00134&type=0:spaceship", "type spaceship"),
         ("method=universal&slot=&slot=a-00134", ""),
@@ -342,7 +343,7 @@ async fn reports_an_invalid_address(db: TestDatabase) {
         assert!(query == "nonsense=1" || !suggested(&html).is_empty(), "{query}: {html}");
     }
     // A form of another page says what is wrong with it, for people.
-    let answer = browser.post("/studio/outfits", &[("view", "method=best&k=x")]).await;
+    let answer = browser.post("/studio/outfits", &[("view", "method=Best&k=x")]).await;
     assert_eq!(answer.status(), 422);
     let html = answer.text().await.unwrap();
     assert!(html.contains("That didn’t work") && !html.contains("`errors`"), "{html}");

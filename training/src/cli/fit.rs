@@ -8,7 +8,7 @@ use std::{
 };
 
 use anyhow::{Context, Result};
-use atelier::domain::Method;
+use atelier::domain::{Method, list_methods};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::TERM_SIGNALS;
@@ -21,7 +21,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub(super) struct Fit {
     /// none, c, np, gs, gsu, latent, universal, latent-universal, gsx, gsx-latent or match.
-    #[arg(long, default_value_t = Method::Match)]
+    #[arg(long, default_value_t = Method::Match, value_parser = trained)]
     method: Method,
     /// A data folder: a synthetic world, or what `import` made of your own tables.
     #[arg(long, value_name = "DIR")]
@@ -64,6 +64,11 @@ pub(super) struct Fit {
     /// Let articles with common attributes (type, colour, brand, price range …) share what they learn.
     #[arg(long)]
     attributes: bool,
+}
+
+fn trained(name: &str) -> Result<Method, String> {
+    let found = Method::ALL.into_iter().find(|method| method.as_str() == name);
+    found.ok_or_else(|| format!("there is no method {name:?}; the methods are {}", list_methods(Method::ALL)))
 }
 
 impl Fit {

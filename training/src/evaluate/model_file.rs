@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use atelier::{
-    domain::{Method, UnknownMethod},
+    domain::{InvalidMethod, Method},
     models::{engine::ModelError, onnx_runtime::OnnxRuntime},
 };
 use ort::session::Session;
@@ -30,7 +30,7 @@ pub enum Refusal {
     #[error("{path}: its metadata has {found:?} for {key}, expected {expected}", path = .path.display())]
     Value { path: PathBuf, key: &'static str, found: String, expected: &'static str },
     #[error("{path}: {source}", path = .path.display())]
-    Method { path: PathBuf, source: UnknownMethod },
+    Method { path: PathBuf, source: InvalidMethod },
     #[error(transparent)]
     Model(#[from] ModelError),
     #[error("{path}: its {what} are {found}, expected {expected}", path = .path.display())]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail};
-use atelier::domain::Method;
+use atelier::domain::{Method, list_methods};
 use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
@@ -272,6 +272,10 @@ impl RunConfig {
     }
 
     fn check(&self, data: &Data) -> Result<()> {
+        let method = self.model.method;
+        if !Method::ALL.contains(&method) {
+            bail!("there is no method {method}; the methods are {}", list_methods(Method::ALL));
+        }
         let FitConfig { epochs, batch, learning_rate, warm_up, second_blank, .. } = self.fit;
         if epochs == 0 || batch == 0 {
             bail!("epochs and batch must be at least 1, found {epochs} and {batch}");

@@ -49,6 +49,7 @@ impl Axes {
             Method::LatentUniversal => (Conditioning::None, Trunk::Universal, true),
             Method::Gsx => (Conditioning::StateExchange, Trunk::Stacked, false),
             Method::GsxLatent => (Conditioning::StateExchange, Trunk::Stacked, true),
+            Method::Own(_) => unreachable!("only our own methods are trained; this is a bug"),
         };
         Self { conditioning, trunk, personas }
     }

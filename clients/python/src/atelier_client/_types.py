@@ -327,7 +327,8 @@ class Method(TypedDict):
     waiting: int
 
 
-MethodName: TypeAlias = "Literal['none', 'c', 'np', 'gs', 'gsu', 'latent', 'universal', 'latent-universal', 'gsx', 'gsx-latent', 'match']"
+MethodName: TypeAlias = 'str'
+"""A method of the release: GET /methods lists them."""
 
 
 class Methods(TypedDict):

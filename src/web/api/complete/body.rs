@@ -173,7 +173,7 @@ impl FiltersBody {
             in_stock: self.in_stock,
             store: self.store,
             no_gos: self.no_gos,
-            only: None,
+            ..Filters::default()
         }
     }
 }

@@ -108,7 +108,7 @@ impl Incoming {
         };
         timeout(deadline, read).await.unwrap_or_else(|_| {
             let detail = format!("the body did not arrive within {} ms; send it again", deadline.as_millis());
-            Err(Problem::new(Kind::Malformed, detail))
+            Err(Problem::new(Kind::TooSlow, detail))
         })
     }
 
@@ -133,7 +133,7 @@ impl Incoming {
                 let detail = format!(
                     "the body is too slow: less than {least} KiB of it arrived within {most} ms; send it again"
                 );
-                Err(Problem::new(Kind::Malformed, detail))
+                Err(Problem::new(Kind::TooSlow, detail))
             }
         }
     }

@@ -39,7 +39,8 @@ macro_rules! kinds {
 
 kinds! {
     Malformed = 400 "malformed", "Malformed request":
-        "The body is not valid JSON, or the path is not valid UTF-8. The detail says where parsing stopped.";
+        "The body is not valid JSON, the path is not valid UTF-8, or the Host is missing. The detail says which, and where \
+         parsing stopped.";
     SignIn = 401 "sign-in", "Sign-in required":
         "This page is for signed-in users, and your session may have expired. Sign in and try again.";
     Key = 401 "key", "API key required":
@@ -55,6 +56,9 @@ kinds! {
         "No page or resource has this path. Check the path and the ids in it.";
     MethodNotAllowed = 405 "method-not-allowed", "Method not allowed":
         "The path exists but does not support this HTTP method. The Allow header lists the supported ones.";
+    TooSlow = 408 "too-slow", "Request too slow":
+        "The body did not arrive in time. The detail gives the limit; send the request again, or ask the operator to \
+         raise it.";
     Conflict = 409 "conflict", "Conflict":
         "The request is valid, but it conflicts with stored data. The detail says with which.";
     Refused = 409 "release-refused", "This release cannot be served":

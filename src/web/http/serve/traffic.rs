@@ -4,7 +4,7 @@ use std::{
     cmp::Reverse,
     io::{self, IoSlice},
     pin::Pin,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
     time::Duration,
 };
@@ -15,6 +15,7 @@ use tokio::{
     time::Instant,
 };
 
+use super::body::Bodies;
 use crate::config::{Limits, TRANSFER_BYTES};
 
 /// How long a transfer may be behind its pace before its connection may be cut in favour of another, and how long a new
@@ -223,12 +224,12 @@ impl State {
 
 /// A connection's stream, which reports to its traffic.
 #[derive(Debug)]
-pub(super) struct Watched<'t, S> {
+pub(super) struct Watched<S> {
     pub(super) stream: S,
-    pub(super) traffic: &'t Traffic,
+    pub(super) bodies: Arc<Bodies>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<'_, S> {
+impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -237,7 +238,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<'_, S> {
         let before = buffer.filled().len();
         let result = Pin::new(&mut self.stream).poll_read(context, buffer);
         let bytes = buffer.filled().len() - before;
-        let mut state = self.traffic.state();
+        let mut state = self.bodies.traffic.state();
         if result.is_pending() {
             state.body.begin();
         } else if bytes > 0 {
@@ -248,14 +249,14 @@ impl<S: AsyncRead + Unpin> AsyncRead for Watched<'_, S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.traffic.state().wrote(&result);
+        self.bodies.traffic.state().wrote(&result);
         result
     }
 
@@ -265,7 +266,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.traffic.state().wrote(&result);
+        self.bodies.traffic.state().wrote(&result);
         result
     }
 
@@ -276,7 +277,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<'_, S> {
     /// Called when everything is written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.stream).poll_flush(context);
-        let mut state = self.traffic.state();
+        let mut state = self.bodies.traffic.state();
         match result {
             Poll::Pending => state.answer.begin(),
             Poll::Ready(_) => state.answer = Wait::default(),

@@ -130,7 +130,6 @@ impl CaseQuery {
     }
 
     /// Whether the method is shown beside the first and the second one.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "templates pass references")]
     pub(super) fn is_also(&self, method: &Method) -> bool {
         self.shown[2..].contains(method)
     }

@@ -104,7 +104,7 @@ fn words(
         let difference = figures.comparison.difference(Metric::RecallAt1, *method, default);
         difference.is_some_and(|found| found.is_significant() && found.difference > 0.0)
     };
-    let untyped: Vec<&str> = figures.methods().filter(beats).map(Method::as_str).collect();
+    let untyped: Vec<String> = figures.methods().filter(beats).map(String::from).collect();
     let third = match &untyped[..] {
         [] => {
             "When the type is not known, no other method beats it (recall@1, p of 0.05 or more).".to_owned()

@@ -21,7 +21,7 @@ use axum::{Router, response::Html, routing::get};
 use serde::Deserialize;
 
 use crate::{
-    domain::Method,
+    domain::{Method, list_methods},
     drawing::chart,
     service::evaluation::{EvaluationError, Figures, Metric, PAPER, RANKS},
     web::{
@@ -178,12 +178,13 @@ impl Choice {
 /// A method's colour and mark: the same in every chart and for every release.
 fn series_kind(method: Method) -> usize {
     let place = Method::ALL.iter().position(|other| *other == method);
-    place.expect("every method is in Method::ALL; this is a bug")
+    let of_name = || method.as_str().bytes().map(usize::from).sum();
+    place.unwrap_or_else(of_name)
 }
 
 fn not_evaluated(parameter: &str, method: Method, evaluated: &[Method]) -> Finding {
-    let names: Vec<&str> = evaluated.iter().map(|method| method.as_str()).collect();
-    let detail = format!("the release's evaluation has no method {method}; it has {}", names.join(", "));
+    let names = list_methods(evaluated);
+    let detail = format!("the release's evaluation has no method {method}; it has {names}");
     Finding::parameter(parameter, detail)
 }
 

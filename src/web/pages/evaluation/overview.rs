@@ -111,15 +111,15 @@ const MARKED: [usize; 8] = [1, 2, 5, 10, 20, 50, 100, MAX_RANK];
 fn curves(choice: &Choice, ranks: &Ranks) -> Drawn {
     let recall = |method, k| ranks.recall(method, k).unwrap_or(0.0);
     let methods: Vec<Method> = ranks.methods().filter(|method| choice.chosen.contains(method)).collect();
-    let series = methods.iter().map(|&method| Series {
+    let series = methods.iter().map(|method| Series {
         name: method.as_str(),
-        kind: series_kind(method),
-        points: POINTS.iter().map(|&k| (number(k), recall(method, k))).collect(),
+        kind: series_kind(*method),
+        points: POINTS.iter().map(|&k| (number(k), recall(*method, k))).collect(),
         marked: (0..POINTS.len())
             .filter(|&place| MARKED.contains(&POINTS[place]))
             .map(|point| {
                 let k = POINTS[point];
-                Mark { point, says: format!("{method}: {} at {k}", format::percent(recall(method, k))) }
+                Mark { point, says: format!("{method}: {} at {k}", format::percent(recall(*method, k))) }
             })
             .collect(),
         band: Vec::new(),
@@ -152,11 +152,14 @@ fn number(k: usize) -> f64 {
 fn curves_above(choice: &Choice, ranks: &Ranks) -> Option<Drawn> {
     let mut series = Vec::new();
     let mut rows = Vec::new();
-    for method in ranks.methods().filter(|method| choice.chosen.contains(method) && *method != Method::None) {
-        let pair = ranks.pair(method, ranks, Method::None)?;
+    let methods = ranks.methods().filter(|method| choice.chosen.contains(method) && *method != Method::None);
+    let methods: Vec<Method> = methods.collect();
+    for method in &methods {
+        let pair = ranks.pair(*method, ranks, Method::None)?;
         let found: Vec<(usize, Interval)> =
             MARKED.into_iter().filter_map(|k| Some((k, pair.recall(u16::try_from(k).ok()?)?))).collect();
-        let above = |k| ranks.recall(method, k).unwrap_or(0.0) - ranks.recall(Method::None, k).unwrap_or(0.0);
+        let above =
+            |k| ranks.recall(*method, k).unwrap_or(0.0) - ranks.recall(Method::None, k).unwrap_or(0.0);
         let says = |k: usize, found: &Interval| {
             let interval = format::interval(Metric::RecallAt1, found.low, found.high);
             let difference = format::signed(Metric::RecallAt1, found.difference);
@@ -164,7 +167,7 @@ fn curves_above(choice: &Choice, ranks: &Ranks) -> Option<Drawn> {
         };
         series.push(Series {
             name: method.as_str(),
-            kind: series_kind(method),
+            kind: series_kind(*method),
             points: POINTS.iter().map(|&k| (number(k), above(k))).collect(),
             marked: found
                 .iter()

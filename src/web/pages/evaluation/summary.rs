@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::format;
 use crate::{
-    domain::Method,
+    domain::{Method, list_methods},
     service::evaluation::{Figures, MethodResult, Metric, PAPER},
 };
 
@@ -98,17 +98,16 @@ fn order(results: &[MethodResult]) -> Option<String> {
     let mut rows: Vec<_> = PAPER.iter().filter(|row| ours.contains(&row.method)).collect();
     rows.sort_by(|one, other| one.cross_entropy.0.total_cmp(&other.cross_entropy.0));
     let theirs: Vec<Method> = rows.into_iter().map(|row| row.method).collect();
-    let list =
-        |methods: &[Method]| methods.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", ");
     match ours.len() {
         0 | 1 => None,
-        _ if ours == theirs => {
-            Some(format!("From best to worst, the paper's methods rank as in the paper: {}.", list(&ours)))
-        }
+        _ if ours == theirs => Some(format!(
+            "From best to worst, the paper's methods rank as in the paper: {}.",
+            list_methods(&ours)
+        )),
         _ => Some(format!(
             "From best to worst, the paper's methods rank as {} here; as {} in the paper, on its data.",
-            list(&ours),
-            list(&theirs)
+            list_methods(&ours),
+            list_methods(&theirs)
         )),
     }
 }

@@ -5,6 +5,7 @@ use axum::{extract::State, response::Html};
 
 use super::Tab;
 use crate::{
+    domain::list_methods,
     service::{
         acceptance::share,
         coverage::{self, Report},
@@ -66,12 +67,11 @@ pub(super) async fn page(
 impl CoverageView {
     fn new(release: &str, report: Report) -> Self {
         let Report { known, new, retired, open, unknown, feedback_on_known, feedback_on_new } = report;
-        let open: Vec<&str> = open.iter().map(|method| method.as_str()).collect();
         let figures = [("known", known), ("new", new), ("retired", retired)];
         Self {
             release: release.to_owned(),
             figures: figures.map(|(name, number)| (name, figures::count(number as u64))).to_vec(),
-            open: open.join(", "),
+            open: list_methods(open),
             others: unknown.len().saturating_sub(MOST_VALUES),
             unknown: unknown
                 .into_iter()

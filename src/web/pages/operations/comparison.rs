@@ -11,7 +11,7 @@ use serde::Deserialize;
 
 use super::Tab;
 use crate::{
-    domain::{ArticleId, Method},
+    domain::{ArticleId, Method, list_methods},
     drawing::chart::{Scale, Whisker, WhiskerRow, Whiskers, whiskers},
     service::{
         administration::read_evaluation,
@@ -214,8 +214,6 @@ impl Compared {
             }
             None => stored_types(new, now),
         };
-        let join =
-            |methods: Vec<Method>| methods.iter().map(|one| one.as_str()).collect::<Vec<_>>().join(", ");
         Self {
             basis: if same_cases {
                 "Both answered the same slots; intervals are of 95 %, over outfits."
@@ -225,8 +223,8 @@ impl Compared {
             },
             other_data: false,
             rows,
-            lost: join(lost),
-            gained: join(gained),
+            lost: list_methods(lost),
+            gained: list_methods(gained),
             pair: format!("{} of this release, {} of the live one", new.default, now.default),
             types: Types::new(types),
             cases: default.zip(ranks).map(|(pair, (ranks, others))| {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::Tab;
 use crate::{
-    domain::Method,
+    domain::{Method, list_methods},
     models::release::Manifest,
     service::{
         administration::{self, list_releases},
@@ -100,7 +100,7 @@ impl ManifestView {
     }
 
     fn methods(&self) -> String {
-        join(&self.methods)
+        list_methods(&self.methods)
     }
 }
 
@@ -223,10 +223,11 @@ fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
     let (lost, gained) = (without(&before, &after), without(&after, &before));
     let mut changes = Vec::new();
     if !lost.is_empty() {
-        changes.push(format!("Removed: {}. Requests that name them are refused with 422.", join(&lost)));
+        changes
+            .push(format!("Removed: {}. Requests that name them are refused with 422.", list_methods(&lost)));
     }
     if !gained.is_empty() {
-        changes.push(format!("New: {}.", join(&gained)));
+        changes.push(format!("New: {}.", list_methods(&gained)));
     }
     if manifest.data.fingerprint != next.data.fingerprint {
         changes.push("It was trained on other data, so its articles may differ.".to_owned());
@@ -240,14 +241,10 @@ fn changes(live: &LiveRelease, next: &Manifest) -> Vec<String> {
     if !passed_over.is_empty() {
         changes.push(format!(
             "The routing names {}, which this release does not have; its default method answers instead.",
-            join(&passed_over)
+            list_methods(&passed_over)
         ));
     }
     changes
-}
-
-fn join(methods: &[Method]) -> String {
-    methods.iter().map(|method| method.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 #[derive(Deserialize)]

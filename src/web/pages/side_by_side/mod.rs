@@ -58,7 +58,7 @@ struct SideBySidePage {
     own: String,
     /// The same question in Studio.
     studio: String,
-    methods: Vec<(&'static str, bool)>,
+    methods: Vec<(String, bool)>,
     types: Vec<(String, String)>,
     /// Whether the schema says what fits a customer.
     requires: bool,
@@ -114,7 +114,7 @@ async fn page(
         truth,
         studio: view.studio(result.as_ref().map_or_else(|| view.own.clone(), |result| values(&result.own))),
         own: result.as_ref().map(|result| profile::line(&result.own, &schema)).unwrap_or_default(),
-        methods: all.into_iter().map(|method| (method.as_str(), chosen.contains(&method))).collect(),
+        methods: all.into_iter().map(|method| (method.to_string(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
         requires: schema.features().iter().any(|feature| !feature.requires.is_empty()),
         compared: result.map(|result| Compared::new(&view, &result.comparison)),

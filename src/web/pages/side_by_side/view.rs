@@ -3,7 +3,7 @@
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{ArticleId, CustomerId, Method, UnknownMethod},
+    domain::{ArticleId, CustomerId, InvalidMethod, Method},
     service::evaluation::PAPER,
     web::{
         http::{Finding, Problem},
@@ -89,7 +89,7 @@ impl View {
             "customers" => value.split([',', ' ']).try_for_each(|id| self.add(id))?,
             "method" | "k" if value.is_empty() => {}
             "method" => {
-                let method = value.parse().map_err(|error: UnknownMethod| error.to_string())?;
+                let method = value.parse().map_err(|error: InvalidMethod| error.to_string())?;
                 if !self.methods.contains(&method) {
                     self.methods.push(method);
                 }
@@ -280,7 +280,7 @@ mod tests {
         let many = (0..11).map(|n| format!("customer=c-{n}")).collect::<Vec<_>>().join("&");
         for (query, name) in [
             ("k=x", "k"),
-            ("method=best", "method"),
+            ("method=Best", "method"),
             ("slot=&slot=", "slot"),
             ("x=1", "x"),
             (&*many, "customer"),

@@ -51,24 +51,20 @@ pub(super) async fn pick(
     profile: &Features,
 ) -> Result<Option<Pick>, Problem> {
     let Some(slot) = view.pick.filter(|slot| *slot < view.slots.len()) else { return Ok(None) };
-    let words = words(view);
+    let words = view.search.trim();
     let example = view.similar.as_ref().zip(live).and_then(|(id, live)| {
         let place = live.catalogue.place_of(id.as_str())?;
         Some(live.catalogue.any_article(place)?.unpack())
     });
     let is_search = !words.is_empty();
     let found = if is_search || live.is_none() {
-        search::articles(&state.store, &words).await?
+        search::articles(&state.store, words).await?
     } else {
         search::Found::default()
     };
     let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
-    // A value is a whole one: blue is not light blue.
-    let has_values = |article: &Article| {
-        view.by.iter().all(|(attribute, value)| article.folded_words(attribute).contains(value))
-    };
     let mut articles: Vec<Article> =
-        found.rows.into_iter().filter(|article| !in_outfit(&article.id) && has_values(article)).collect();
+        found.rows.into_iter().filter(|article| !in_outfit(&article.id)).collect();
     let mut left_out = None;
     let mut is_cut = found.is_cut;
     if let Some(live) = live {
@@ -119,13 +115,6 @@ pub(super) async fn pick(
         left_out,
         close: view.with(View::close_pick).href(),
     }))
-}
-
-/// What was typed, with the chosen values as words of their fields.
-fn words(view: &View) -> String {
-    let chosen = view.by.iter().map(|(attribute, word)| format!("{attribute}:{}", word.replace(' ', "-")));
-    let words: Vec<String> = [view.search.trim().to_owned()].into_iter().chain(chosen).collect();
-    words.join(" ").trim().to_owned()
 }
 
 fn both(some: &[ArticleId], others: &[ArticleId]) -> Vec<ArticleId> {
@@ -184,6 +173,7 @@ async fn ranked(
     let kind = view.types.get(&slot).cloned();
     filters.types = kind.into_iter().map(|kind| (place, vec![kind])).collect();
     filters.only = only;
+    filters.words.clone_from(&view.by);
     let request = Request { k: MOST_RANKED, filters, ..Request::new(outfit, Method::None) };
     let schema = live.serving.release().schema();
     let question = super::question(view, profile.clone(), schema, true, request);

@@ -201,7 +201,7 @@ impl View {
                 self.method = text()
                     .map(|name| name.parse())
                     .transpose()
-                    .map_err(|error: crate::domain::UnknownMethod| error.to_string())?;
+                    .map_err(|error: crate::domain::InvalidMethod| error.to_string())?;
             }
             "k" => self.k = text().map(|_| number(value)).transpose()?.map(|k| k.clamp(1, MAX_K)),
             "price_min" => self.least_price = price(value)?,
@@ -331,7 +331,9 @@ impl View {
         }
         if let Some(named) = self.method {
             let usual = PAPER.iter().map(|row| row.method).filter(|method| methods.contains(method));
-            query.extend_pairs(usual.chain([named]).map(|method| ("method", method.as_str())));
+            for method in usual.chain([named]) {
+                query.append_pair("method", method.as_str());
+            }
         }
         format!("/side-by-side?{}", query.finish())
     }
@@ -440,8 +442,8 @@ impl View {
     }
 
     /// The method that the address names, or an empty text.
-    pub(super) fn method_name(&self) -> &'static str {
-        self.method.map_or("", Method::as_str)
+    pub(super) fn method_name(&self) -> &str {
+        self.method.as_ref().map_or("", Method::as_str)
     }
 
     pub(super) fn k(&self) -> usize {
@@ -468,8 +470,8 @@ impl View {
             fit: !self.widened.unfit,
             in_stock: !self.widened.sold_out,
             store: self.store.clone().filter(|_| !self.widened.sold_out),
-            only: None,
             no_gos: !self.widened.no_gos,
+            ..Filters::default()
         }
     }
 }
@@ -609,7 +611,7 @@ mod tests {
             ("k=x", "k"),
             ("price_max=-1", "price_max"),
             ("price_min=NaN", "price_min"),
-            ("method=best", "method"),
+            ("method=Best", "method"),
             ("customer=%00", "customer"),
             ("nonsense=1", "nonsense"),
             ("page=x", "page"),

@@ -78,9 +78,10 @@ async fn invalid_routing_is_explained(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let admin = service.signed_in(Role::Admin).await;
     for (query, said) in [
-        ("default_method=bert", "there is no method &#34;bert&#34;"),
-        ("experiment=x&share-bert=1&share-np=1", "there is no method &#34;bert&#34;"),
-        ("experiment=x&share-gsu=1", "an experiment has two to ten arms, this one has 1"),
+        ("default_method=BERT", "hyphens, found &#34;BERT&#34;"),
+        ("default_method=bert", "no method bert"),
+        ("experiment=x&share-bert=1&share-np=1", "no method bert"),
+        ("experiment=x&share-gsu=1", "an experiment has two to twenty arms, this one has 1"),
         ("experiment=a+b&share-gsu=1&share-np=1", "an experiment&#39;s name has 1 to 64 letters"),
         ("share-gsu=1&share-np=1", "an experiment&#39;s name has 1 to 64 letters"),
         (
