@@ -43,9 +43,12 @@ schemathesis *flags:
 clients:
     clients/check
 
-# Take a picture of every page, on a wide screen and a phone, in light and dark mode.
-pictures folder="docs/images":
-    ATELIER_PICTURES="$PWD/{{folder}}" cargo test -p atelier --test it -- browser::every_page --skip postgres --test-threads 2
+# Take a picture of every page, on a wide screen and a phone, in light and dark mode, into target/pictures; docs/images gets
+# those that the documents show.
+pictures:
+    ATELIER_PICTURES="$PWD/target/pictures" cargo test -p atelier --features otlp --test it -- browser::every_page --test-threads 2
+    rm -f docs/images/*.webp
+    for name in $(grep -oh 'images/[a-z0-9-]*\.webp' README.md docs/*.md | sort -u); do cp "target/pictures/${name#images/}" docs/images/; done
 
 # Build the documentation as a site with search, in target/site.
 site:
