@@ -303,8 +303,8 @@ impl<'a> Articles<'a> {
             let (text, last): (Option<String>, Option<String>) = sqlx::query_as(PAGE_OF_TEXT)
                 .bind(after)
                 .bind(i64::from(PAGE))
-                .bind(BETWEEN_COLUMNS)
-                .bind(BETWEEN_ROWS)
+                .bind(BETWEEN_COLUMNS.to_string())
+                .bind(BETWEEN_ROWS.to_string())
                 .fetch_one(&self.store.readers)
                 .await?;
             Ok(text.zip(last).map(|(text, last)| (UnparsedArticles(text), last)))
@@ -326,8 +326,8 @@ impl<'a> Articles<'a> {
 }
 
 /// Control characters, which are neither in ids and types nor, unescaped, in JSON.
-const BETWEEN_COLUMNS: &str = "\u{1f}";
-const BETWEEN_ROWS: &str = "\u{1e}";
+const BETWEEN_COLUMNS: char = '\u{1f}';
+const BETWEEN_ROWS: char = '\u{1e}';
 
 /// Articles as they are stored.
 #[derive(Debug)]
