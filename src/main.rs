@@ -4,6 +4,12 @@
 
 use std::process::ExitCode;
 
+use mimalloc::MiMalloc;
+
+/// Most memory is freed by another thread than the one that allocated it, for which it is faster than glibc's.
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
+
 fn main() -> ExitCode {
     atelier::cli::main()
 }

@@ -19,9 +19,15 @@ fn is_plain(text: &str) -> bool {
 
 /// The text without case, outer space and invisible characters, in NFC, with single spaces. ß is ss.
 pub fn fold(text: &str) -> String {
-    if is_plain(text) {
-        return text.to_ascii_lowercase();
+    // Most texts are ASCII, and this is a tenth of the work.
+    if text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        return words.join(" ").to_ascii_lowercase();
     }
+    fold_unicode(text)
+}
+
+fn fold_unicode(text: &str) -> String {
     let visible = text.chars().filter(|c| is_visible(*c));
     // Through upper case, which turns ß into SS; ẞ is only upper case's own form of ß.
     let upper = visible.flat_map(char::to_lowercase).flat_map(char::to_uppercase);
@@ -66,6 +72,13 @@ mod tests {
         }
         assert_eq!(fold("light  blue"), fold("Light Blue"));
         assert_ne!(fold("light-blue"), fold("light blue"));
+    }
+
+    #[test]
+    fn ascii_is_folded_as_unicode_is() {
+        for text in ["", "  ", "a", "Light  BLUE ", " 80% Wool/20% Nylon", "don't-STOP", "{[~|]}"] {
+            assert_eq!(fold(text), fold_unicode(text), "{text:?}");
+        }
     }
 
     #[test]

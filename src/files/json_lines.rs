@@ -1,6 +1,9 @@
 //! JSON Lines: one object on each line.
 
-use std::io::{self, BufRead, Read, Write};
+use std::{
+    borrow::Cow,
+    io::{self, BufRead, Read, Write},
+};
 
 use super::{
     Row, RowError, Table,
@@ -36,6 +39,12 @@ impl Reader {
         &mut self,
         finish: impl FnOnce(u64, Result<Fields<'_>, String>) -> Result<Row<T>, RowError>,
     ) -> Option<Result<Row<T>, RowError>> {
+        let line = self.next_line()?;
+        Some(line.and_then(|line| finish(line.number, line.object())))
+    }
+
+    /// The next line that is not blank. An error is fatal.
+    pub(super) fn next_line(&mut self) -> Option<Result<Line<'_>, RowError>> {
         loop {
             let fits = match self.fill() {
                 Ok(None) => return None,
@@ -44,13 +53,9 @@ impl Reader {
                     return Some(Err(RowError::fatal(Unit::Line, self.line + 1, read_failure(&error))));
                 }
             };
-            if !fits {
-                let reason = format!("the line is longer than {} MiB", LONGEST >> 20);
-                return Some(finish(self.line, Err(reason)));
-            }
-            let bytes = self.buffer.trim_ascii_end();
-            if !bytes.is_empty() {
-                return Some(finish(self.line, object(bytes)));
+            if !fits || !self.buffer.trim_ascii_end().is_empty() {
+                let text = fits.then(|| Cow::Borrowed(self.buffer.trim_ascii_end()));
+                return Some(Ok(Line { number: self.line, text }));
             }
         }
     }
@@ -70,6 +75,24 @@ impl Reader {
         }
         self.read += length as u64;
         Ok(Some(fits))
+    }
+}
+
+/// A line of a file.
+pub(super) struct Line<'a> {
+    pub(super) number: u64,
+    /// None if it is too long.
+    text: Option<Cow<'a, [u8]>>,
+}
+
+impl Line<'_> {
+    pub(super) fn into_owned(self) -> Line<'static> {
+        Line { number: self.number, text: self.text.map(|text| Cow::Owned(text.into_owned())) }
+    }
+
+    pub(super) fn object(&self) -> Result<Fields<'_>, String> {
+        let text = self.text.as_deref();
+        text.ok_or_else(|| format!("the line is longer than {} MiB", LONGEST >> 20)).and_then(object)
     }
 }
 

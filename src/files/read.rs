@@ -8,9 +8,16 @@ use std::{
     str::FromStr,
 };
 
+use rayon::prelude::*;
+
 use super::{
-    Feed, FileError, Format, RowError, Table, Warning, csv, error::Unit, feed, input::Input, json::Fields,
-    json_lines, parquet,
+    Feed, FileError, Format, RowError, Table, Warning, csv,
+    error::Unit,
+    feed,
+    input::Input,
+    json::Fields,
+    json_lines::{self, Line},
+    parquet,
 };
 use crate::domain::{Schema, Timestamp};
 
@@ -204,6 +211,42 @@ impl<T> Rows<T> {
     }
 }
 
+impl<T: Table> Rows<T> {
+    /// The next rows, at most `n` of them; none at the end. Those of JSON Lines are parsed on all cores.
+    pub fn next_rows(&mut self, n: usize) -> Vec<Result<Row<T>, RowError>>
+    where
+        T: Send,
+    {
+        let Source::JsonLines(reader) = &mut self.source else { return self.by_ref().take(n).collect() };
+        let mut lines = Vec::new();
+        while lines.len() < n
+            && !self.ended
+            && let Some(line) = reader.next_line()
+        {
+            self.ended = line.is_err();
+            lines.push(line.map(Line::into_owned));
+        }
+        let schema = &self.schema;
+        let parse = |line: Result<Line<'_>, RowError>| {
+            line.and_then(|line| finish(Unit::Line, line.number, line.object(), schema))
+        };
+        lines.into_par_iter().map(parse).collect()
+    }
+}
+
+/// The row that a file's fields are.
+fn finish<T: Table>(
+    unit: Unit,
+    line: u64,
+    fields: Result<Fields<'_>, String>,
+    schema: &Schema,
+) -> Result<Row<T>, RowError> {
+    let (value, warnings) = fields
+        .and_then(|fields| T::from_fields(fields, schema))
+        .map_err(|reason| RowError::new(unit, line, reason))?;
+    Ok(Row { line, value, warnings: warnings.into_iter().map(Warning::Feature).collect() })
+}
+
 impl<T: Table> Iterator for Rows<T> {
     type Item = Result<Row<T>, RowError>;
 
@@ -213,12 +256,7 @@ impl<T: Table> Iterator for Rows<T> {
         }
         let unit = self.unit();
         let schema = &self.schema;
-        let finish = |line, fields: Result<Fields<'_>, String>| {
-            let (value, warnings) = fields
-                .and_then(|fields| T::from_fields(fields, schema))
-                .map_err(|reason| RowError::new(unit, line, reason))?;
-            Ok(Row { line, value, warnings: warnings.into_iter().map(Warning::Feature).collect() })
-        };
+        let finish = |line, fields: Result<Fields<'_>, String>| finish(unit, line, fields, schema);
         let next = match &mut self.source {
             Source::JsonLines(reader) => reader.next(finish),
             Source::Csv(reader) => reader.next(finish),

@@ -8,7 +8,7 @@
 mod supply;
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::Range,
     sync::Arc,
 };
@@ -117,15 +117,35 @@ struct Prepared {
 impl Prepared {
     /// `attributes` are those of the catalogue, `supply` is any of the release's.
     fn new(article: &Article, release: &Release, attributes: &[String], supply: &Supply) -> Self {
-        let (composition, _) = release.compose(article);
         let packed = PackedArticle::from(article).without_embedding();
-        let of_release = composition.own.map(|own| &release.articles()[own as usize]);
+        let own = release.vocabulary().index_of(article.id.as_str());
+        let of_release = own.map(|own| &release.articles()[own as usize]);
+        // Most articles are in the shop as they were in training.
+        let packed =
+            of_release.filter(|other| ***other == packed).map_or_else(|| Arc::new(packed), Arc::clone);
+        Self::with(packed, article, release, attributes, supply)
+    }
+
+    /// An article of the release, as it was in training.
+    fn of_release(
+        packed: &Arc<PackedArticle>,
+        release: &Release,
+        attributes: &[String],
+        supply: &Supply,
+    ) -> Self {
+        Self::with(Arc::clone(packed), &packed.unpack(), release, attributes, supply)
+    }
+
+    fn with(
+        packed: Arc<PackedArticle>,
+        article: &Article,
+        release: &Release,
+        attributes: &[String],
+        supply: &Supply,
+    ) -> Self {
         Self {
-            // Most articles are in the shop as they were in training.
-            article: of_release
-                .filter(|other| ***other == packed)
-                .map_or_else(|| Arc::new(packed), Arc::clone),
-            composition,
+            article: packed,
+            composition: release.compose(article).0,
             price: article.price().unwrap_or(f64::NAN),
             in_stock: article.in_stock(),
             is_readable: article.is_readable(),
@@ -141,6 +161,9 @@ pub struct CatalogueBuilder {
     attributes: Arc<[String]>,
     /// Without articles.
     supply: Supply,
+    /// The articles that the models know, until the shop's are added.
+    known: Vec<Option<Prepared>>,
+    /// The shop's.
     articles: Vec<Prepared>,
 }
 
@@ -151,7 +174,19 @@ impl CatalogueBuilder {
         attributes.sort_unstable();
         attributes.dedup();
         let supply = Supply::new(release.schema());
-        Self { attributes: attributes.into(), supply, articles: Vec::new() }
+        let known = &release.articles()[..release.vocabulary().len()];
+        let prepare = |article| Some(Prepared::of_release(article, release, &attributes, &supply));
+        let known = known.par_iter().map(prepare).collect();
+        Self { attributes: attributes.into(), supply, known, articles: Vec::new() }
+    }
+
+    /// Adds an article of the shop by the JSON of its attributes, if the release has it written alike.
+    pub fn add_known(&mut self, id: &str, kind: &str, attributes: &str, release: &Release) -> bool {
+        let Some(own) = release.vocabulary().index_of(id) else { return false };
+        let found = self.known[own as usize].take_if(|known| known.article.is_written_as(kind, attributes));
+        let is_known = found.is_some();
+        self.articles.extend(found);
+        is_known
     }
 
     /// Adds articles of the shop.
@@ -161,23 +196,61 @@ impl CatalogueBuilder {
     }
 
     pub fn build(self, release: &Release) -> Catalogue {
-        let Self { attributes, supply, articles } = self;
+        let Self { attributes, supply, known, articles } = self;
         let mut is_in_shop = vec![false; release.vocabulary().len()];
         for own in articles.iter().filter_map(|article| article.composition.own) {
             is_in_shop[own as usize] = true;
         }
-        let gone = release.articles().par_iter().zip(is_in_shop).filter(|(_, is_in_shop)| !is_in_shop);
-        let prepare = |article: &Article| Prepared::new(article, release, &attributes, &supply);
-        let gone = gone.map(|(article, _)| (prepare(&article.unpack()), false));
-        let mut all: Vec<(Prepared, bool)> = gone.collect();
+        let gone = known.into_iter().zip(is_in_shop).filter(|(_, is_in_shop)| !is_in_shop);
+        let mut all: Vec<(Prepared, bool)> =
+            gone.filter_map(|(article, _)| Some((article?, false))).collect();
         all.extend(articles.into_iter().map(|article| (article, true)));
-        all.par_sort_by(|(a, _), (b, _)| {
-            let key = |article: &Prepared| article.composition.own.unwrap_or(u32::MAX);
-            let same_type = || key(a).cmp(&key(b)).then_with(|| a.article.id.cmp(&b.article.id));
-            a.article.kind().cmp(b.article.kind()).then_with(same_type)
-        });
+        let all = in_order(all);
         Catalogue::new(all, release, attributes, supply)
     }
+}
+
+/// By type, then as in the vocabulary, then by id.
+fn in_order(articles: Vec<(Prepared, bool)>) -> Vec<(Prepared, bool)> {
+    let kinds: BTreeSet<&str> = articles.iter().map(|(article, _)| article.article.kind()).collect();
+    let ranks: HashMap<&str, usize> = kinds.into_iter().zip(0..).collect();
+    // Numbers are compared faster than texts, and moved faster than articles.
+    let key = |(at, (article, _)): (usize, &(Prepared, bool))| {
+        (ranks[article.article.kind()], article.composition.own.unwrap_or(u32::MAX), at)
+    };
+    let mut order: Vec<(usize, u32, usize)> = articles.iter().enumerate().map(key).collect();
+    order.par_sort_unstable_by(|a, b| {
+        let id = |at: usize| &articles[at].0.article.id;
+        (a.0, a.1).cmp(&(b.0, b.1)).then_with(|| id(a.2).cmp(id(b.2)))
+    });
+    let order: Vec<usize> = order.into_iter().map(|(_, _, at)| at).collect();
+    let mut articles: Vec<Option<_>> = articles.into_iter().map(Some).collect();
+    order.into_iter().filter_map(|at| articles[at].take()).collect()
+}
+
+/// The articles that say a word, by attribute and word.
+fn masks_of_words(
+    attributes: &[String],
+    said: &[(u32, Vec<Vec<String>>, Facts)],
+    length: usize,
+) -> HashMap<String, HashMap<String, Arc<Mask>>> {
+    let mut masks: Vec<HashMap<String, Mask>> = attributes.iter().map(|_| HashMap::new()).collect();
+    for (place, words, _) in said {
+        for (masks, words) in masks.iter_mut().zip(words) {
+            for word in words {
+                if let Some(mask) = masks.get_mut(word) {
+                    mask.insert(*place);
+                } else {
+                    let mut mask = Mask::none(length);
+                    mask.insert(*place);
+                    masks.insert(word.clone(), mask);
+                }
+            }
+        }
+    }
+    let shared = |masks: HashMap<String, Mask>| masks.into_iter().map(|(word, mask)| (word, Arc::new(mask)));
+    let masks = attributes.iter().cloned().zip(masks).filter(|(_, masks)| !masks.is_empty());
+    masks.map(|(attribute, masks)| (attribute, shared(masks).collect())).collect()
 }
 
 impl Catalogue {
@@ -189,7 +262,12 @@ impl Catalogue {
     }
 
     /// `all` are sorted by type, and `supply` has no articles.
-    fn new(all: Vec<(Prepared, bool)>, release: &Release, attributes: Arc<[String]>, supply: Supply) -> Self {
+    fn new(
+        mut all: Vec<(Prepared, bool)>,
+        release: &Release,
+        attributes: Arc<[String]>,
+        supply: Supply,
+    ) -> Self {
         let panels: usize = all
             .chunk_by(|(a, _), (b, _)| a.article.kind() == b.article.kind())
             .map(|same| same.len().div_ceil(PANEL))
@@ -216,10 +294,31 @@ impl Catalogue {
             words: HashMap::new(),
             supply,
         };
-        for (article, is_present) in all {
+        // What most of the time goes to is taken out, for several cores.
+        let mut said = Vec::with_capacity(all.len());
+        let mut places = Vec::with_capacity(all.len());
+        for (article, is_present) in &mut all {
             let place = catalogue.take_place(article.article.kind()).expect("there is room; this is a bug");
-            catalogue.put(place, article, is_present);
+            places.push(place);
+            if *is_present {
+                let (words, facts) =
+                    (std::mem::take(&mut article.words), std::mem::take(&mut article.supply));
+                said.push((place, words, facts));
+            }
         }
+        let (attributes, mut supply) = (Arc::clone(&catalogue.attributes), catalogue.supply.clone());
+        let ((), words) = rayon::join(
+            || said.iter().for_each(|(place, _, facts)| supply.add(*place, facts)),
+            || {
+                for (place, (article, is_present)) in places.into_iter().zip(all) {
+                    catalogue.put(place, article, is_present);
+                }
+                masks_of_words(&attributes, &said, length)
+            },
+        );
+        // Freeing so many texts takes a core half a second, for which nobody has to wait.
+        rayon::spawn(|| drop(said));
+        (catalogue.words, catalogue.supply) = (words, supply);
         catalogue
     }
 
@@ -252,6 +351,10 @@ impl Catalogue {
                 }
             };
             let place = place.or_else(|| next.take_place(article.article.kind()))?;
+            if is_present {
+                next.add_words(place, &article.words);
+                next.supply.add(place, &article.supply);
+            }
             next.put(place, article, is_present);
             touched.push(place);
         }
@@ -283,8 +386,9 @@ impl Catalogue {
         self.free.entry(article.kind().into()).or_default().push(place);
     }
 
+    /// Puts an article at a place, but for what it says.
     fn put(&mut self, place: u32, prepared: Prepared, is_present: bool) {
-        let Prepared { article, composition, price, in_stock, is_readable, words, supply } = prepared;
+        let Prepared { article, composition, price, in_stock, is_readable, words: _, supply: _ } = prepared;
         if let Some(own) = composition.own
             && self.rows.of_index[own as usize] != place
         {
@@ -303,18 +407,19 @@ impl Catalogue {
             if !in_stock {
                 Arc::make_mut(&mut self.out_of_stock).insert(place);
             }
-            self.supply.add(place, &supply);
-            let length = self.present.length();
-            for (attribute, words) in self.attributes.iter().zip(words).filter(|(_, words)| !words.is_empty())
-            {
-                let masks = self.words.entry(attribute.clone()).or_default();
-                for word in words {
-                    let mask = masks.entry(word).or_insert_with(|| Arc::new(Mask::none(length)));
-                    Arc::make_mut(mask).insert(place);
-                }
-            }
         }
         *self.entries.get_mut(place as usize) = Some(Entry { article, is_present });
+    }
+
+    fn add_words(&mut self, place: u32, words: &[Vec<String>]) {
+        let length = self.present.length();
+        for (attribute, words) in self.attributes.iter().zip(words).filter(|(_, words)| !words.is_empty()) {
+            let masks = self.words.entry(attribute.clone()).or_default();
+            for word in words {
+                let mask = masks.entry(word.clone()).or_insert_with(|| Arc::new(Mask::none(length)));
+                Arc::make_mut(mask).insert(place);
+            }
+        }
     }
 
     /// Takes an article out of all sets. It keeps its place.

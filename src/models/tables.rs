@@ -155,7 +155,8 @@ impl Tables {
             };
             Ok(Sums { own, values, embedding })
         };
-        let (articles, output, bias) = (sums("articles")?, sums("vocabulary")?, sums("bias")?);
+        let (articles, output) = rayon::join(|| sums("articles"), || sums("vocabulary"));
+        let (articles, output, bias) = (articles?, output?, sums("bias")?);
         let personas = file.has("personas.own").then(|| sums("personas")).transpose()?;
         if articles.width() != output.width() || articles.own.columns != output.own.columns {
             let (found, expected) = (output.width(), articles.width());

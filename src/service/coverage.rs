@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use rayon::prelude::*;
 use tokio::task;
 
 use super::live_release::LiveRelease;
@@ -98,7 +99,11 @@ impl Census {
     }
 
     pub fn count(&mut self, article: &Article) {
-        for unknown in find_unknown(&self.release, article) {
+        self.add(find_unknown(&self.release, article));
+    }
+
+    fn add(&mut self, unknown: Vec<Unknown>) {
+        for unknown in unknown {
             *self.unknown.entry(unknown).or_insert(0) += 1;
         }
     }
@@ -154,11 +159,14 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
     let (feedback_on_known, feedback_on_new) = (outcomes("0"), outcomes("1"));
     let taken = Arc::clone(live);
     let count = task::spawn_blocking(move || {
-        let mut census = Census::new(Arc::clone(taken.serving.release()));
-        let places = taken.catalogue.present().iter();
-        places
-            .filter_map(|place| taken.catalogue.article(place))
-            .for_each(|article| census.count(&article.unpack()));
+        let release = taken.serving.release();
+        let places: Vec<u32> = taken.catalogue.present().iter().collect();
+        let articles = places.par_iter().filter_map(|place| taken.catalogue.article(*place));
+        // Those that it knows need no look.
+        let new = articles.filter(|article| release.vocabulary().index_of(article.id.as_str()).is_none());
+        let unknown: Vec<_> = new.map(|article| find_unknown(release, &article.unpack())).collect();
+        let mut census = Census::new(Arc::clone(release));
+        unknown.into_iter().for_each(|unknown| census.add(unknown));
         census.into_sorted()
     });
     let counted = count.await.expect("counting does not panic; this is a bug");

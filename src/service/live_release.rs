@@ -34,7 +34,7 @@ use crate::{
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
-    store::{Author, Entry, Store, StoreError, UnparsedArticle},
+    store::{Author, Entry, Store, StoreError, UnparsedArticle, UnparsedArticles},
     util::memory::return_memory,
 };
 
@@ -152,8 +152,8 @@ const MOST_LENT: usize = 3;
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// The number of articles that are prepared together.
-const CHUNK: usize = 8000;
+/// The number of pages of articles that are prepared together.
+const PAGES: usize = 8;
 
 /// The names of the settings that hold the routing and the release's name.
 const ROUTING: &str = "routing";
@@ -365,20 +365,25 @@ impl Releases {
     }
 
     async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
-        let mut builder = CatalogueBuilder::new(serving.release());
-        let mut chunks = pin!(self.store.articles().all_unparsed().try_chunks(CHUNK));
-        let mut chunk = chunks.try_next().await.map_err(|error| error.1)?;
-        while let Some(articles) = chunk {
+        let mut pages = pin!(self.store.articles().all_unparsed().try_chunks(PAGES));
+        let release = Arc::clone(serving.release());
+        let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release));
+        let (builder, first) = tokio::join!(builder, pages.try_next());
+        let mut builder = builder.expect("preparing articles does not panic; this is a bug");
+        let mut next = first.map_err(|error| error.1)?;
+        while let Some(pages_read) = next {
             let release = Arc::clone(serving.release());
             let add = task::spawn_blocking(move || {
-                let articles = articles.into_par_iter().map(UnparsedArticle::parse);
-                builder.add(&articles.collect::<Result<Vec<_>, _>>()?, &release);
+                let mut others: Vec<_> = pages_read.iter().flat_map(UnparsedArticles::rows).collect();
+                others.retain(|row| !builder.add_known(row.id, row.kind, row.attributes, &release));
+                let others = others.into_par_iter().map(UnparsedArticle::parse);
+                builder.add(&others.collect::<Result<Vec<_>, _>>()?, &release);
                 Ok::<_, StoreError>(builder)
             });
             // The database reads the next ones meanwhile.
-            let (added, next) = tokio::join!(add, chunks.try_next());
+            let (added, read) = tokio::join!(add, pages.try_next());
             builder = added.expect("preparing articles does not panic; this is a bug")?;
-            chunk = next.map_err(|error| error.1)?;
+            next = read.map_err(|error| error.1)?;
         }
         let serving = Arc::clone(serving);
         // Making the rows of a large catalogue takes all cores for some time.

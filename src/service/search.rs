@@ -153,6 +153,9 @@ impl Search {
     }
 
     fn fit<'t>(&self, id: &str, texts: impl Iterator<Item = (&'t str, &'t str)>) -> Fit {
+        if self.0.is_empty() {
+            return Fit::Whole;
+        }
         let id = id.to_lowercase();
         let texts: Vec<(String, Vec<String>)> = texts
             .map(|(field, text)| (fold(field), tokens(text).map(|token| singular(&token)).collect()))

@@ -1,6 +1,8 @@
 //! Articles that are like another one: of its type, with attributes in common and about its price.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
 
 use crate::{
     domain::{Article, ArticleId},
@@ -11,28 +13,26 @@ use crate::{
 /// price as much as a word that one in three has.
 pub fn similar(catalogue: &Catalogue, article: &Article, most: usize) -> Vec<ArticleId> {
     let Some(of_type) = catalogue.of_type(article.kind()) else { return Vec::new() };
-    let others = of_type.iter().filter_map(|place| catalogue.article(place));
-    let others: Vec<Article> =
-        others.filter(|other| other.id != article.id).map(|other| other.unpack()).collect();
-    let own = words(article);
-    let shared: Vec<Vec<&(String, String)>> = others
-        .iter()
+    let own: BTreeSet<(&str, String)> = words(article).collect();
+    let others: Vec<u32> = of_type.iter().collect();
+    let others = others.par_iter().filter_map(|place| catalogue.article(*place));
+    let others = others.filter(|other| other.id != article.id).map(|other| other.unpack());
+    let others: Vec<(Article, Vec<usize>)> = others
         .map(|other| {
-            let words = words(other);
-            own.iter().filter(|word| words.contains(word)).collect()
+            let shared = shared(&own, &other);
+            (other, shared)
         })
         .collect();
-    let mut counts: HashMap<&(String, String), u32> = HashMap::new();
-    for word in shared.iter().flatten() {
-        *counts.entry(word).or_insert(0) += 1;
+    let mut counts = vec![0_u32; own.len()];
+    for place in others.iter().flat_map(|(_, shared)| shared) {
+        counts[*place] += 1;
     }
     let all = f64::from(u32::try_from(others.len()).unwrap_or(u32::MAX));
-    let weight = |word: &&(String, String)| (all / f64::from(counts[word])).ln();
+    let weight = |place: &usize| (all / f64::from(counts[*place])).ln();
     let mut scored: Vec<(f64, &ArticleId)> = others
         .iter()
-        .zip(&shared)
-        .map(|(other, words)| {
-            let score = words.iter().map(weight).sum::<f64>() + price_likeness(article, other);
+        .map(|(other, shared)| {
+            let score = shared.iter().map(weight).sum::<f64>() + price_likeness(article, other);
             (score, &other.id)
         })
         .collect();
@@ -41,9 +41,16 @@ pub fn similar(catalogue: &Catalogue, article: &Article, most: usize) -> Vec<Art
 }
 
 /// Each attribute with each of its words.
-fn words(article: &Article) -> HashSet<(String, String)> {
-    let names = article.attributes().keys().filter(|name| *name != "price" && *name != "in_stock");
-    names.flat_map(|name| article.folded_words(name).into_iter().map(|word| (name.clone(), word))).collect()
+fn words(article: &Article) -> impl Iterator<Item = (&str, String)> {
+    let names = article.attributes().keys().map(String::as_str);
+    let names = names.filter(|name| *name != "price" && *name != "in_stock");
+    names.flat_map(|name| article.folded_words(name).into_iter().map(move |word| (name, word)))
+}
+
+/// The places of those words that another article has, too.
+fn shared(own: &BTreeSet<(&str, String)>, other: &Article) -> Vec<usize> {
+    let shared = own.iter().enumerate().filter(|(_, (name, word))| other.folded_words(name).contains(word));
+    shared.map(|(place, _)| place).collect()
 }
 
 /// 1 for equal prices, 0 from twice the price.

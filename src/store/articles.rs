@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt::Write};
 
-use futures_util::{Stream, TryStreamExt};
+use futures_util::{Stream, StreamExt};
 use serde_json::{Map, Value, json};
 use sqlx::{AnyConnection, Arguments, AssertSqlSafe, any::AnyArguments};
 
@@ -288,20 +288,26 @@ impl<'a> Articles<'a> {
 
     /// Every article in the byte order of their ids, read page by page as needed.
     pub fn all(self) -> impl Stream<Item = Result<Article, StoreError>> + Send + use<'a> {
-        self.all_unparsed().and_then(async |article| article.parse())
+        self.all_unparsed().flat_map(|page| {
+            let rows = page.map(|page| page.rows().map(UnparsedArticle::parse).collect::<Vec<_>>());
+            futures_util::stream::iter(rows.unwrap_or_else(|error| vec![Err(error)]))
+        })
     }
 
-    /// Every article, for a reader that parses many at once.
-    pub fn all_unparsed(self) -> impl Stream<Item = Result<UnparsedArticle, StoreError>> + Send + use<'a> {
-        pages::stream(String::new(), move |after| async move {
-            let rows: Vec<(String, String, String)> = sqlx::query_as(
-                "select id, type, attributes from articles where id > $1 order by id limit $2",
-            )
-            .bind(after)
-            .bind(i64::from(PAGE))
-            .fetch_all(&self.store.readers)
-            .await?;
-            Ok(rows.into_iter().map(|row| (row.0.clone(), UnparsedArticle(row))).collect())
+    /// Every article, page by page, for a reader that parses many at once.
+    pub fn all_unparsed(self) -> impl Stream<Item = Result<UnparsedArticles, StoreError>> + Send + use<'a> {
+        // The database joins a page to one text: a message for each row costs more than the row.
+        const PAGE_OF_TEXT: &str = "select string_agg(id || $3 || type || $3 || attributes, $4), max(id) \
+             from (select id, type, attributes from articles where id > $1 order by id limit $2) as page";
+        futures_util::stream::try_unfold(String::new(), move |after| async move {
+            let (text, last): (Option<String>, Option<String>) = sqlx::query_as(PAGE_OF_TEXT)
+                .bind(after)
+                .bind(i64::from(PAGE))
+                .bind(BETWEEN_COLUMNS.to_string())
+                .bind(BETWEEN_ROWS.to_string())
+                .fetch_one(&self.store.readers)
+                .await?;
+            Ok(text.zip(last).map(|(text, last)| (UnparsedArticles(text), last)))
         })
     }
 
@@ -319,13 +325,36 @@ impl<'a> Articles<'a> {
     }
 }
 
-/// An article as it is stored.
-#[derive(Debug)]
-pub struct UnparsedArticle((String, String, String));
+/// Control characters, which are neither in ids and types nor, unescaped, in JSON.
+const BETWEEN_COLUMNS: char = '\u{1f}';
+const BETWEEN_ROWS: char = '\u{1e}';
 
-impl UnparsedArticle {
+/// Articles as they are stored.
+#[derive(Debug)]
+pub struct UnparsedArticles(String);
+
+impl UnparsedArticles {
+    pub fn rows(&self) -> impl Iterator<Item = UnparsedArticle<'_>> {
+        self.0.split(BETWEEN_ROWS).map(|row| {
+            let mut columns = row.splitn(3, BETWEEN_COLUMNS);
+            let mut next = || columns.next().unwrap_or_default();
+            UnparsedArticle { id: next(), kind: next(), attributes: next() }
+        })
+    }
+}
+
+/// An article as it is stored.
+#[derive(Debug, Clone, Copy)]
+pub struct UnparsedArticle<'p> {
+    pub id: &'p str,
+    pub kind: &'p str,
+    /// As JSON.
+    pub attributes: &'p str,
+}
+
+impl UnparsedArticle<'_> {
     pub fn parse(self) -> Result<Article, StoreError> {
-        parse(self.0)
+        parse((self.id.to_owned(), self.kind.to_owned(), self.attributes.to_owned()))
     }
 }
 

@@ -53,7 +53,7 @@ use tokio::time::timeout;
 use self::connect::{Dialect, IfMissing};
 pub use self::{
     acceptance::{CountedBy, Outcomes, SuggestedArticle, day_of},
-    articles::{ArticleFilter, Articles, UnparsedArticle},
+    articles::{ArticleFilter, Articles, UnparsedArticle, UnparsedArticles},
     audit::{Actor, Audit, AuditEntry, AuditFilter, Author, Entry, SIGN_IN_FAILED},
     customers::Customers,
     demo::DemoMark,

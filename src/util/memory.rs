@@ -1,9 +1,9 @@
 //! Returning freed memory to the operating system.
 //!
-//! glibc keeps freed memory for later allocations, in about one arena per thread. When a release is replaced, many threads
-//! free the weights of its models, and little of that memory is reused: the service would hold the memory of two
-//! releases, and more with each replacement (docs/reliability.md has the figures). Requests are also freed by other
-//! threads than those that allocate the next ones, so that within an hour the arenas hold some unused megabytes.
+//! When a release is replaced, many threads free what its articles and models took, and an allocator keeps freed memory for
+//! later allocations of the same thread. Little of it is reused: the service would hold the memory of two releases, and
+//! more with each replacement (docs/reliability.md has the figures). There are two allocators: mimalloc for our own, and
+//! glibc's for ONNX Runtime's.
 
 use std::time::Duration;
 
@@ -28,8 +28,23 @@ pub(crate) async fn return_memory_periodically() {
 }
 
 /// Takes milliseconds, in which allocations of other threads may wait.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 pub(crate) fn return_memory() {
+    // A thread's memory is returned by the thread itself, and those of the pool sleep from now on.
+    rayon::spawn_broadcast(|_| collect());
+    collect();
+    trim();
+}
+
+fn collect() {
+    #[expect(unsafe_code, reason = "no crate wraps this C function")]
+    // SAFETY: it takes no pointer, may be called by any thread, and only returns unused memory.
+    unsafe {
+        libmimalloc_sys::mi_collect(true);
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn trim() {
     #[expect(unsafe_code, reason = "no crate wraps this C function")]
     // SAFETY: it takes no pointer, glibc documents it as thread-safe, and it only returns unused memory.
     unsafe {
@@ -39,4 +54,4 @@ pub(crate) fn return_memory() {
 
 /// Other allocators return memory themselves.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-pub(crate) fn return_memory() {}
+fn trim() {}

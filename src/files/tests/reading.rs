@@ -22,6 +22,32 @@ fn json_lines_are_read_over_blank_lines_and_a_byte_order_mark() {
 }
 
 #[test]
+fn rows_that_are_read_together_are_those_that_are_read_singly() {
+    let folder = Folder::new();
+    let good = (1..=9).map(|number| format!("{{\"id\":\"c-{number}\",\"features\":{{\"age\":{number}}}}}"));
+    let lines: Vec<String> = good.flat_map(|line| [line, String::new(), "{\"id\":".to_owned()]).collect();
+    let csv = "id,age\nc-1,20\nc-2,x\nc-3,30\n".to_owned();
+    for (name, text) in [("c.jsonl", lines.join("\n")), ("c.csv", csv)] {
+        let path = folder.file(name, text);
+        let singly: Vec<_> = open::<Customer>(&path).collect();
+        assert!(singly.iter().any(Result::is_ok) && singly.iter().any(Result::is_err));
+        for n in [1, 4, 100] {
+            let mut rows = open::<Customer>(&path);
+            let mut together = Vec::new();
+            loop {
+                let next = rows.next_rows(n);
+                assert!(next.len() <= n);
+                if next.is_empty() {
+                    break;
+                }
+                together.extend(next);
+            }
+            assert_eq!(together, singly);
+        }
+    }
+}
+
+#[test]
 fn bad_json_lines_say_what_is_wrong() {
     let folder = Folder::new();
     let outfits = folder.file(

@@ -152,7 +152,7 @@ impl Supply {
     fn change_demands(&mut self, article: &Facts, change: &impl Fn(&mut SparseMask)) {
         for ((_, sets), words) in self.attributes.iter_mut().zip(&article.words) {
             for word in words {
-                change(Arc::make_mut(sets.entry(word.clone()).or_default()));
+                change(set_of(sets, word));
             }
         }
         for demand in &mut self.demands {
@@ -267,9 +267,16 @@ impl BySize {
             change(Arc::make_mut(&mut self.sizeless));
         }
         for size in &count.sizes {
-            change(Arc::make_mut(self.sizes.entry(size.clone()).or_default()));
+            change(set_of(&mut self.sizes, size));
         }
     }
+}
+
+fn set_of<'s>(sets: &'s mut Sets, word: &str) -> &'s mut SparseMask {
+    if !sets.contains_key(word) {
+        sets.insert(word.to_owned(), Arc::default());
+    }
+    Arc::make_mut(sets.get_mut(word).expect("it was just added; this is a bug"))
 }
 
 #[cfg(test)]

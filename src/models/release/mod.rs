@@ -16,6 +16,8 @@ use std::{
 
 pub use manifest::{DataSource, FORMAT, FileEntry, MANIFEST, Manifest, MethodEntry};
 
+use rayon::prelude::*;
+
 use crate::{
     domain::{
         Article, ArticleEncoder, ArticleEncoderError, EncodedArticle, Schema, SchemaError, Vocabulary,
@@ -73,6 +75,9 @@ pub enum ReleaseError {
     Vocabulary { path: PathBuf, source: VocabularyError },
 }
 
+/// Articles that are read together.
+const CHUNK: usize = 4096;
+
 /// The first bytes of the SHA-256 of a release's articles.
 pub type VocabularyMark = [u8; 4];
 
@@ -80,9 +85,7 @@ impl Release {
     /// Reads and checks everything except the contents of the models.
     pub fn open(folder: &Path) -> Result<Self, ReleaseError> {
         let manifest = Manifest::read(folder)?;
-        for (name, entry) in &manifest.files {
-            check_file(&folder.join(name), entry)?;
-        }
+        manifest.files.par_iter().try_for_each(|(name, entry)| check_file(&folder.join(name), entry))?;
         let schema = read_schema(&folder.join(&manifest.schema))?;
         let (articles, vocabulary) =
             read_articles(&folder.join(&manifest.articles), &schema, manifest.known)?;
@@ -215,10 +218,18 @@ fn read_articles(
     schema: &Schema,
     known: Option<usize>,
 ) -> Result<(Vec<Arc<PackedArticle>>, Vocabulary), ReleaseError> {
-    let articles = files::read::<Article>(path, schema)?
-        .map(|row| row.map(|row| Arc::new(PackedArticle::from(&row.value))))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?;
+    let mut rows = files::read::<Article>(path, schema)?;
+    let mut articles = Vec::new();
+    loop {
+        let chunk = rows.next_rows(CHUNK);
+        if chunk.is_empty() {
+            break;
+        }
+        let packed =
+            chunk.into_par_iter().map(|row| row.map(|row| Arc::new(PackedArticle::from(&row.value))));
+        let packed: Result<Vec<_>, _> = packed.collect();
+        articles.extend(packed.map_err(|source| ReleaseError::Article { path: path.to_owned(), source })?);
+    }
     let vocabulary = vocabulary(path, &articles, known)?;
     Ok((articles, vocabulary))
 }

@@ -27,10 +27,11 @@ async fn put_then_get(db: TestDatabase) {
         "a-'\"\\😀",
         "robe d'été",
         json!({"name": "x\u{0}y\n\"'\\%_ 😀", "price": 79.9, "big": 9_007_199_254_740_993_i64, "tiny": 1e-7,
-               "nested": {"a": [null, true, 1.5]}, "empty": ""}),
+               "nested": {"a": [null, true, 1.5]}, "empty": "", "separators": "\u{1e}\u{1f}"}),
     );
     assert_eq!(store.articles().get(&odd.id).await, Ok(None));
     store.articles().put(&odd, NOW).await.unwrap();
+    assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), [odd.clone()]);
     assert_eq!(store.articles().get(&odd.id).await, Ok(Some(odd)));
     assert_eq!(store.articles().count().await, Ok(1));
 }
