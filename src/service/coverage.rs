@@ -166,7 +166,9 @@ pub async fn report(store: &Store, live: &Arc<LiveRelease>) -> Result<Report, St
         let new = articles.filter(|article| release.vocabulary().index_of(article.id.as_str()).is_none());
         let unknown: Vec<_> = new.map(|article| find_unknown(release, &article.unpack())).collect();
         let mut census = Census::new(Arc::clone(release));
-        unknown.into_iter().for_each(|unknown| census.add(unknown));
+        for unknown in unknown {
+            census.add(unknown);
+        }
         census.into_sorted()
     });
     let counted = count.await.expect("counting does not panic; this is a bug");
