@@ -37,7 +37,9 @@ impl Default for Exposure {
         // Starting at zero, so that the first one shows as an increase.
         for is_new in [false, true] {
             exposure.add_suggestions(is_new, 0);
-            EVENTS.into_iter().for_each(|kind| exposure.add_events(kind, is_new, 0));
+            for kind in EVENTS {
+                exposure.add_events(kind, is_new, 0);
+            }
         }
         exposure
     }

@@ -186,7 +186,7 @@ async fn a_change_reaches_another_replica(db: TestDatabase) {
     let new = &release.articles()[release.vocabulary().len()..];
     let request = json!({
         "outfit": ["a-00315", null, "a-00587", "a-00170"], "method": "match", "k": 250,
-        "filters": {"types": {"1": [new[0].kind()]}}
+        "filters": {"types": {"1": [new[0].kind()]}, "in_stock": false}
     });
     let suggestions = async |served: &Served| -> Vec<Value> {
         let answer = http.post(format!("{}complete", served.url)).json(&request).send().await.unwrap();
