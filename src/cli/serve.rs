@@ -15,7 +15,7 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
     task::JoinHandle,
-    time::timeout,
+    time::{MissedTickBehavior, interval, timeout},
 };
 use tracing_subscriber::EnvFilter;
 use uuid::Uuid;
@@ -321,10 +321,12 @@ async fn serve_first_release(
 
 /// Applies the changes of other replicas until `run` aborts it.
 async fn follow_replicas(releases: Arc<Releases>) {
-    /// The longest delay of a change.
-    const PAUSE: Duration = Duration::from_secs(1);
+    /// With the time that it takes to read what changed, a change is here within a second.
+    const PERIOD: Duration = Duration::from_millis(300);
+    let mut times = interval(PERIOD);
+    times.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        tokio::time::sleep(PAUSE).await;
+        times.tick().await;
         if let Err(error) = releases.refresh().await {
             tracing::warn!(%error, "cannot check for changes by other replicas");
         }

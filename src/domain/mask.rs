@@ -63,6 +63,11 @@ impl Mask {
         self.words.iter().zip(&other.words).any(|(own, other)| own & other != 0)
     }
 
+    /// The number of articles that are in both.
+    pub fn count_common(&self, other: &Self) -> usize {
+        self.words.iter().zip(&other.words).map(|(own, other)| (own & other).count_ones() as usize).sum()
+    }
+
     pub fn intersect(&mut self, other: &Self) {
         self.zip(other, |own, other| own & other);
     }
@@ -177,6 +182,7 @@ mod tests {
         let mut both = some.clone();
         both.intersect(&other);
         assert!(some.meets(&other) && !some.meets(&Mask::none(130)));
+        assert_eq!((some.count_common(&other), some.count_common(&Mask::all(130))), (1, 4));
         assert_eq!(both.iter().collect::<Vec<_>>(), [64]);
         let mut either = some.clone();
         either.unite(&other);

@@ -281,7 +281,11 @@ impl Catalogue {
         let mut catalogue = Self {
             entries: (0..length).map(|_| None).collect(),
             places: Sharded::default(),
-            rows: Places { compositions: (0..length).map(|_| None).collect(), of_index },
+            rows: Places {
+                compositions: (0..length).map(|_| None).collect(),
+                ids: (0..length).map(|_| None).collect(),
+                of_index,
+            },
             free: BTreeMap::new(),
             unused: 0..count(panels + unused),
             present: Arc::new(Mask::none(length)),
@@ -322,8 +326,9 @@ impl Catalogue {
         catalogue
     }
 
-    /// The catalogue after changes: each article as it is now, or None if the shop no longer has it. Also the places that
-    /// changed. None if there is no room for all new articles.
+    /// The catalogue after changes: each article as it is now, or None if the shop no longer has it. Also the places whose
+    /// articles are made of something else now: a new price within the same range changes no row. None if there is no room for
+    /// all new articles.
     pub fn with_changes(
         &self,
         changes: &[(ArticleId, Option<Article>)],
@@ -355,8 +360,12 @@ impl Catalogue {
                 next.add_words(place, &article.words);
                 next.supply.add(place, &article.supply);
             }
+            if next.rows.compositions.get(place as usize).and_then(Option::as_ref)
+                != Some(&article.composition)
+            {
+                touched.push(place);
+            }
             next.put(place, article, is_present);
-            touched.push(place);
         }
         Some((next, touched))
     }
@@ -382,6 +391,7 @@ impl Catalogue {
         let entry = self.entries.get_mut(place as usize).take();
         let article = entry.expect("an article was at the place; this is a bug").article;
         *self.rows.compositions.get_mut(place as usize) = None;
+        *self.rows.ids.get_mut(place as usize) = None;
         self.places.remove(&article.id);
         self.free.entry(article.kind().into()).or_default().push(place);
     }
@@ -396,6 +406,7 @@ impl Catalogue {
         }
         *self.coverage.count_of(is_present, composition.own.is_some()) += 1;
         *self.rows.compositions.get_mut(place as usize) = Some(composition);
+        *self.rows.ids.get_mut(place as usize) = Some(article.id.clone());
         self.places.insert(article.id.clone(), place);
         if is_present {
             *self.prices.get_mut(place as usize) = price;
@@ -472,6 +483,12 @@ impl Catalogue {
     /// The place of an article of the shop or of the release.
     pub fn place_of(&self, id: &str) -> Option<u32> {
         self.places.get(id).copied()
+    }
+
+    /// Whether the article at a place is one that the release was not trained with.
+    pub fn is_new(&self, place: u32) -> bool {
+        let composition = self.rows.compositions.get(place as usize).and_then(Option::as_ref);
+        composition.is_some_and(|composition| composition.own.is_none())
     }
 
     /// What its articles are made of.
@@ -722,11 +739,14 @@ mod tests {
                 };
                 let changes: Vec<_> = changes.iter().map(change).collect();
                 let before = describe(&catalogue);
-                let (next, changed) = catalogue.with_changes(&changes, &release).unwrap();
+                let (next, touched) = catalogue.with_changes(&changes, &release).unwrap();
                 prop_assert_eq!(describe(&catalogue), before);
-                let places = 0..u32::try_from(next.entries.len()).unwrap();
-                for place in places.filter(|place| !changed.contains(place)) {
-                    prop_assert_eq!(next.any_article(place), catalogue.any_article(place));
+                for place in 0..u32::try_from(next.entries.len()).unwrap() {
+                    let composition =
+                        |catalogue: &Catalogue| catalogue.rows.compositions.get(place as usize).unwrap().clone();
+                    prop_assert!(touched.contains(&place) || composition(&next) == composition(&catalogue));
+                    let id = next.any_article(place).map(|article| article.id.clone());
+                    prop_assert_eq!(next.rows.ids.get(place as usize), Some(&id));
                 }
                 catalogue = next;
             }

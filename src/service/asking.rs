@@ -64,6 +64,7 @@ pub async fn suggest(
 ) -> Result<Suggestions, ServiceError> {
     let (question, completion) = complete_outfit(live, profiles, question, times).await?;
     let ticket = issue_ticket(live, tickets, &question, &completion, times.now);
+    live.exposure.add_completion(&completion, &live.catalogue);
     Ok(Suggestions { question, completion, ticket })
 }
 

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    exposure::Exposure,
     fault::{Fault, Field},
     live_release::{LiveRelease, Releases},
     tickets::{Blank, Key, Mark, Ticket, TicketError, Tickets, read_recorded},
@@ -82,12 +83,22 @@ pub async fn record(
         customer: report.customer,
         at: now,
     };
-    store.feedback().record(&report.id, &event, &article).await.map_err(|error| match error {
+    let recorded = store.feedback().record(&report.id, &event, &article).await;
+    let recorded = recorded.map_err(|error| match error {
         StoreError::Conflict(Conflict::UnknownCustomer) => {
             ReportError::Fault(Fault::new(Field::Customer, error.to_string()))
         }
         error => error.into(),
-    })
+    })?;
+    count(releases.exposure(), recorded, event.kind, &article);
+    Ok(recorded)
+}
+
+/// Counts an event that is not a repetition.
+fn count(exposure: &Exposure, recorded: Recorded, kind: FeedbackKind, article: &SuggestedArticle) {
+    if let (Recorded::Now, Some(is_new)) = (recorded, article.is_new) {
+        exposure.add_event(kind, is_new);
+    }
 }
 
 /// What the catalogue and the release know of a suggested article.
@@ -169,13 +180,18 @@ pub async fn record_shown(store: &Store, viewing: &Viewing<'_>, seen: &[Seen]) -
         let article = describe(Some(viewing.live), viewing.live.name(), &event.article);
         (key_of(&viewing.name(*slot, &event.article), FeedbackKind::Shown), event, article)
     };
-    store.feedback().record_new(&seen.iter().map(event).collect::<Vec<_>>()).await
+    let events: Vec<_> = seen.iter().map(event).collect();
+    for article in store.feedback().record_new(&events).await? {
+        count(&viewing.live.exposure, Recorded::Now, FeedbackKind::Shown, article);
+    }
+    Ok(())
 }
 
 /// Records what a person did with a suggestion, by its name. Does nothing if no suggestion of this article was shown under
 /// that name.
 pub async fn judge(
     store: &Store,
+    releases: &Releases,
     name: &str,
     article: &ArticleId,
     kind: FeedbackKind,
@@ -185,7 +201,10 @@ pub async fn judge(
     if let Some(shown) = shown.filter(|shown| shown.article == *article) {
         let judged = FeedbackEvent { kind, at: now, ..shown };
         // Its suggestion is counted already, with the article.
-        store.feedback().record(&key_of(name, kind), &judged, &SuggestedArticle::default()).await?;
+        let counted = SuggestedArticle::default();
+        let recorded = store.feedback().record(&key_of(name, kind), &judged, &counted).await?;
+        let article = describe(releases.current().as_deref(), &judged.release, article);
+        count(releases.exposure(), recorded, kind, &article);
     }
     Ok(())
 }

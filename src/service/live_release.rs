@@ -30,11 +30,12 @@ use crate::{
     service::{
         completion::Served,
         evaluation::Evaluation,
+        exposure::Exposure,
         personas::Personas,
         release_folder::{Listed, ReleaseFolder},
         routing::{Choice, Routing},
     },
-    store::{Author, Entry, Store, StoreError, UnparsedArticle, UnparsedArticles},
+    store::{Author, Entry, Revisions, Store, StoreError, UnparsedArticle, UnparsedArticles},
     util::memory::return_memory,
 };
 
@@ -48,6 +49,7 @@ pub struct LiveRelease {
     pub routing: Arc<Routing>,
     pub evaluation: Arc<Evaluation>,
     pub personas: Arc<Personas>,
+    pub exposure: Exposure,
     /// The revisions of the tables behind the catalogue and the routing.
     articles: i64,
     settings: i64,
@@ -120,6 +122,7 @@ pub struct Releases {
     engine: Engine,
     store: Store,
     folder: Arc<ReleaseFolder>,
+    exposure: Exposure,
     /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
     /// Allows one change at a time, as each starts from the result of the one before. Holds a release that was activated
@@ -152,6 +155,11 @@ const MOST_LENT: usize = 3;
 /// The wait before loading a failed release again: its folder may still be copying.
 const RETRY: Duration = Duration::from_secs(30);
 
+/// Changed articles are read by name up to this share of the catalogue, or this number. They are read one after another, the
+/// whole catalogue on all cores, so many of them may take longer.
+const READ_BY_NAME: usize = 8;
+const LEAST_READ_BY_NAME: usize = 1000;
+
 /// The number of pages of articles that are prepared together.
 const PAGES: usize = 8;
 
@@ -166,6 +174,7 @@ impl Releases {
             engine,
             store,
             folder: Arc::new(ReleaseFolder::new(models)),
+            exposure: Exposure::default(),
             current: RwLock::new(None),
             changing: Mutex::new(None),
             lent: std::sync::Mutex::default(),
@@ -235,6 +244,11 @@ impl Releases {
         &self.engine
     }
 
+    /// What all of its releases count.
+    pub fn exposure(&self) -> &Exposure {
+        &self.exposure
+    }
+
     /// The releases in the folder, by name. Reads their manifests, so it blocks.
     pub fn list(&self) -> io::Result<Vec<Listed>> {
         self.folder.list()
@@ -290,7 +304,10 @@ impl Releases {
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner).retain(|lent| lent.is_kept());
         let mut failed = self.changing.lock().await;
-        if let Some(name) = self.activated_elsewhere().await?
+        let Revisions { articles, settings, setting: activated } = self.store.revisions(RELEASE).await?;
+        let current = self.current();
+        let is_current = |name: &String| current.as_ref().is_some_and(|live| live.name() == name);
+        if let Some(name) = activated.filter(|name| !is_current(name))
             && failed.as_ref().is_none_or(|(other, retry)| *other != name || Instant::now() >= *retry)
             && !self.refuses(&name).await
         {
@@ -305,9 +322,7 @@ impl Releases {
                 }
             }
         }
-        let Some(live) = self.current() else { return Ok(()) };
-        let articles = self.store.articles().revision().await?;
-        let settings = self.store.settings().revision().await?;
+        let Some(live) = current else { return Ok(()) };
         if (articles, settings) == (live.articles, live.settings) {
             return Ok(());
         }
@@ -323,12 +338,6 @@ impl Releases {
         }
         self.set_current(next);
         Ok(())
-    }
-
-    /// The last activated release, if it is not the live one here.
-    async fn activated_elsewhere(&self) -> Result<Option<String>, StoreError> {
-        let activated = activated(&self.store).await?;
-        Ok(activated.filter(|name| self.current().is_none_or(|live| live.name() != name)))
     }
 
     /// Whether loading the release would fail as it did before.
@@ -361,7 +370,18 @@ impl Releases {
         let routing = self.routing().await?;
         let evaluation = Arc::new(Evaluation::new(Arc::clone(serving.release())));
         let personas = Arc::new(Personas::new(Arc::clone(&serving)));
-        Ok(LiveRelease { serving, catalogue, rows, routing, evaluation, personas, articles, settings })
+        let exposure = self.exposure.clone();
+        Ok(LiveRelease {
+            serving,
+            catalogue,
+            rows,
+            routing,
+            evaluation,
+            personas,
+            exposure,
+            articles,
+            settings,
+        })
     }
 
     async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
@@ -404,7 +424,9 @@ impl Releases {
         live: &LiveRelease,
         now: i64,
     ) -> Result<Option<(Arc<Catalogue>, Arc<Articles>)>, StoreError> {
-        let Some(changes) = self.store.articles().changes(live.articles, now).await? else { return Ok(None) };
+        let most = (live.catalogue.places().compositions.len() / READ_BY_NAME).max(LEAST_READ_BY_NAME);
+        let changes = self.store.articles().changes(live.articles, now, most).await?;
+        let Some(changes) = changes else { return Ok(None) };
         let (serving, catalogue, rows) =
             (Arc::clone(&live.serving), Arc::clone(&live.catalogue), Arc::clone(&live.rows));
         let change = task::spawn_blocking(move || {

@@ -11,6 +11,7 @@ pub mod completion;
 pub mod coverage;
 pub mod customers;
 pub mod evaluation;
+pub mod exposure;
 pub mod fault;
 pub mod feedback;
 pub mod import;

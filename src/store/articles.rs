@@ -163,7 +163,7 @@ impl<'a> Articles<'a> {
     }
 
     async fn count_change(self, connection: &mut AnyConnection, id: &ArticleId) -> Result<(), StoreError> {
-        let changed = Changed::Articles(vec![id.to_string()]);
+        let changed = Changed::Articles([id.to_string()].into());
         revisions::change_articles(connection, self.store.dialect, changed).await
     }
 
@@ -173,16 +173,16 @@ impl<'a> Articles<'a> {
         revisions::read(self.store, revisions::ARTICLES).await
     }
 
-    /// The articles that changed after one revision up to another, each as it is now, or None if it is gone. None if too
-    /// much changed, or too long ago: then the whole catalogue is to be read.
+    /// The articles that changed after one revision up to another, each as it is now, or None if it is gone. None if more
+    /// than `most` changed, or the changes are not known: then the whole catalogue is to be read.
     pub async fn changes(
         self,
         before: i64,
         now: i64,
+        most: usize,
     ) -> Result<Option<Vec<(ArticleId, Option<Article>)>>, StoreError> {
-        let Some(ids) = revisions::articles_changed_since(self.store, before, now).await? else {
-            return Ok(None);
-        };
+        let found = revisions::articles_changed_since(self.store, before, now).await?;
+        let Some(ids) = found.filter(|ids| ids.len() <= most) else { return Ok(None) };
         let ids: Vec<ArticleId> = ids.into_iter().map(article_id).collect::<Result<_, _>>()?;
         let found = self.get_many(&ids).await?;
         let mut found: HashMap<ArticleId, Article> =
@@ -406,8 +406,8 @@ impl upsert::Row for ArticleRow<'_> {
             revision = articles.revision + 1,
             updated_at = excluded.updated_at
         where (articles.type, articles.attributes, articles.name_key)
-            <> (excluded.type, excluded.attributes, excluded.name_key)
-        returning revision";
+            <> (excluded.type, excluded.attributes, excluded.name_key)";
+    const NAME: &'static str = "id";
     type Key = ArticleId;
 
     fn key(&self) -> ArticleId {

@@ -208,8 +208,8 @@ impl upsert::Row for CustomerRow<'_> {
             name_key = excluded.name_key,
             revision = customers.revision + 1,
             updated_at = excluded.updated_at
-        where (customers.features, customers.name_key) <> (excluded.features, excluded.name_key)
-        returning revision";
+        where (customers.features, customers.name_key) <> (excluded.features, excluded.name_key)";
+    const NAME: &'static str = "''";
     type Key = CustomerId;
 
     fn key(&self) -> CustomerId {

@@ -124,15 +124,15 @@ impl Feedback<'_> {
         Ok(if recorded { Recorded::Now } else { Recorded::Before })
     }
 
-    /// Records suggestions of one completion that were shown for the first time, each once for its key. One that was recorded
-    /// changes nothing.
+    /// Records suggestions of one completion that were shown for the first time, each once for its key, and returns these. One
+    /// that was recorded changes nothing.
     ///
     /// # Errors
     /// If there is no such customer (`Conflict`), or the database fails.
     pub async fn record_new(
         self,
         events: &[(String, FeedbackEvent, SuggestedArticle)],
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<&SuggestedArticle>, StoreError> {
         let mut transaction = self.store.write().await?;
         let mut shown = Vec::new();
         for (key, event, article) in events {
@@ -142,7 +142,8 @@ impl Feedback<'_> {
             }
         }
         acceptance::count_shown(&mut transaction, &shown).await?;
-        Ok(transaction.commit().await?)
+        transaction.commit().await?;
+        Ok(shown.into_iter().map(|(_, _, article)| article).collect())
     }
 
     /// The articles that a customer refused, and neither accepted nor bought later, up to `n`; the latest first.

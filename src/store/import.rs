@@ -44,7 +44,7 @@ pub struct Import {
     repeated: HashMap<[u8; 16], u32>,
     /// What happened to each table's rows, for the audit log.
     tables: BTreeMap<&'static str, TableCounts>,
-    /// The articles that may have changed.
+    /// The articles that were added, changed or retired.
     changed: Changed,
 }
 
@@ -86,7 +86,7 @@ impl Import {
             now,
             repeated: HashMap::new(),
             tables: BTreeMap::new(),
-            changed: Changed::Articles(Vec::new()),
+            changed: Changed::default(),
         })
     }
 
@@ -121,10 +121,10 @@ impl Import {
 
     pub async fn articles(&mut self, articles: &[Article]) -> Result<Counts, StoreError> {
         let millis = self.now.millis();
-        self.changed.add(articles.iter().map(|article| article.id.as_str()));
         let rows = articles.iter().map(|article| Ok(ArticleRow { article, millis }));
-        let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        Ok(self.count(ARTICLES, counts))
+        let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
+        self.changed.add(written.names);
+        Ok(self.count(ARTICLES, written.counts))
     }
 
     /// Changes articles, or adds those whose patches have a type.
@@ -164,7 +164,7 @@ impl Import {
 
     /// Removes articles from the catalogue, but not from outfits.
     pub async fn retire(&mut self, ids: &[ArticleId]) -> Result<(), StoreError> {
-        self.changed.add(ids.iter().map(ArticleId::as_str));
+        self.changed.add(ids.iter().map(ToString::to_string));
         for ids in ids.chunks(upsert::ROWS) {
             let places = upsert::placeholders(self.dialect, 1, ids.len());
             let sql = format!("delete from articles where id in {places}");
@@ -181,8 +181,8 @@ impl Import {
     pub async fn customers(&mut self, customers: &[Customer]) -> Result<Counts, StoreError> {
         let millis = self.now.millis();
         let rows = customers.iter().map(|customer| CustomerRow::new(customer, millis));
-        let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        Ok(self.count(CUSTOMERS, counts))
+        let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
+        Ok(self.count(CUSTOMERS, written.counts))
     }
 
     /// Adds outfits. It does not check whether the catalogue has their articles.
@@ -198,8 +198,8 @@ impl Import {
             *times += 1;
             Ok(if *times == 1 { row } else { row.repeated(*times - 1) })
         });
-        let counts = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
-        Ok(self.count(OUTFITS, counts))
+        let written = upsert::write_all(&mut self.transaction, self.dialect, rows).await?;
+        Ok(self.count(OUTFITS, written.counts))
     }
 
     /// Notes for the audit log that bad rows of a table are left out.

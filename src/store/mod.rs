@@ -66,6 +66,7 @@ pub use self::{
     outfits::{Origin, OutfitRecord, Outfits},
     people::{People, Person, PersonId},
     personal_data::{PERSONAL_TABLES, PersonalData},
+    revisions::Revisions,
     saved_outfits::{KEPT, SavedFilter, SavedOutfit, SavedOutfits, Which},
     sessions::{NewSession, Proof, Session, Sessions},
     settings::Settings,

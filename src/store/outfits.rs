@@ -270,8 +270,8 @@ impl upsert::Row for OutfitRow<'_> {
         on conflict (digest) do update set
             split = excluded.split,
             revision = outfits.revision + 1
-        where excluded.split is not null and outfits.split is distinct from excluded.split
-        returning revision";
+        where excluded.split is not null and outfits.split is distinct from excluded.split";
+    const NAME: &'static str = "''";
     type Key = [u8; 32];
 
     fn key(&self) -> [u8; 32] {

@@ -1,5 +1,7 @@
 //! Counts of the changes of a table. A copy in memory is current while the count stays the same.
 
+use std::collections::BTreeSet;
+
 use sqlx::{AnyConnection, AssertSqlSafe};
 
 use super::{Store, StoreError, connect::Dialect, upsert};
@@ -16,90 +18,128 @@ pub(super) async fn read(store: &Store, name: &'static str) -> Result<i64, Store
 }
 
 /// What changed in the catalogue.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) enum Changed {
-    /// Nothing yet, or these articles.
-    Articles(Vec<String>),
+    Articles(BTreeSet<String>),
     /// Too many articles to name them.
-    #[default]
     Everything,
 }
 
-/// The most articles that one change names: reading a large catalogue as a whole is faster than many single rows.
-const MOST_NAMED: usize = 1000;
-/// How many changes are kept for the replicas. One that is behind by more reads the whole catalogue.
-const KEPT: i64 = 256;
+/// The most articles that one change names. More than these take a replica about as long as a large catalogue.
+const MOST_NAMED: usize = 20_000;
+/// How many of the latest revisions are kept for the replicas, at least. One that is behind by more reads the whole
+/// catalogue. A client that stores 400 articles a second needs two minutes for them.
+const KEPT: i64 = 50_000;
+/// Older revisions are removed when the count passes a multiple of this: most changes need no such statement.
+const REMOVED_TOGETHER: i64 = 500;
 /// Stands for everything in the table of changes; no id is empty.
 const EVERYTHING: &str = "";
 
+impl Default for Changed {
+    fn default() -> Self {
+        Self::Articles(BTreeSet::new())
+    }
+}
+
 impl Changed {
-    pub(super) fn add<'i>(&mut self, ids: impl ExactSizeIterator<Item = &'i str>) {
+    pub(super) fn add(&mut self, ids: impl IntoIterator<Item = String>) {
         let Self::Articles(named) = self else { return };
-        if named.len() + ids.len() > MOST_NAMED {
+        named.extend(ids);
+        if named.len() > MOST_NAMED {
             *self = Self::Everything;
-        } else {
-            named.extend(ids.map(str::to_owned));
         }
     }
 }
 
-/// Counts a change of the catalogue, and notes which articles it is about. Like [`increment`], it must be the last
-/// statement of its transaction.
+/// Counts a change of the catalogue, and notes which articles it is about: each has a revision of its own, so the number of
+/// revisions that are kept is that of rows. Like [`increment`], it must be the last statement of its transaction.
 pub(super) async fn change_articles(
     connection: &mut AnyConnection,
     dialect: Dialect,
     changed: Changed,
 ) -> Result<(), StoreError> {
-    let revision: i64 =
-        sqlx::query_scalar("update revisions set value = value + 1 where name = $1 returning value")
+    let named = match changed {
+        Changed::Articles(named) => named,
+        Changed::Everything => [EVERYTHING.to_owned()].into(),
+    };
+    let count = i64::try_from(named.len()).expect("a change names few articles; this is a bug");
+    let last: i64 =
+        sqlx::query_scalar("update revisions set value = value + $2 where name = $1 returning value")
             .bind(ARTICLES)
+            .bind(count)
             .fetch_one(&mut *connection)
             .await?;
-    let mut articles = match changed {
-        Changed::Articles(articles) => articles,
-        Changed::Everything => vec![EVERYTHING.to_owned()],
-    };
-    articles.sort_unstable();
-    articles.dedup();
-    for articles in articles.chunks(upsert::ROWS) {
+    let before = last - count;
+    let rows: Vec<(i64, String)> = (before + 1..).zip(named).collect();
+    for rows in rows.chunks(upsert::ROWS) {
         let sql = format!(
             "insert into article_changes (revision, article_id) values {}",
-            upsert::placeholders(dialect, articles.len(), 2)
+            upsert::placeholders(dialect, rows.len(), 2)
         );
         let mut insert = sqlx::query(AssertSqlSafe(sql));
-        for article in articles {
+        for (revision, article) in rows {
             insert = insert.bind(revision).bind(article);
         }
-        insert.persistent(articles.len() == 1).execute(&mut *connection).await?;
+        let persistent = [1, upsert::ROWS].contains(&rows.len());
+        insert.persistent(persistent).execute(&mut *connection).await?;
     }
-    sqlx::query("delete from article_changes where revision <= $1")
-        .bind(revision - KEPT)
-        .execute(connection)
-        .await?;
+    if before / REMOVED_TOGETHER < last / REMOVED_TOGETHER {
+        sqlx::query("delete from article_changes where revision <= $1")
+            .bind(last - KEPT)
+            .execute(connection)
+            .await?;
+    }
     Ok(())
 }
 
-/// The articles that changed after a revision, up to `now` or later. None if they are not known.
+/// The articles that changed after a revision, up to `now`, each once. None if they are not known.
 pub(super) async fn articles_changed_since(
     store: &Store,
     before: i64,
     now: i64,
-) -> Result<Option<Vec<String>>, StoreError> {
+) -> Result<Option<BTreeSet<String>>, StoreError> {
+    if now - before > KEPT {
+        return Ok(None);
+    }
     let rows: Vec<(i64, String)> = sqlx::query_as(
-        "select revision, article_id from article_changes where revision > $1 order by revision, article_id",
+        "select revision, article_id from article_changes where revision > $1 and revision <= $2 order by revision",
     )
     .bind(before)
+    .bind(now)
     .fetch_all(&store.readers)
     .await?;
-    let mut revisions: Vec<i64> =
-        rows.iter().map(|(revision, _)| *revision).filter(|at| *at <= now).collect();
+    // Earlier versions gave several articles one revision.
+    let mut revisions: Vec<i64> = rows.iter().map(|(revision, _)| *revision).collect();
     revisions.dedup();
     let is_whole = i64::try_from(revisions.len()) == Ok(now - before);
-    let mut articles: Vec<String> = rows.into_iter().map(|(_, article)| article).collect();
-    articles.sort_unstable();
-    articles.dedup();
-    let is_named = articles.first().is_none_or(|first| first != EVERYTHING) && articles.len() <= MOST_NAMED;
-    Ok((is_whole && is_named).then_some(articles))
+    let articles: BTreeSet<String> = rows.into_iter().map(|(_, article)| article).collect();
+    Ok((is_whole && !articles.contains(EVERYTHING)).then_some(articles))
+}
+
+/// What a replica compares with its own copies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Revisions {
+    pub articles: i64,
+    pub settings: i64,
+    /// The value of the setting that was asked for.
+    pub setting: Option<String>,
+}
+
+impl Store {
+    /// Counts of the changes of articles and settings, and a setting. It is one statement, because every replica asks it
+    /// several times a second.
+    pub async fn revisions(&self, setting: &'static str) -> Result<Revisions, StoreError> {
+        let (articles, settings, setting) = sqlx::query_as(
+            "select (select value from revisions where name = $1), (select value from revisions where name = $2),
+                (select value from settings where name = $3)",
+        )
+        .bind(ARTICLES)
+        .bind(SETTINGS)
+        .bind(setting)
+        .fetch_one(&self.readers)
+        .await?;
+        Ok(Revisions { articles, settings, setting })
+    }
 }
 
 /// Counts a change. It must be the last statement of its transaction: it takes a lock that all such transactions need, and

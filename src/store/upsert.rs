@@ -18,9 +18,10 @@ pub(super) trait Row: Send {
     const INSERT: &'static str;
     /// The number of values that `bind` adds.
     const COLUMNS: usize;
-    /// `on conflict … do update … returning revision`: 1 for a new row, more for a changed one, and nothing for an
-    /// unchanged one.
+    /// `on conflict … do update …`, which counts up `revision` and leaves an unchanged row alone.
     const ON_CONFLICT: &'static str;
+    /// What names a row that was written; `''` if nobody asks.
+    const NAME: &'static str;
     type Key: Eq + Hash + Send;
 
     /// Rows with the same key are the same row.
@@ -42,6 +43,13 @@ pub struct Counts {
     pub unchanged: u64,
 }
 
+/// What an upsert did. The names are those of the rows that it added or changed.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    pub(super) counts: Counts,
+    pub(super) names: Vec<String>,
+}
+
 /// The result of an upsert of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Put {
@@ -55,8 +63,8 @@ pub(super) async fn write_one<R: Row>(
     dialect: Dialect,
     row: R,
 ) -> Result<Put, StoreError> {
-    let counts = write_all(connection, dialect, std::iter::once(Ok(row))).await?;
-    Ok(match counts {
+    let written = write_all(connection, dialect, std::iter::once(Ok(row))).await?;
+    Ok(match written.counts {
         Counts { added: 1, .. } => Put::Added,
         Counts { changed: 1, .. } => Put::Changed,
         _ => Put::Unchanged,
@@ -68,50 +76,55 @@ pub(super) async fn write_all<R: Row>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     rows: impl Iterator<Item = Result<R, StoreError>> + Send,
-) -> Result<Counts, StoreError> {
-    let mut counts = Counts::default();
+) -> Result<Written, StoreError> {
+    let mut written = Written::default();
     let mut chunk = Vec::with_capacity(rows.size_hint().0.min(ROWS));
     let mut keys = HashSet::new();
     for row in rows {
         let row = row?;
         // Postgres refuses to write a row twice in one statement.
         if chunk.len() == ROWS || keys.contains(&row.key()) {
-            counts += write_chunk(connection, dialect, &mut chunk).await?;
+            write_chunk(connection, dialect, &mut chunk, &mut written).await?;
             keys.clear();
         }
         keys.insert(row.key());
         chunk.push(row);
     }
     if !chunk.is_empty() {
-        counts += write_chunk(connection, dialect, &mut chunk).await?;
+        write_chunk(connection, dialect, &mut chunk, &mut written).await?;
     }
-    Ok(counts)
+    Ok(written)
 }
 
 async fn write_chunk<R: Row>(
     connection: &mut AnyConnection,
     dialect: Dialect,
     chunk: &mut Vec<R>,
-) -> Result<Counts, StoreError> {
+    written: &mut Written,
+) -> Result<(), StoreError> {
     let rows = chunk.len();
-    let sql = format!("{} {} {}", R::INSERT, placeholders(dialect, rows, R::COLUMNS), R::ON_CONFLICT);
+    let values = placeholders(dialect, rows, R::COLUMNS);
+    // Gives nothing for an unchanged row.
+    let sql = format!("{} {values} {} returning revision, {}", R::INSERT, R::ON_CONFLICT, R::NAME);
     let mut arguments = AnyArguments::default();
     arguments.reserve(rows * R::COLUMNS, 0);
     for row in chunk.drain(..) {
         row.bind(&mut arguments).map_err(|error| StoreError::Other(error.to_string()))?;
     }
-    let revisions: Vec<i64> = sqlx::query_scalar_with(AssertSqlSafe(sql), arguments)
+    let found: Vec<(i64, String)> = sqlx::query_as_with(AssertSqlSafe(sql), arguments)
         // Other sizes are rare, and would displace the connection's prepared statements.
         .persistent(rows == 1 || rows == ROWS)
         .fetch_all(connection)
         .await
         .map_err(StoreError::for_missing_reference(R::missing_reference()))?;
-    let added = revisions.iter().filter(|revision| **revision == 1).count();
-    Ok(Counts {
+    let added = found.iter().filter(|(revision, _)| *revision == 1).count();
+    written.counts += Counts {
         added: added as u64,
-        changed: (revisions.len() - added) as u64,
-        unchanged: (rows - revisions.len()) as u64,
-    })
+        changed: (found.len() - added) as u64,
+        unchanged: (rows - found.len()) as u64,
+    };
+    written.names.extend(found.into_iter().map(|(_, name)| name));
+    Ok(())
 }
 
 /// `($1, $2), ($3, $4)`

@@ -1053,6 +1053,7 @@ export interface components {
              *     articles.
              */
             probability?: number | null;
+            /** @description From 1. Equally likely articles are in the byte order of their ids. */
             rank: number;
             /** @description The features and articles that changed the share most, by a tenth or more. The strongest comes first. */
             reasons?: components["schemas"]["Reason"][] | null;

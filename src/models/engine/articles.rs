@@ -3,14 +3,14 @@
 //! A question holds the articles that it is about, so an answer is about one state of the catalogue, whatever changes
 //! meanwhile. After a change, the next state shares what stayed.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use super::{
     head::{NO_ARTICLE, Table},
     serving::Serving,
 };
 use crate::{
-    domain::{Mask, Method},
+    domain::{ArticleId, Mask, Method},
     models::{
         release::Release,
         tables::{Composition, Tables},
@@ -23,6 +23,9 @@ use crate::{
 pub struct Places {
     /// By place; None at free places.
     pub compositions: Chunked<Option<Composition>>,
+    /// The articles' ids, by which equally likely ones are ordered: after the same changes in another order, two replicas have
+    /// them at different places.
+    pub ids: Chunked<Option<ArticleId>>,
     /// By index of the vocabulary: the article's place.
     pub of_index: Arc<Vec<u32>>,
 }
@@ -38,14 +41,19 @@ impl Places {
         let articles = &release.articles()[..release.vocabulary().len()];
         let compositions =
             articles.iter().map(|article| Some(release.compose(&article.unpack()).0)).collect();
-        Self { compositions, of_index: Arc::new((0..).take(articles.len()).collect()) }
+        let ids = articles.iter().map(|article| Some(article.id.clone())).collect();
+        Self { compositions, ids, of_index: Arc::new((0..).take(articles.len()).collect()) }
     }
 
     /// The first articles of a vocabulary, in its order, made of their own vectors alone.
     pub(super) fn of_vocabulary(articles: usize) -> Self {
         let indices = || (0..).take(articles);
         let composition = |index| Some(Composition { own: Some(index), ..Composition::default() });
-        Self { compositions: indices().map(composition).collect(), of_index: Arc::new(indices().collect()) }
+        Self {
+            compositions: indices().map(composition).collect(),
+            of_index: Arc::new(indices().collect()),
+            ..Self::default()
+        }
     }
 }
 
@@ -130,6 +138,12 @@ impl Articles {
     /// What the article at a place is made of.
     pub(super) fn composition(&self, place: u32) -> Option<&Composition> {
         self.places.get(place)
+    }
+
+    /// The order of two places whose articles are equally likely.
+    pub(super) fn compare(&self, one: u32, other: u32) -> Ordering {
+        let id = |place: u32| self.places.ids.get(place as usize).and_then(Option::as_ref);
+        id(one).cmp(&id(other)).then(one.cmp(&other))
     }
 
     /// The place of an article of the vocabulary.

@@ -3,24 +3,24 @@
 use std::{cmp::Ordering, collections::BinaryHeap};
 
 use super::{
-    Answer, Candidate, Placement, Question,
+    Answer, Articles, Candidate, Placement, Question,
     softmax::{largest, masked_sum_exp, sum_exp},
 };
 use crate::domain::Mask;
 
-/// The `k` articles with the highest logits. Articles with equal logits must be considered in ascending order.
+/// The `k` articles with the highest logits, in whichever order they are considered.
 #[derive(Debug)]
-pub(super) struct Best {
-    heap: BinaryHeap<Contender>,
+pub(super) struct Best<'a> {
+    heap: BinaryHeap<Contender<'a>>,
     k: usize,
-    /// Rejects most articles with one comparison. Of articles with equal logits, the first is kept.
+    /// Rejects most articles with one comparison: just below the worst logit, so that an equal one is looked at.
     bar: f32,
 }
 
-impl Best {
+impl<'a> Best<'a> {
     pub(super) fn new(k: usize) -> Self {
         let bar = if k == 0 { f32::INFINITY } else { f32::NEG_INFINITY };
-        Self { heap: BinaryHeap::with_capacity(k + 1), k, bar }
+        Self { heap: BinaryHeap::with_capacity(k), k, bar }
     }
 
     /// A logit that is not above this need not be considered. It is below all numbers until there are `k` articles.
@@ -28,41 +28,52 @@ impl Best {
         self.bar
     }
 
-    pub(super) fn consider(&mut self, article: u32, logit: f32) {
-        if logit > self.bar || self.heap.len() < self.k {
-            self.heap.push(Contender { logit, article });
-            if self.heap.len() > self.k {
-                self.heap.pop();
-            }
-            if self.heap.len() == self.k {
-                self.bar = self.heap.peek().map_or(self.bar, |worst| worst.logit);
-            }
+    pub(super) fn consider(&mut self, contender: Contender<'a>) {
+        if self.heap.len() < self.k {
+            self.heap.push(contender);
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && contender < *worst
+        {
+            *worst = contender;
+        } else {
+            return;
+        }
+        if self.heap.len() == self.k {
+            self.bar = self.heap.peek().map_or(self.bar, |worst| worst.logit.next_down());
         }
     }
 
     /// Best first.
-    pub(super) fn sorted(self) -> Vec<Contender> {
+    pub(super) fn sorted(self) -> Vec<Contender<'a>> {
         self.heap.into_sorted_vec()
     }
 }
 
-/// A logit and its article. The greatest is the worst, so that a heap removes the worst first. Of equal logits, the
-/// later article is worse.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Contender {
+/// A logit and the place of its article. The greatest is the worst, so that a heap removes the worst first. Of equal
+/// logits, the article with the later id is worse.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contender<'a> {
     pub(super) logit: f32,
     pub(super) article: u32,
+    pub(super) articles: &'a Articles,
 }
 
-impl Eq for Contender {}
-
-impl Ord for Contender {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.logit.total_cmp(&self.logit).then(self.article.cmp(&other.article))
+impl PartialEq for Contender<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
     }
 }
 
-impl PartialOrd for Contender {
+impl Eq for Contender<'_> {}
+
+impl Ord for Contender<'_> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let by_logit = other.logit.total_cmp(&self.logit);
+        by_logit.then_with(|| self.articles.compare(self.article, other.article))
+    }
+}
+
+impl PartialOrd for Contender<'_> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
@@ -83,15 +94,21 @@ pub(super) fn choose(logits: &[f32], known: &Mask, question: &Question) -> Optio
     let total = if question.only_admissible { of_admissible } else { sum_exp(logits, highest) };
     let probability = |logit: f32| f64::from(logit - highest).exp() / total;
     let admissible_probability = (of_admissible / total).min(1.0);
-    let top = choose_best(logits, admissible, question.k)
+    let contender =
+        |article: u32| Contender { logit: logits[article as usize], article, articles: &question.articles };
+    let mut best = Best::new(question.k);
+    admissible.iter().for_each(|article| best.consider(contender(article)));
+    let top = best
+        .sorted()
         .into_iter()
-        .map(|Contender { logit, article }| Candidate { article, probability: probability(logit) })
+        .map(|Contender { logit, article, .. }| Candidate { article, probability: probability(logit) })
         .collect();
     let placement = |&article: &u32| {
-        let logit = logits[article as usize];
+        let one = contender(article);
+        let count_above = || admissible.iter().filter(|&article| contender(article) < one).count();
         Placement {
-            log_probability: f64::from(logit - highest) - total.ln(),
-            rank: question.ranks.then(|| 1 + count_above(logits, admissible, Contender { logit, article })),
+            log_probability: f64::from(one.logit - highest) - total.ln(),
+            rank: question.ranks.then(|| 1 + count_above()),
         }
     };
     Some(Answer {
@@ -104,17 +121,17 @@ pub(super) fn choose(logits: &[f32], known: &Mask, question: &Question) -> Optio
     })
 }
 
-/// The best `k` articles, best first.
-fn choose_best(logits: &[f32], admissible: &Mask, k: usize) -> Vec<Contender> {
-    let mut best = Best::new(k);
-    admissible.iter().for_each(|article| best.consider(article, logits[article as usize]));
-    best.sorted()
+/// For tests: articles whose ids are in another order than their places.
+#[cfg(test)]
+pub(super) fn with_mixed_ids(articles: u32) -> std::sync::Arc<Articles> {
+    let ids = (0..articles).map(|place| Some(mixed_id(place))).collect();
+    let places = super::Places { ids, ..super::Places::default() };
+    std::sync::Arc::new(Articles::new(places, std::iter::empty()))
 }
 
-/// The number of admissible articles that are better than this one.
-fn count_above(logits: &[f32], admissible: &Mask, one: Contender) -> usize {
-    let contender = |article: u32| Contender { logit: logits[article as usize], article };
-    admissible.iter().filter(|&article| contender(article) < one).count()
+#[cfg(test)]
+pub(super) fn mixed_id(place: u32) -> crate::domain::ArticleId {
+    crate::domain::ArticleId::new(format!("a-{:05}", place.wrapping_mul(48_271) % 65_521)).unwrap()
 }
 
 #[cfg(test)]
@@ -128,7 +145,7 @@ mod tests {
     fn question(admissible: Option<Mask>, k: usize, placements_of: Vec<u32>) -> Question {
         let context: Vec<Vec<u32>> = Vec::new();
         let admissible = admissible.map(Arc::new);
-        let question = Question::new(Arc::default(), vec![], 0, context.into());
+        let question = Question::new(with_mixed_ids(300), vec![], 0, context.into());
         Question { admissible, k, placements_of, ranks: true, ..question }
     }
 
@@ -149,7 +166,8 @@ mod tests {
             }
             let total: f64 = logits.iter().map(|&l| f64::from(l).exp()).sum();
             let mut sorted: Vec<u32> = mask.iter().collect();
-            sorted.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then(a.cmp(&b)));
+            let id = |place: u32| mixed_id(place).to_string();
+            sorted.sort_by(|&a, &b| logits[b as usize].total_cmp(&logits[a as usize]).then_with(|| id(a).cmp(&id(b))));
             let named: Vec<u32> = sorted.first().into_iter().chain(sorted.last()).copied().collect();
             let answer = choose(&logits, &question(Some(mask), k, named.clone())).unwrap();
             let found: Vec<u32> = answer.top.iter().map(|candidate| candidate.article).collect();
@@ -173,8 +191,9 @@ mod tests {
     #[test]
     fn without_a_mask_all_articles_are_admissible() {
         let answer = choose(&[0.0, 1.0, 1.0, -1.0], &question(None, 250, vec![2])).unwrap();
-        assert_eq!(answer.top.iter().map(|c| c.article).collect::<Vec<_>>(), [1, 2, 0, 3]);
-        assert_eq!((answer.admissible, answer.placements[0].rank), (4, Some(2)));
+        assert!(mixed_id(2) < mixed_id(1), "of equal logits, the first id is first");
+        assert_eq!(answer.top.iter().map(|c| c.article).collect::<Vec<_>>(), [2, 1, 0, 3]);
+        assert_eq!((answer.admissible, answer.placements[0].rank), (4, Some(1)));
         assert!((answer.top.iter().map(|c| c.probability).sum::<f64>() - 1.0).abs() < 1e-6);
     }
 

@@ -105,7 +105,7 @@ impl Question {
 /// A model's answer to one question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
-    /// The `k` most probable admissible articles, best first. Equal ones are ordered by index.
+    /// The `k` most probable admissible articles, best first. Equally likely ones are in the byte order of their ids.
     pub top: Vec<Candidate>,
     /// In the order of [`Question::placements_of`].
     pub placements: Vec<Placement>,

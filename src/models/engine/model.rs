@@ -256,16 +256,14 @@ impl Outputs<'_> {
 impl Model {
     /// Opens the file, or finds the model on its server, checks its inputs and outputs, and asks it trial questions.
     /// Further copies of a model share its tables, and are not tried as thoroughly.
+    ///
+    /// A server may have the trunk, or the whole model in one file: its outputs tell. The tables are not used then.
     pub(super) fn open(
         location: &Location,
         contract: Contract<'_>,
         tables: Option<Arc<Tables>>,
         first: bool,
     ) -> Result<Self, ModelError> {
-        let form = match tables {
-            Some(tables) => Form::Trunk(tables),
-            None => Form::Whole { articles: contract.articles() },
-        };
         let cores = location.cores().clone();
         let (backend, (inputs, outputs)) = match location {
             Location::Local { runtime, device, .. } => {
@@ -280,6 +278,20 @@ impl Model {
             }
         };
         let signature = Signature { path: backend.path(), inputs, outputs };
+        let is_whole = matches!(backend, Backend::Remote(_)) && signature.has_output("logits");
+        let form = match tables {
+            Some(tables) if !is_whole => Form::Trunk(tables),
+            unused => {
+                if first && unused.is_some_and(|tables| tables.is_open()) {
+                    tracing::warn!(
+                        model = %backend.path().display(),
+                        "the server has the whole model in one file, so it suggests only articles that it was trained \
+                         with; give the server the release's own file for new articles"
+                    );
+                }
+                Form::Whole { articles: contract.articles() }
+            }
+        };
         signature.check(contract, &form)?;
         let features = signature.has_input("features").then_some(contract.features());
         let optional = OptionalOutputs {
@@ -289,6 +301,14 @@ impl Model {
         let mut model = Self { method: contract.entry().method, backend, form, features, optional, cores };
         model.run_trial(contract, first)?;
         Ok(model)
+    }
+
+    /// The tables that it needs; None if it is whole.
+    pub(super) fn tables(&self) -> Option<Arc<Tables>> {
+        match &self.form {
+            Form::Whole { .. } => None,
+            Form::Trunk(tables) => Some(Arc::clone(tables)),
+        }
     }
 
     pub(super) fn takes_features(&self) -> bool {

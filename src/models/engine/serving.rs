@@ -49,7 +49,7 @@ struct RunningMethod {
     queue: Arc<Queue>,
     takes_features: bool,
     gives_personas: bool,
-    /// None if its file is whole.
+    /// None if its model is whole.
     tables: Option<Arc<Tables>>,
 }
 
@@ -96,7 +96,8 @@ impl Serving {
         let return_memory = Arc::new(ReturnMemoryOnDrop);
         // A model server may be slow to answer one run while it would answer others.
         let parallel_run = if matches!(location, Location::Remote { .. }) { 1 } else { MIN_PARALLEL_RUN };
-        for (entry, (model, tables)) in entries.iter().zip(open_models(location, &serving.release)?) {
+        for (entry, model) in entries.iter().zip(open_models(location, &serving.release)?) {
+            let tables = model.tables();
             let queue = Arc::new(Queue::new(settings.queue, settings.batch, parallel_run));
             // Inserted before its first thread starts: if a later thread fails to, dropping `serving` ends this one.
             let method = RunningMethod {
@@ -214,18 +215,14 @@ impl Serving {
     }
 }
 
-/// A model and its tables.
-type Opened = (Model, Option<Arc<Tables>>);
-
 /// Opens and tries the model of each method. Each takes a core for some time, so idle cores help; on other devices the
 /// first failure ends it.
-fn open_models(location: &Location, release: &Release) -> Result<Vec<Opened>, ModelError> {
+fn open_models(location: &Location, release: &Release) -> Result<Vec<Model>, ModelError> {
     let entries = &release.manifest().methods;
-    let open = |range: Range<usize>| -> Result<Vec<Opened>, ModelError> {
+    let open = |range: Range<usize>| -> Result<Vec<Model>, ModelError> {
         let model = |entry| {
             let contract = Contract::new(release, entry);
-            let tables = contract.open_tables()?;
-            Ok((Model::open(location, contract, tables.clone(), true)?, tables))
+            Model::open(location, contract, contract.open_tables()?, true)
         };
         entries[range].iter().map(model).collect()
     };

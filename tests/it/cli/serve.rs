@@ -6,14 +6,15 @@ use std::{
     os::unix::ffi::OsStrExt,
     path::Path,
     process::{Child, Command, Stdio},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use atelier::{
     domain::{Article, ArticleId, Customer, CustomerId, Features, Timestamp},
+    models::release::Release,
     store::{FeedbackEvent, FeedbackKind, SuggestedArticle},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{REQUIRE_KEY, atelier, path, run, stderr, write_tables};
 use crate::{
@@ -43,6 +44,7 @@ contracts!(
     another_release_called_demo_needs_keys,
     an_import_beside_the_service_ends_the_demo,
     a_terminal_gets_text_logs needs tools::script,
+    a_change_reaches_another_replica,
     a_model_server_needs_no_local_library,
     a_model_server_behind_tls_gets_the_credentials needs tools::openssl,
     unused_url_parameters_are_not_logged,
@@ -162,6 +164,70 @@ async fn a_taken_port_is_reported(db: TestDatabase) {
     assert!(stderr(&output).contains(&expected), "{}", stderr(&output));
     assert!(db.folder().is_none_or(|folder| folder.read_dir().unwrap().next().is_none()), "not even a file");
     assert_is_empty(&db).await;
+}
+
+/// Two processes over one database: what one stores, the other suggests. How long that took is printed; the deadline is for
+/// busy machines.
+async fn a_change_reaches_another_replica(db: TestDatabase) {
+    // Only Postgres is shared by replicas.
+    if db.kind == Kind::Sqlite {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let models = models();
+    let start = || {
+        let arguments = ["serve", "--address", "127.0.0.1:0", "--models", path(&models)];
+        Served::launch(atelier(&db, &arguments), folder.path())
+    };
+    let writer = start().await;
+    let replica = start().await;
+    let http = reqwest::Client::new();
+    let release = Release::open(&models.join("demo")).unwrap();
+    let new = &release.articles()[release.vocabulary().len()..];
+    let request = json!({
+        "outfit": ["a-00315", null, "a-00587", "a-00170"], "method": "match", "k": 250,
+        "filters": {"types": {"1": [new[0].kind()]}, "in_stock": false}
+    });
+    let suggestions = async |served: &Served| -> Vec<Value> {
+        let answer = http.post(format!("{}complete", served.url)).json(&request).send().await.unwrap();
+        assert_eq!(answer.status(), 200);
+        let mut answer: Value = answer.json().await.unwrap();
+        serde_json::from_value(answer["blanks"][0]["suggestions"].take()).unwrap()
+    };
+    let is_new = |id: &str| new.iter().any(|article| article.id.as_str() == id);
+    let find = |all: &[Value], id: &str| all.iter().position(|one| one["article"]["id"] == id);
+    let before = suggestions(&replica).await;
+    let twin = before.iter().find(|one| is_new(one["article"]["id"].as_str().unwrap()));
+    let mut copy = twin.expect("a new article is suggested")["article"].clone();
+    let twin = copy["id"].as_str().unwrap().to_owned();
+    copy.as_object_mut().unwrap().remove("id");
+    let id = format!("{twin}-copy");
+    let address = format!("{}articles/{id}", writer.url);
+
+    let wait = async |present: bool| {
+        let began = Instant::now();
+        loop {
+            let all = suggestions(&replica).await;
+            if find(&all, &id).is_some() == present {
+                return (all, began.elapsed().as_millis());
+            }
+            assert!(began.elapsed() < Duration::from_secs(20), "present: {present}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert_eq!(http.put(&address).json(&copy).send().await.unwrap().status(), 201);
+    let (with_copy, came) = wait(true).await;
+    let place = find(&with_copy, &twin).unwrap();
+    assert_eq!(find(&with_copy, &id), Some(place + 1), "beside its twin, in the order of their ids");
+    assert_eq!(with_copy[place]["share"], with_copy[place + 1]["share"]);
+    assert_eq!(http.delete(&address).send().await.unwrap().status(), 204);
+    let (without, went) = wait(false).await;
+    assert_eq!(without.len(), before.len());
+    println!(
+        "another replica suggests an article {came} ms after it was stored, and {went} ms after its deletion no more"
+    );
+    replica.stop().await;
+    writer.stop().await;
 }
 
 /// A folder of releases with a copy of the demo release.

@@ -1,6 +1,7 @@
 use atelier::{domain::Article, store::Put};
 use futures_util::TryStreamExt;
 use serde_json::json;
+use sqlx::AssertSqlSafe;
 
 use super::{LATER, NOW, ODD_IDS, article, article_id, coat};
 use crate::harness::{TestDatabase, contracts};
@@ -18,6 +19,7 @@ contracts!(
     search_is_literal,
     the_revision_grows_with_every_change,
     changes_are_named_while_they_are_few,
+    old_changes_are_removed,
     concurrent_changes_are_serialised,
 );
 
@@ -198,7 +200,8 @@ async fn changes_are_named_while_they_are_few(db: TestDatabase) {
     let articles = store.articles();
     let start = articles.revision().await.unwrap();
     let changes = async |since: i64| {
-        let changes = articles.changes(since, articles.revision().await.unwrap()).await.unwrap()?;
+        let now = articles.revision().await.unwrap();
+        let changes = articles.changes(since, now, 1000).await.unwrap()?;
         let change = |(id, article): &(_, Option<Article>)| {
             format!("{id} {}", article.as_ref().map_or("gone", |article| article.kind()))
         };
@@ -216,20 +219,68 @@ async fn changes_are_named_while_they_are_few(db: TestDatabase) {
     import.articles(&[coat("c"), coat("d")]).await.unwrap();
     import.commit().await.unwrap();
     assert_eq!(changes(middle).await.as_deref(), Some("a gone, c coat, d coat"));
-    // Too many to name them.
-    let many: Vec<Article> = (0..1001).map(|number| coat(&format!("many-{number}"))).collect();
-    let mut import = store.import(NOW).await.unwrap();
-    import.articles(&many).await.unwrap();
-    import.commit().await.unwrap();
-    assert_eq!(changes(middle).await, None);
+    // More than the caller would read.
+    let before_many = articles.revision().await.unwrap();
+    let many: Vec<Article> = (0..20_001).map(|number| coat(&format!("many-{number}"))).collect();
+    let import = async |articles: &[Article]| {
+        let mut import = store.import(NOW).await.unwrap();
+        // The service imports in slices, too.
+        for slice in articles.chunks(2000) {
+            import.articles(slice).await.unwrap();
+        }
+        import.commit().await.unwrap();
+    };
+    import(&many[..1001]).await;
+    assert_eq!(changes(before_many).await, None);
     let now = articles.revision().await.unwrap();
-    articles.put(&coat("e"), NOW).await.unwrap();
-    assert_eq!(changes(now).await.as_deref(), Some("e coat"));
-    // Too long ago: old changes are not kept.
-    for number in 0..257 {
+    assert_eq!(articles.changes(before_many, now, 1001).await.unwrap().map(|found| found.len()), Some(1001));
+    // Another feed of the same articles, of which one has another price.
+    let mut feed = many[..1001].to_vec();
+    feed[700] = article("many-700", "coat", json!({"price": 20}));
+    import(&feed).await;
+    assert_eq!(changes(now).await.as_deref(), Some("many-700 coat"));
+    // A steady writer: an article that changes again and again is read once.
+    for number in 0..300 {
         articles.put(&article("e", "coat", json!({"price": number})), NOW).await.unwrap();
     }
-    assert_eq!(changes(now).await, None);
+    assert_eq!(changes(now).await.as_deref(), Some("e coat, many-700 coat"));
+    // Too many to name them.
+    let now = articles.revision().await.unwrap();
+    import(&many).await;
+    assert_eq!(articles.revision().await, Ok(now + 19_001), "those that are new, and many-700");
+    let now = articles.revision().await.unwrap();
+    import(
+        &(0..20_001).map(|number| article(&format!("many-{number}"), "hat", json!({}))).collect::<Vec<_>>(),
+    )
+    .await;
+    assert_eq!(articles.changes(now, now + 1, usize::MAX).await.unwrap(), None);
+    assert_eq!(articles.revision().await, Ok(now + 1));
+    articles.put(&coat("e"), NOW).await.unwrap();
+    assert_eq!(changes(now + 1).await.as_deref(), Some("e coat"));
+}
+
+async fn old_changes_are_removed(db: TestDatabase) {
+    let store = db.open().await;
+    let articles = store.articles();
+    articles.put(&coat("a"), NOW).await.unwrap();
+    let start = articles.revision().await.unwrap();
+    articles.put(&coat("b"), NOW).await.unwrap();
+    let mut raw = db.raw().await;
+    let mut skip = async |changes: i64| {
+        let sql = format!("update revisions set value = value + {changes} where name = 'articles'");
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut raw).await.unwrap();
+        articles.put(&article("c", "hat", json!({"price": changes})), NOW).await.unwrap();
+        let kept: Vec<(String,)> = sqlx::query_as("select article_id from article_changes order by revision")
+            .fetch_all(&mut raw)
+            .await
+            .unwrap();
+        kept.into_iter().map(|(id,)| id).collect::<String>()
+    };
+    assert_eq!(skip(49_990).await, "abc");
+    assert_eq!(skip(20).await, "abcc", "many are removed together");
+    assert_eq!(skip(485).await, "ccc");
+    let now = articles.revision().await.unwrap();
+    assert_eq!(articles.changes(start, now, 1000).await.unwrap(), None);
 }
 
 /// Every writer increments the revision last, so none waits for the rows of another while it holds the revision.

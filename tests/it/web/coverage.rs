@@ -44,6 +44,11 @@ async fn a_release_for_another_catalogue_must_be_forced(db: TestDatabase) {
     for (state, count) in [("known", 0), ("new", 2), ("retired", 1451)] {
         assert!(metrics.contains(&format!("atelier_articles{{state=\"{state}\"}} {count}\n")), "{metrics}");
     }
+    // The alert that nothing can be suggested does not fire for an open method.
+    for (method, count) in [("gsu", 0), ("match", 2)] {
+        let expected = format!("atelier_suggestible_articles{{method=\"{method}\"}} {count}\n");
+        assert!(metrics.contains(&expected), "{metrics}");
+    }
     let operations = service.signed_in(Role::Admin).await.page("/operations").await;
     assert!(
         operations.contains("catalogue’s articles</strong>, so only match can suggest them"),

@@ -173,11 +173,16 @@ impl Service {
 
     /// With the catalogue, customers and outfits of the demo, and a model server.
     pub async fn asking(db: &TestDatabase, limits: Limits, server: Origin) -> Self {
-        let engine = || Engine::new(server, SETTINGS);
-        let service = Self::start_as(db, limits, models(), RequireKey::Never, engine).await;
+        let service = Self::start_remote(db, limits, models(), server).await;
         service.bring_in_demo().await;
         service.releases.serve("demo").await.unwrap();
         service
+    }
+
+    /// A service whose models are on a server.
+    pub async fn start_remote(db: &TestDatabase, limits: Limits, models: PathBuf, server: Origin) -> Self {
+        let engine = || Engine::new(server, SETTINGS);
+        Self::start_as(db, limits, models, RequireKey::Never, engine).await
     }
 
     async fn start_as(

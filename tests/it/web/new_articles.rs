@@ -7,15 +7,17 @@ use atelier::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::{Service, foreign_release::run_example};
-use crate::harness::{TestDatabase, contracts, tools};
+use super::{ONNX_RUNTIME, Service, foreign_release::run_example};
+use crate::harness::{TestDatabase, contracts, model_server::ModelServer, tools};
 
 contracts!(
     a_copy_of_an_article_stands_beside_it needs tools::onnx,
+    equally_likely_articles_are_in_the_order_of_their_ids needs tools::onnx,
     a_new_article_counts_in_an_outfit needs tools::onnx,
     changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole needs tools::onnx,
     an_article_with_unknown_values_has_those_that_are_known needs tools::onnx,
     the_same_model_in_format_1_gives_the_same_answers needs tools::onnx,
+    a_server_may_have_the_whole_model_of_a_release_with_tables needs tools::onnx,
     what_a_release_does_not_know_of_a_stored_article_is_said needs tools::onnx,
     a_closed_release_warns_of_every_new_article,
     coverage_counts_new_articles_and_their_feedback needs tools::onnx,
@@ -32,11 +34,16 @@ async fn open_release() -> TempDir {
 
 async fn serve(db: &TestDatabase, models: &TempDir) -> Service {
     let service = Service::start_in(db, Limits::default(), models.path().to_owned()).await;
+    activate_open(&service, models).await;
+    service
+}
+
+/// Brings in the release's articles.
+async fn activate_open(service: &Service, models: &TempDir) {
     let articles = std::fs::read(models.path().join("open/articles.jsonl")).unwrap();
     let brought = service.post("/articles/bulk", "application/x-ndjson", articles).await;
     assert_eq!(brought.status(), 200);
     service.ask_ok("/releases/open/activate", &json!({})).await;
-    service
 }
 
 /// The suggestions for the coat of a sporty outfit in blue, with their probabilities.
@@ -94,6 +101,44 @@ async fn a_copy_of_an_article_stands_beside_it(db: TestDatabase) {
         assert_eq!(after.len(), 6);
         assert!((after[0].1 - before[0].1).abs() < 1e-9);
     }
+}
+
+async fn equally_likely_articles_are_in_the_order_of_their_ids(db: TestDatabase) {
+    let models = open_release().await;
+    let service = serve(&db, &models).await;
+    // With its twin of the release, in the order in which they arrive: each takes a place of its own.
+    let coat = json!({"type": "coat", "style": "sporty", "colour": "blue"});
+    for id in ["z", "m", "a", "tunic", "Z"] {
+        put(&service, id, &coat).await;
+    }
+    let sorted = ["Z", "a", "m", "sporty-blue-coat", "tunic", "z"];
+    let ids = async |service: &Service, k: usize| -> Vec<String> {
+        coats(service, k).await.into_iter().map(|(id, _)| id).take(6).collect()
+    };
+    let replica = Service::start_in(&db, Limits::default(), models.path().to_owned()).await;
+    replica.releases.refresh().await.unwrap();
+    for service in [&service, &replica] {
+        assert_eq!(ids(service, 250).await, sorted);
+        for k in 1..6 {
+            assert_eq!(ids(service, k).await, sorted[..k], "cut within them");
+        }
+    }
+    // Without a filter, and when an article is added to the replica, which has read the others as a whole.
+    put(&service, "b", &coat).await;
+    replica.releases.refresh().await.unwrap();
+    let request = json!({
+        "outfit": ["sporty-blue-shirt", "sporty-blue-trousers", null, "sporty-blue-shoes"],
+        "features": {"style": "sporty"}, "k": 250
+    });
+    let unfiltered = async |service: &Service| -> Vec<String> {
+        let answer = service.ask_ok("/complete", &request).await;
+        let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
+        let ids = suggestions.iter().map(|one| one["article"]["id"].as_str().unwrap().to_owned());
+        ids.filter(|id| sorted.contains(&id.as_str()) || id == "b").collect()
+    };
+    let expected = ["Z", "a", "b", "m", "sporty-blue-coat", "tunic", "z"];
+    assert_eq!(unfiltered(&service).await, expected);
+    assert_eq!(unfiltered(&replica).await, expected);
 }
 
 async fn changes_give_the_answers_of_a_catalogue_that_is_read_as_a_whole(db: TestDatabase) {
@@ -210,6 +255,32 @@ async fn the_same_model_in_format_1_gives_the_same_answers(db: TestDatabase) {
     );
 }
 
+async fn a_server_may_have_the_whole_model_of_a_release_with_tables(db: TestDatabase) {
+    let models = open_release().await;
+    let local = serve(&db, &models).await;
+    let expected = coats(&local, 6).await;
+    // As `atelier-training export --whole` makes them.
+    let whole = tempfile::tempdir().unwrap();
+    run_example("export_release.py", &whole.path().join("open")).await;
+    let runtime = tokio::task::spawn_blocking(|| ONNX_RUNTIME.clone()).await.unwrap();
+    for (folder, is_open) in [(whole.path(), false), (models.path(), true)] {
+        let server = ModelServer::start(&runtime, folder.to_owned(), "127.0.0.1:0").await;
+        let origin = server.origin.clone();
+        let service = Service::start_remote(&db, Limits::default(), models.path().to_owned(), origin).await;
+        activate_open(&service, &models).await;
+        assert_close(&coats(&service, 6).await, &expected);
+        put(&service, "anorak", &json!({"type": "coat", "style": "sporty", "colour": "blue"})).await;
+        assert_eq!(coats(&service, 250).await.len(), 6 + usize::from(is_open), "closed without the tables");
+        let open = if is_open { json!(["c"]) } else { json!([]) };
+        assert_eq!(service.json("/coverage").await["open_methods"], open);
+        let outfit = json!({"outfit": ["anorak", null, "sporty-blue-shoes"]});
+        let answer = service.ask_ok("/complete", &outfit).await;
+        let warned = answer.to_string().contains("article-not-in-release");
+        assert_eq!(warned, !is_open, "{answer:#}");
+        assert_eq!(service.delete("/articles/anorak").await.status(), 204);
+    }
+}
+
 /// PUTs an article and returns its warnings.
 async fn warnings(service: &Service, id: &str, attributes: &Value) -> Value {
     let answer = service.put(&format!("/articles/{id}"), attributes).await;
@@ -309,6 +380,18 @@ async fn coverage_counts_new_articles_and_their_feedback(db: TestDatabase) {
     let metrics = service.get("/metrics").await.text().await.unwrap();
     for (state, count) in [("known", 23), ("new", 3), ("retired", 1)] {
         assert!(metrics.contains(&format!("atelier_articles{{state=\"{state}\"}} {count}\n")), "{metrics}");
+    }
+    // Of three suggestions one is new. Its second acceptance is the same again.
+    for expected in [
+        "atelier_suggestions_total{article=\"new\"} 1",
+        "atelier_suggestions_total{article=\"known\"} 2",
+        "atelier_feedback_events_total{event=\"accepted\",article=\"new\"} 1",
+        "atelier_feedback_events_total{event=\"shown\",article=\"known\"} 1",
+        "atelier_feedback_events_total{event=\"rejected\",article=\"known\"} 1",
+        "atelier_feedback_events_total{event=\"accepted\",article=\"known\"} 0",
+        "atelier_suggestible_articles{method=\"c\"} 26",
+    ] {
+        assert!(metrics.lines().any(|line| line == expected), "{expected} is missing in {metrics}");
     }
 
     let html = service.signed_in(Role::Admin).await.page("/operations/articles").await;

@@ -1,8 +1,14 @@
 //! A small synthetic world, its survey, the oracle and the baselines.
 
+use std::{path::Path, process::Command, sync::Arc};
+
+use atelier::models::{
+    engine::{BLANK, Places, Question, Scorer},
+    release::Release,
+};
 use serde_json::Value;
 
-use super::Home;
+use super::{Home, evaluation::RUNTIME};
 
 #[test]
 fn a_small_world_goes_through_every_verb() {
@@ -34,6 +40,41 @@ fn a_small_world_goes_through_every_verb() {
     assert!(losses[..6].iter().all(|loss| best < *loss), "oracle {best}, baselines {losses:?}");
     assert!(losses[1] < losses[0], "co-occurrence helps: {losses:?}");
     assert!(losses[7] < losses[6], "gender and price help: {losses:?}");
+}
+
+#[test]
+fn whole_files_of_a_release_are_a_release_of_format_1() {
+    let home = Home::new();
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let demo = repository.join("models/demo");
+    let said = home.output_of(&format!("export --whole {} --out whole", demo.display()));
+    let open = Release::open(&demo).unwrap();
+    let files: Vec<String> =
+        open.manifest().methods.iter().map(|entry| format!("whole/{}.onnx", entry.method)).collect();
+    assert_eq!(said.lines().collect::<Vec<_>>(), files);
+    let made = Command::new("python3")
+        .arg(repository.join("docs/examples/whole_release.py"))
+        .args([&demo, &home.at("whole"), &home.at("closed/demo")])
+        .output()
+        .unwrap();
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+
+    let closed = Release::open(&home.at("closed/demo")).unwrap();
+    assert_eq!((closed.manifest().format, closed.articles().len()), (1, open.vocabulary().len()));
+    let score = |release: &Release, place: usize| {
+        let places = Places::of_release(release);
+        let mut scorer = Scorer::open(&RUNTIME, release, &release.manifest().methods[place], places).unwrap();
+        let context = vec![vec![1]; release.schema().features().len()].into();
+        let question = Question::new(Arc::clone(scorer.articles()), vec![7, BLANK, 900, 1200], 1, context);
+        (scorer.is_open(), scorer.scores(&[question]).unwrap().remove(0).logits)
+    };
+    for (place, entry) in closed.manifest().methods.iter().enumerate() {
+        let ((_, ours), (is_open, whole)) = (score(&open, place), score(&closed, place));
+        assert!(!is_open, "{}", entry.method);
+        assert_eq!(ours.len(), whole.len());
+        let off = ours.iter().zip(&whole).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(off < 1e-3, "{}: {off}", entry.method);
+    }
 }
 
 #[test]

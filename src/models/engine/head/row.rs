@@ -28,8 +28,8 @@ pub(super) struct Row<'q> {
     /// What is added to logits, by article; those of panels that went by are gone.
     boosts: &'q [(u32, f32)],
     /// The articles whose placement is wanted, each with the number of admissible articles that are better.
-    named: Vec<(Contender, usize)>,
-    best: Best,
+    named: Vec<(Contender<'q>, usize)>,
+    best: Best<'q>,
     /// The largest logit of this part so far. It is subtracted from all logits before the exponential.
     highest: f32,
     all: Sum,
@@ -101,7 +101,7 @@ impl<'q> Row<'q> {
             if let Ok(boost) = self.boosts.binary_search_by_key(&article, |(article, _)| *article) {
                 logit += self.boosts[boost].1;
             }
-            self.named.push((Contender { logit, article }, 0));
+            self.named.push((self.contender(article, logit), 0));
         }
     }
 
@@ -191,6 +191,10 @@ impl<'q> Row<'q> {
         boosts
     }
 
+    fn contender(&self, article: u32, logit: f32) -> Contender<'q> {
+        Contender { logit, article, articles: &self.question.articles }
+    }
+
     /// The articles that must be looked at; None for all.
     pub(super) fn needs(&self) -> Option<&'q Mask> {
         self.question.only_admissible.then_some(self.mask)
@@ -219,14 +223,14 @@ impl<'q> Row<'q> {
         while bits != 0 {
             let lane = bits.trailing_zeros();
             bits &= bits - 1;
-            let (article, logit) = (first + lane, logits[lane as usize]);
+            let contender = self.contender(first + lane, logits[lane as usize]);
             // Most articles of a panel are not among the best, even if one is.
-            if logit > self.best.bar() {
-                self.best.consider(article, logit);
+            if contender.logit > self.best.bar() {
+                self.best.consider(contender);
             }
             if self.question.ranks {
                 for (named, better) in &mut self.named {
-                    *better += usize::from(Contender { logit, article } < *named);
+                    *better += usize::from(contender < *named);
                 }
             }
         }
@@ -247,9 +251,7 @@ impl<'q> Row<'q> {
 
     /// Adds the same row's results for the parts that follow.
     pub(super) fn append(&mut self, next: Self) {
-        for Contender { logit, article } in next.best.sorted() {
-            self.best.consider(article, logit);
-        }
+        next.best.sorted().into_iter().for_each(|contender| self.best.consider(contender));
         for ((_, better), (_, more)) in self.named.iter_mut().zip(next.named) {
             *better += more;
         }
@@ -274,8 +276,9 @@ impl<'q> Row<'q> {
         let admissible = total(|part| part.admissible);
         let all = if self.question.only_admissible { admissible } else { total(|part| part.all) };
         let probability = |logit: f32| f64::from(logit - highest).exp() / all;
-        let candidate = |Contender { logit, article }| Candidate { article, probability: probability(logit) };
-        let placement = |(named, better): (Contender, usize)| Placement {
+        let candidate =
+            |Contender { logit, article, .. }| Candidate { article, probability: probability(logit) };
+        let placement = |(named, better): (Contender<'_>, usize)| Placement {
             log_probability: f64::from(named.logit - highest) - all.ln(),
             rank: self.question.ranks.then_some(1 + better),
         };

@@ -8,7 +8,10 @@ use pulp::WithSimd;
 use super::*;
 use crate::{
     domain::Mask,
-    models::engine::{choose::choose, cores::Cores},
+    models::engine::{
+        choose::{choose, mixed_id, with_mixed_ids},
+        cores::Cores,
+    },
 };
 
 const HIDDEN: usize = 24;
@@ -64,6 +67,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
         bias: numbers(seed + 1, articles),
         personas: personas.then(|| numbers(seed + 2, articles * PERSONAS)),
     };
+    let ids = with_mixed_ids(u32::try_from(articles).unwrap());
     let question = |row: usize| {
         let picks = numbers(seed + 10 + row as u64, articles);
         let mut mask = Mask::none(articles);
@@ -83,7 +87,7 @@ fn case(articles: usize, batch: usize, personas: bool, seed: u64, k: usize) -> C
             placements_of,
             ranks: row.is_multiple_of(2),
             only_admissible: row % 5 > 2,
-            ..Question::new(Arc::default(), vec![], 0, Vec::new().into())
+            ..Question::new(Arc::clone(&ids), vec![], 0, Vec::new().into())
         }
     };
     // Each second row has some, also for an article of the last panel and for named ones.
@@ -255,13 +259,47 @@ fn answers_on_many_cores_are_equal_bit_for_bit() {
         if !personas {
             let top = &alone[0].as_ref().unwrap().top;
             let best: Vec<usize> = top.iter().take(2).map(|best| best.article as usize).collect();
-            assert_eq!(best, [0, last], "of equal articles, the first");
+            assert_eq!(best, [0, last], "of equal articles, the first id");
         }
         for cores in [2, 3, 4, 9] {
             assert_eq!(answer_on(&case, cores), alone, "{cores} cores");
         }
         case.weights.bias[last] = f32::NAN;
         assert!(answer_on(&case, 4).iter().all(Option::is_none), "a logit of the last part is NaN");
+    }
+}
+
+#[test]
+fn equally_likely_articles_are_in_the_order_of_their_ids() {
+    const KINDS: usize = 7;
+    let mut case = case(2 * 2048 + 5, 14, true, 13, 700);
+    case.boosts = vec![Boosts::default(); case.questions.len()];
+    let Weights { vocabulary, bias, personas } = &mut case.weights;
+    let personas = personas.as_mut().unwrap();
+    for article in KINDS..bias.len() {
+        let kind = article % KINDS;
+        vocabulary.copy_within(kind * HIDDEN..(kind + 1) * HIDDEN, article * HIDDEN);
+        personas.copy_within(kind * PERSONAS..(kind + 1) * PERSONAS, article * PERSONAS);
+        bias[article] = bias[kind];
+    }
+    let known = case.weights.known();
+    let logits = logits(&case);
+    let scalar = answer_with(&case, |pass| pass.with_simd(pulp::Scalar::new()));
+    for found in [answer_on(&case, 1), answer_on(&case, 3), scalar] {
+        for ((question, logits), found) in case.questions.iter().zip(&logits).zip(found) {
+            let found = found.unwrap();
+            let mut sorted: Vec<u32> = question.admissible.as_deref().unwrap_or(&known).iter().collect();
+            sorted.sort_by_key(|place| mixed_id(*place).to_string());
+            sorted.sort_by(|a, b| logits[*b as usize].total_cmp(&logits[*a as usize]));
+            let top: Vec<u32> = found.top.iter().map(|candidate| candidate.article).collect();
+            assert_eq!(top, sorted[..700], "cut within equal ones");
+            for (article, placement) in question.placements_of.iter().zip(&found.placements) {
+                let rank = sorted.iter().position(|other| other == article);
+                if let (Some(found), Some(rank)) = (placement.rank, rank) {
+                    assert_eq!(found, rank + 1);
+                }
+            }
+        }
     }
 }
 

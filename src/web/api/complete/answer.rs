@@ -62,6 +62,7 @@ struct BlankBody {
 #[derive(Debug, Clone, Serialize, ToSchema)]
 #[schema(as = Suggestion)]
 pub(crate) struct SuggestionBody {
+    /// From 1. Equally likely articles are in the byte order of their ids.
     rank: usize,
     article: ArticleBody,
     /// Over all articles that the method knows; only if the request asks for it, or the release has at most 50,000

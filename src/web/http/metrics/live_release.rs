@@ -40,6 +40,15 @@ impl Collector for LiveReleaseCollector {
         for (state, count) in counts {
             ConstGauge::new(count).encode(articles.encode_family(&[("state", state)])?)?;
         }
+        let help = "Articles of the catalogue that the method can suggest";
+        let mut suggestible =
+            encoder.encode_descriptor("suggestible_articles", help, None, MetricType::Gauge)?;
+        for method in live.serving.methods() {
+            let known =
+                live.rows.known(method).map_or(0, |known| known.count_common(live.catalogue.present()));
+            let labels = [("method", method.as_str())];
+            ConstGauge::new(known).encode(suggestible.encode_family(&labels)?)?;
+        }
         let help = "The live release's methods";
         let mut models = encoder.encode_descriptor("model_info", help, None, MetricType::Gauge)?;
         for method in live.serving.methods() {

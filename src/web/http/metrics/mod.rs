@@ -72,6 +72,7 @@ impl Metrics {
             requests.clone(),
         );
         releases.engine().metrics().register(ours);
+        releases.exposure().register(ours);
         ours.register_collector(Box::new(LiveReleaseCollector(Arc::clone(releases))));
         let build =
             [("version", env!("CARGO_PKG_VERSION")), ("onnx_runtime", releases.engine().onnx_runtime())];
@@ -90,7 +91,7 @@ impl Metrics {
 /// Measurements for Prometheus
 ///
 /// OpenMetrics text: request durations by route, queue and inference times by method, batch sizes, queues, the live
-/// release, and the process.
+/// release, suggestions of new and known articles with what happened to them, and the process.
 #[utoipa::path(get, path = "/metrics", operation_id = "getMetrics", tag = "service", responses(
     (status = 200, description = "All measurements", body = String,
         content_type = "application/openmetrics-text"),

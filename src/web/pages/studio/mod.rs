@@ -388,7 +388,7 @@ async fn feedback(
         (Some(refused), None) => {
             let refusal: Refusal = parse("refused", &refused)?;
             let Refusal { slot, name, article } = &refusal;
-            judge(&store, name, article, FeedbackKind::Rejected, now).await?;
+            judge(&store, &state.releases, name, article, FeedbackKind::Rejected, now).await?;
             let known = match customer {
                 Some(id) => state.store.customers().get(id).await?.is_some(),
                 None => false,

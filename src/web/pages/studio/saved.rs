@@ -204,7 +204,7 @@ pub(super) async fn save(
     };
     for (slot, name) in &view.suggested {
         if let Some(Some(article)) = view.slots.get(*slot) {
-            judge(store, name, article, FeedbackKind::Accepted, now).await?;
+            judge(store, &state.releases, name, article, FeedbackKind::Accepted, now).await?;
         }
     }
     Ok(Redirect::to(&next).into_response())
