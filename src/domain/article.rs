@@ -11,7 +11,7 @@ use super::{
     json_number,
     price::read_price,
     stock::{Counted, in_json, read_counts, read_stock},
-    words::fold_value,
+    words::{fold_type, fold_value},
 };
 
 /// An article: its id, its type (`coat`, `sneaker`, …), and its other attributes.
@@ -164,11 +164,11 @@ impl Article {
         one.into_iter().chain(many.iter().filter_map(Value::as_str))
     }
 
-    /// What a field or attribute says, as it is compared with no-gos and the types of filters ([`fold`](super::fold)):
-    /// its texts, the parts of texts that are lists, and the digits of its numbers.
+    /// What a field or attribute says, as it is compared with no-gos and the types of filters
+    /// ([`fold_for`](super::fold_for)): its texts, the parts of texts that are lists, and the digits of its numbers.
     pub fn folded_words(&self, name: &str) -> Vec<String> {
         if name == "type" {
-            return fold_value(&self.kind);
+            return fold_type(&self.kind);
         }
         let values = match self.attribute(name) {
             Some(Value::Array(values)) => values,

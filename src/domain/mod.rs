@@ -46,4 +46,4 @@ pub use schema::{
 pub use stock::Counted;
 pub use timestamp::Timestamp;
 pub use vocabulary::{Vocabulary, VocabularyError};
-pub use words::{fold, fold_parts};
+pub use words::{fold, fold_for, fold_parts, singular};

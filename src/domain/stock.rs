@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::{fold, json_number, words::fold_value};
+use super::{
+    fold, json_number,
+    words::{fold_value, is_one_size},
+};
 
 const IN_STOCK: [&str; 5] = ["true", "yes", "ja", "oui", "1"];
 const OUT_OF_STOCK: [&str; 5] = ["false", "no", "nein", "non", "0"];
@@ -35,7 +38,7 @@ pub(super) fn read_stock(value: &Value) -> Result<bool, String> {
 /// A count of an article's stock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counted {
-    /// The words for its size, folded; empty if it is of all sizes.
+    /// The words for its size, folded; empty if it is of all sizes, or of one for everyone.
     pub sizes: Vec<String>,
     /// Folded; None if it is of all stores.
     pub store: Option<String>,
@@ -80,11 +83,17 @@ fn refuse(found: &Value) -> String {
 }
 
 fn read_size(size: &str, count: &Value) -> Result<Counted, String> {
-    let sizes = fold_value(size);
-    if sizes.is_empty() {
-        return Err(format!("stock by size has no size {size:?}; for all sizes, write a count alone"));
-    }
-    Ok(Counted { sizes, store: None, is_any: read_count(count, &format!("the stock of size {size:?}"))? })
+    let sizes = fold_size(size)
+        .ok_or_else(|| format!("stock by size has no size {size:?}; for all sizes, write a count alone"))?;
+    let is_any = read_count(count, &format!("the stock of size {size:?}"))?;
+    Ok(Counted { sizes, store: None, is_any })
+}
+
+/// The words of a size, of which one fits; no words if it is everyone's. `None` if the text is blank.
+fn fold_size(size: &str) -> Option<Vec<String>> {
+    let words = fold_value(size);
+    let is_everyones = words.iter().any(|word| is_one_size(word));
+    (!words.is_empty()).then(|| if is_everyones { Vec::new() } else { words })
 }
 
 fn read_entry(number: usize, entry: &Value) -> Result<Counted, String> {
@@ -92,7 +101,7 @@ fn read_entry(number: usize, entry: &Value) -> Result<Counted, String> {
     if let Some(other) = fields.keys().find(|name| !["size", "store", "count"].contains(&name.as_str())) {
         return Err(format!("stock has size, store and count; entry {number} has {other:?}"));
     }
-    let sizes = read_word(fields, "size", number)?.map_or_else(Vec::new, |size| fold_value(&size));
+    let sizes = read_word(fields, "size", number)?.and_then(|size| fold_size(&size)).unwrap_or_default();
     let store = read_word(fields, "store", number)?.map(|store| fold(&store));
     let count = fields.get("count").ok_or_else(|| format!("entry {number} of stock has no count"))?;
     Ok(Counted { sizes, store, is_any: read_count(count, &format!("the count of entry {number} of stock"))? })
@@ -151,6 +160,10 @@ mod tests {
             assert_eq!(read(sizes), [counted(&["l"], None, false), counted(&["m"], None, true)]);
         }
         assert_eq!(read(json!({"S/M": 1})), [counted(&["s", "m", "s/m"], None, true)]);
+        assert_eq!(read(json!({"40,5": 1})), [counted(&["40.5", "40.5"], None, true)]);
+        for one in [json!({"One Size": 1}), json!([{"size": "O/S", "count": 1}])] {
+            assert_eq!(read(one), [counted(&[], None, true)]);
+        }
         let list = json!([{"size": 38, "store": "Zürich", "count": 2}, {"store": "Zürich", "count": 0}, {"count": 1}]);
         let zurich = Some("zürich");
         assert_eq!(

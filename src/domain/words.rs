@@ -1,11 +1,33 @@
 //! The one form in which the words of articles, no-gos and filters are compared.
 
+use std::borrow::Cow;
+
 use unicode_normalization::UnicodeNormalization;
 
+const TYPE: &str = "type";
 /// The signs between the parts of a list.
 const SEPARATORS: [char; 7] = ['/', ',', ';', '|', '+', '\n', '•'];
 /// The words between the parts of an article's list. A no-go keeps them: brands have them in their names.
 const CONJUNCTIONS: [&str; 4] = [" & ", " and ", " und ", " et "];
+/// What shops call the size of an article that comes in one for everyone: folded, letters and digits only.
+const ONE_SIZE: [&str; 16] = [
+    "onesize",
+    "onesizefitsall",
+    "onesizefitsmost",
+    "os",
+    "osfa",
+    "osfm",
+    "unisize",
+    "uni",
+    "freesize",
+    "nosize",
+    "einheitsgrösse",
+    "einheitsgroesse",
+    "tailleunique",
+    "tu",
+    "tagliaunica",
+    "tallaúnica",
+];
 
 /// Drops invisible characters: soft hyphen, zero-width space and joiners, byte order mark.
 fn is_visible(c: char) -> bool {
@@ -35,13 +57,82 @@ fn fold_unicode(text: &str) -> String {
     folded.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
+/// A word of an attribute as it is compared: folded, and a number has one form.
+fn fold_word(text: &str) -> String {
+    with_whole_numbers(&fold(text)).into_owned()
+}
+
+/// A word of an attribute, or of the field `type`, as it is compared. A type is in the English singular and without hyphens:
+/// a feed writes `Rain Jackets`, and a schema lists `rain-jacket`.
+pub fn fold_for(attribute: &str, text: &str) -> String {
+    let word = fold_word(text);
+    if attribute == TYPE { type_form(&word) } else { word }
+}
+
+/// A folded word as types are compared.
+fn type_form(word: &str) -> String {
+    singular(&word.replace('-', " "))
+}
+
 /// The parts of a list such as `Leather/Nylon`, folded; a text that is no list has one. In a text with percentages the
 /// numbers separate parts, too: `80% Wool 20% Nylon`.
 pub fn fold_parts(text: &str) -> Vec<String> {
     let has_percentages = text.contains('%');
     let separates =
         |c: char| SEPARATORS.contains(&c) || (has_percentages && (c == '%' || c.is_ascii_digit()));
+    let text = if has_percentages { Cow::Borrowed(text) } else { with_whole_numbers(text) };
     text.split(separates).map(fold).filter(|part| !part.is_empty()).collect()
+}
+
+/// The text with numbers in which nothing separates: `40,5` is `40.5`, and `42 2/3` has a fraction's own slash. Before more
+/// than one digit both signs separate, as in `38,39` and `32/34`.
+fn with_whole_numbers(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let is = |at: Option<usize>, test: fn(&u8) -> bool| at.and_then(|at| bytes.get(at)).is_some_and(test);
+    let is_digit = |at| is(at, u8::is_ascii_digit);
+    let is_within =
+        |at: usize| is_digit(at.checked_sub(1)) && is_digit(Some(at + 1)) && !is_digit(Some(at + 2));
+    let is_of_fraction = |at: usize| {
+        is_within(at) && is(at.checked_sub(2), |byte| *byte == b' ') && is_digit(at.checked_sub(3))
+    };
+    let other_form = |at: usize, c: char| match c {
+        ',' if is_within(at) => Some('.'),
+        '/' if is_of_fraction(at) => Some('\u{2044}'),
+        _ => None,
+    };
+    if !text.char_indices().any(|(at, c)| other_form(at, c).is_some()) {
+        return Cow::Borrowed(text);
+    }
+    text.char_indices().map(|(at, c)| other_form(at, c).unwrap_or(c)).collect()
+}
+
+/// Whether a folded word names the size of an article that comes in one for everyone.
+pub(super) fn is_one_size(word: &str) -> bool {
+    // Nearly all sizes begin with another letter or with a digit.
+    if !word.starts_with(['e', 'f', 'n', 'o', 't', 'u']) {
+        return false;
+    }
+    let letters = || word.chars().filter(|c| c.is_alphanumeric());
+    ONE_SIZE.iter().any(|name| name.chars().eq(letters()))
+}
+
+/// Without the ending of an English plural; not always a word, but the same for both numbers.
+pub fn singular(word: &str) -> String {
+    let cut = |ending: &str| word.strip_suffix(ending).filter(|rest| rest.chars().count() > 2);
+    match () {
+        () if word.ends_with("ss") => word.to_owned(),
+        () if let Some(rest) = cut("ies").or_else(|| cut("ie")) => format!("{rest}y"),
+        () if let Some(rest) = cut("sses") => format!("{rest}ss"),
+        () if let Some(rest) = cut("shes") => format!("{rest}sh"),
+        () if let Some(rest) = cut("ches") => format!("{rest}ch"),
+        () if let Some(rest) = cut("xes") => format!("{rest}x"),
+        () => cut("s").unwrap_or(word).to_owned(),
+    }
+}
+
+/// What an article's type says, as [`fold_for`] compares types.
+pub(super) fn fold_type(text: &str) -> Vec<String> {
+    fold_value(text).iter().map(|word| type_form(word)).collect()
 }
 
 /// All that an article's value says: the whole, its parts, and the parts of those in words: `wool and silk`.
@@ -56,7 +147,7 @@ pub(super) fn fold_value(text: &str) -> Vec<String> {
             parts.flat_map(|word| word.split(conjunction)).map(|part| part.trim().to_owned()).collect();
         words.extend(parts);
     }
-    words.push(fold(text));
+    words.push(fold_word(text));
     words.retain(|word| !word.is_empty());
     words
 }
@@ -99,5 +190,67 @@ mod tests {
             let found = fold_value(value);
             assert!(words.iter().all(|word| found.iter().any(|other| other == word)), "{value}: {found:?}");
         }
+    }
+
+    #[test]
+    fn a_number_is_one_word() {
+        for (value, words) in [
+            ("40,5", &["40.5"][..]),
+            ("40.5", &["40.5"]),
+            ("36,5/37", &["36.5", "37", "36.5/37"]),
+            ("EU 40,5, UK 7", &["eu 40.5", "uk 7", "eu 40.5, uk 7"]),
+            ("42 2/3", &["42 2\u{2044}3"]),
+            ("38,39,40", &["38", "39", "40", "38,39,40"]),
+            ("32/34", &["32", "34", "32/34"]),
+            ("8/9", &["8", "9", "8/9"]),
+            ("1/2 ,5", &["1", "2", "5", "1/2 ,5"]),
+        ] {
+            let mut found = fold_value(value);
+            found.dedup();
+            assert_eq!(found, words, "{value}");
+            let whole = fold_for("sizes", value);
+            assert_eq!(Some(&whole), found.last(), "{value}");
+        }
+        assert_eq!(fold_parts("80,5% Wolle, 19,5% Nylon"), ["wolle", "nylon"]);
+    }
+
+    #[test]
+    fn one_size_has_many_names() {
+        for name in [
+            "One Size",
+            "one-size",
+            "ONESIZE",
+            "OS",
+            "O/S",
+            "OSFA",
+            "One size fits all",
+            "TU",
+            "uni",
+            "Einheitsgröße",
+        ] {
+            assert!(fold_value(name).iter().any(|word| is_one_size(word)), "{name}");
+        }
+        for name in ["", "one", "S", "38", "university", "XOS"] {
+            assert!(!fold_value(name).iter().any(|word| is_one_size(word)), "{name}");
+        }
+    }
+
+    #[test]
+    fn types_are_compared_in_the_singular() {
+        for (plural, kind) in [
+            ("Parkas", "parka"),
+            ("DRESSES", "dress"),
+            ("Jeans", "jeans"),
+            ("Hoodies", "hoodie"),
+            ("Rain Jackets", "rain-jacket"),
+            ("T-Shirts", "t-shirt"),
+            ("Watches", "watch"),
+            ("Ties", "tie"),
+        ] {
+            assert_eq!(fold_for("type", plural), fold_for("type", kind));
+        }
+        assert_ne!(fold_for("type", "dress shirt"), fold_for("type", "shirt"));
+        assert_eq!(fold_for("colour", "Parkas"), "parkas");
+        assert_eq!(fold_type("Coats & Jackets"), ["coats & jacket", "coat", "jacket", "coats & jacket"]);
     }
 }

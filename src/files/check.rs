@@ -69,6 +69,10 @@ pub enum Warning {
         kept: String,
         found: String,
     },
+    /// A feed names a category of Google's by a number that has no name here, and no type.
+    Category(u64),
+    /// The inventory of a product in Shopify's export is tracked, but not in the file.
+    NotCounted,
     /// The outfit repeats the one in an earlier row.
     Repetition {
         unit: Unit,
@@ -99,6 +103,14 @@ impl fmt::Display for Warning {
             Self::Variants { attribute, line, kept, found } => write!(
                 f,
                 "the variant of this article in line {line} has another {attribute}, {found}; {kept} is kept"
+            ),
+            Self::Category(number) => write!(
+                f,
+                "the type is \"category {number}\": there is no \"product_type\", and google_product_category {number} has no \
+                 name here"
+            ),
+            Self::NotCounted => f.write_str(
+                "the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock",
             ),
             Self::Repetition { unit, first, other_split } => {
                 write!(f, "this outfit repeats {unit} {first}")?;

@@ -19,7 +19,7 @@ use self::supply::Facts;
 pub use self::supply::{Supply, Unfit};
 
 use crate::{
-    domain::{Article, ArticleId, Features, Mask, Schema, fold, fold_parts},
+    domain::{Article, ArticleId, Features, Mask, Schema, fold_for, fold_parts},
     models::{engine::Places, packed_article::PackedArticle, release::Release, tables::Composition},
     util::{chunked::Chunked, sharded::Sharded},
 };
@@ -73,7 +73,7 @@ pub struct Catalogue {
     unused: Range<u32>,
     present: Arc<Mask>,
     coverage: Coverage,
-    /// One spelling of each type, by its folded form.
+    /// One spelling of each type, by the form that is compared.
     types: HashMap<String, String>,
     /// By place; NaN for articles without a price.
     prices: Chunked<f64>,
@@ -414,7 +414,7 @@ impl Catalogue {
                 self.unreadable.push(article.id.clone());
             }
             Arc::make_mut(&mut self.present).insert(place);
-            self.types.entry(fold(article.kind())).or_insert_with(|| article.kind().to_owned());
+            self.types.entry(fold_for(TYPE, article.kind())).or_insert_with(|| article.kind().to_owned());
             if !in_stock {
                 Arc::make_mut(&mut self.out_of_stock).insert(place);
             }
@@ -465,7 +465,7 @@ impl Catalogue {
             }
         }
         if self.of_type(article.kind()).is_none() {
-            self.types.remove(&fold(article.kind()));
+            self.types.remove(&fold_for(TYPE, article.kind()));
         }
     }
 
@@ -505,9 +505,10 @@ impl Catalogue {
         &self.present
     }
 
-    /// The articles of a type in any case, or None if the shop has none. `Coat/Jacket` is of both types.
+    /// The articles of a type in any case, in the singular or plural, or None if the shop has none. `Coat/Jacket` is of both
+    /// types.
     pub fn of_type(&self, kind: &str) -> Option<&Mask> {
-        Some(self.words.get(TYPE)?.get(&fold(kind))?)
+        Some(self.words.get(TYPE)?.get(&fold_for(TYPE, kind))?)
     }
 
     /// In alphabetical order.
@@ -584,8 +585,8 @@ impl Catalogue {
         let mut ruled_out = RuledOut { articles: Mask::none(self.present.length()), unmatched: Vec::new() };
         for (attribute, no_go) in schema.exclusions(features) {
             let words = self.words.get(attribute);
-            let find = |word: &String| words.and_then(|words| words.get(word));
-            let whole = find(&fold(&no_go));
+            let find = |word: &str| words.and_then(|words| words.get(&fold_for(attribute, word)));
+            let whole = find(&no_go);
             for part in fold_parts(&no_go) {
                 let found = find(&part);
                 if found.or(whole).is_none() {

@@ -91,15 +91,20 @@ pub fn find_unknown(release: &Release, article: &Article) -> Vec<Unknown> {
 pub struct Census {
     release: Arc<Release>,
     unknown: BTreeMap<Unknown, u64>,
+    /// The types whose articles have sizes that fit everyone, because the schema requires nothing of them.
+    of_any_size: BTreeMap<String, u64>,
 }
 
 impl Census {
     pub fn new(release: Arc<Release>) -> Self {
-        Self { release, unknown: BTreeMap::new() }
+        Self { release, unknown: BTreeMap::new(), of_any_size: BTreeMap::new() }
     }
 
     pub fn count(&mut self, article: &Article) {
         self.add(find_unknown(&self.release, article));
+        if self.release.schema().ignores_sizes(article) {
+            *self.of_any_size.entry(article.kind().to_owned()).or_insert(0) += 1;
+        }
     }
 
     fn add(&mut self, unknown: Vec<Unknown>) {
@@ -115,13 +120,15 @@ impl Census {
         sorted
     }
 
-    /// A warning for each of the most frequent, and one that counts the others.
-    pub fn into_warnings(self) -> Vec<String> {
+    /// A warning for each of the most frequent, one that counts the others, and one of sizes that no customer is asked for.
+    pub fn into_warnings(mut self) -> Vec<String> {
         let release = self.release.manifest().name.clone();
+        let of_any_size = std::mem::take(&mut self.of_any_size);
         let sorted = self.into_sorted();
         let listed = sorted.iter().take(MOST_WARNINGS);
         let mut warnings: Vec<String> =
             listed.map(|(unknown, articles)| unknown.describe_count(&release, *articles)).collect();
+        warnings.extend(describe_sizes(of_any_size, &release));
         if let others @ 1.. = sorted.len().saturating_sub(MOST_WARNINGS) {
             warnings.push(format!("{others} more values are new to release {release}"));
         }
@@ -129,6 +136,28 @@ impl Census {
     }
 }
 
+/// Warns of types whose articles are suggested in any size.
+fn describe_sizes(types: BTreeMap<String, u64>, release: &str) -> Option<String> {
+    let articles: u64 = types.values().sum();
+    let mut types: Vec<(String, u64)> = types.into_iter().collect();
+    types.sort_by_key(|(_, articles)| std::cmp::Reverse(*articles));
+    let listed: Vec<String> = types.iter().take(MOST_TYPES).map(|(kind, _)| format!("{kind:?}")).collect();
+    let others = match types.len().saturating_sub(MOST_TYPES) {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    let number = if articles == 1 { "1 article".to_owned() } else { format!("{articles} articles") };
+    (articles > 0).then(|| {
+        format!(
+            "customers get {number} in any size, because the schema of release {release} requires sizes of none of these \
+             types: {}{others}",
+            listed.join(", ")
+        )
+    })
+}
+
+/// The most types that the warning of sizes lists.
+const MOST_TYPES: usize = 8;
 /// The most values that an import warns of.
 const MOST_WARNINGS: usize = 20;
 

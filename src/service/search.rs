@@ -9,19 +9,18 @@ use std::{future::ready, pin::pin};
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
 use crate::{
-    domain::{Article, Customer, CustomerId, Schema, fold},
+    domain::{Article, Customer, CustomerId, Schema, fold, singular},
     store::{Store, StoreError},
 };
 
 /// Names of the same article, in the singular.
-const SYNONYMS: [&[&str]; 15] = [
+const SYNONYMS: [&[&str]; 14] = [
     &["bag", "handbag", "purse"],
-    &["beanie", "bobble"],
+    &["beany", "bobble"],
     &["dungaree", "overall"],
     &["gilet", "waistcoat"],
     &["glove", "mitten"],
     &["grey", "gray"],
-    &["hoodie", "hoody"],
     &["loafer", "moccasin"],
     &["scarf", "scarve", "shawl"],
     &["sneaker", "trainer", "plimsoll"],
@@ -211,20 +210,6 @@ fn forms(token: &str) -> Vec<String> {
     let others = others.iter().filter(|other| **other != own).map(|other| (*other).to_owned());
     let others: Vec<String> = others.collect();
     std::iter::once(own).chain(others).collect()
-}
-
-/// Without the ending of an English plural; not always a word, but the same for both numbers.
-fn singular(token: &str) -> String {
-    let cut = |ending: &str| token.strip_suffix(ending).filter(|rest| rest.chars().count() > 2);
-    match () {
-        () if token.ends_with("ss") => token.to_owned(),
-        () if let Some(rest) = cut("ies") => format!("{rest}y"),
-        () if let Some(rest) = cut("sses") => format!("{rest}ss"),
-        () if let Some(rest) = cut("shes") => format!("{rest}sh"),
-        () if let Some(rest) = cut("ches") => format!("{rest}ch"),
-        () if let Some(rest) = cut("xes") => format!("{rest}x"),
-        () => cut("s").unwrap_or(token).to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -173,8 +173,13 @@ fn sign(currency: &str) -> &str {
     }
 }
 
-fn decimals(currency: &str) -> usize {
-    if ["JPY", "KRW", "HUF"].contains(&currency) { 0 } else { 2 }
+/// How many decimals prices in a currency have.
+pub fn decimals(currency: &str) -> usize {
+    match currency {
+        "JPY" | "KRW" | "HUF" => 0,
+        "BHD" | "IQD" | "JOD" | "KWD" | "LYD" | "OMR" | "TND" => 3,
+        _ => 2,
+    }
 }
 
 #[cfg(test)]
@@ -192,6 +197,7 @@ mod tests {
             ("EUR", "nl", "€\u{a0}1.316,60", "€\u{a0}120"),
             ("SEK", "sv", "1\u{a0}316,60\u{a0}kr", "120\u{a0}kr"),
             ("JPY", "ja", "¥1,317", "¥120"),
+            ("KWD", "en", "KWD\u{a0}1,316.600", "KWD\u{a0}120"),
         ] {
             let notation = Notation::new(currency, locale).unwrap();
             let written = [1316.6, 120.0].map(|price| notation.price(price, None));

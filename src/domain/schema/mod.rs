@@ -12,7 +12,7 @@ use std::{borrow::Cow, collections::HashMap, fmt};
 pub use file::SchemaError;
 pub use requirement::Requirement;
 
-use super::{FeatureValue, Features, json_number, number::integer_word};
+use super::{Article, FeatureValue, Features, json_number, number::integer_word};
 
 /// The width of a feature's embedding. The default schema's 23 features make a context of 736 numbers, as in the paper.
 pub const FEATURE_WIDTH: usize = 32;
@@ -304,6 +304,17 @@ impl Schema {
             }
         }
         if errors.is_empty() { Ok(Encoding { indices, warnings }) } else { Err(errors) }
+    }
+
+    /// Whether an article has sizes, and the schema requires sizes only of articles of other types.
+    pub fn ignores_sizes(&self, article: &Article) -> bool {
+        let requirements = self.features.iter().flat_map(|feature| &feature.requires);
+        let of_sizes: Vec<&Requirement> = requirements.filter(|required| required.is_of_sizes()).collect();
+        let kinds = article.folded_words("type");
+        of_sizes.iter().all(|required| !required.is_about(&kinds))
+            && of_sizes
+                .iter()
+                .any(|required| required.excludes_some(&article.folded_words(&required.attribute)))
     }
 
     /// The words that a customer excludes, each with the field or attribute of articles that must not have it.

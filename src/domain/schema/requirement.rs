@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, iter};
 
-use crate::domain::{FeatureValue, fold, number::integer_word};
+use crate::domain::{FeatureValue, fold, fold_for, number::integer_word, words::is_one_size};
 
 /// An article fits if its attribute says one of the customer's words. Where the customer or the article says nothing, it
 /// fits too.
@@ -10,9 +10,9 @@ use crate::domain::{FeatureValue, fold, number::integer_word};
 pub struct Requirement {
     /// The attribute of articles, or their field `type`.
     pub attribute: String,
-    /// The article types that it is about, folded; empty for all.
+    /// The article types that it is about, as they are compared; empty for all.
     pub types: Vec<String>,
-    /// The articles' words, folded, by the folded value of the customer; for values where the two differ.
+    /// The articles' words, as they are compared, by the folded value of the customer; for values where the two differ.
     values: BTreeMap<String, Vec<String>>,
 }
 
@@ -21,11 +21,13 @@ const SIZES: [&str; 2] = ["sizes", "size"];
 
 impl Requirement {
     pub(super) fn new(attribute: &str, types: &[String], values: &BTreeMap<String, Vec<String>>) -> Self {
-        let fold_all = |words: &[String]| words.iter().map(|word| fold(word)).collect();
+        let fold_all = |attribute: &str, words: &[String]| -> Vec<String> {
+            words.iter().map(|word| fold_for(attribute, word)).collect()
+        };
         Self {
             attribute: attribute.to_owned(),
-            types: fold_all(types),
-            values: values.iter().map(|(value, words)| (fold(value), fold_all(words))).collect(),
+            types: fold_all("type", types),
+            values: values.iter().map(|(value, words)| (fold(value), fold_all(attribute, words))).collect(),
         }
     }
 
@@ -34,7 +36,18 @@ impl Requirement {
         SIZES.contains(&self.attribute.as_str())
     }
 
-    /// The words of articles that fit a customer with this value, folded; none if the value says nothing.
+    /// Whether it is about an article whose type says these words.
+    pub fn is_about(&self, kinds: &[String]) -> bool {
+        self.types.is_empty() || self.types.iter().any(|kind| kinds.contains(kind))
+    }
+
+    /// Whether an article that says these words fits only some customers. One that comes in one size fits all.
+    pub fn excludes_some(&self, words: &[String]) -> bool {
+        let is_everyones = self.is_of_sizes() && words.iter().any(|word| is_one_size(word));
+        !words.is_empty() && !is_everyones
+    }
+
+    /// The words of articles that fit a customer with this value, as they are compared; none if the value says nothing.
     pub fn fitting_words(&self, value: &FeatureValue) -> Vec<String> {
         let words: Vec<String> = match value {
             FeatureValue::Text(word) => vec![fold(word)],
@@ -42,8 +55,11 @@ impl Requirement {
             FeatureValue::Number(number) => integer_word(*number).into_iter().collect(),
         };
         let said = words.into_iter().filter(|word| !word.is_empty());
-        let mut fitting: Vec<String> =
-            said.flat_map(|word| self.values.get(&word).cloned().unwrap_or_else(|| vec![word])).collect();
+        let mut fitting: Vec<String> = said
+            .flat_map(|word| {
+                self.values.get(&word).cloned().unwrap_or_else(|| vec![fold_for(&self.attribute, &word)])
+            })
+            .collect();
         fitting.sort_unstable();
         fitting.dedup();
         fitting

@@ -1,6 +1,7 @@
 use sha2::{Digest, Sha256};
 
 use super::*;
+use crate::domain::fold_for;
 
 fn text(word: &str) -> FeatureValue {
     FeatureValue::Text(word.into())
@@ -209,7 +210,18 @@ fn a_feature_requires_words_of_articles() {
     assert_eq!(requirement.fitting_words(&many(&["female", "male"])), ["men", "unisex", "women"]);
     let [sizes, of_type] = &size.requires[..] else { panic!("two requirements") };
     assert!(sizes.is_of_sizes() && !of_type.is_of_sizes());
-    assert_eq!(sizes.types, ["t-shirt", "coat"]);
+    assert_eq!(sizes.types, ["t shirt", "coat"], "as types are compared");
+    let is_about = |kind: &str| sizes.is_about(&[fold_for("type", kind)]);
+    assert!(is_about("Coats") && is_about("T Shirts") && !is_about("hat"));
+    let excludes_some =
+        |words: &[&str]| sizes.excludes_some(&words.iter().map(ToString::to_string).collect::<Vec<_>>());
+    assert!(
+        excludes_some(&["s", "m"]) && !excludes_some(&[]) && !excludes_some(&["o", "s", "o/s"]),
+        "one size fits all"
+    );
+    assert!(gender.requires[0].excludes_some(&["uni".into()]), "only of sizes");
+    assert_eq!(sizes.fitting_words(&text("40,5")), ["40.5"]);
+    assert_eq!(of_type.fitting_words(&text("Parkas")), ["parka"]);
     assert_eq!(sizes.fitting_words(&FeatureValue::Number(38.0)), ["38"]);
     assert_eq!(sizes.fitting_words(&many(&["M", " ", "L"])), ["l", "m"]);
     assert!(sizes.fitting_words(&many(&[])).is_empty(), "an absent value excludes nothing");

@@ -1,16 +1,19 @@
 //! An entry of a Google Merchant feed, with the attributes of Google's product data specification.
 
-use super::variants::{Variant, colour_id, last_of_path};
+use super::{
+    categories::category_name,
+    variants::{Variant, colour_id, last_of_path, read_gender},
+};
 use crate::{
-    domain::{Timestamp, json_number, parse_price},
-    files::json::Value,
+    domain::{Timestamp, is_ambiguous_price, json_number, parse_price},
+    files::{Warning, json::Value},
+    util::notation::decimals,
 };
 
 /// Attributes that all variants of an article share: Google's name and ours.
-const SHARED: [(&str, &str); 15] = [
+const SHARED: [(&str, &str); 14] = [
     ("item_group_id", "item_group_id"),
     ("brand", "brand"),
-    ("gender", "gender"),
     ("age_group", "age_group"),
     ("color", "colour"),
     ("material", "material"),
@@ -69,11 +72,14 @@ pub(super) fn read<'f>(
     let id = find("id").or_else(|| find("feed id")).ok_or("the attribute \"id\" is missing")?;
     let group = find("item_group_id");
     let article = group.map_or_else(|| id.to_owned(), |group| colour_id(group, find("color")));
-    let kind = read_type(find("product_type"), find("google_product_category"))?;
+    let (kind, warning) = read_type(find("product_type"), find("google_product_category"))?;
 
     let text = |text: &str| Value::text(text.to_owned());
     let mut shared: Vec<(&'static str, Value<'static>)> =
         SHARED.iter().filter_map(|(theirs, ours)| Some((*ours, text(find(theirs)?)))).collect();
+    if let Some(gender) = find("gender") {
+        shared.push(("gender", Value::text(read_gender(gender, find("age_group")))));
+    }
     let own = OWN.iter().filter_map(|(theirs, ours)| {
         let value = find(theirs).or_else(|| find(&format!("feed {theirs}")))?;
         Some((*ours, text(value)))
@@ -106,18 +112,27 @@ pub(super) fn read<'f>(
         count: None,
         shared,
         own,
+        warning,
     })
 }
 
-/// The last part of the shop's own path of types, or else of Google's.
-fn read_type(product_type: Option<&str>, category: Option<&str>) -> Result<String, String> {
-    let named = category.filter(|category| category.parse::<u64>().is_err());
-    let last = product_type.and_then(last_of_path).or_else(|| named.and_then(last_of_path));
-    last.map(str::to_owned).ok_or_else(|| match category {
-        Some(number) => format!(
-            "an article needs a type: there is no \"product_type\", and google_product_category is the number {number}"
+/// The last part of the shop's own path of types, or else of Google's, which may be a number.
+fn read_type(
+    product_type: Option<&str>,
+    category: Option<&str>,
+) -> Result<(String, Option<Warning>), String> {
+    if let Some(last) = product_type.and_then(last_of_path) {
+        return Ok((last.to_owned(), None));
+    }
+    let category = category.and_then(last_of_path).ok_or(
+        "an article needs a type: neither \"product_type\" nor \"google_product_category\" is given",
+    )?;
+    Ok(match category.parse() {
+        Err(_) => (category.to_owned(), None),
+        Ok(number) => category_name(number).map_or_else(
+            || (format!("category {number}"), Some(Warning::Category(number))),
+            |name| (name.to_owned(), None),
         ),
-        None => "an article needs a type: neither \"product_type\" nor \"google_product_category\" is given".into(),
     })
 }
 
@@ -129,12 +144,14 @@ struct Availability {
 }
 
 fn read_availability(text: &str) -> Result<Availability, String> {
-    let word = text.to_lowercase().replace([' ', '-'], "_");
-    Ok(match word.as_str() {
-        "in_stock" | "available" => Availability { now: true, later: None },
-        "out_of_stock" | "unavailable" => Availability { now: false, later: None },
-        "preorder" | "pre_order" => Availability { now: false, later: Some("preorder") },
-        "backorder" | "back_order" => Availability { now: false, later: Some("backorder") },
+    let word = text.to_lowercase().replace([' ', '-', '_'], "");
+    // Some programs write the words of schema.org, with its address.
+    let word = word.rsplit('/').next().unwrap_or_default();
+    Ok(match word {
+        "instock" | "available" | "limitedavailability" => Availability { now: true, later: None },
+        "outofstock" | "soldout" | "unavailable" | "discontinued" => Availability { now: false, later: None },
+        "preorder" | "presale" => Availability { now: false, later: Some("preorder") },
+        "backorder" | "availablefororder" => Availability { now: false, later: Some("backorder") },
         _ => {
             return Err(format!(
                 "availability is in_stock, out_of_stock, preorder or backorder, found {text:?}"
@@ -148,9 +165,14 @@ fn read_price(name: &str, text: &str) -> Result<(f64, Option<String>), String> {
     let letters = |c: char| c.is_ascii_alphabetic();
     let number = text.trim_matches(letters).trim();
     let currency: String = text.chars().filter(|c| letters(*c)).collect();
-    let price = parse_price(number)
-        .map_err(|_| format!("{name} is a number and a currency, as in 15.00 USD, found {text:?}"))?;
     let currency = (!currency.is_empty()).then(|| currency.to_uppercase());
+    // Google's separator of decimals is the point. Where prices have three, it is not one of thousands.
+    let has_three_decimals = currency.as_deref().is_some_and(|code| decimals(code) == 3)
+        && is_ambiguous_price(number)
+        && number.contains('.');
+    let price = if has_three_decimals { parse_price(&format!("{number}0")) } else { parse_price(number) };
+    let price =
+        price.map_err(|_| format!("{name} is a number and a currency, as in 15.00 USD, found {text:?}"))?;
     match &currency {
         Some(code) if code.len() != 3 => {
             Err(format!("{name} has a currency of three letters, as in 15.00 USD, found {text:?}"))
@@ -159,9 +181,14 @@ fn read_price(name: &str, text: &str) -> Result<(f64, Option<String>), String> {
     }
 }
 
-/// Whether a time is within an interval such as `2026-11-01T00:00-0800/2026-12-01T00:00-0800`.
+/// Whether a time is within an interval such as `2026-11-01T00:00-0800/2026-12-01T00:00-0800`. Days are in UTC, and the last
+/// one counts.
 fn is_within(interval: &str, now: Timestamp) -> Result<bool, String> {
-    let ends = interval.split_once('/').and_then(|(from, to)| Some((read_moment(from)?, read_moment(to)?)));
+    let day = |text: &str, time: &str| {
+        read_moment(text).or_else(|| read_moment(&format!("{}T{time}", text.trim())))
+    };
+    let ends =
+        interval.split_once('/').and_then(|(from, to)| Some((day(from, "00:00:00")?, day(to, "23:59:59")?)));
     let (from, to) = ends.ok_or_else(|| {
         format!(
             "sale_price_effective_date is two times, as in 2026-11-01T00:00-0800/2026-12-01T00:00-0800, \
@@ -183,8 +210,12 @@ fn read_moment(text: &str) -> Option<i64> {
         Some(place) if &time[place..] == "Z" => (&time[..place], 0),
         Some(place) => {
             let digits = time[place + 1..].replace(':', "");
-            let zone = digits.parse::<u32>().ok().map(i64::from).filter(|_| digits.len() == 4)?;
-            let minutes = zone / 100 * 60 + zone % 100;
+            let zone = digits.parse::<u32>().ok().map(i64::from)?;
+            let minutes = match digits.len() {
+                2 => zone * 60,
+                4 => zone / 100 * 60 + zone % 100,
+                _ => return None,
+            };
             (&time[..place], if time[place..].starts_with('-') { -minutes } else { minutes })
         }
     };
@@ -224,10 +255,13 @@ mod tests {
             ("15,00 eur", 15.0, Some("EUR")),
             ("15.00USD", 15.0, Some("USD")),
             ("15", 15.0, None),
+            ("12.500 KWD", 12.5, Some("KWD")),
+            ("TND 1.250", 1.25, Some("TND")),
+            ("1,250.500 OMR", 1250.5, Some("OMR")),
         ] {
             assert_eq!(read_price("price", text), Ok((price, currency.map(str::to_owned))), "{text}");
         }
-        for wrong in ["", "USD", "-1 USD", "15.00 dollars", "$15.00", "1.299 EUR"] {
+        for wrong in ["", "USD", "-1 USD", "15.00 dollars", "$15.00", "1.299 EUR", "12,500 KWD"] {
             assert!(read_price("price", wrong).unwrap_err().contains("as in 15.00 USD"), "{wrong}");
         }
     }
@@ -239,6 +273,7 @@ mod tests {
             ("1970-01-01T00:00+0000", 0),
             ("1970-01-02T00:00+01:00", 82_800),
             ("2026-11-23T11:15:15-0800", 1_795_461_315),
+            ("2026-11-23T11:15:15-08", 1_795_461_315),
             ("2024-02-29T12:00", 1_709_208_000),
             ("2024-02-29 12:00:00.5Z", 1_709_208_000),
         ] {
@@ -253,14 +288,52 @@ mod tests {
         assert_eq!(is_within(november, at("2026-11-01T07:59Z")), Ok(false));
         assert_eq!(is_within(november, at("2026-11-01T08:00Z")), Ok(true));
         assert!(is_within("2026-11-01", at("2026-11-01T08:00Z")).unwrap_err().contains("two times"));
+        let days = "2026-11-01/2026-11-03";
+        for (time, expected) in [
+            ("2026-10-31T23:59:59Z", false),
+            ("2026-11-01T00:00Z", true),
+            ("2026-11-03T23:59Z", true),
+            ("2026-11-04T00:00Z", false),
+        ] {
+            assert_eq!(is_within(days, at(time)), Ok(expected), "{time}");
+        }
+    }
+
+    #[test]
+    fn availability_has_several_spellings() {
+        for (text, now, later) in [
+            ("in_stock", true, None),
+            ("In Stock", true, None),
+            ("https://schema.org/InStock", true, None),
+            ("http://schema.org/LimitedAvailability", true, None),
+            ("out-of-stock", false, None),
+            ("SoldOut", false, None),
+            ("pre-order", false, Some("preorder")),
+            ("available for order", false, Some("backorder")),
+        ] {
+            let read = read_availability(text).unwrap();
+            assert_eq!((read.now, read.later), (now, later), "{text}");
+        }
+        for wrong in ["", "maybe", "https://schema.org/"] {
+            assert!(read_availability(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]
     fn the_type_is_the_last_part_of_a_path() {
-        assert_eq!(read_type(Some("Women > Coats > Parkas"), Some("5598")).unwrap(), "Parkas");
-        assert_eq!(read_type(None, Some("Apparel & Accessories > Clothing > Dresses")).unwrap(), "Dresses");
-        assert_eq!(read_type(Some(" > "), Some("Shoes")).unwrap(), "Shoes");
-        assert!(read_type(None, Some("5598")).unwrap_err().contains("is the number 5598"));
-        assert!(read_type(None, None).unwrap_err().contains("neither"));
+        for (product_type, category, kind) in [
+            (Some("Women > Coats > Parkas"), Some("5598"), "Parkas"),
+            (None, Some("Apparel & Accessories > Clothing > Dresses"), "Dresses"),
+            (Some(" > "), Some("Shoes"), "Shoes"),
+            (None, Some("5598"), "Coats & Jackets"),
+            (None, Some("187"), "Shoes"),
+        ] {
+            assert_eq!(read_type(product_type, category), Ok((kind.to_owned(), None)));
+        }
+        let unnamed = ("category 99".to_owned(), Some(Warning::Category(99)));
+        assert_eq!(read_type(None, Some("99")), Ok(unnamed));
+        for category in [None, Some(" > ")] {
+            assert!(read_type(None, category).unwrap_err().contains("neither"));
+        }
     }
 }

@@ -7,6 +7,7 @@
 //!
 //! docs/feeds.md has the attributes and the rules.
 
+mod categories;
 mod google;
 mod shopify;
 mod variants;
@@ -98,6 +99,8 @@ pub(super) struct Reader {
     /// About the bytes of the articles so far.
     given: u64,
     left_out: u64,
+    /// Whether there was an entry.
+    has_entries: bool,
     ended: bool,
 }
 
@@ -110,7 +113,7 @@ enum Source {
 
 /// An entry of a feed.
 enum Entry {
-    Variant(Variant),
+    Variant(Box<Variant>),
     /// It is not for sale.
     LeftOut,
     /// It says nothing of its own, such as a further picture.
@@ -146,7 +149,15 @@ impl Reader {
                 Source::Shopify(Box::new(records), columns, shopify::Product::default())
             }
         };
-        Ok(Self { source, variants: Variants::default(), now, given: 0, left_out: 0, ended: false })
+        Ok(Self {
+            source,
+            variants: Variants::default(),
+            now,
+            given: 0,
+            left_out: 0,
+            has_entries: false,
+            ended: false,
+        })
     }
 
     pub(super) fn progress(&self) -> (u64, u64) {
@@ -182,6 +193,12 @@ impl Reader {
             }
             let (line, entry) = match self.source.next(self.now) {
                 Ok(Some(read)) => read,
+                // An empty catalogue is not what a shop means.
+                Ok(None) if !self.has_entries => {
+                    self.ended = true;
+                    let reason = "a feed has a row for each variant, found only a header";
+                    return Some(Err(RowError::fatal(Unit::Line, 1, reason)));
+                }
                 Ok(None) => {
                     self.ended = true;
                     self.variants.complete();
@@ -189,9 +206,10 @@ impl Reader {
                 }
                 Err(fatal) => return Some(Err(fatal)),
             };
+            self.has_entries = true;
             match entry {
                 Ok(Entry::Variant(variant)) => {
-                    if let Err(reason) = self.variants.add(line, variant) {
+                    if let Err(reason) = self.variants.add(line, *variant) {
                         return Some(Err(RowError::fatal(Unit::Line, line, reason)));
                     }
                 }
@@ -212,13 +230,15 @@ impl Source {
                 let Some(item) = items.next()? else { return Ok(None) };
                 let entry = item.fields.and_then(|fields| {
                     let fields = fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-                    google::read(fields, now).map(Entry::Variant)
+                    google::read(fields, now).map(Box::new).map(Entry::Variant)
                 });
                 Ok(Some((item.line, entry)))
             }
             Self::Tsv(records, columns) => {
                 let Some(line) = next_record(records)? else { return Ok(None) };
-                let entry = records.cells().and_then(|cells| columns.read(&cells, now).map(Entry::Variant));
+                let entry = records
+                    .cells()
+                    .and_then(|cells| columns.read(&cells, now).map(Box::new).map(Entry::Variant));
                 Ok(Some((line, entry)))
             }
             Self::Shopify(records, columns, product) => {

@@ -3,11 +3,11 @@
 
 use super::{
     Entry,
-    variants::{Variant, colour_id, last_of_path},
+    variants::{Variant, colour_id, last_of_path, read_gender},
 };
 use crate::{
-    domain::{json_number, parse_price},
-    files::json::Value,
+    domain::{fold, json_number, parse_price},
+    files::{Warning, json::Value},
 };
 
 /// The names of the columns, in lower case: of the exports, and of Shopify's newer template.
@@ -63,8 +63,26 @@ enum Column {
     Material,
 }
 
-/// What the options of products are called in shops' languages.
-const SIZE: [&str; 8] = ["size", "shoe size", "größe", "groesse", "grösse", "taille", "talla", "maat"];
+/// What the options of products are called in shops' languages, folded.
+const SIZE: [&str; 17] = [
+    "size",
+    "sizes",
+    "shoe size",
+    "clothing size",
+    "grösse",
+    "groesse",
+    "schuhgrösse",
+    "kleidergrösse",
+    "konfektionsgrösse",
+    "taille",
+    "pointure",
+    "talla",
+    "taglia",
+    "tamanho",
+    "maat",
+    "størrelse",
+    "storlek",
+];
 const COLOUR: [&str; 6] = ["color", "colour", "farbe", "couleur", "kleur", "colore"];
 
 /// Which column a cell belongs to.
@@ -131,7 +149,7 @@ impl Columns {
         if find(Column::Price).is_none() && find(Column::OptionValue(0)).is_none() {
             return Ok(Entry::Nothing);
         }
-        product.variant(is_new, find).map(Entry::Variant)
+        product.variant(is_new, find).map(Box::new).map(Entry::Variant)
     }
 }
 
@@ -140,7 +158,7 @@ impl Product {
         let kind = find(Column::Type).or_else(|| find(Column::Category).and_then(last_of_path));
         let kind = kind.map(str::to_owned);
         let options = [0, 1, 2].map(|place| {
-            let name = find(Column::OptionName(place))?.to_lowercase();
+            let name = fold(find(Column::OptionName(place))?);
             if SIZE.contains(&name.as_str()) {
                 return Some(OptionKind::Size);
             }
@@ -150,13 +168,15 @@ impl Product {
         let named = [
             ("brand", Column::Vendor),
             ("product_type", Column::Category),
-            ("gender", Column::Gender),
             ("age_group", Column::AgeGroup),
             ("material", Column::Material),
         ];
         let mut shared: Vec<(&'static str, Value<'static>)> =
             named.into_iter().filter_map(|(name, column)| Some((name, text(find(column)?)))).collect();
         shared.push(("item_group_id", text(handle)));
+        if let Some(gender) = find(Column::Gender) {
+            shared.push(("gender", Value::text(read_gender(gender, find(Column::AgeGroup)))));
+        }
         if let Some(tags) = find(Column::Tags) {
             let tags = tags.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(text).collect();
             shared.push(("tags", Value::List(tags)));
@@ -197,32 +217,43 @@ impl Product {
             .kind
             .clone()
             .ok_or("an article needs a type: the product has neither a Type nor a Product Category")?;
-        let (in_stock, count) = stock(&find)?;
+        let Stock { is_any, count, warning } = read_stock(&find)?;
         Ok(Variant {
             article: colour_id(&self.handle, colour),
             kind,
             has_others: true,
             completes_others,
             size: option(OptionKind::Size).map(str::to_owned),
-            in_stock: Some(in_stock),
+            in_stock: Some(is_any),
             later: None,
             count,
             shared,
             own,
+            warning,
         })
     }
 }
 
-/// Whether a variant can be bought, and how many there are. One whose stock is not tracked, or that is sold on when
-/// there is none, can be bought.
-fn stock<'c>(find: &impl Fn(Column) -> Option<&'c str>) -> Result<(bool, Option<u64>), String> {
+/// Whether a variant can be bought, and how many there are.
+struct Stock {
+    is_any: bool,
+    count: Option<u64>,
+    warning: Option<Warning>,
+}
+
+/// A variant whose inventory is not tracked can be bought, and so can one that is sold on when there is none.
+fn read_stock<'c>(find: &impl Fn(Column) -> Option<&'c str>) -> Result<Stock, String> {
     let goes_on = |text: &str| ["continue", "true", "yes"].contains(&text.to_lowercase().as_str());
+    let goes_on = find(Column::Policy).is_some_and(goes_on);
     let is_tracked = find(Column::Tracker).is_some();
-    let Some(count) = find(Column::Count).filter(|_| is_tracked) else { return Ok((true, None)) };
+    let Some(count) = find(Column::Count).filter(|_| is_tracked) else {
+        let warning = (is_tracked && !goes_on).then_some(Warning::NotCounted);
+        return Ok(Stock { is_any: true, count: None, warning });
+    };
     let count: i64 = count
         .parse()
         .map_err(|_| format!("column \"Variant Inventory Qty\": expected a whole number, found {count:?}"))?;
     let count = u64::try_from(count).unwrap_or_default();
-    let count = if find(Column::Policy).is_some_and(goes_on) { count.max(1) } else { count };
-    Ok((count > 0, Some(count)))
+    let count = if goes_on { count.max(1) } else { count };
+    Ok(Stock { is_any: count > 0, count: Some(count), warning: None })
 }

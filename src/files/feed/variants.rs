@@ -7,11 +7,17 @@ use std::{
 
 use serde_json::Number;
 
-use crate::files::{
-    Warning,
-    json::{Fields, Value},
+use crate::{
+    domain::fold,
+    files::{
+        Warning,
+        json::{Fields, Value},
+    },
 };
 
+/// The age groups of Google and Shopify that are not adults, folded.
+const CHILDREN: [&str; 8] =
+    ["newborn", "newborns", "infant", "babies", "toddler", "toddlers", "kids", "children"];
 /// The most bytes of articles whose variants may still come. Feeds of Google's name variants in any order.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -36,6 +42,7 @@ pub(super) struct Variant {
     pub(super) shared: Vec<(&'static str, Value<'static>)>,
     /// Attributes that each variant has its own of, such as its page. Those of the first are kept.
     pub(super) own: Vec<(&'static str, Value<'static>)>,
+    pub(super) warning: Option<Warning>,
 }
 
 /// A complete article, at the line of its first variant.
@@ -121,12 +128,14 @@ impl Group {
     fn new(line: u64, mut first: Variant) -> Self {
         let size = first.size.take();
         let size = size.map(|name| Size { name, in_stock: first.in_stock, count: first.count });
-        Self { line, first, sizes: size.into_iter().collect(), warnings: Vec::new() }
+        let warnings = first.warning.take().into_iter().collect();
+        Self { line, first, sizes: size.into_iter().collect(), warnings }
     }
 
     /// Adds a variant. Where it disagrees, the first is right, and a warning says so.
     fn add(&mut self, line: u64, variant: Variant) {
-        let Variant { kind, size, in_stock, later, count, shared, own, .. } = variant;
+        let Variant { kind, size, in_stock, later, count, shared, own, warning, .. } = variant;
+        self.warnings.extend(warning.filter(|warning| !self.warnings.contains(warning)));
         if kind != self.first.kind {
             let (kept, found) = (Value::text(self.first.kind.clone()), Value::text(kind));
             self.disagree("type", line, &kept, &found);
@@ -230,7 +239,45 @@ pub(super) fn colour_id(group: &str, colour: Option<&str>) -> String {
     if words.is_empty() { group.to_owned() } else { format!("{group}-{}", words.join("-")) }
 }
 
+/// Who wears an article, in the words of the default schema. Feeds say `female` and `male` of the articles, as the schema
+/// does of customers. What is for children fits no adult.
+pub(super) fn read_gender(gender: &str, age_group: Option<&str>) -> String {
+    let is_for_children = age_group.is_some_and(|group| CHILDREN.contains(&fold(group).as_str()));
+    let wearer = |word: &str| match (fold(word).as_str(), is_for_children) {
+        ("female" | "women", false) => "women".to_owned(),
+        ("male" | "men", false) => "men".to_owned(),
+        ("female" | "women", true) => "girls".to_owned(),
+        ("male" | "men", true) => "boys".to_owned(),
+        ("unisex", true) => "kids".to_owned(),
+        _ => word.to_owned(),
+    };
+    // A list of Shopify's has semicolons.
+    let wearers = gender.split([';', ',']).map(str::trim).filter(|word| !word.is_empty()).map(wearer);
+    wearers.collect::<Vec<_>>().join(", ")
+}
+
 /// The last part of a path such as `Women > Coats > Parkas`.
 pub(super) fn last_of_path(path: &str) -> Option<&str> {
     path.rsplit('>').map(str::trim).find(|part| !part.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gender_is_in_the_schemas_words() {
+        for (gender, age_group, wearer) in [
+            ("female", None, "women"),
+            ("Male", Some("adult"), "men"),
+            ("unisex", Some("adult"), "unisex"),
+            ("female", Some("Kids"), "girls"),
+            ("male", Some("toddler"), "boys"),
+            ("unisex", Some("infant"), "kids"),
+            ("Female; Male", None, "women, men"),
+            ("Damen", None, "Damen"),
+        ] {
+            assert_eq!(read_gender(gender, age_group), wearer, "{gender} {age_group:?}");
+        }
+    }
 }

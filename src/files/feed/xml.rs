@@ -17,8 +17,12 @@ use quick_xml::{
 
 use crate::files::{RowError, error::Unit, input::Input, read::LONGEST};
 
-const GOOGLE: &str = "http://base.google.com/ns/1.0";
+/// Google's namespace, which shops write with either scheme.
+const GOOGLE: &str = "base.google.com/ns/1.0";
 const DEEPEST: usize = 16;
+/// The most names of elements in a message, and the most bytes of one.
+const MOST_NAMES: usize = 8;
+const LONGEST_NAME: usize = 50;
 
 /// Splits a feed into items.
 pub(super) struct Items {
@@ -27,6 +31,10 @@ pub(super) struct Items {
     /// How many elements are open.
     depth: usize,
     item: Option<Open>,
+    /// Whether there was no item yet.
+    is_empty: bool,
+    /// Names of elements outside of items, for messages.
+    others: Vec<String>,
 }
 
 /// An item, and where it begins.
@@ -46,7 +54,7 @@ struct Open {
 impl Items {
     pub(super) fn new(input: Input) -> Self {
         let reader = NsReader::from_reader(Limited { input, left: LONGEST, line: 1 });
-        Self { reader, buffer: Vec::new(), depth: 0, item: None }
+        Self { reader, buffer: Vec::new(), depth: 0, item: None, is_empty: true, others: Vec::new() }
     }
 
     pub(super) fn progress(&self) -> (u64, u64) {
@@ -83,7 +91,8 @@ impl Items {
                         ));
                     }
                     match &mut self.item {
-                        None if is_item(&namespace, &start) => {
+                        None if is_item(&start) => {
+                            self.is_empty = false;
                             let item = Item { line, fields: Ok(Vec::new()) };
                             self.item = Some(Open { item, depth: self.depth, field: None });
                         }
@@ -91,10 +100,14 @@ impl Items {
                             open.field = field_name(&namespace, &start).map(|name| (name, String::new()));
                             open.add_link(&start);
                         }
-                        _ => {}
+                        None => note_name(&mut self.others, &start),
+                        Some(_) => {}
                     }
                 }
                 Event::Empty(start) => {
+                    if self.item.is_none() {
+                        note_name(&mut self.others, &start);
+                    }
                     if let Some(open) = self.item.as_mut().filter(|open| self.depth == open.depth) {
                         open.add_link(&start);
                     }
@@ -134,9 +147,24 @@ impl Items {
                 }
                 Event::Comment(_) | Event::PI(_) => {}
                 Event::Eof if self.depth > 0 => return fatal("the file ends before its last element".into()),
+                Event::Eof if self.is_empty => {
+                    let found =
+                        if self.others.is_empty() { "nothing".into() } else { self.others.join(", ") };
+                    return fatal(format!(
+                        "a Merchant feed has an <item> or <entry> for each variant, found {found}"
+                    ));
+                }
                 Event::Eof => return Ok(None),
             }
         }
+    }
+}
+
+/// Keeps the first few names of elements.
+fn note_name(names: &mut Vec<String>, start: &BytesStart<'_>) {
+    let name = format!("<{}>", start.name().into_inner());
+    if names.len() < MOST_NAMES && name.len() < LONGEST_NAME && !names.contains(&name) {
+        names.push(name);
     }
 }
 
@@ -169,12 +197,22 @@ impl Open {
     }
 }
 
+/// Some feeds do not declare the usual prefix.
 fn is_google(namespace: &ResolveResult<'_>) -> bool {
-    matches!(namespace, ResolveResult::Bound(bound) if bound.into_inner() == GOOGLE)
+    match namespace {
+        ResolveResult::Bound(bound) => {
+            let name = bound.into_inner();
+            let name = name.strip_prefix("http://").or_else(|| name.strip_prefix("https://"));
+            name.is_some_and(|name| name.trim_end_matches('/') == GOOGLE)
+        }
+        ResolveResult::Unknown(prefix) => prefix == "g",
+        ResolveResult::Unbound => false,
+    }
 }
 
-fn is_item(namespace: &ResolveResult<'_>, start: &BytesStart<'_>) -> bool {
-    !is_google(namespace) && matches!(start.local_name().into_inner(), "item" | "entry")
+/// In whatever namespace: some feeds have Google's as the default.
+fn is_item(start: &BytesStart<'_>) -> bool {
+    matches!(start.local_name().into_inner(), "item" | "entry")
 }
 
 /// The attribute that an element holds. Titles and links may also be RSS's or Atom's own; Google's are preferred.

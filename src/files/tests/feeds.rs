@@ -44,7 +44,7 @@ fn variants_of_a_merchant_feed_are_one_article_for_each_colour() {
         feed("merchant.xml"),
         [
             r#"{"id":"DR-7","type":"Dresses","availability":"preorder","colour":"Red","currency":"EUR","google_product_category":"Apparel & Accessories > Clothing > Dresses","in_stock":false,"name":"Silk dress","price":89.9,"url":"https://shop.example/dress"}"#,
-            r#"{"id":"PK-1-navy-white","type":"Parkas","age_group":"adult","brand":"Fjell & Söhne","colour":"Navy/White","currency":"EUR","gender":"female","google_product_category":"5598","image":"https://shop.example/parka-navy.jpg","in_stock":true,"item_group_id":"PK-1","material":"Cotton","name":"Fjell & Söhne parka, S","price":149,"product_type":"Women > Coats > Parkas","regular_price":199,"size_system":"EU","sizes":["S","M"],"stock":{"M":0,"S":1},"url":"https://shop.example/parka?colour=navy&size=s"}"#,
+            r#"{"id":"PK-1-navy-white","type":"Parkas","age_group":"adult","brand":"Fjell & Söhne","colour":"Navy/White","currency":"EUR","gender":"women","google_product_category":"5598","image":"https://shop.example/parka-navy.jpg","in_stock":true,"item_group_id":"PK-1","material":"Cotton","name":"Fjell & Söhne parka, S","price":149,"product_type":"Women > Coats > Parkas","regular_price":199,"size_system":"EU","sizes":["S","M"],"stock":{"M":0,"S":1},"url":"https://shop.example/parka?colour=navy&size=s"}"#,
             "7: the variant of this article in line 41 has another material, \"Wool\"; \"Cotton\" is kept",
             r#"{"id":"PK-1-red","type":"Parkas","colour":"Red","currency":"EUR","in_stock":true,"item_group_id":"PK-1","name":"Fjell & Söhne parka, red","price":199,"product_type":"Women > Coats > Parkas","sizes":["S"]}"#,
         ]
@@ -65,7 +65,7 @@ fn atom_and_other_prefixes_are_read() {
 fn a_tab_separated_feed_has_sale_prices_for_a_time() {
     let boot = |price: &str| {
         format!(
-            r#"{{"id":"SH-1-black","type":"Boots","colour":"Black","currency":"EUR","gender":"male","in_stock":true,"item_group_id":"SH-1","name":"Leather boot",{price},"sizes":["42","43"],"stock":{{"42":1,"43":0}}}}"#
+            r#"{{"id":"SH-1-black","type":"Boots","colour":"Black","currency":"EUR","gender":"men","in_stock":true,"item_group_id":"SH-1","name":"Leather boot",{price},"sizes":["42","43"],"stock":{{"42":1,"43":0}}}}"#
         )
         .replace("\"sizes\"", "\"product_type\":\"Shoes > Boots\",\"sizes\"")
     };
@@ -90,6 +90,93 @@ fn shopifys_products_have_options_and_counts() {
     let rows = read_any::<Article>(&fixture("shopify.csv"), &SCHEMA, None, NOW).unwrap();
     assert_eq!(checker.check(rows).map(Result::unwrap).count(), 3);
     assert_eq!((checker.report().left_out, checker.report().bad), (1, 0));
+}
+
+#[test]
+fn googles_namespace_is_read_as_shops_write_it() {
+    let folder = Folder::new();
+    let item = |prefix: &str| {
+        format!(
+            "<channel><item><{prefix}id>a</{prefix}id><title>Hat</title><{prefix}product_type>Hats</{prefix}product_type>\
+             <{prefix}price>12.500 KWD</{prefix}price></item></channel>"
+        )
+    };
+    let read = |attribute: &str, prefix: &str| {
+        let feed = format!("<rss {attribute}>{}</rss>", item(prefix));
+        read_feed(&folder.file("feed.xml", feed), None, NOW)
+    };
+    let hat = r#"{"id":"a","type":"Hats","currency":"KWD","name":"Hat","price":12.5,"product_type":"Hats"}"#;
+    for (attribute, prefix) in [
+        ("xmlns:g=\"http://base.google.com/ns/1.0\"", "g:"),
+        ("xmlns:g=\"https://base.google.com/ns/1.0\"", "g:"),
+        ("xmlns:g=\"http://base.google.com/ns/1.0/\"", "g:"),
+        ("xmlns=\"http://base.google.com/ns/1.0\"", ""),
+        ("xmlns=\"https://base.google.com/ns/1.0\"", ""),
+        ("", "g:"),
+    ] {
+        assert_eq!(read(attribute, prefix), [hat], "{attribute}");
+    }
+    assert!(read("xmlns:x=\"http://example.com\"", "x:")[0].contains("an article needs a type"));
+}
+
+#[test]
+fn a_feed_without_entries_is_refused() {
+    let folder = Folder::new();
+    for (name, content, reason) in [
+        (
+            "feed.xml",
+            "<rss><channel><title>Shop</title><product><id>a</id></product></channel></rss>",
+            "line 1: a Merchant feed has an <item> or <entry> for each variant, found <rss>, <channel>, <title>, <product>, <id>",
+        ),
+        ("feed.xml", "<feed/>", "found <feed>"),
+        ("feed.tsv", "id\ttitle\tprice\n", "line 1: a feed has a row for each variant, found only a header"),
+        ("feed.csv", "Handle,Option1 Name,Variant Price\n", "found only a header"),
+    ] {
+        let read = read_feed(&folder.file(name, content), None, NOW);
+        assert!(read.len() == 1 && read[0].ends_with(reason), "{reason}: {read:?}");
+    }
+}
+
+#[test]
+fn categories_of_google_may_be_numbers() {
+    let folder = Folder::new();
+    let feed = "id\tgoogle_product_category\na\t2271\nb\t99\nc\t99\n";
+    let path = folder.file("feed.tsv", feed);
+    let read = read_feed(&path, None, NOW);
+    let note = "the type is \"category 99\": there is no \"product_type\", and google_product_category 99 has no name here";
+    assert_eq!(
+        read,
+        [
+            r#"{"id":"a","type":"Dresses","google_product_category":"2271"}"#,
+            r#"{"id":"b","type":"category 99","google_product_category":"99"}"#,
+            &format!("3: {note}"),
+            r#"{"id":"c","type":"category 99","google_product_category":"99"}"#,
+            &format!("4: {note}"),
+        ]
+    );
+}
+
+#[test]
+fn an_inventory_that_is_not_in_the_file_is_noted() {
+    let folder = Folder::new();
+    let path = folder.file(
+        "products.csv",
+        "Handle,Title,Type,Option1 Name,Option1 Value,Variant Inventory Tracker,Variant Inventory Policy,Variant Price,\
+         Google Shopping / Gender\n\
+         a,Hat,Hat,Kleidergröße,S,shopify,deny,10,Female\n\
+         a,,,,M,shopify,deny,10,\n\
+         b,Cap,Cap,Title,Default Title,,deny,10,\n\
+         c,Bag,Bag,Title,Default Title,shopify,continue,10,\n",
+    );
+    assert_eq!(
+        read_feed(&path, None, NOW),
+        [
+            r#"{"id":"a","type":"Hat","gender":"women","in_stock":true,"item_group_id":"a","name":"Hat","price":10,"sizes":["S","M"]}"#,
+            "2: the inventory is tracked, but the file has no \"Variant Inventory Qty\" of it: it counts as in stock",
+            r#"{"id":"b","type":"Cap","in_stock":true,"item_group_id":"b","name":"Cap","price":10}"#,
+            r#"{"id":"c","type":"Bag","in_stock":true,"item_group_id":"c","name":"Bag","price":10}"#,
+        ]
+    );
 }
 
 #[test]

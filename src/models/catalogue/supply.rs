@@ -49,7 +49,7 @@ struct Demand {
     attribute: usize,
     /// The articles of its types.
     about: Arc<SparseMask>,
-    /// Those that say something.
+    /// Those that say something that does not fit everyone.
     saying: Arc<SparseMask>,
 }
 
@@ -156,10 +156,9 @@ impl Supply {
             }
         }
         for demand in &mut self.demands {
-            let types = &demand.rule.requirement.types;
-            if types.is_empty() || types.iter().any(|kind| article.kinds.contains(kind)) {
+            if demand.rule.requirement.is_about(&article.kinds) {
                 change(Arc::make_mut(&mut demand.about));
-                if !article.words[demand.attribute].is_empty() {
+                if demand.rule.requirement.excludes_some(&article.words[demand.attribute]) {
                     change(Arc::make_mut(&mut demand.saying));
                 }
             }
@@ -330,18 +329,20 @@ mod tests {
             article("Coat", json!({"sizes": "l"})),
             article("coat", json!({"sizes": null})),
             article("boot", json!({"sizes": ["S"]})),
+            article("Coats", json!({"sizes": ["S"]})),
+            article("coat", json!({"sizes": ["One Size"]})),
         ]);
         let unfit = |given: &Features| supply.unfit(given, 64);
-        assert_eq!(places(&unfit(&features(&[("top", &["M"])])).articles), [1]);
-        assert_eq!(places(&unfit(&features(&[("top", &["M", "L"])])).articles), [0u32; 0]);
+        assert_eq!(places(&unfit(&features(&[("top", &["M"])])).articles), [1, 4]);
+        assert_eq!(places(&unfit(&features(&[("top", &["M", "L"])])).articles), [4]);
         assert_eq!(places(&unfit(&features(&[("top", &[]), ("other", &["M"])])).articles), [0u32; 0]);
         let both = unfit(&features(&[("top", &["S"]), ("width", &["L"])]));
-        assert_eq!((places(&both.articles), both.unmet), (vec![0, 1], Vec::new()));
+        assert_eq!((places(&both.articles), both.unmet), (vec![0, 1, 4], Vec::new()));
         let unknown = unfit(&features(&[("top", &["XS", "56"])]));
-        assert_eq!(places(&unknown.articles), [0, 1]);
+        assert_eq!(places(&unknown.articles), [0, 1, 4]);
         assert_eq!(unknown.unmet, [("top".into(), "sizes".into(), vec!["56".to_owned(), "xs".to_owned()])]);
         let kinds = unfit(&features(&[("width", &["M"])]));
-        assert_eq!(places(&kinds.articles), [1], "there are no hats");
+        assert_eq!(places(&kinds.articles), [1, 4], "there are no hats");
     }
 
     #[test]
@@ -360,6 +361,7 @@ mod tests {
             article("shirt", json!({})),
             article("boot", json!({"stock": {"M": 0, "38": 1}})),
             article("shirt", json!({"stock": "plenty"})),
+            article("shirt", json!({"sizes": ["O/S"], "stock": {"OS": 2}})),
         ]);
         let sold_out =
             |words: &[&str], store| places(&supply.sold_out(Some(&features(&[("top", words)])), store, 64));
@@ -385,7 +387,7 @@ mod tests {
     }
 
     fn any_article() -> impl Strategy<Value = Article> {
-        let size = || select(&["S", "M", "L", "S/M"][..]);
+        let size = || select(&["S", "M", "L", "S/M", "One Size"][..]);
         let store = || option::of(select(&["a", "b"][..]));
         let counts = vec((option::of(size()), store(), 0..2), 0..4).prop_map(|counts| {
             let entry = |(size, store, count)| json!({"size": size, "store": store, "count": count});

@@ -33,20 +33,20 @@ contracts!(
 );
 
 /// Folders of parts, and the program that completes them.
-struct Parts {
+pub struct Parts {
     input: TempDir,
     output: TempDir,
 }
 
 /// Suggestions by row, slot and rank: customer, article, probability.
-type Suggestions = BTreeMap<(i64, i64, i64), (String, String, f64)>;
+pub type Suggestions = BTreeMap<(i64, i64, i64), (String, String, f64)>;
 
 impl Parts {
-    fn new() -> Self {
+    pub fn new() -> Self {
         Self { input: tempfile::tempdir().unwrap(), output: tempfile::tempdir().unwrap() }
     }
 
-    fn put(&self, name: &str, rows: &[Value]) {
+    pub fn put(&self, name: &str, rows: &[Value]) {
         let lines: Vec<String> = rows.iter().map(Value::to_string).collect();
         fs::write(self.input.path().join(name), lines.join("\n")).unwrap();
     }
@@ -62,7 +62,7 @@ impl Parts {
         run(self.command(db, flags)).await
     }
 
-    async fn done(&self, db: &TestDatabase, flags: &[&str]) -> String {
+    pub async fn done(&self, db: &TestDatabase, flags: &[&str]) -> String {
         let output = self.run(db, flags).await;
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
@@ -77,7 +77,7 @@ impl Parts {
         names
     }
 
-    fn read(&self, name: &str) -> Suggestions {
+    pub fn read(&self, name: &str) -> Suggestions {
         let path = self.output.path().join(name);
         let from_json = |line: &str| {
             let row: Value = serde_json::from_str(line).unwrap();

@@ -15,7 +15,10 @@ use atelier::{
 use serde_json::{Value, json};
 
 use super::{atelier, path, run, stderr};
-use crate::harness::{TestDatabase, contracts};
+use crate::{
+    harness::{TestDatabase, contracts},
+    web::Service,
+};
 
 contracts!(
     a_merged_file_keeps_the_rest,
@@ -24,6 +27,8 @@ contracts!(
     bad_rows_retire_nothing,
     a_killed_mirror_leaves_the_old_catalogue,
     feeds_are_imported_and_exported,
+    a_feeds_articles_are_suggested_to_those_they_fit,
+    an_empty_feed_retires_nothing,
     a_large_feed_changes_nothing_the_second_time,
 );
 
@@ -227,6 +232,43 @@ async fn feeds_are_imported_and_exported(db: TestDatabase) {
     assert!(exported.status.success(), "{}", stderr(&exported));
     let (done, said) = import(&db, &["--articles", path(&out.join("articles.jsonl"))]).await;
     assert!(done && said.contains("  articles: 0 new, 0 changed, 8 unchanged\n"), "{said}");
+}
+
+async fn a_feeds_articles_are_suggested_to_those_they_fit(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let (done, said) = import(&db, &["--articles", path(&fixture("merchant.xml"))]).await;
+    assert!(done, "{said}");
+    let suggested = async |features: Value| {
+        let body =
+            json!({"features": features, "outfit": [null], "filters": {"types": {"0": ["Parkas"]}}, "k": 50});
+        let (status, answer) = service.ask("/complete", &body).await;
+        let suggestions = answer["blanks"][0]["suggestions"].as_array().filter(|_| status == 200);
+        let is_of_feed = |one: &&Value| one["article"]["id"] == "PK-1-navy-white";
+        suggestions.is_some_and(|suggestions| suggestions.iter().any(|one| is_of_feed(&one)))
+    };
+    service.releases.refresh().await.unwrap();
+    assert!(suggested(json!({})).await);
+    for (features, is_suggested) in [
+        (json!({"gender": "female"}), true),
+        (json!({"gender": "male"}), false),
+        (json!({"gender": "diverse"}), true),
+        (json!({"gender": "female", "top_size": "S"}), true),
+        (json!({"gender": "female", "top_size": "M"}), false),
+        (json!({"gender": "female", "top_size": "XL"}), false),
+    ] {
+        assert_eq!(suggested(features.clone()).await, is_suggested, "{features}");
+    }
+}
+
+async fn an_empty_feed_retires_nothing(db: TestDatabase) {
+    assert!(import(&db, &["--articles", path(&fixture("merchant.xml"))]).await.0);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("feed.xml");
+    fs::write(&file, "<rss xmlns:g=\"http://base.google.com/ns/1.0\"><products/></rss>").unwrap();
+    let (done, said) = import(&db, &["--mirror", "--mirror-limit", "100", "--articles", path(&file)]).await;
+    let reason = "reading stopped at line 1: a Merchant feed has an <item> or <entry> for each variant, found <rss>, <products>";
+    assert!(!done && said.contains(reason), "{said}");
+    assert_eq!(db.open().await.articles().count().await, Ok(3));
 }
 
 /// 30,000 variants of 3,000 products in two colours and five sizes.

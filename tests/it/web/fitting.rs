@@ -1,15 +1,22 @@
 //! What fits a customer and is in stock for them: other articles are suggested only on request.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fs};
 
 use atelier::domain::{Article, Customer, Outfit, Role};
 use serde_json::{Map, Value, json};
 
 use super::{Service, rows};
-use crate::harness::{TestDatabase, contracts};
+use crate::{
+    cli::complete::Parts,
+    harness::{TestDatabase, contracts},
+};
 
 contracts!(
     nothing_that_is_unavailable_is_suggested_unless_asked_for,
+    every_way_of_suggesting_leaves_out_what_is_unavailable,
+    sizes_are_compared_as_shops_write_them,
+    types_are_compared_in_the_singular,
+    sizes_that_no_customer_is_asked_for_are_warned_of,
     the_demo_suggests_what_fits_and_is_in_stock,
     stock_follows_the_customers_size_and_the_store,
     what_would_widen_is_said,
@@ -59,7 +66,7 @@ const WITHOUT_SIZES: [&str; 11] = [
 fn scale(kind: &str) -> Option<(&'static str, &'static [&'static str])> {
     match kind {
         kind if BOTTOMS.contains(&kind) => Some(("bottom_size", &["29", "30", "31"])),
-        kind if SHOES.contains(&kind) => Some(("shoe_size", &["38", "39", "40"])),
+        kind if SHOES.contains(&kind) => Some(("shoe_size", &["38", "38,5", "39", "40"])),
         kind if WITHOUT_SIZES.contains(&kind) => None,
         _ => Some(("top_size", &["S", "M", "L"])),
     }
@@ -70,6 +77,10 @@ fn size_for<'a>(article: &Value, features: &'a Value) -> Option<&'a str> {
     features[scale(article["type"].as_str().unwrap())?.0].as_str()
 }
 
+fn is_one_size(size: &Value) -> bool {
+    ["One Size", "O/S"].iter().any(|name| same(size, name))
+}
+
 fn same(one: &Value, other: &str) -> bool {
     one.as_str().is_some_and(|one| one.eq_ignore_ascii_case(other))
 }
@@ -78,8 +89,8 @@ fn is_of_size(article: &Value, features: &Value) -> bool {
     match (size_for(article, features), &article["sizes"]) {
         (None, _) | (_, Value::Null) => true,
         (Some(_), Value::Array(sizes)) if sizes.is_empty() => true,
-        (Some(size), Value::Array(sizes)) => sizes.iter().any(|one| same(one, size)),
-        (Some(size), one) => same(one, size),
+        (Some(size), Value::Array(sizes)) => sizes.iter().any(|one| same(one, size) || is_one_size(one)),
+        (Some(size), one) => same(one, size) || is_one_size(one),
     }
 }
 
@@ -94,7 +105,9 @@ fn is_in_stock(article: &Value, size: Option<&str>, store: Option<&str>) -> bool
     let takes = |entry: &Value| {
         entry["count"].as_i64().unwrap() > 0
             && store.is_none_or(|store| entry["store"].is_null() || same(&entry["store"], store))
-            && size.is_none_or(|size| entry["size"].is_null() || same(&entry["size"], size))
+            && size.is_none_or(|size| {
+                entry["size"].is_null() || same(&entry["size"], size) || is_one_size(&entry["size"])
+            })
     };
     article["in_stock"] != false
         && match &article["stock"] {
@@ -116,8 +129,10 @@ fn may_be_suggested(article: &Value, features: &Value, filters: &Value) -> bool 
 }
 
 fn draw_article(draws: &mut Draws, id: &str, kind: &str) -> Value {
-    let mut article = json!({"id": id, "type": kind});
+    let mut article = json!({"id": id, "type": kind, "price": 10 + draws.below(190)});
+    let one_size = ["One Size", "O/S"];
     let sizes = scale(kind).map_or(&["one"][..], |(_, sizes)| sizes);
+    let sizes = if draws.happens(5) { &one_size } else { sizes };
     match draws.below(10) {
         0 | 1 => {}
         2 => article["sizes"] = json!(draws.one(sizes)),
@@ -193,20 +208,23 @@ fn draw_filters(draws: &mut Draws) -> Value {
     filters
 }
 
-/// Random articles, customers and filters, compared with the rules as this file writes them down.
-async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatabase) {
-    let service = Service::demo(&db).await;
-    let mut draws = Draws(20);
+/// Stores the demo's articles with sizes, stock and prices that are drawn, and returns them by their ids.
+async fn store_drawn(service: &Service, draws: &mut Draws) -> BTreeMap<String, Value> {
     let articles: BTreeMap<String, Value> = rows::<Article>()
         .iter()
-        .map(|article| {
-            (article.id.to_string(), draw_article(&mut draws, article.id.as_str(), article.kind()))
-        })
+        .map(|article| (article.id.to_string(), draw_article(draws, article.id.as_str(), article.kind())))
         .collect();
     let lines: Vec<String> = articles.values().map(Value::to_string).collect();
     let stored = service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).await;
     assert_eq!(stored.status(), 200);
+    articles
+}
 
+/// Random articles, customers and filters, compared with the rules as this file writes them down.
+async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let mut draws = Draws(20);
+    let articles = store_drawn(&service, &mut draws).await;
     let outfit: Vec<String> = rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect();
     let (mut excluded, mut widened) = (0, 0);
     for _ in 0..4 {
@@ -245,6 +263,185 @@ async fn nothing_that_is_unavailable_is_suggested_unless_asked_for(db: TestDatab
         }
     }
     assert!(excluded > 10_000 && widened > 1000, "{excluded} {widened}");
+}
+
+/// The same rules for sets, diverse suggestions, a total price, the Studio and `atelier complete`.
+async fn every_way_of_suggesting_leaves_out_what_is_unavailable(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let mut draws = Draws(21);
+    let articles = store_drawn(&service, &mut draws).await;
+    let outfit: Vec<String> = rows::<Outfit>()[0].articles().iter().map(ToString::to_string).collect();
+    let check = |ids: &[String], features: &Value, filters: &Value, way: &str| {
+        for id in ids {
+            let article = &articles[id];
+            assert!(may_be_suggested(article, features, filters), "{way}: {features} {filters} {article}");
+        }
+        ids.len()
+    };
+    let browser = service.signed_in(Role::Admin).await;
+    let (mut alone, mut in_sets, mut on_pages) = (0, 0, 0);
+    let mut customers = Vec::new();
+    for n in 0..12 {
+        let (features, mut filters) = (draw_features(&mut draws), draw_filters(&mut draws));
+        filters.as_object_mut().unwrap().remove("types");
+        let mut asked = json!({"outfit": [outfit[0], null, null], "features": features, "filters": filters, "k": 20,
+                               "sets": 4, "diversity": draws.one(&[0.0, 0.6])});
+        let total = articles[&outfit[0]]["price"].as_i64().unwrap() + 250;
+        asked["filters"]["price"] = json!({"total": total});
+        let answer = service.ask_ok("/complete", &asked).await;
+        let ids = |places: &Value| -> Vec<String> {
+            let places = places.as_array().map_or(&[][..], Vec::as_slice);
+            places.iter().map(|place| place["article"]["id"].as_str().unwrap().to_owned()).collect()
+        };
+        for blank in answer["blanks"].as_array().unwrap() {
+            alone += check(&ids(&blank["suggestions"]), &features, &filters, "alone");
+        }
+        for set in answer["sets"].as_array().map_or(&[][..], Vec::as_slice) {
+            in_sets += check(&ids(&set["articles"]), &features, &filters, "in a set");
+        }
+
+        let customer = format!("drawn-{n}");
+        let stored = service.put(&format!("/customers/{customer}"), &json!({"features": features})).await;
+        assert!(stored.status().is_success());
+        let mut page = format!("/studio?customer={customer}&slot={}&slot=&slot=&total={total}", outfit[0]);
+        for (name, value) in filters.as_object().unwrap() {
+            match (name.as_str(), value) {
+                ("fit", Value::Bool(false)) => page += "&unfit=on",
+                ("in_stock", Value::Bool(false)) => page += "&sold_out=on",
+                ("store", store) => page += &format!("&store={}", store.as_str().unwrap()),
+                _ => {}
+            }
+        }
+        on_pages +=
+            check(&articles_of_page(&browser.page(&page).await, &outfit[0]), &features, &filters, &page);
+        customers.push((customer, features));
+    }
+    let mut offline = 0;
+    for (flags, filters) in [
+        (&[][..], json!({})),
+        (&["--allow-unfit"], json!({"fit": false})),
+        (&["--store", "zurich", "--diversity", "0.6"], json!({"store": "zurich"})),
+    ] {
+        let parts = Parts::new();
+        let asked: Vec<Value> = customers
+            .iter()
+            .map(|(customer, _)| json!({"customer": customer, "articles": [outfit[0], null, outfit[2]]}))
+            .collect();
+        parts.put("part-0.jsonl", &asked);
+        parts.done(&db, &[&["--k", "40"], flags].concat()).await;
+        for (customer, article, _) in parts.read("part-0.jsonl").into_values() {
+            let (_, features) = customers.iter().find(|(id, _)| *id == customer).unwrap();
+            offline += check(&[article], features, &filters, "offline");
+        }
+    }
+    println!("alone {alone}, in sets {in_sets}, on pages {on_pages}, offline {offline}");
+    assert!(alone > 200 && in_sets > 40 && on_pages > 100 && offline > 1000);
+}
+
+/// The articles that a page of the Studio suggests, alone and in sets. `worn` is in the outfit.
+fn articles_of_page(html: &str, worn: &str) -> Vec<String> {
+    let alone = html.split("id=\"suggestion-").skip(1).map(|rest| {
+        let id = rest.split('"').next().unwrap();
+        id.split_once('-').unwrap().1.to_owned()
+    });
+    let sets =
+        html.split_once("<ul class=\"sets\">").map_or("", |(_, rest)| rest.split("</ul>").next().unwrap());
+    let links = sets.split("href=\"/studio?").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let in_sets = links
+        .flat_map(|link| link.split("&#38;"))
+        .filter_map(|part| part.strip_prefix("slot="))
+        .filter(|id| *id != worn)
+        .map(str::to_owned);
+    alone.chain(in_sets).collect()
+}
+
+/// The articles of these types that are suggested for a customer with these features, of those that a test stored: their ids
+/// begin with `new-`.
+async fn suggested_of(service: &Service, types: &[&str], features: &Value) -> Vec<String> {
+    let body = json!({"outfit": [null], "features": features, "filters": {"types": {"0": types}}, "k": 250});
+    let answer = service.ask_ok("/complete", &body).await;
+    let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap().iter();
+    let ids = suggestions.map(|one| one["article"]["id"].as_str().unwrap());
+    let mut ids: Vec<String> = ids.filter_map(|id| id.strip_prefix("new-").map(str::to_owned)).collect();
+    ids.sort_unstable();
+    ids
+}
+
+async fn store_all(service: &Service, articles: &[Value]) -> Value {
+    let lines: Vec<String> = articles.iter().map(Value::to_string).collect();
+    let stored = service.post("/articles/bulk", "application/x-ndjson", lines.join("\n")).await;
+    assert_eq!(stored.status(), 200);
+    stored.json().await.unwrap()
+}
+
+async fn sizes_are_compared_as_shops_write_them(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let articles = [
+        json!({"id": "new-comma", "type": "sneaker", "sizes": ["40,5"], "stock": {"40,5": 3}}),
+        json!({"id": "new-point", "type": "sneaker", "sizes": ["40.5", "41"], "stock": {"40,5": 1, "41": 0}}),
+        json!({"id": "new-third", "type": "sneaker", "sizes": ["42 2/3"]}),
+        json!({"id": "new-one", "type": "sneaker", "sizes": ["One Size"], "stock": {"OS": 2}}),
+        json!({"id": "new-none", "type": "sneaker", "sizes": "Einheitsgröße", "stock": {"O/S": 0}}),
+        json!({"id": "new-two", "type": "sneaker", "sizes": "39/40"}),
+    ];
+    store_all(&service, &articles).await;
+    for (size, expected) in [
+        ("40,5", &["comma", "one", "point"][..]),
+        ("40.5", &["comma", "one", "point"]),
+        ("40", &["one", "two"]),
+        ("41", &["one"]),
+        ("5", &["one"]),
+        ("3", &["one"]),
+        ("42 2/3", &["one", "third"]),
+    ] {
+        assert_eq!(
+            suggested_of(&service, &["sneaker"], &json!({"shoe_size": size})).await,
+            expected,
+            "{size}"
+        );
+    }
+}
+
+async fn types_are_compared_in_the_singular(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let articles = [
+        json!({"id": "new-m", "type": "Rain Jackets", "sizes": ["M"], "gender": "women"}),
+        json!({"id": "new-l", "type": "Rain Jackets", "sizes": ["L"], "gender": "women"}),
+    ];
+    let stored = store_all(&service, &articles).await;
+    assert!(!stored["warnings"].to_string().contains("in any size"), "{stored}");
+    for types in [&["Rain Jackets"], &["rain-jacket"]] {
+        assert_eq!(suggested_of(&service, types, &json!({})).await, ["l", "m"]);
+        assert_eq!(suggested_of(&service, types, &json!({"top_size": "M"})).await, ["m"]);
+        let never = json!({"nogo_types": ["rain-jacket"]});
+        assert!(suggested_of(&service, types, &never).await.is_empty());
+    }
+}
+
+async fn sizes_that_no_customer_is_asked_for_are_warned_of(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let articles = [
+        json!({"id": "new-1", "type": "Jacken", "sizes": ["38"]}),
+        json!({"id": "new-2", "type": "Jacken", "sizes": ["40"]}),
+        json!({"id": "new-3", "type": "Schals", "sizes": ["One Size"]}),
+        json!({"id": "new-4", "type": "parka", "sizes": ["M"]}),
+    ];
+    let stored = store_all(&service, &articles).await;
+    let warnings = stored["warnings"].as_array().unwrap();
+    let expected = "customers get 2 articles in any size, because the schema of release demo requires sizes of none of these \
+                    types: \"Jacken\"";
+    assert!(warnings.iter().any(|warning| warning["detail"] == expected), "{stored:#}");
+    assert_eq!(suggested_of(&service, &["Jacken"], &json!({"top_size": "M"})).await, ["1", "2"]);
+
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("articles.csv");
+    fs::write(&file, "id,type,sizes\na,Hosen,38|40\nb,Jacken,38\nc,Hosen,42\n").unwrap();
+    let file = crate::cli::path(&file);
+    let import = crate::cli::atelier(&db, &["--set", "models.folder=models", "import", "--articles", file]);
+    let said = crate::cli::stderr(&crate::cli::run(import).await);
+    let expected =
+        expected.replace("2 articles", "3 articles").replace("\"Jacken\"", "\"Hosen\", \"Jacken\"");
+    assert!(said.contains(&format!("note: {expected}\n")), "{said}");
 }
 
 /// How many suggestions for all of the demo's outfits have an article of another size, of the other gender, and out of

@@ -184,7 +184,7 @@ impl<T: Word> Words<T> {
 
 #[cfg(test)]
 mod tests {
-    use atelier::domain::{FeatureValue, Schema};
+    use atelier::domain::{FeatureValue, Schema, fold_for};
 
     use super::*;
 
@@ -222,8 +222,8 @@ mod tests {
         for scale in SizeScale::ALL {
             let [requirement] = requires(scale.word()) else { panic!("one requirement") };
             let kinds = ArticleType::ALL.iter().filter(|kind| kind.family().size_scale() == Some(*scale));
-            let mut kinds: Vec<&str> = kinds.map(|kind| kind.word()).collect();
-            let mut types: Vec<&str> = requirement.types.iter().map(String::as_str).collect();
+            let mut kinds: Vec<String> = kinds.map(|kind| fold_for("type", kind.word())).collect();
+            let mut types = requirement.types.clone();
             kinds.sort_unstable();
             types.sort_unstable();
             assert_eq!((types, requirement.attribute.as_str()), (kinds, "sizes"));
@@ -232,9 +232,9 @@ mod tests {
         assert_eq!((gender.attribute.as_str(), gender.types.len()), ("gender", 0));
         let unisex = Wearer::Unisex.word();
         for (value, wearers) in [
-            (Gender::Female, &[unisex, "women"][..]),
-            (Gender::Male, &["men", unisex]),
-            (Gender::Diverse, &["men", unisex, "women"]),
+            (Gender::Female, &["female", unisex, "women"][..]),
+            (Gender::Male, &["male", "men", unisex]),
+            (Gender::Diverse, &["female", "male", "men", unisex, "women"]),
         ] {
             assert_eq!(gender.fitting_words(&FeatureValue::Text(value.word().into())), wearers);
         }
