@@ -80,6 +80,20 @@ pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Pla
             names.push(field.name().to_owned());
         }
     }
+    let mut leaves = Vec::new();
+    for found in walk.leaves {
+        let path = found.path.clone();
+        let leaf = found.leaf::<T>();
+        // No feature is an object.
+        if matches!(leaf.place, Place::Feature(_)) && !leaf.inside.is_empty() {
+            let path = path[..path.len() - leaf.inside.len()].to_vec();
+            if !walk.refused.iter().any(|refused| refused.path == path) {
+                walk.refused.push(Refused { path, found: "a struct".into() });
+            }
+        } else {
+            leaves.push(leaf);
+        }
+    }
     if let Some(needed) = walk.refused.iter().find(|refused| refused.is_needed::<T>(schema)) {
         return Err(needed.reason());
     }
@@ -91,7 +105,7 @@ pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Pla
             unread.join(", ")
         )
     });
-    Ok(Plan { leaves: walk.leaves.into_iter().map(Found::leaf::<T>).collect(), unread })
+    Ok(Plan { leaves, unread })
 }
 
 struct Walk {
