@@ -13,6 +13,8 @@ OUTSIDE = {
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
     "training/ARCHITECTURE.md": "training-architecture.md",
+    "clients/python/README.md": "client-python.md",
+    "clients/typescript/README.md": "client-typescript.md",
 }
 PAGES = {page: source for source, page in OUTSIDE.items()}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|!\[[^\]]*\]\([^)]*\))*)\]\(([^)#\s]*)(#[^)\s]*)?\)")

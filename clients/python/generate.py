@@ -18,9 +18,13 @@ SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool
 SYNC = [
     (r"\basync (def|for|with)\b", r"\1"),
     (r"\bawait ", ""),
-    (r"\bAsync(Client|Iterator|BaseTransport)\b", r"\1"),
-    (r"\b__a(enter|exit)__\b", r"__\1__"),
-    (r"\ba(close|iter_lines|read)\b", r"\1"),
+    (r"\(Iterator, AsyncIterator\)", "Iterator"),
+    (r"\bAsyncIterator, Iterable, Iterator\b", "Iterable, Iterator"),
+    (r" +awaited,\n", ""),
+    (r"\bawaited\((.*?)\)", r"\1"),
+    (r"\bAsync(Client|Iterator|BaseTransport|Rows)\b", r"\1"),
+    (r"\b__a(enter|exit|iter)__\b", r"__\1__"),
+    (r"\ba(close|iter|iter_bytes|read)\b", r"\1"),
     (r"\basyncio\b", "time"),
 ]
 

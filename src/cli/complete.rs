@@ -202,6 +202,9 @@ impl Complete {
                 let mut checker = Checker::new([], []);
                 let articles =
                     checker.check(files::read::<Article>(path, schema)?).collect::<Result<_, _>>()?;
+                for unread in &checker.report().unread {
+                    eprintln!("note: {unread}");
+                }
                 if let Some(bad) = checker.report().errors.first() {
                     bail!("{bad}; bad rows: {}", checker.report().bad);
                 }
@@ -221,7 +224,7 @@ impl Complete {
 async fn complete(job: &Arc<Job>, input: &Path, output: &Path) -> Result<bool> {
     let began = Instant::now();
     let progress = Progress::new(input, 0);
-    let Done { outfits, suggestions, bad, errors, warnings, written } =
+    let Done { outfits, suggestions, bad, errors, warnings, unread, written } =
         complete_part(job, input, output, |at, total| progress.set_with_total(at, total)).await?;
     progress.finish();
     for (line, reason) in &errors {
@@ -230,6 +233,9 @@ async fn complete(job: &Arc<Job>, input: &Path, output: &Path) -> Result<bool> {
     if bad > errors.len() as u64 {
         let more = bad - errors.len() as u64;
         eprintln!("… and {} more bad {}", HumanCount(more), row_or_rows(more));
+    }
+    if let Some(unread) = unread {
+        eprintln!("note: {}: {unread}", input.display());
     }
     for (code, count) in warnings {
         eprintln!("note: {}: {code} in {} answers", input.display(), HumanCount(count));

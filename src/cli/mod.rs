@@ -212,4 +212,21 @@ mod tests {
         let error = ConfigError::File { path: "x".into(), source: gone() };
         assert_eq!(describe(&error.into()), "the configuration file x: the disk is gone");
     }
+
+    /// Finds the verbs and flags that `--help` does not describe.
+    fn undescribed(command: &clap::Command) -> Vec<String> {
+        let name = command.get_name();
+        let flags = command.get_arguments().filter(|flag| flag.get_help().is_none());
+        let mut found: Vec<String> = flags.map(|flag| format!("{name} {}", flag.get_id())).collect();
+        found.extend(command.get_about().is_none().then(|| name.to_owned()));
+        found.extend(command.get_subcommands().flat_map(undescribed));
+        found
+    }
+
+    #[test]
+    fn every_verb_and_every_flag_is_described() {
+        let command = Cli::command();
+        assert!(command.get_subcommands().count() > 5);
+        assert_eq!(undescribed(&command), Vec::<String>::new());
+    }
 }

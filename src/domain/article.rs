@@ -45,6 +45,11 @@ const IN_STOCK: &str = "in_stock";
 const EMBEDDING: &str = "embedding";
 const STOCK: &str = "stock";
 
+/// Whether the service reads this attribute, whatever the schema says.
+pub fn is_read_attribute(name: &str) -> bool {
+    [PRICE, IN_STOCK, STOCK, EMBEDDING, "sizes"].contains(&name)
+}
+
 impl Article {
     /// # Errors
     /// If the type is empty or unprintable, or an attribute is named `id` or `type`.

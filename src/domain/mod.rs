@@ -24,7 +24,7 @@ mod timestamp;
 mod vocabulary;
 mod words;
 
-pub use article::{Article, ArticleError};
+pub use article::{Article, ArticleError, is_read_attribute};
 pub use article_encoder::{ArticleEncoder, ArticleEncoderError, EncodedArticle, Facts, Ranges, UnknownValue};
 pub use customer::Customer;
 pub use embedding::{Projection, write_embedding};

@@ -42,6 +42,8 @@ pub struct Report {
     pub more_warnings: u64,
     /// How many products of a feed are not for sale.
     pub left_out: u64,
+    /// Each file with columns that are not read, and which.
+    pub unread: Vec<String>,
 }
 
 /// A bad row, and its file.
@@ -164,6 +166,7 @@ impl Checker {
 
     /// Checks a file as it is read. Check each table once, and outfits after the other tables.
     pub fn check<T: Table>(&mut self, rows: Rows<T>) -> Checked<'_, T> {
+        self.report.unread.extend(rows.unread().map(|unread| format!("{}: {unread}", rows.path().display())));
         Checked { rows, checker: self, line: 0, left_out: 0 }
     }
 

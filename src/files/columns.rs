@@ -83,19 +83,29 @@ impl<'a> RowFields<'a> {
     /// If a feature has a value both in its own column and in the column `features`.
     pub(super) fn into_fields<T: Wire>(mut self) -> Result<Fields<'a>, String> {
         if T::FEATURES {
-            match self.fields.iter_mut().find(|(name, _)| name == FEATURES) {
-                Some((_, Value::Object(nested))) => {
-                    nested.append(&mut self.features);
-                    if let Some(name) = find_duplicate(nested) {
-                        return Err(format!("feature {name:?} is given in two columns"));
-                    }
-                }
-                // Not an object, which the table refuses.
-                Some(_) => {}
-                None => self.fields.push((FEATURES.into(), Value::Object(self.features))),
-            }
+            let nested = self.fields.iter().position(|(name, _)| name == FEATURES);
+            let nested = nested.map_or(Value::Null, |place| self.fields.swap_remove(place).1);
+            self.fields.push((FEATURES.into(), add_features(nested, self.features)?));
         }
         Ok(self.fields)
+    }
+}
+
+/// The field `features` with those that have columns of their own.
+///
+/// # Errors
+/// If a feature has a value in both.
+pub(super) fn add_features<'a>(field: Value<'a>, columns: Fields<'a>) -> Result<Value<'a>, String> {
+    let mut features = match field {
+        Value::Null => Fields::new(),
+        Value::Object(features) => features,
+        // Not an object, which the table refuses.
+        other => return Ok(other),
+    };
+    features.extend(columns);
+    match find_duplicate(&features) {
+        Some(name) => Err(format!("feature {name:?} is given in two columns")),
+        None => Ok(Value::Object(features)),
     }
 }
 
@@ -119,6 +129,14 @@ pub(super) fn flatten<T: Wire>(fields: Fields<'_>) -> impl Iterator<Item = (Cow<
         }
         value => vec![(name, value)],
     })
+}
+
+/// The feature of a column that is not a field of the table.
+pub(super) fn feature_name<T: Wire>(column: Cow<'_, str>) -> Cow<'_, str> {
+    match Place::from_column::<T>(&column) {
+        Place::Feature(name) if name != column => name.into(),
+        _ => column,
+    }
 }
 
 fn column_name<T: Wire>(feature: Cow<'_, str>) -> Cow<'_, str> {

@@ -46,7 +46,8 @@
 //! The same flat columns. Lists may have two or three levels and any inner names, features may be in a struct column
 //! `features`, and a column annotated as JSON is read as JSON. Ids may be columns of whole numbers. Decimals are read as
 //! numbers, dates and timestamps as ISO 8601 texts; the index column of pandas is ignored. Columns are written with the
-//! narrowest type for their values: text, boolean, whole number, number, list of texts, else JSON.
+//! narrowest type for their values: text, boolean, whole number, number, list of texts, else JSON. A column that cannot be read
+//! is left out, with a note, unless the table or the schema needs it.
 //!
 //! # Compressed files
 //!

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt::Display};
 
 use super::{
     check::Check,
+    columns::{add_features, feature_name},
     json::{Fields, Value},
 };
 use crate::domain::{
@@ -209,17 +210,18 @@ impl Wire for CustomerPatch {
 const OUTFIT_FIELDS: &[Field] =
     &[field("customer", true), Field { name: "articles", required: true, list: true }, field("split", false)];
 
-/// The fields that outfits have, open or not.
+/// The fields that outfits have, open or not, and the others.
 #[derive(Default)]
 struct OutfitFields<'a> {
     customer: Option<Value<'a>>,
     articles: Option<Value<'a>>,
     split: Option<Value<'a>>,
     features: Option<Value<'a>>,
+    others: Fields<'a>,
 }
 
 impl<'a> OutfitFields<'a> {
-    fn new(fields: Fields<'a>, expected: &str) -> Result<Self, String> {
+    fn new(fields: Fields<'a>) -> Result<Self, String> {
         refuse_nul(&fields)?;
         let mut found = Self::default();
         for (name, value) in fields {
@@ -228,7 +230,10 @@ impl<'a> OutfitFields<'a> {
                 "articles" => &mut found.articles,
                 "split" => &mut found.split,
                 "features" => &mut found.features,
-                _ => return Err(format!("unknown field {name:?}: {expected}")),
+                _ => {
+                    found.others.push((name, value));
+                    continue;
+                }
             };
             *field = Some(value).filter(|value| *value != Value::Null);
         }
@@ -241,8 +246,11 @@ impl Wire for Outfit {
     const FEATURES: bool = true;
 
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        let expected = "an outfit has \"customer\", \"articles\", \"split\" and \"features\"";
-        let found = OutfitFields::new(fields, expected)?;
+        let found = OutfitFields::new(fields)?;
+        if let Some((name, _)) = found.others.first() {
+            let expected = "an outfit has \"customer\", \"articles\", \"split\" and \"features\"";
+            return Err(format!("unknown field {name:?}: {expected}"));
+        }
         let customer = parse_id("customer", found.customer, CustomerId::new)?;
         let articles = match require("articles", found.articles)? {
             Value::List(ids) => ids.into_iter().map(article_in_list).collect::<Result<_, _>>()?,
@@ -262,14 +270,14 @@ impl Wire for Outfit {
 }
 
 /// An outfit to complete. An empty entry of `articles` is a blank: `null` or `""` in a list, nothing between two `|` in
-/// a text. Its `split` is ignored, so that a file of whole outfits can be completed.
+/// a text. Its `split` is ignored, so that a file of whole outfits can be completed. Its other fields are features, in JSON
+/// Lines as in flat files.
 impl Wire for OpenOutfit {
     const FIELDS: &'static [Field] = OUTFIT_FIELDS;
     const FEATURES: bool = true;
 
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        let expected = "an outfit to complete has \"customer\", \"articles\" and \"features\"";
-        let found = OutfitFields::new(fields, expected)?;
+        let found = OutfitFields::new(fields)?;
         let customer = parse_id("customer", found.customer, CustomerId::new)?;
         let entries = match require("articles", found.articles)? {
             Value::List(entries) => entries,
@@ -283,7 +291,10 @@ impl Wire for OpenOutfit {
         };
         let slots = entries.into_iter().map(slot).collect::<Result<_, _>>()?;
         let slots = Slots::new(slots).map_err(|error| in_field("articles", error))?;
-        let (features, warnings) = features_from_field(found.features.unwrap_or(Value::Null), schema)?;
+        let others = found.others.into_iter().filter(|(_, value)| *value != Value::Null);
+        let columns = others.map(|(name, value)| (feature_name::<Self>(name), value)).collect();
+        let features = add_features(found.features.unwrap_or(Value::Null), columns)?;
+        let (features, warnings) = features_from_field(features, schema)?;
         Ok((Self { customer, slots, features }, warnings))
     }
 
@@ -409,6 +420,22 @@ mod tests {
         let fields = whole.to_fields(&Schema::default_schema());
         let written = serde_json::to_string(&Value::Object(fields)).unwrap();
         assert_eq!(written, r#"{"customer":"7","articles":["a","b"],"features":{"occasion":"date"}}"#);
+    }
+
+    #[test]
+    fn features_may_be_fields_of_their_own() {
+        let flat = read(
+            r#"{"customer":"c","articles":["a",null],"occasion":"office","features.age":30,"fit":null}"#,
+        );
+        let nested = r#"{"customer":"c","articles":["a",null],"features":{"occasion":"office","age":30}}"#;
+        assert_eq!(flat, read(nested));
+        let both = r#"{"customer":"c","articles":["a"],"features":{"occasion":"office"},"age":30}"#;
+        assert_eq!(read(both).unwrap().features.iter().count(), 2);
+        let twice = r#"{"customer":"c","articles":["a"],"features":{"age":31},"age":30}"#;
+        assert_eq!(read(twice).unwrap_err(), "feature \"age\" is given in two columns");
+        let Ok(Value::Object(fields)) = parse(both) else { panic!("it is an object") };
+        let refused = Outfit::from_fields(fields, &Schema::default_schema()).unwrap_err();
+        assert!(refused.starts_with("unknown field \"age\": an outfit has "), "{refused}");
     }
 
     #[test]

@@ -115,24 +115,24 @@ async fn resolve(
     let Question { customer, method, profile, request } = question;
     let (stored, stale) = match (profile, &customer) {
         (Some(profile), _) => (profile, None),
-        (None, Some(id)) => stored_features(profiles, id, Field::Customer, &request.given, now).await?,
+        (None, Some(id)) => stored_features(profiles, id, Field::Customer, &request, now).await?,
         (None, None) => (Features::default(), None),
     };
     let Choice { method, arm } = live.choose_unless(method, customer.as_ref());
     Ok(Resolved { request: Request { stored, method, ..request }, arm, stale })
 }
 
-/// A stored customer's features, with a warning if the database could not confirm them, or if the features that are given
-/// with the request are all that is known.
+/// A stored customer's features, with a warning if the database could not confirm them, or if the features that come
+/// with the request are all that is known. They may be none: a request that has them, even so, wants an answer.
 pub async fn stored_features(
     profiles: &Profiles,
     id: &CustomerId,
     field: Field,
-    given: &Features,
+    request: &Request,
     now: Instant,
 ) -> Result<(Features, Option<Warning>), ServiceError> {
     let Some(profile) = profiles.get(id, now).await? else {
-        if !given.is_empty() {
+        if request.given.is_some() {
             let detail = format!("there is no customer {id}; only the request's features describe them");
             return Ok((Features::default(), Some(Warning::new("unknown-customer", detail))));
         }

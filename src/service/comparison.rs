@@ -100,7 +100,7 @@ pub async fn compare(
 ) -> Result<Comparison, ServiceError> {
     let people = subjects.customers.iter().enumerate().map(async |(place, id)| {
         let field = Field::CustomerAt(place);
-        let (features, stale) = stored_features(profiles, id, field, &request.given, times.begun).await?;
+        let (features, stale) = stored_features(profiles, id, field, request, times.begun).await?;
         Ok::<_, ServiceError>((Some(id.clone()), features, stale))
     });
     let mut people = try_join_all(people).await?;

@@ -12,7 +12,7 @@ use std::{io, sync::Arc};
 use axum::{
     Extension, Router,
     extract::{Request, State},
-    http::{Method, StatusCode, Uri},
+    http::{Method, StatusCode, Uri, header},
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
@@ -92,14 +92,14 @@ async fn outer(State(state): State<AppState>, mut request: Request, next: Next) 
     let timer = metrics::RequestTimer::start(&request);
     let parent = TraceParent::from_caller(&mut request);
     let id = request_id::assign(&mut request);
-    let page = state.cross_origins.admit(&request);
+    let cross_origin = state.cross_origins.answer(&request);
     let mut response = trace::follow(&state.traces, request, next).await;
     id.put_on(&mut response);
     if let Some(parent) = parent {
         parent.put_on(&mut response);
     }
-    if let Some(page) = page {
-        page.put_on(&mut response);
+    if let Some(cross_origin) = cross_origin {
+        cross_origin.put_on(&mut response);
     }
     timer.stop(&state.metrics, &response);
     response
@@ -137,8 +137,12 @@ fn routes() -> Routes {
         .merge(api::score::router())
 }
 
-async fn not_found(uri: Uri) -> Problem {
-    Problem::new(Kind::NotFound, format!("no page or resource has the path {}", uri.path()))
+async fn not_found(method: Method, uri: Uri) -> Response {
+    // `OPTIONS *` asks about the service as a whole (RFC 9110, 9.3.7).
+    if method == Method::OPTIONS && uri.path() == "*" {
+        return (StatusCode::NO_CONTENT, [(header::ALLOW, http::METHODS)]).into_response();
+    }
+    Problem::new(Kind::NotFound, format!("no page or resource has the path {}", uri.path())).into_response()
 }
 
 /// The router adds the methods that the path takes, in `Allow`.

@@ -1,5 +1,7 @@
 """What the clients do when the service is busy or the connection is lost."""
 
+import json
+
 import httpx
 import pytest
 
@@ -57,16 +59,49 @@ def test_a_lost_connection_is_tried_again_with_growing_waits(monkeypatch):
     assert len(server.waits) == 3 and 0.1 < server.waits[0] < 0.3 and 0.4 < server.waits[2] <= 1
 
 
-def test_what_cannot_be_repeated_is_sent_once(monkeypatch):
-    for send in [
-        lambda client: client.patch_article("a-1", {"price": 1}),
-        lambda client: client.import_articles([{"id": "a-1", "type": "hat"}]),
-        lambda client: client.activate_release("demo"),
-    ]:
-        server = Server(monkeypatch, busy("1"))
-        with pytest.raises(ProblemError, match="429 queue-full"):
+CHANGES = [
+    lambda client: client.patch_article("a-1", {"price": 1}),
+    lambda client: client.import_articles([{"id": "a-1", "type": "hat"}]),
+    lambda client: client.activate_release("demo"),
+]
+
+
+@pytest.mark.parametrize("send", CHANGES)
+def test_a_change_is_repeated_only_if_the_service_said_that_it_did_nothing(monkeypatch, send):
+    server = Server(monkeypatch, busy("3"), done())
+    send(server.client())
+    assert server.waits == [3] and len({request.content for request in server.requests}) == 1
+    for answer in [busy("1", 503), httpx.ReadError("lost")]:
+        server = Server(monkeypatch, answer)
+        with pytest.raises((ProblemError, httpx.ReadError)):
             send(server.client())
         assert len(server.requests) == 1 and not server.waits
+
+
+def test_rows_that_can_be_read_once_are_sent_once(monkeypatch):
+    server = Server(monkeypatch, busy("1"))
+    with pytest.raises(ProblemError, match="429 queue-full"):
+        server.client().import_articles(row for row in [{"id": "a-1", "type": "hat"}])
+    assert not server.waits
+
+
+def test_completions_are_not_compressed_and_lists_are(monkeypatch):
+    server = Server(monkeypatch, done(), done(), done(), done())
+    client = server.client()
+    client.complete_outfit(outfit=[None])
+    client.score_outfit(outfit=["a"])
+    list(client.complete_outfits([{"outfit": [None]}]))
+    list(client.list_articles())
+    asked = [request.headers["accept-encoding"] for request in server.requests]
+    assert asked[:3] == ["identity"] * 3 and "gzip" in asked[3]
+
+
+def test_rows_of_an_export_end_at_line_feeds_only(monkeypatch):
+    rows = [{"customer": "a\u2028b\u2029c\u0085d"}, {"customer": "é"}]
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+    pieces = (text[at : at + 1] for at in range(len(text)))
+    server = Server(monkeypatch, httpx.Response(200, content=pieces))
+    assert list(server.client().export_accepted_outfits()) == rows
 
 
 def test_it_gives_up_at_once_if_the_wait_is_too_long_or_the_problem_stays(monkeypatch):

@@ -1,6 +1,7 @@
 """Both clients against the running service at ATELIER_URL, which has the demo world."""
 
 import asyncio
+import inspect
 import os
 import re
 
@@ -30,6 +31,15 @@ def test_every_operation_has_a_method():
         assert callable(getattr(Client, method)) and callable(getattr(AsyncClient, method))
 
 
+def test_every_query_parameter_is_an_argument():
+    document = httpx.get(f"{URL}/openapi.json").json()
+    for operation in [operation for item in document["paths"].values() for operation in item.values()]:
+        asked = {of["name"] for of in operation.get("parameters", []) if of["in"] == "query"} - {"cursor"}
+        method = re.sub("([A-Z])", lambda letter: "_" + letter[0].lower(), operation["operationId"])
+        if asked:
+            assert asked <= set(inspect.signature(getattr(Client, method)).parameters), method
+
+
 def test_an_outfit_is_completed_and_its_feedback_becomes_training_data(client):
     filters = {"types": {"1": ["coat"]}, "price": {"max": 300}}
     completion = client.complete_outfit(customer="c-000010", outfit=OUTFIT, k=3, filters=filters, explain=True)
@@ -42,6 +52,8 @@ def test_an_outfit_is_completed_and_its_feedback_becomes_training_data(client):
     worn = {"a-00134", "a-00568", "a-00259", event["article"]}
     assert any(set(outfit["articles"]) == worn for outfit in client.export_accepted_outfits())
     assert client.get_feedback_counts()["items"][0]["bought"] >= 1
+    acceptance = client.get_acceptance(by="type", days=2)
+    assert {"value", "shown", "acceptance"} <= set(acceptance["items"][0]) and acceptance["total"]["bought"] >= 1
 
 
 def test_many_outfits_are_answered_in_order(client):
@@ -85,6 +97,26 @@ def test_frames_go_in_and_come_out(client):
         client.erase_customer(id)
 
 
+def test_articles_go_from_parquet_to_the_service_and_back(client, tmp_path):
+    articles = [{"id": "py-parquet-1", "type": "hat", "sizes": ["S", "M"]}, {"id": "py-parquet-2", "type": "hat", "sizes": ["M"]}]
+    pd.DataFrame(articles).to_parquet(tmp_path / "articles.parquet")
+    frame = pd.read_parquet(tmp_path / "articles.parquet")
+    assert client.import_articles(frames.article_rows(frame))["bad"] == 0
+    back = frames.article_frame(client.get_article(article["id"]) for article in articles)
+    assert back[["id", "type", "sizes"]].to_dict("records") == articles
+    for article in articles:
+        client.delete_article(article["id"])
+
+
+def test_drafts_are_listed_on_request(client):
+    client.put_customer("py-drafts", {})
+    whole = client.save_outfit(customer="py-drafts", articles=["a-00134", "a-01243", "a-00568", "a-00259"])
+    draft = client.save_outfit(customer="py-drafts", articles=["a-00134", None, "a-00568"])
+    listed = [{outfit["id"] for outfit in client.list_customer_outfits("py-drafts", drafts=drafts)} for drafts in (None, True)]
+    assert listed == [{whole["id"]}, {whole["id"], draft["id"]}]
+    client.erase_customer("py-drafts")
+
+
 def test_an_import_is_streamed(client):
     def rows():
         for number in range(20_000):
@@ -126,6 +158,14 @@ def test_the_same_without_waiting():
             assert len(answers) == 3
             assert (await client.import_articles([{"id": "py-async", "type": "hat"}]))["bad"] == 0
             await client.delete_article("py-async")
+
+            async def rows():
+                for number in range(3):
+                    yield {"id": f"py-async-{number}", "type": "hat"}
+
+            assert (await client.import_articles(rows()))["added"] == 3
+            for number in range(3):
+                await client.delete_article(f"py-async-{number}")
             with pytest.raises(ProblemError, match="not-found"):
                 await client.get_article("py-async")
 

@@ -12,7 +12,10 @@ export interface Options {
   url?: string;
   /** An API key. Keep it on a server: what a page holds, its visitors can read. */
   key?: string;
-  /** How often a request that can be repeated is sent again; 3 by default. */
+  /**
+   * How often a request is sent again; 3 by default. After 429 all are but imports of rows that cannot be read twice, after
+   * a lost connection, 502, 503 and 504 those that do the same when they are sent twice.
+   */
   retries?: number;
   /** The longest wait before a repetition, in seconds; 60 by default. If the service asks for more, the problem is thrown. */
   maxWait?: number;
@@ -26,7 +29,8 @@ export interface Request {
   headers?: Record<string, string | undefined>;
   /** Sent as JSON. */
   json?: unknown;
-  body?: BodyInit;
+  /** A function makes it again for each attempt; a stream can be sent once. */
+  body?: BodyInit | (() => BodyInit);
   /** Whether sending it twice does what sending it once does. By default, whether the method says so. */
   repeat?: boolean;
   /** No timeout. */
@@ -67,7 +71,9 @@ export class ProblemError extends Error {
 }
 
 const IDEMPOTENT = ["GET", "HEAD", "PUT", "DELETE"];
-const TEMPORARY = [429, 502, 503, 504];
+const TEMPORARY = [502, 503, 504];
+/** Compressing a completion takes longer than sending it as it is. Browsers decide for themselves. */
+const PLAIN = { "Accept-Encoding": "identity" };
 
 /** A path; a slash in an id is %2F. */
 const at = (...steps: (string | number)[]) => "/" + steps.map((step) => encodeURIComponent(step)).join("/");
@@ -111,10 +117,12 @@ export class Client {
     const headers = new Headers(key ? { Authorization: `Bearer ${key}` } : {});
     if (request.json !== undefined) headers.set("Content-Type", "application/json");
     for (const [name, value] of Object.entries(request.headers ?? {})) if (value !== undefined) headers.set(name, value);
-    const body = request.json === undefined ? request.body : JSON.stringify(request.json);
-    const repeat = request.repeat ?? IDEMPOTENT.includes(method);
+    const content = request.json === undefined ? request.body : JSON.stringify(request.json);
+    const once = content instanceof ReadableStream;
+    const repeat = !once && (request.repeat ?? IDEMPOTENT.includes(method));
     for (let attempt = 0; ; attempt++) {
-      const last = !repeat || attempt >= retries;
+      const last = attempt >= retries;
+      const body = typeof content === "function" ? content() : content;
       const signal = request.patient ? null : AbortSignal.timeout(timeout * 1000);
       // Node sends a stream only with `duplex`; browsers are given texts.
       const init: RequestInit & { duplex: "half" } = { method, headers, body: body ?? null, signal, duplex: "half" };
@@ -123,10 +131,12 @@ export class Client {
         const answer = await fetch(url, init);
         if (answer.ok) return answer;
         wait = pause(attempt, answer);
-        if (last || !TEMPORARY.includes(answer.status) || wait > maxWait) throw await problem(answer);
+        // The service did nothing before it said 429.
+        const again = answer.status === 429 ? !once : repeat && TEMPORARY.includes(answer.status);
+        if (last || !again || wait > maxWait) throw await problem(answer);
         await answer.body?.cancel();
       } catch (error) {
-        if (last || error instanceof ProblemError) throw error;
+        if (last || error instanceof ProblemError || (wait === undefined && !repeat)) throw error;
         wait ??= pause(attempt);
       }
       const seconds = wait;
@@ -139,7 +149,7 @@ export class Client {
   }
 
   #ask<T>(path: string, json: unknown): Promise<T> {
-    return this.#json("POST", path, { json, repeat: true });
+    return this.#json("POST", path, { json, repeat: true, headers: PLAIN });
   }
 
   async *#pages<T>(path: string, query: NonNullable<Request["query"]>): AsyncGenerator<T, void, undefined> {
@@ -185,6 +195,10 @@ export class Client {
 
   /** Reports what happened to suggestions; each event gets its result or its problem, in order. */
   reportFeedback = (...events: t.FeedbackEvent[]): Promise<t.FeedbackItem[]> => this.#ask("/feedback", events);
+
+  /** Acceptance of the last days' suggestions, by day, method, release, arm, type, or a feature of the customers. */
+  getAcceptance = (query: { by?: string; days?: number } = {}): Promise<t.Acceptance> =>
+    this.#json("GET", "/feedback/acceptance", { query });
 
   getFeedbackCounts = (): Promise<t.FeedbackCounts> => this.#json("GET", "/feedback/counts");
 
@@ -259,7 +273,8 @@ export class Client {
   exportCustomer = (id: string): Promise<t.CustomerExport> =>
     this.#json("GET", at("customers", id, "export"), { patient: true });
 
-  listCustomerOutfits = (id: string, query: { n?: number } = {}) =>
+  /** A customer's outfits, page after page; with `drafts` those with blanks, too. */
+  listCustomerOutfits = (id: string, query: { drafts?: boolean; n?: number } = {}) =>
     this.#pages<t.Outfit>(at("customers", id, "outfits"), query);
 
   /** Stores customers, all or none. Node sends them while they are read; browsers collect them first. */
@@ -301,19 +316,25 @@ export class Client {
 }
 
 /** JSON Lines: a stream in Node. Browsers send none over HTTP/1.1, so they are given a text. */
-async function lines(rows: Rows): Promise<BodyInit> {
-  const pieces = encode(rows);
+async function lines(rows: Rows): Promise<BodyInit | (() => BodyInit)> {
   if ("process" in globalThis) {
-    return new ReadableStream({
-      async pull(controller) {
-        const { done, value } = await pieces.next();
-        done ? controller.close() : controller.enqueue(new TextEncoder().encode(value));
-      },
-    });
+    // What iterates over itself, such as a generator, can be read once.
+    const once = Symbol.asyncIterator in rows || (rows[Symbol.iterator]() as unknown) === rows;
+    return once ? stream(rows) : () => stream(rows);
   }
   let text = "";
-  for await (const piece of pieces) text += piece;
+  for await (const piece of encode(rows)) text += piece;
   return text;
+}
+
+function stream(rows: Rows): ReadableStream<Uint8Array> {
+  const pieces = encode(rows);
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await pieces.next();
+      done ? controller.close() : controller.enqueue(new TextEncoder().encode(value));
+    },
+  });
 }
 
 /** In pieces of about 64 KiB. */

@@ -39,6 +39,7 @@ test("an outfit is completed and its feedback becomes training data", async () =
   const accepted = await collect(client.exportAcceptedOutfits());
   assert.ok(accepted.some((row) => (row.articles as string[]).includes(event.article)));
   assert.ok((await client.getFeedbackCounts()).items.length > 0);
+  assert.ok((await client.getAcceptance({ by: "type", days: 2 })).total.bought >= 1);
 });
 
 test("many outfits are answered in order", async () => {
@@ -73,7 +74,10 @@ test("imports are streamed, and a problem says where", async () => {
   await client.patchCustomer("ts/1", { fit: null, age: 34 });
   assert.deepEqual((await client.exportCustomer("ts/1")).customer.features, { age: 34 });
   await client.saveOutfit({ customer: "ts/1", articles: ["a-00134", "a-01243", "a-00568", "a-00259"] });
+  const draft = await client.saveOutfit({ customer: "ts/1", articles: ["a-00134", null] });
   const [saved] = await collect(client.listCustomerOutfits("ts/1"));
+  const ids = (await collect(client.listCustomerOutfits("ts/1", { drafts: true }))).map((outfit) => outfit.id);
+  assert.deepEqual(ids.sort(), [saved!.id, draft.id].sort());
   await client.deleteOutfit(saved!.id);
   await client.eraseCustomer("ts/1");
   await assert.rejects(client.getCustomer("ts/1"), refusal("not-found"));
@@ -95,21 +99,57 @@ test("the service is ready and routed", async () => {
   assert.deepEqual(await client.setRouting(routing), routing);
 });
 
-test("it repeats what can be repeated, and waits as long as the service says", async () => {
-  const seen: IncomingMessage[] = [];
-  const busy = createServer((request, answer) => {
-    seen.push(request);
-    if (seen.length === 1) return void request.socket.destroy();
-    if (seen.length === 3) return void answer.end(`{"items": []}`);
-    answer.writeHead(503, { "Retry-After": "1" }).end(`{"code": "unavailable"}`);
+/** A server that gives each request its answer: a status and what follows, or a lost connection. Collects what was asked. */
+async function answering(answers: (number | "lost")[], send: (client: Client) => Promise<unknown>) {
+  const seen: { request: IncomingMessage; body: string }[] = [];
+  const server = createServer(async (request, answer) => {
+    let body = "";
+    for await (const piece of request) body += piece;
+    seen.push({ request, body });
+    const status = answers[seen.length - 1];
+    if (typeof status !== "number") return void request.socket.destroy();
+    answer.writeHead(status, status === 200 ? {} : { "Retry-After": "1" }).end(`{"items": [], "code": "busy"}`);
   }).listen(0);
-  const client = new Client({ url: `http://127.0.0.1:${(busy.address() as AddressInfo).port}`, key: "atl_x" });
+  const client = new Client({ url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, key: "atl_x" });
+  try {
+    await send(client);
+  } finally {
+    server.close();
+  }
+  return seen;
+}
+
+test("it repeats what can be repeated, and waits as long as the service says", async () => {
   const began = performance.now();
-  await client.getFeedbackCounts();
+  const seen = await answering(["lost", 503, 200], (client) => client.getFeedbackCounts());
   assert.ok(seen.length === 3 && performance.now() - began > 1000);
-  assert.ok(seen.every((request) => request.url === "/v1/feedback/counts" && request.headers.authorization === "Bearer atl_x"));
-  await assert.rejects(client.patchArticle("a", { price: 1 }), refusal("unavailable"));
-  await assert.rejects(client.importArticles([{ id: "a" }]), refusal("unavailable"));
-  assert.equal(seen.length, 5, "each was sent once");
-  busy.close();
+  const { url, headers } = seen[2]!.request;
+  assert.ok(url === "/v1/feedback/counts" && headers.authorization === "Bearer atl_x");
+  assert.notEqual(headers["accept-encoding"], "identity");
+});
+
+test("a change is repeated only if the service said that it did nothing", async () => {
+  const changes = [
+    (client: Client) => client.patchArticle("a", { price: 1 }),
+    (client: Client) => client.importArticles([{ id: "a", type: "hat" }]),
+    (client: Client) => client.activateRelease("demo"),
+  ];
+  for (const change of changes) {
+    const [first, second, ...more] = await answering([429, 200], change);
+    assert.ok(more.length === 0 && first!.body === second!.body);
+    await assert.rejects(answering([503, 200], change), refusal("busy"));
+    await assert.rejects(answering(["lost", 200], change), TypeError);
+  }
+});
+
+test("rows that can be read once are sent once", async () => {
+  function* rows() {
+    yield { id: "a", type: "hat" };
+  }
+  await assert.rejects(answering([429, 200], (client) => client.importArticles(rows())), refusal("busy"));
+});
+
+test("completions are not compressed", async () => {
+  const [asked] = await answering([200], (client) => client.completeOutfit({ outfit }));
+  assert.equal(asked!.request.headers["accept-encoding"], "identity");
 });

@@ -202,6 +202,9 @@ fn list_others(folder: &Path, files: &Files) -> Result<String> {
 
 /// Prints the warnings and the first bad rows.
 fn print_findings(report: &Report) {
+    for unread in &report.unread {
+        eprintln!("note: {unread}");
+    }
     for warning in &report.warnings {
         let rows =
             if warning.rows > 1 { format!(" ({} in all)", count_rows(warning.rows)) } else { String::new() };

@@ -317,6 +317,14 @@ impl Schema {
                 .any(|required| required.excludes_some(&article.folded_words(&required.attribute)))
     }
 
+    /// Whether a feature excludes or requires something of this attribute of articles.
+    pub fn names_attribute(&self, name: &str) -> bool {
+        self.features.iter().any(|feature| {
+            feature.excludes.as_deref() == Some(name)
+                || feature.requires.iter().any(|requirement| requirement.attribute == name)
+        })
+    }
+
     /// The words that a customer excludes, each with the field or attribute of articles that must not have it.
     pub fn exclusions<'a>(&'a self, features: &'a Features) -> impl Iterator<Item = (&'a str, Cow<'a, str>)> {
         let no_gos = self.features.iter().filter_map(|feature| {

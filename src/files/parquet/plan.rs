@@ -5,9 +5,12 @@ use ::parquet::{
     schema::types::Type,
 };
 
-use crate::files::{
-    Table,
-    columns::{Place, find_places},
+use crate::{
+    domain::{Schema, is_read_attribute},
+    files::{
+        Table,
+        columns::{Place, find_places},
+    },
 };
 
 /// pandas stores its row numbers in columns whose names begin so.
@@ -50,30 +53,64 @@ pub(super) enum Holds {
     Json,
 }
 
-/// Finds the columns of a table.
+/// The columns of a file that are read.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) leaves: Vec<Leaf>,
+    /// Says which columns are not, and why.
+    pub(super) unread: Option<String>,
+}
+
+/// Finds the columns of a table. One that cannot be read and that nothing needs is left out.
 ///
 /// # Errors
 /// Why these columns do not fit the table.
-pub(super) fn find_columns<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
-    let mut walk = Walk { leaves: Vec::new(), columns: 0, path: Vec::new() };
+pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Plan, String> {
+    let mut walk = Walk { leaves: Vec::new(), refused: Vec::new(), columns: 0, path: Vec::new() };
     let mut names = Vec::new();
     for field in root.get_fields() {
-        let before = walk.leaves.len();
-        walk.step(field, 0)?;
+        let before = (walk.leaves.len(), walk.refused.len());
+        walk.step(field, 0);
         if field.name().starts_with(PANDAS_INDEX) {
-            walk.leaves.truncate(before);
+            walk.leaves.truncate(before.0);
+            walk.refused.truncate(before.1);
         } else if T::FEATURES && field.name() == "features" && !field.is_primitive() {
             names.extend(field.get_fields().iter().map(|inner| format!("features.{}", inner.name())));
         } else {
             names.push(field.name().to_owned());
         }
     }
+    let mut leaves = Vec::new();
+    for found in walk.leaves {
+        let path = found.path.clone();
+        let leaf = found.leaf::<T>();
+        // No feature is an object.
+        if matches!(leaf.place, Place::Feature(_)) && !leaf.inside.is_empty() {
+            let path = path[..path.len() - leaf.inside.len()].to_vec();
+            if !walk.refused.iter().any(|refused| refused.path == path) {
+                walk.refused.push(Refused { path, found: "a struct".into() });
+            }
+        } else {
+            leaves.push(leaf);
+        }
+    }
+    if let Some(needed) = walk.refused.iter().find(|refused| refused.is_needed::<T>(schema)) {
+        return Err(needed.reason());
+    }
     find_places::<T>(names.iter().map(String::as_str))?;
-    Ok(walk.leaves.into_iter().map(Found::leaf::<T>).collect())
+    let unread: Vec<String> = walk.refused.iter().map(Refused::describe).collect();
+    let unread = (!unread.is_empty()).then(|| {
+        format!(
+            "these columns are not read: {}; write those that you need as text, or as JSON text",
+            unread.join(", ")
+        )
+    });
+    Ok(Plan { leaves, unread })
 }
 
 struct Walk {
     leaves: Vec<Found>,
+    refused: Vec<Refused>,
     columns: usize,
     path: Vec<String>,
 }
@@ -90,74 +127,120 @@ impl Found {
     fn leaf<T: Table>(self) -> Leaf {
         let Self { column, path, holds, present, element } = self;
         let name = path.join(".");
-        let mut path = path.into_iter();
-        let outer = path.next().expect("a column has a name; this is a bug");
-        let place = match Place::from_column::<T>(&outer) {
-            Place::Field(name) if T::FEATURES && name == "features" => {
-                path.next().map_or(Place::Field(name), Place::Feature)
+        let (place, inside) = find_place::<T>(path);
+        Leaf { column, place, inside, name, holds, present, element }
+    }
+}
+
+/// The place of a column's value, and its path of structs within it.
+fn find_place<T: Table>(path: Vec<String>) -> (Place, Vec<String>) {
+    let mut path = path.into_iter();
+    let outer = path.next().expect("a column has a name; this is a bug");
+    let place = match Place::from_column::<T>(&outer) {
+        Place::Field(name) if T::FEATURES && name == "features" => {
+            path.next().map_or(Place::Field(name), Place::Feature)
+        }
+        place => place,
+    };
+    (place, path.collect())
+}
+
+/// A column that cannot be read.
+struct Refused {
+    path: Vec<String>,
+    found: String,
+}
+
+impl Refused {
+    fn is_needed<T: Table>(&self, schema: &Schema) -> bool {
+        match find_place::<T>(self.path.clone()).0 {
+            Place::Feature(name) => schema.feature(&name).is_some(),
+            // Every field but an article's attributes is the table's own.
+            Place::Field(_) if T::FEATURES => true,
+            Place::Field(name) => {
+                T::FIELDS.iter().any(|field| field.name == name)
+                    || is_read_attribute(&name)
+                    || schema.names_attribute(&name)
             }
-            place => place,
-        };
-        Leaf { column, place, inside: path.collect(), name, holds, present, element }
+        }
+    }
+
+    fn reason(&self) -> String {
+        let (column, found) = (self.path.join("."), &self.found);
+        format!("column {column:?} contains {found}, which cannot be read; write it as text, or as JSON text")
+    }
+
+    fn describe(&self) -> String {
+        format!("{:?} ({})", self.path.join("."), self.found)
     }
 }
 
 impl Walk {
     /// `level` is the definition level of the parent.
-    fn step(&mut self, field: &Type, level: i16) -> Result<(), String> {
+    fn step(&mut self, field: &Type, level: i16) {
         self.path.push(field.name().to_owned());
+        let before = self.columns;
+        if let Err(found) = self.read(field, level) {
+            self.refused.push(Refused { path: self.path.clone(), found });
+            self.columns = before + count_columns(field);
+        }
+        self.path.pop();
+    }
+
+    /// # Errors
+    /// What it contains that cannot be read.
+    fn read(&mut self, field: &Type, level: i16) -> Result<(), String> {
         let repetition = repetition(field);
         let level = level + i16::from(repetition != Repetition::REQUIRED);
         if repetition == Repetition::REPEATED {
             // protobuf writes a list without a group around it.
-            self.leaf(field, level, Some(level))?;
+            self.leaf(field, level, Some(level))
         } else if field.is_primitive() {
-            self.leaf(field, level, None)?;
+            self.leaf(field, level, None)
         } else if converted_type(field) == ConvertedType::LIST {
-            self.list(field, level)?;
+            self.list(field, level)
         } else if matches!(converted_type(field), ConvertedType::MAP | ConvertedType::MAP_KEY_VALUE) {
-            return Err(self.refuse("a map"));
+            Err("a map".into())
         } else {
             for inner in field.get_fields() {
-                self.step(inner, level)?;
+                self.step(inner, level);
             }
+            Ok(())
         }
-        self.path.pop();
-        Ok(())
     }
 
     /// Ignores the names within a list: every writer has its own.
     fn list(&mut self, field: &Type, level: i16) -> Result<(), String> {
-        let [repeated] = field.get_fields() else { return Err(self.refuse("a list of an unknown form")) };
+        let [repeated] = field.get_fields() else { return Err("a list of an unknown form".into()) };
         if repetition(repeated) != Repetition::REPEATED {
-            return Err(self.refuse("a list of an unknown form"));
+            return Err("a list of an unknown form".into());
         }
         let element = level + 1;
         if repeated.is_primitive() {
             return self.leaf(repeated, element, Some(element));
         }
-        let [inner] = repeated.get_fields() else { return Err(self.refuse("a list of structs")) };
+        let [inner] = repeated.get_fields() else { return Err("a list of structs".into()) };
         match repetition(inner) {
             Repetition::REQUIRED => self.leaf(inner, element, Some(element)),
             Repetition::OPTIONAL => self.leaf(inner, element + 1, Some(element)),
-            Repetition::REPEATED => Err(self.refuse("a list of lists")),
+            Repetition::REPEATED => Err("a list of lists".into()),
         }
     }
 
     fn leaf(&mut self, field: &Type, present: i16, element: Option<i16>) -> Result<(), String> {
         if !field.is_primitive() {
-            return Err(self.refuse("a list of lists or structs"));
+            return Err("a list of lists or structs".into());
         }
-        let holds = holds(field).map_err(|found| self.refuse(&found))?;
+        let holds = holds(field)?;
         self.leaves.push(Found { column: self.columns, path: self.path.clone(), holds, present, element });
         self.columns += 1;
         Ok(())
     }
+}
 
-    fn refuse(&self, found: &str) -> String {
-        let column = self.path.join(".");
-        format!("column {column:?} contains {found}, which cannot be read; write it as text, or as JSON text")
-    }
+/// How many columns of values a field has.
+fn count_columns(field: &Type) -> usize {
+    if field.is_primitive() { 1 } else { field.get_fields().iter().map(|inner| count_columns(inner)).sum() }
 }
 
 fn repetition(field: &Type) -> Repetition {

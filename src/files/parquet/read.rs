@@ -27,10 +27,11 @@ use super::{
     bound::{BoundedFile, BoundedPages, Held, MAX_VALUES, too_many_values},
     catch_panic,
     column::{self, Batch},
-    plan::{Leaf, find_columns},
+    plan::{Leaf, Plan, find_columns},
 };
-use crate::files::{
-    FileError, Row, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST,
+use crate::{
+    domain::Schema,
+    files::{FileError, Row, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST},
 };
 
 /// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.
@@ -39,6 +40,7 @@ const BATCH: usize = 1024;
 pub(in crate::files) struct Reader {
     file: SerializedFileReader<BoundedFile>,
     leaves: Vec<Leaf>,
+    unread: Option<String>,
     /// The next row group; the columns of the current one, and its remaining rows.
     group: usize,
     columns: Vec<ColumnReader>,
@@ -68,17 +70,22 @@ impl fmt::Debug for Reader {
 impl Reader {
     /// # Errors
     /// If it is not a readable Parquet file, or its columns do not fit the table.
-    pub(in crate::files) fn new<T: Table>(file: File, path: &Path) -> Result<Self, FileError> {
+    pub(in crate::files) fn new<T: Table>(
+        file: File,
+        path: &Path,
+        schema: &Schema,
+    ) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Parquet { path: path.to_owned(), reason };
         let file = catch_panic(|| BoundedFile::open(file)).map_err(|error| refuse(describe(error)))?;
         let metadata = file.metadata();
-        let leaves = check_compression(metadata)
-            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema()))
+        let Plan { leaves, unread } = check_compression(metadata)
+            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema(), schema))
             .map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let total = metadata.row_groups().iter().filter_map(|group| u64::try_from(group.num_rows()).ok());
         Ok(Self {
             total: total.fold(0, u64::saturating_add),
             leaves,
+            unread,
             file,
             group: 0,
             columns: Vec::new(),
@@ -94,6 +101,11 @@ impl Reader {
 
     pub(in crate::files) fn progress(&self) -> (u64, u64) {
         (self.read, self.total)
+    }
+
+    /// Says which columns are not read.
+    pub(in crate::files) fn unread(&self) -> Option<&str> {
+        self.unread.as_deref()
     }
 
     pub(in crate::files) fn bytes(&self) -> u64 {

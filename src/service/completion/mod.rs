@@ -47,8 +47,8 @@ pub const MAX_K: usize = 250;
 pub struct Request {
     /// The customer's profile. What is wrong with it is a warning.
     pub stored: Features,
-    /// The features that the caller sent; they win over the profile. What is wrong with them is a fault.
-    pub given: Features,
+    /// The features that the caller sent, if any; they win over the profile. What is wrong with them is a fault.
+    pub given: Option<Features>,
     /// `None` is a blank. Without a blank, one more article is suggested.
     pub outfit: Vec<Option<ArticleId>>,
     pub method: Method,
@@ -74,7 +74,7 @@ impl Request {
     pub fn new(outfit: Vec<Option<ArticleId>>, method: Method) -> Self {
         Self {
             stored: Features::default(),
-            given: Features::default(),
+            given: None,
             outfit,
             method,
             k: 1,

@@ -310,12 +310,13 @@ fn encode(
     errors: &mut Vec<Fault>,
 ) -> (Context, Features, usize) {
     let schema = served.serving.release().schema();
-    let mut features = request.stored.clone().overridden_by(request.given.clone());
+    let given = request.given.clone().unwrap_or_default();
+    let mut features = request.stored.clone().overridden_by(given.clone());
     let encoding = match schema.encode(&features) {
         Ok(encoding) => encoding,
         Err(found) => {
             for error in found {
-                if request.given.get(&error.feature).is_some() {
+                if given.get(&error.feature).is_some() {
                     let field = Field::Feature(error.feature.clone());
                     errors.push(Fault::new(field, error.to_string()));
                 } else {

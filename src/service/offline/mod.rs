@@ -55,6 +55,8 @@ pub struct Done {
     pub errors: Vec<(u64, String)>,
     /// The number of answers with a warning, by its code.
     pub warnings: BTreeMap<&'static str, u64>,
+    /// Says which columns of the part are not read.
+    pub unread: Option<String>,
     /// Whether the part was written.
     pub written: bool,
 }

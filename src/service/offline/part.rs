@@ -73,7 +73,7 @@ pub async fn complete_part(
 ) -> Result<Done, OfflineError> {
     let rows = files::read::<OpenOutfit>(input, job.serving.release().schema())?;
     let mut writer = SuggestionWriter::create(output)?;
-    let mut done = Done::default();
+    let mut done = Done { unread: rows.unread().map(str::to_owned), ..Done::default() };
     let (chunks, read) = mpsc::channel(1);
     let reader = task::spawn_blocking(move || read_chunks(rows, &chunks));
     let answering = stream::unfold(read, async |mut read| Some((read.recv().await?, read)))
@@ -176,7 +176,7 @@ fn request(job: &Job, outfit: OpenOutfit, stored: Features) -> Request {
     let slot = |slot: &Slot| slot.article().cloned();
     Request {
         stored,
-        given: features,
+        given: Some(features),
         k: *k,
         filters: filters.clone(),
         diversity: *diversity,

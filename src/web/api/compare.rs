@@ -25,7 +25,7 @@ use crate::{
         },
         http::{
             AppState, Finding, Problem,
-            extract::{Json, read_object, read_optional_integer},
+            extract::{Json, read_object, read_optional_integer, read_present},
             problem::value_or_finding,
             routes::Routes,
             schema::{ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, slots},
@@ -54,9 +54,9 @@ struct CompareBody {
     #[serde(default)]
     customers: Vec<String>,
     /// Features of the customer or the occasion, by name. They override the profile in every column.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = FeaturesSchema)]
-    features: Map<String, Value>,
+    features: Option<Map<String, Value>>,
     #[schema(schema_with = slots)]
     outfit: Vec<Option<String>>,
     /// The methods to compare: one column for each. If neither methods nor customers are given, all methods of the

@@ -24,7 +24,7 @@ use crate::{
         },
         http::{
             AppState, Problem,
-            extract::Json,
+            extract::{Json, read_present},
             routes::Routes,
             schema::{CustomerIdSchema, FeaturesSchema, MethodNameSchema, scored_ids},
             timing::TimingBody,
@@ -43,13 +43,13 @@ pub(crate) fn router() -> Routes {
     "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", "a-01243", "a-00568", "a-00259"],
 }))]
 struct ScoreBody {
-    /// The customer's id. Without `features`, their profile must be stored.
+    /// The customer's id. Their profile must be stored, unless there are `features`, even `{}`.
     #[schema(value_type = Option<CustomerIdSchema>)]
     customer: Option<String>,
     /// Features of the customer or the occasion, by name. They override the profile.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = FeaturesSchema)]
-    features: Map<String, Value>,
+    features: Option<Map<String, Value>>,
     #[schema(schema_with = scored_ids)]
     outfit: Vec<String>,
     /// The method that scores; by default, the service's default method or an experiment's arm.

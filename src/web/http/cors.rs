@@ -8,7 +8,7 @@ use axum::{
 };
 
 /// Of all routes; a path that does not take one says so when it is asked.
-const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+pub(crate) const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
 /// What scripts may send and read beside the headers that every page may.
 const SENT: &str = "authorization, content-type, content-encoding, if-match, if-none-match, traceparent, x-api-key, \
                     x-request-id";
@@ -25,29 +25,36 @@ impl CrossOrigins {
         Self(origins.into_iter().collect())
     }
 
-    /// The headers that let the page that sent the request read the answer.
-    pub(crate) fn admit(&self, request: &Request) -> Option<Admitted> {
-        let origin = request.headers().get(header::ORIGIN)?;
-        let is_named = self.0.iter().any(|named| named.as_bytes() == origin.as_bytes());
+    /// What the answer says about pages of other sites; nothing if none may call.
+    pub(crate) fn answer(&self, request: &Request) -> Option<CrossOrigin> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let origin = request.headers().get(header::ORIGIN);
+        let is_named =
+            |origin: &&HeaderValue| self.0.iter().any(|named| named.as_bytes() == origin.as_bytes());
         let asks_first = request.method() == Method::OPTIONS
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-        is_named.then(|| Admitted { origin: origin.clone(), asks_first })
+        Some(CrossOrigin { admitted: origin.filter(is_named).cloned(), asks_first })
     }
 }
 
-/// A page that may read the answer.
+/// The headers of an answer to a page of another site.
 #[derive(Debug)]
-pub(crate) struct Admitted {
-    origin: HeaderValue,
+pub(crate) struct CrossOrigin {
+    /// The origin of the page, if it may read the answer.
+    admitted: Option<HeaderValue>,
     /// The browser asks whether the page may send a request.
     asks_first: bool,
 }
 
-impl Admitted {
+impl CrossOrigin {
     pub(crate) fn put_on(self, response: &mut Response) {
         let headers = response.headers_mut();
-        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, self.origin);
+        // On the answers to others, too: a cache must not give them to an admitted page.
         headers.append(header::VARY, HeaderValue::from_static("origin"));
+        let Some(origin) = self.admitted else { return };
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
         if !self.asks_first {
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
             return;

@@ -27,6 +27,7 @@ pub(crate) mod trace;
 pub(crate) mod uncancelled;
 
 pub use cors::CrossOrigins;
+pub(crate) use cors::METHODS;
 pub use metrics::{Metrics, SAMPLED};
 pub use problem::{Finding, KINDS, Kind, Problem, ProblemBody};
 pub use request_id::RequestId;

@@ -24,6 +24,7 @@ use crate::{
 
 contracts!(
     answers_as_the_service_does,
+    features_may_be_fields_of_json_lines,
     flags_widen_and_narrow_what_is_suggested,
     bad_rows_are_reported_and_can_be_skipped,
     a_killed_run_resumes,
@@ -182,6 +183,29 @@ async fn answers_as_the_service_does(db: TestDatabase) {
         stderr.contains("part-00000.parquet: already exists") && !stderr.contains("np of demo"),
         "{stderr}"
     );
+}
+
+async fn features_may_be_fields_of_json_lines(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let parts = Parts::new();
+    let rows = [
+        r#"{"customer":"c-000010","articles":["a-01317",null],"occasion":"office"}"#,
+        r#"{"customer":"c-000010","articles":["a-01317",null],"features":{"occasion":"office"}}"#,
+        r#"{"customer":"someone","articles":["a-01317",null],"age":30,"gender":"female"}"#,
+    ];
+    // The number of a row is that of its line.
+    fs::write(parts.input.path().join("part-0.jsonl"), rows.join("\n\n")).unwrap();
+    parts.done(&db, &["--k", "3", "--method", "np"]).await;
+    let found = parts.read("part-0.jsonl");
+    for rank in 1..=3 {
+        assert_eq!(found[&(1, 1, rank)], found[&(3, 1, rank)]);
+    }
+    let asked = json!({"features": {"age": 30, "gender": "female"}, "outfit": ["a-01317", null], "method": "np", "k": 3});
+    let answer = service.ask_ok("/complete", &asked).await;
+    for (rank, suggestion) in (1..).zip(answer["blanks"][0]["suggestions"].as_array().unwrap()) {
+        assert_eq!(found[&(5, 1, rank)].1, suggestion["article"]["id"].as_str().unwrap());
+    }
+    assert_eq!(found.len(), 9);
 }
 
 async fn flags_widen_and_narrow_what_is_suggested(db: TestDatabase) {

@@ -559,6 +559,14 @@ async fn an_unknown_customer_with_features_is_a_warning(db: TestDatabase) {
         json!({"customer": "nobody", "features": {"age": 34}, "outfit": outfit, "methods": ["none", "gsu"]});
     let compared = service.ask_ok("/compare", &body).await;
     assert!(compared["columns"].as_array().unwrap().iter().all(|column| warned(column) == 1));
+    // The presence of `features` decides, not what is in them.
+    for features in [json!({}), json!({"gender": null}), json!({"mood": "gloomy"})] {
+        let body = json!({"customer": "nobody", "features": features, "outfit": outfit});
+        assert_eq!(warned(&service.ask_ok("/complete", &body).await), 1, "{features}");
+    }
+    let (status, refused) =
+        service.ask("/complete", &json!({"customer": "nobody", "features": null, "outfit": outfit})).await;
+    assert_eq!((status, refused["errors"][0]["pointer"].as_str()), (422, Some("/features")), "{refused}");
     let (status, refused) = service.ask("/complete", &json!({"customer": "nobody", "outfit": outfit})).await;
     assert_eq!((status, refused["errors"][0]["pointer"].as_str()), (422, Some("/customer")));
 }

@@ -8,6 +8,10 @@ use brotli_decompressor::Decompressor;
 use flate2::read::GzDecoder;
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 use super::{FRIEND, Service, header};
 use crate::harness::{TestDatabase, contracts};
@@ -241,6 +245,12 @@ async fn options_are_the_methods_of_a_path(db: TestDatabase) {
             service.http.request(Method::OPTIONS, format!("{}{path}", service.url)).send().await.unwrap();
         assert_eq!((answer.status().as_u16(), header(&answer, "allow")), (204, methods), "{path}");
     }
+    let mut stream = TcpStream::connect(service.url.trim_start_matches("http://")).await.unwrap();
+    stream.write_all(b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+    let mut whole = String::new();
+    stream.read_to_string(&mut whole).await.unwrap();
+    assert!(whole.starts_with("HTTP/1.1 204 "), "{whole}");
+    assert!(whole.contains("\r\nallow: GET, HEAD, POST, PUT, PATCH, DELETE\r\n"), "{whole}");
     let unknown =
         service.http.request(Method::OPTIONS, format!("{}/v1/nothing", service.url)).send().await.unwrap();
     assert_eq!(unknown.status(), 404);
@@ -284,8 +294,15 @@ async fn pages_of_named_sites_may_call_with_a_key(db: TestDatabase) {
                 answer.headers().keys().all(|name| !name.as_str().starts_with("access-control")),
                 "{other}"
             );
+            assert_eq!(
+                header(&answer, "vary"),
+                "origin",
+                "a cache keeps it apart from the answer to {FRIEND}"
+            );
         }
     }
+    let plain = service.get("/v1/customers?n=1").await;
+    assert_eq!(header(&plain, "vary"), "origin");
 }
 
 async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
@@ -301,7 +318,7 @@ async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
         match encoding.as_str() {
             "gzip" => GzDecoder::new(&*sent).read_to_end(&mut read).unwrap(),
             "br" => Decompressor::new(&*sent, 4096).read_to_end(&mut read).unwrap(),
-            _ => sent.as_slice().read_to_end(&mut read).unwrap(),
+            _ => Read::read_to_end(&mut sent.as_slice(), &mut read).unwrap(),
         };
         (encoding, sent.len(), read)
     };

@@ -18,10 +18,13 @@ pub(super) struct Import {
     /// not the default one.
     #[arg(value_name = "DIR", required_unless_present = "outfits")]
     folder: Option<PathBuf>,
+    /// The file of articles, instead of a folder.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     articles: Option<PathBuf>,
+    /// The file of customers, instead of a folder.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     customers: Option<PathBuf>,
+    /// The file of outfits, instead of a folder.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     outfits: Option<PathBuf>,
     /// The feature schema [default: the folder's schema.toml, or the built-in one].
@@ -84,6 +87,9 @@ impl Import {
 
 /// Prints the warnings and the first bad rows.
 fn print(report: &Report) {
+    for unread in &report.unread {
+        eprintln!("note: {unread}");
+    }
     for warning in &report.warnings {
         eprintln!("note: {warning}");
     }

@@ -75,3 +75,27 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Survey(verb) => verb.run(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::Cli;
+
+    /// Finds the verbs and flags that `--help` does not describe.
+    fn undescribed(command: &clap::Command) -> Vec<String> {
+        let name = command.get_name();
+        let flags = command.get_arguments().filter(|flag| flag.get_help().is_none());
+        let mut found: Vec<String> = flags.map(|flag| format!("{name} {}", flag.get_id())).collect();
+        found.extend(command.get_about().is_none().then(|| name.to_owned()));
+        found.extend(command.get_subcommands().flat_map(undescribed));
+        found
+    }
+
+    #[test]
+    fn every_verb_and_every_flag_is_described() {
+        let command = Cli::command();
+        assert!(command.get_subcommands().count() > 5);
+        assert_eq!(undescribed(&command), Vec::<String>::new());
+    }
+}

@@ -4,20 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Literal, Self, Unpack
 
 import httpx
 
 from . import _types as t
-from ._common import IDEMPOTENT, TEMPORARY, ProblemError, Rows, at, chunks, conditions, given, headers, line, pause
+from ._common import (
+    IDEMPOTENT,
+    PLAIN,
+    TEMPORARY,
+    AsyncRows,
+    ProblemError,
+    at,
+    awaited,
+    chunks,
+    conditions,
+    given,
+    headers,
+    line,
+    pause,
+)
 
 
 class AsyncClient:
     """One service. `key` is an API key, by default the variable ATELIER_KEY.
 
-    What can be repeated is: after a lost connection, and after 429, 502, 503 and 504, up to `retries` times. It waits as
-    long as the answer's Retry-After says, but raises the problem at once if that is more than `max_wait` seconds.
+    Requests are repeated up to `retries` times: after 429 all but imports of rows that cannot be read twice, after a lost
+    connection, 502, 503 and 504 those that do the same when they are sent twice. It waits as long as the answer's
+    Retry-After says, but raises the problem at once if that is more than `max_wait` seconds.
     """
 
     def __init__(
@@ -48,13 +63,14 @@ class AsyncClient:
     ) -> httpx.Response:
         """Any request, with the client's key and retries: for headers of the answer, such as the ETag."""
         repeat = method in IDEMPOTENT if repeat is None else repeat
+        once = isinstance(request.get("content"), (Iterator, AsyncIterator))
         for attempt in range(self._retries + 1):
-            last = not repeat or attempt == self._retries
+            last = attempt == self._retries
             try:
                 sent = self._http.build_request(method, path, **request)
                 response = await self._http.send(sent, stream=stream)
             except httpx.TransportError:
-                if last:
+                if last or not repeat or once:
                     raise
                 wait = pause(attempt)
             else:
@@ -62,13 +78,18 @@ class AsyncClient:
                     return response
                 await response.aread()
                 wait = pause(attempt, response)
-                if last or response.status_code not in TEMPORARY or wait > self._max_wait:
+                # The service did nothing before it said 429.
+                again = response.status_code == 429 or (repeat and response.status_code in TEMPORARY)
+                if last or once or not again or wait > self._max_wait:
                     raise ProblemError(response)
             await asyncio.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     async def _json(self, method: str, path: str, **request: Any) -> Any:
         return (await self.request(method, path, **request)).json()
+
+    async def _ask(self, path: str, body: Any) -> Any:
+        return await self._json("POST", path, json=body, headers=PLAIN, repeat=True)
 
     async def _pages(self, path: str, params: dict[str, Any]) -> AsyncIterator[Any]:
         while True:
@@ -79,32 +100,34 @@ class AsyncClient:
                 return
             params = {**params, "cursor": page["next_cursor"]}
 
-    async def _import(self, table: str, rows: Rows, **params: Any) -> t.Brought:
+    async def _import(self, table: str, rows: AsyncRows, **params: Any) -> t.Brought:
         kind = {"Content-Type": "application/x-ndjson"}
+        lines = _Lines(rows)
+        content = aiter(lines) if isinstance(rows, (Iterator, AsyncIterator)) else lines
         return await self._json(
-            "POST", at(table, "bulk"), params=params, content=_lines(rows), headers=kind, timeout=None
+            "POST", at(table, "bulk"), params=params, content=content, headers=kind, timeout=None
         )
 
     # Completion
 
     async def complete_outfit(self, **body: Unpack[t.Complete]) -> t.Completion:
         """Suggests articles for each None of the outfit."""
-        return await self._json("POST", "/complete", json=body, repeat=True)
+        return await self._ask("/complete", body)
 
     async def complete_outfits(self, items: Iterable[t.Complete], size: int = 64) -> AsyncIterator[t.Item]:
         """Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order."""
         for some in chunks(items, size):
-            answer = await self._json("POST", "/complete/batch", json={"items": some}, repeat=True)
+            answer = await self._ask("/complete/batch", {"items": some})
             for item in answer["items"]:
                 yield item
 
     async def compare_suggestions(self, **body: Unpack[t.Compare]) -> t.Comparison:
         """Compares methods or customers on one blank."""
-        return await self._json("POST", "/compare", json=body, repeat=True)
+        return await self._ask("/compare", body)
 
     async def score_outfit(self, **body: Unpack[t.Score]) -> t.Scored:
         """Scores a complete outfit."""
-        return await self._json("POST", "/score", json=body, repeat=True)
+        return await self._ask("/score", body)
 
     # Feedback
 
@@ -115,12 +138,20 @@ class AsyncClient:
     async def get_feedback_counts(self) -> t.FeedbackCounts:
         return await self._json("GET", "/feedback/counts")
 
+    async def get_acceptance(self, *, by: str | None = None, days: int | None = None) -> t.Acceptance:
+        """Acceptance of the last days' suggestions, by day, method, release, arm, type, or a feature of the customers."""
+        return await self._json("GET", "/feedback/acceptance", params=given(by=by, days=days))
+
     async def export_accepted_outfits(self) -> AsyncIterator[dict[str, Any]]:
         """Completed outfits as training data, as they arrive."""
         response = await self.request("GET", "/feedback/outfits.jsonl", stream=True, timeout=None)
         try:
-            async for row in response.aiter_lines():
-                yield json.loads(row)
+            # Not at U+2028 and the like, which JSON may contain.
+            rest = b""
+            async for piece in response.aiter_bytes():
+                *rows, rest = (rest + piece).split(b"\n")
+                for row in rows:
+                    yield json.loads(row)
         finally:
             await response.aclose()
 
@@ -150,7 +181,7 @@ class AsyncClient:
         await self.request("DELETE", at("articles", id), headers=conditions(if_match))
 
     async def import_articles(
-        self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+        self, rows: AsyncRows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
     ) -> t.Brought:
         """Stores articles while they are read, all or none."""
         return await self._import("articles", rows, mode=mode, skip_bad=skip_bad)
@@ -189,11 +220,14 @@ class AsyncClient:
         """Everything that is stored about a customer."""
         return await self._json("GET", at("customers", id, "export"), timeout=None)
 
-    def list_customer_outfits(self, id: str, *, n: int | None = None) -> AsyncIterator[t.Outfit]:
-        return self._pages(at("customers", id, "outfits"), given(n=n))
+    def list_customer_outfits(
+        self, id: str, *, drafts: bool | None = None, n: int | None = None
+    ) -> AsyncIterator[t.Outfit]:
+        """A customer's outfits, page after page; with `drafts=True` those with blanks, too."""
+        return self._pages(at("customers", id, "outfits"), given(drafts=drafts, n=n))
 
     async def import_customers(
-        self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
+        self, rows: AsyncRows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
     ) -> t.Brought:
         """Stores customers while they are read, all or none."""
         return await self._import("customers", rows, mode=mode, skip_bad=skip_bad)
@@ -210,7 +244,7 @@ class AsyncClient:
     async def delete_outfit(self, id: int) -> None:
         await self.request("DELETE", at("outfits", id))
 
-    async def import_outfits(self, rows: Rows, *, skip_bad: bool = False) -> t.Brought:
+    async def import_outfits(self, rows: AsyncRows, *, skip_bad: bool = False) -> t.Brought:
         """Stores outfits while they are read, all or none."""
         return await self._import("outfits", rows, skip_bad=skip_bad)
 
@@ -242,12 +276,17 @@ class AsyncClient:
         return (await self.request("GET", "/metrics")).text
 
 
-async def _lines(rows: Rows) -> AsyncIterator[bytes]:
-    """JSON Lines, in pieces of about 64 KiB."""
-    piece = bytearray()
-    for row in rows:
-        piece += line(row)
-        if len(piece) >= 1 << 16:
-            yield bytes(piece)
-            piece.clear()
-    yield bytes(piece)
+class _Lines:
+    """JSON Lines, in pieces of about 64 KiB. Each iteration reads the rows from the beginning."""
+
+    def __init__(self, rows: AsyncRows) -> None:
+        self._rows = rows
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        piece = bytearray()
+        async for row in awaited(self._rows):
+            piece += line(row)
+            if len(piece) >= 1 << 16:
+                yield bytes(piece)
+                piece.clear()
+        yield bytes(piece)

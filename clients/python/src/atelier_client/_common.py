@@ -6,8 +6,10 @@ import json
 import os
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import suppress
+from datetime import date, time as clock
+from decimal import Decimal
 from email.utils import parsedate_to_datetime
 from itertools import islice
 from typing import Any, TypeVar
@@ -17,10 +19,13 @@ import httpx
 
 Item = TypeVar("Item")
 Rows = Iterable[Mapping[str, Any]]
+AsyncRows = Rows | AsyncIterable[Mapping[str, Any]]
 
-# Sending these twice does what sending them once does. PATCH and imports are never repeated.
+# Sending these twice does what sending them once does.
 IDEMPOTENT = {"GET", "HEAD", "PUT", "DELETE"}
 TEMPORARY = {429, 502, 503, 504}
+# Compressing a completion takes longer than sending it as it is.
+PLAIN = {"Accept-Encoding": "identity"}
 
 
 class ProblemError(Exception):
@@ -78,7 +83,46 @@ def chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield some
 
 
+async def awaited(rows: AsyncRows) -> AsyncIterator[Mapping[str, Any]]:
+    if isinstance(rows, AsyncIterable):
+        async for row in rows:
+            yield row
+    else:
+        for row in rows:
+            yield row
+
+
 def line(row: Mapping[str, Any]) -> bytes:
-    """A row as JSON; scalars of numpy and pandas become Python's."""
-    text = json.dumps(dict(row), ensure_ascii=False, allow_nan=False, default=lambda value: value.item())
-    return text.encode() + b"\n"
+    """A row as JSON; values of numpy and pandas become Python's.
+
+    Raises TypeError, which names the column, for what JSON cannot say.
+    """
+    try:
+        return _json(dict(row)).encode() + b"\n"
+    except (TypeError, ValueError):
+        for name, value in row.items():
+            try:
+                _json(value)
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"column {name!r} contains {value!r:.200}, which JSON cannot say: {error}") from error
+        raise
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has for a value of another type. pandas' own are told by their names: it need not be installed."""
+    if type(value).__name__ in ("NAType", "NaTType"):
+        return None
+    if isinstance(value, (date, clock)):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        whole = value.is_finite() and value.as_tuple().exponent >= 0  # type: ignore[operator]
+        return int(value) if whole else float(value)
+    if hasattr(value, "tolist"):
+        # Times in nanoseconds would become numbers.
+        moments = getattr(value.dtype, "kind", "") == "M"
+        return (value.astype("datetime64[us]") if moments else value).tolist()
+    raise TypeError(f"it is a {type(value).__name__}")

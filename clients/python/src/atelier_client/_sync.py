@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import time
 import json
-from collections.abc import Iterator, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, Self, Unpack
 
 import httpx
 
 from . import _types as t
-from ._common import IDEMPOTENT, TEMPORARY, ProblemError, Rows, at, chunks, conditions, given, headers, line, pause
+from ._common import (
+    IDEMPOTENT,
+    PLAIN,
+    TEMPORARY,
+    Rows,
+    ProblemError,
+    at,
+    chunks,
+    conditions,
+    given,
+    headers,
+    line,
+    pause,
+)
 
 
 class Client:
     """One service. `key` is an API key, by default the variable ATELIER_KEY.
 
-    What can be repeated is: after a lost connection, and after 429, 502, 503 and 504, up to `retries` times. It waits as
-    long as the answer's Retry-After says, but raises the problem at once if that is more than `max_wait` seconds.
+    Requests are repeated up to `retries` times: after 429 all but imports of rows that cannot be read twice, after a lost
+    connection, 502, 503 and 504 those that do the same when they are sent twice. It waits as long as the answer's
+    Retry-After says, but raises the problem at once if that is more than `max_wait` seconds.
     """
 
     def __init__(
@@ -48,13 +62,14 @@ class Client:
     ) -> httpx.Response:
         """Any request, with the client's key and retries: for headers of the answer, such as the ETag."""
         repeat = method in IDEMPOTENT if repeat is None else repeat
+        once = isinstance(request.get("content"), Iterator)
         for attempt in range(self._retries + 1):
-            last = not repeat or attempt == self._retries
+            last = attempt == self._retries
             try:
                 sent = self._http.build_request(method, path, **request)
                 response = self._http.send(sent, stream=stream)
             except httpx.TransportError:
-                if last:
+                if last or not repeat or once:
                     raise
                 wait = pause(attempt)
             else:
@@ -62,13 +77,18 @@ class Client:
                     return response
                 response.read()
                 wait = pause(attempt, response)
-                if last or response.status_code not in TEMPORARY or wait > self._max_wait:
+                # The service did nothing before it said 429.
+                again = response.status_code == 429 or (repeat and response.status_code in TEMPORARY)
+                if last or once or not again or wait > self._max_wait:
                     raise ProblemError(response)
             time.sleep(wait)
         raise AssertionError("the last attempt returns or raises")
 
     def _json(self, method: str, path: str, **request: Any) -> Any:
         return (self.request(method, path, **request)).json()
+
+    def _ask(self, path: str, body: Any) -> Any:
+        return self._json("POST", path, json=body, headers=PLAIN, repeat=True)
 
     def _pages(self, path: str, params: dict[str, Any]) -> Iterator[Any]:
         while True:
@@ -81,30 +101,32 @@ class Client:
 
     def _import(self, table: str, rows: Rows, **params: Any) -> t.Brought:
         kind = {"Content-Type": "application/x-ndjson"}
+        lines = _Lines(rows)
+        content = iter(lines) if isinstance(rows, Iterator) else lines
         return self._json(
-            "POST", at(table, "bulk"), params=params, content=_lines(rows), headers=kind, timeout=None
+            "POST", at(table, "bulk"), params=params, content=content, headers=kind, timeout=None
         )
 
     # Completion
 
     def complete_outfit(self, **body: Unpack[t.Complete]) -> t.Completion:
         """Suggests articles for each None of the outfit."""
-        return self._json("POST", "/complete", json=body, repeat=True)
+        return self._ask("/complete", body)
 
     def complete_outfits(self, items: Iterable[t.Complete], size: int = 64) -> Iterator[t.Item]:
         """Completes any number of outfits, `size` in a request: each gets its answer or its problem, in order."""
         for some in chunks(items, size):
-            answer = self._json("POST", "/complete/batch", json={"items": some}, repeat=True)
+            answer = self._ask("/complete/batch", {"items": some})
             for item in answer["items"]:
                 yield item
 
     def compare_suggestions(self, **body: Unpack[t.Compare]) -> t.Comparison:
         """Compares methods or customers on one blank."""
-        return self._json("POST", "/compare", json=body, repeat=True)
+        return self._ask("/compare", body)
 
     def score_outfit(self, **body: Unpack[t.Score]) -> t.Scored:
         """Scores a complete outfit."""
-        return self._json("POST", "/score", json=body, repeat=True)
+        return self._ask("/score", body)
 
     # Feedback
 
@@ -115,12 +137,20 @@ class Client:
     def get_feedback_counts(self) -> t.FeedbackCounts:
         return self._json("GET", "/feedback/counts")
 
+    def get_acceptance(self, *, by: str | None = None, days: int | None = None) -> t.Acceptance:
+        """Acceptance of the last days' suggestions, by day, method, release, arm, type, or a feature of the customers."""
+        return self._json("GET", "/feedback/acceptance", params=given(by=by, days=days))
+
     def export_accepted_outfits(self) -> Iterator[dict[str, Any]]:
         """Completed outfits as training data, as they arrive."""
         response = self.request("GET", "/feedback/outfits.jsonl", stream=True, timeout=None)
         try:
-            for row in response.iter_lines():
-                yield json.loads(row)
+            # Not at U+2028 and the like, which JSON may contain.
+            rest = b""
+            for piece in response.iter_bytes():
+                *rows, rest = (rest + piece).split(b"\n")
+                for row in rows:
+                    yield json.loads(row)
         finally:
             response.close()
 
@@ -189,8 +219,11 @@ class Client:
         """Everything that is stored about a customer."""
         return self._json("GET", at("customers", id, "export"), timeout=None)
 
-    def list_customer_outfits(self, id: str, *, n: int | None = None) -> Iterator[t.Outfit]:
-        return self._pages(at("customers", id, "outfits"), given(n=n))
+    def list_customer_outfits(
+        self, id: str, *, drafts: bool | None = None, n: int | None = None
+    ) -> Iterator[t.Outfit]:
+        """A customer's outfits, page after page; with `drafts=True` those with blanks, too."""
+        return self._pages(at("customers", id, "outfits"), given(drafts=drafts, n=n))
 
     def import_customers(
         self, rows: Rows, *, mode: Literal["replace", "merge"] = "replace", skip_bad: bool = False
@@ -242,12 +275,17 @@ class Client:
         return (self.request("GET", "/metrics")).text
 
 
-def _lines(rows: Rows) -> Iterator[bytes]:
-    """JSON Lines, in pieces of about 64 KiB."""
-    piece = bytearray()
-    for row in rows:
-        piece += line(row)
-        if len(piece) >= 1 << 16:
-            yield bytes(piece)
-            piece.clear()
-    yield bytes(piece)
+class _Lines:
+    """JSON Lines, in pieces of about 64 KiB. Each iteration reads the rows from the beginning."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[bytes]:
+        piece = bytearray()
+        for row in self._rows:
+            piece += line(row)
+            if len(piece) >= 1 << 16:
+                yield bytes(piece)
+                piece.clear()
+        yield bytes(piece)

@@ -1,6 +1,7 @@
 """pandas in and out; needs `pip install atelier-client[pandas]`.
 
-A frame's rows go into `import_articles` and its siblings, and what the service answers becomes a frame.
+A frame's rows go into `import_articles` and its siblings, and what the service answers becomes a frame. Frames of
+`pandas.read_parquet` go in as they are: lists come as arrays, and times as timestamps.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ def outfit_rows(frame: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """For `import_outfits`: the columns `customer`, `articles` (lists) and `split`, and one for each feature."""
     for row in _rows(frame):
         named: dict[str, Any] = {name: row.pop(name) for name in ("customer", "articles", "split") if name in row}
-        named["articles"] = list(named["articles"])
         yield named | {"features": row}
 
 

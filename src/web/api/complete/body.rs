@@ -17,7 +17,7 @@ use crate::{
         api::features,
         http::{
             Finding, Problem,
-            extract::{read_integer, read_object, read_optional_integer},
+            extract::{read_integer, read_object, read_optional_integer, read_present},
             problem::value_or_finding,
             schema::{
                 ArticleIdSchema, CustomerIdSchema, FeaturesSchema, MethodNameSchema, slots, types_by_slot,
@@ -37,13 +37,13 @@ pub(crate) const DEFAULT_K: usize = 5;
     "filters": {"types": {"1": ["coat", "blazer"]}, "price": {"max": 300}},
 }))]
 pub(crate) struct CompleteBody {
-    /// The customer's id. Without `features`, their profile must be stored.
+    /// The customer's id. Their profile must be stored, unless there are `features`, even `{}`.
     #[schema(value_type = Option<CustomerIdSchema>)]
     pub(crate) customer: Option<String>,
     /// Features of the customer or the occasion, by name. They override the profile.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "read_present")]
     #[schema(value_type = FeaturesSchema)]
-    pub(crate) features: Map<String, Value>,
+    pub(crate) features: Option<Map<String, Value>>,
     #[schema(schema_with = slots)]
     pub(crate) outfit: Vec<Option<String>>,
     /// The method that answers; by default, the service's default method or an experiment's arm.
@@ -193,15 +193,15 @@ pub(crate) fn read_outfit(slots: &[Option<String>], findings: &mut Vec<Finding>)
 
 /// Keeps unknown features: the completion warns about them.
 pub(crate) fn read_features(
-    features: Map<String, Value>,
+    features: Option<Map<String, Value>>,
     live: &LiveRelease,
     findings: &mut Vec<Finding>,
-) -> Features {
-    match features::read(features, live.serving.release().schema(), "/features") {
-        Ok(read) => read.features,
+) -> Option<Features> {
+    match features::read(features?, live.serving.release().schema(), "/features") {
+        Ok(read) => Some(read.features),
         Err(errors) => {
             findings.extend(errors);
-            Features::default()
+            None
         }
     }
 }

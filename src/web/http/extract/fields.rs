@@ -25,6 +25,15 @@ where
     Option::<Object<T>>::deserialize(deserializer).map(|object| object.map(|object| object.0))
 }
 
+/// Reads a field that may be missing, with `#[serde(default)]`, but not null.
+pub(crate) fn read_present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    T::deserialize(deserializer).map(Some)
+}
+
 /// Reads an array of objects.
 pub(crate) fn read_objects<'de, D, T>(deserializer: D) -> Result<Vec<T>, D::Error>
 where

@@ -11,7 +11,9 @@ mod query;
 
 pub(crate) use self::{
     body::{Incoming, check_media_type},
-    fields::{read_integer, read_object, read_objects, read_optional_integer, read_optional_object},
+    fields::{
+        read_integer, read_object, read_objects, read_optional_integer, read_optional_object, read_present,
+    },
     json::{Json, JsonText, MergePatch, from_value, parse, parse_list},
     path::{Path, PathParameter, ReleaseName},
     query::{ConditionalQuery, Query},

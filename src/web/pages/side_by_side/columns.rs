@@ -33,7 +33,7 @@ fn request(view: &View, given: Features) -> Request {
     let blank = view.slots.iter().position(Option::is_none).unwrap_or_default();
     let types = view.kind.iter().map(|kind| (blank, vec![kind.clone()])).collect();
     Request {
-        given,
+        given: Some(given).filter(|given| !given.is_empty()),
         k: view.k(),
         filters: Filters {
             types,

@@ -273,7 +273,7 @@ fn question(
     request: Request,
 ) -> Question {
     let (profile, given) = override_features(view, profile, schema, with_changes);
-    let request = Request { given, ..request };
+    let request = Request { given: Some(given), ..request };
     Question { customer: view.customer.clone(), method: view.method, profile: Some(profile), request }
 }
 
