@@ -119,6 +119,8 @@ pub async fn activated(store: &Store) -> Result<Option<String>, StoreError> {
 pub struct Releases {
     engine: Engine,
     store: Store,
+    /// The shop's, of limits of prices.
+    currency: Arc<str>,
     folder: Arc<ReleaseFolder>,
     /// Locked only to clone or replace the pointer.
     current: RwLock<Option<Arc<LiveRelease>>>,
@@ -160,11 +162,12 @@ const ROUTING: &str = "routing";
 const RELEASE: &str = "release";
 
 impl Releases {
-    /// `models` is the folder of releases.
-    pub fn new(engine: Engine, store: Store, models: PathBuf) -> Self {
+    /// `models` is the folder of releases, and `currency` the shop's.
+    pub fn new(engine: Engine, store: Store, models: PathBuf, currency: &str) -> Self {
         Self {
             engine,
             store,
+            currency: currency.into(),
             folder: Arc::new(ReleaseFolder::new(models)),
             current: RwLock::new(None),
             changing: Mutex::new(None),
@@ -367,7 +370,8 @@ impl Releases {
     async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
         let mut pages = pin!(self.store.articles().all_unparsed().try_chunks(PAGES));
         let release = Arc::clone(serving.release());
-        let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release));
+        let currency = Some(Arc::clone(&self.currency));
+        let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, currency));
         let (builder, first) = tokio::join!(builder, pages.try_next());
         let mut builder = builder.expect("preparing articles does not panic; this is a bug");
         let mut next = first.map_err(|error| error.1)?;

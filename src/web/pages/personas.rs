@@ -40,7 +40,6 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct PersonasQuery {
     /// Defaults to the first method with personas.
     method: Option<Method>,

@@ -108,7 +108,7 @@ async fn begins_the_day_at_the_queue(db: TestDatabase) {
 
     window.goto(&format!("{}/studio", service.url)).await;
     window.until_words("Your drafts").await;
-    window.until_words("1 article not for them since their last outfit").await;
+    window.until_words("1 suggestion refused since their last outfit").await;
     window.click(".queue .people a").await;
 
     // The customer's page: a note, and what they refused.

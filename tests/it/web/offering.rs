@@ -28,19 +28,22 @@ async fn says_warnings_in_a_shops_words(db: TestDatabase) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
     assert!(html.contains("Add three more pieces for better suggestions."), "{html}");
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&total=1")).await;
-    assert!(html.contains("Nothing is within €1 for the whole outfit."), "{html}");
+    assert!(html.contains("Nothing fits the €1 budget."), "{html}");
     assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
     service.put("/articles/free", &json!({"type": "bag", "name": "The free bag"})).await;
     service.releases.refresh().await.unwrap();
     let html = browser.page("/studio?slot=free&slot=&method=none&total=500").await;
-    assert!(html.contains("The free bag has no price, so the total leaves it out."), "{html}");
+    assert!(
+        html.contains("The free bag has no price in the shop’s currency, so the total leaves it out."),
+        "{html}"
+    );
     let features = json!({"features": {"nogo_materials": ["lether"], "shoe_size": "99", "star_sign": "leo"}});
     service.put("/customers/odd", &features).await;
     let html = browser.page("/studio?customer=odd&slot=a-00134&slot=&type=1:boot").await;
     for words in [
         "No article has the material “lether”, so this no-go leaves nothing out.",
         "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit.",
-        "The customer’s star sign is not one that suggestions know, so they ignore it.",
+        "The customer’s star sign isn’t recognised, so suggestions ignore it.",
         "Include what doesn’t fit: ",
     ] {
         assert!(html.contains(words), "{words} in {html}");
@@ -58,11 +61,11 @@ async fn says_warnings_in_a_shops_words(db: TestDatabase) {
     let (status, answer) = service.ask("/feedback", &event).await;
     assert_eq!(status, 200, "{answer}");
     let address = "/studio?customer=odd&slot=a-00134&slot=";
-    assert!(browser.page(address).await.contains("1 not for this customer</summary>"));
+    assert!(browser.page(address).await.contains("Refused (1)</summary>"));
     assert_eq!(service.delete("/articles/gone").await.status(), 204);
     service.releases.refresh().await.unwrap();
     let html = browser.page(address).await;
-    assert!(!html.contains("gone") && !html.contains("not for this customer</summary>"), "{html}");
+    assert!(!html.contains("gone") && !html.contains("Refused ("), "{html}");
 }
 
 /// The factors of what is compared with an unknown customer.
@@ -101,7 +104,7 @@ async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
         let html = browser.page(&format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
         let slots = html.split("id=\"slot-").skip(1).take(4).map(|slot| {
             let (link, rest) = slot.split_once("href=\"").unwrap().1.split_once('"').unwrap();
-            let of = rest.split_once(" (").unwrap().0.rsplit(" of ").next().unwrap();
+            let of = rest.split_once(">Rank ").unwrap().1.split_once(" of ").unwrap().1;
             (link.replace("&#38;", "&"), number(of))
         });
         slots.collect::<Vec<_>>()
@@ -112,7 +115,7 @@ async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
     for (link, of) in filtered {
         // The article itself is counted, also if the filters exclude it.
         let better = browser.page(&link).await;
-        let best = better.split_once(", the best of ").map_or(0, |(_, rest)| number(rest));
+        let best = better.split_once(": best of ").map_or(0, |(_, rest)| number(rest));
         assert!(of == best || of == best + 1, "{of} and {best} at {link}");
     }
 }
@@ -215,7 +218,7 @@ async fn occasions_are_those_of_the_latest_outfits(db: TestDatabase) {
 async fn a_budget_flags_the_board(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
-    assert!(browser.page(&format!("{board}&total=10")).await.contains("Above €10 for the whole outfit"));
+    assert!(browser.page(&format!("{board}&total=10")).await.contains("Over the €10 budget"));
     assert!(!browser.page(&format!("{board}&total=100000")).await.contains("id=\"over\""));
     // An idea's total is that of the whole outfit.
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;

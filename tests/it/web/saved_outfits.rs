@@ -87,7 +87,7 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     let there = change(&browser, "/studio/outfits", &[("view", &late)]).await;
     assert_eq!(there, format!("/studio?{late}"));
     let board = browser.page(&there).await;
-    assert!(board.contains("Somebody else changed") && board.contains("Save as another"), "{board}");
+    assert!(board.contains("A colleague changed") && board.contains("Save as another"), "{board}");
     assert!(!board.contains("Save changes"), "{board}");
     let fields = [("change", "words"), ("revision", "2"), ("name", "Winter"), ("note", "No wool")];
     let refused = browser.post(&page, &fields).await;
@@ -134,7 +134,7 @@ async fn a_deletion_is_undone(db: TestDatabase) {
     let there = change(&browser, &page, &[("change", "delete"), ("revision", "1")]).await;
     let html = browser.page(&there).await;
     assert!(
-        html.contains("is deleted. You can bring it back") && html.contains("No saved outfits yet"),
+        html.contains("is deleted. You can restore it") && html.contains("No saved outfits yet"),
         "{html}"
     );
     let html = browser.page(&page).await;
@@ -299,7 +299,7 @@ async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     let whole = save(&browser, WHOLE).await;
     let html = browser.page("/studio").await;
     assert!(html.contains("Your drafts") && html.contains("Longest without a new outfit"), "{html}");
-    assert!(!html.contains("Suggestions were not for them"), "{html}");
+    assert!(!html.contains("Refused suggestions"), "{html}");
     let address = format!("/studio?{DRAFT}");
     let suggestions = browser.page(&address).await;
     let (_, refused) = suggestions.split_once("name=\"refused\" value=\"").unwrap();
@@ -307,16 +307,13 @@ async fn the_queue_has_drafts_and_customers(db: TestDatabase) {
     let answer = browser.post("/studio/feedback", &[("view", DRAFT), ("refused", refused)]).await;
     assert_eq!(answer.status(), 303);
     let html = browser.page("/studio").await;
-    assert!(html.contains("1 article not for them since their last outfit"), "{html}");
+    assert!(html.contains("1 suggestion refused since their last outfit"), "{html}");
     // Drafts are their stylist's, and an outfit answers the refusal.
     let colleague = service.signed_in(Role::Admin).await.page("/studio").await;
-    assert!(
-        !colleague.contains("Your drafts") && colleague.contains("Suggestions were not for them"),
-        "{colleague}"
-    );
+    assert!(!colleague.contains("Your drafts") && colleague.contains("Refused suggestions"), "{colleague}");
     change(&browser, &whole, &[("change", "delete"), ("revision", "1")]).await;
     save(&browser, &WHOLE.replace("a-01130", "a-01243")).await;
-    assert!(!browser.page("/studio").await.contains("Suggestions were not for them"));
+    assert!(!browser.page("/studio").await.contains("Refused suggestions"));
 }
 
 async fn prices_have_the_shops_currency(db: TestDatabase) {
@@ -376,7 +373,7 @@ async fn an_imported_outfit_is_saved_unchanged(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let html = browser.page("/studio?customer=c-014871").await;
     let card = html.split_once("<ul class=\"outfits\">").unwrap().1;
-    assert!(card.contains("Start from it"), "{card}");
+    assert!(card.contains("Use as a starting point"), "{card}");
     let (_, board) = card.split_once("class=\"small\" href=\"/studio?").unwrap();
     let board = board.split('"').next().unwrap().replace("&#38;", "&");
     let page = save(&browser, &board).await;
@@ -391,7 +388,10 @@ async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
     let (service, browser) = stylist(&db).await;
     let list = async |query: &str| browser.page(&format!("/studio/outfits?{query}")).await;
     let html = list("customer=c-014871").await;
-    assert!(html.contains("1 outfit</span>") && html.contains("Start from it"), "the imported one: {html}");
+    assert!(
+        html.contains("1 outfit</span>") && html.contains("Use as a starting point"),
+        "the imported one: {html}"
+    );
     for id in ["c-1", "c-10"] {
         service.put(&format!("/customers/{id}"), &json!({"features": {}})).await;
         save(&browser, &WHOLE.replace("c-014871", id)).await;

@@ -81,7 +81,7 @@ async fn suggests_what_complete_answers(db: TestDatabase) {
         let written = if factor > 20.0 { "over ×20".to_owned() } else { written };
         assert!(html.contains(&format!("<span class=\"quiet\">{written}</span>")), "{written} in {html}");
     }
-    let best = format!("the best of {}", answer["blanks"][0]["admissible"]);
+    let best = format!("best of {}", answer["blanks"][0]["admissible"]);
     assert!(html.contains("Which coat?") && html.contains(&best), "{html}");
 }
 
@@ -171,7 +171,7 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
         assert_eq!(answer.status(), 303);
         let after = browser.page(header(&answer, "location")).await;
         assert!(!suggested(&after).contains(&second.as_str()), "{second} in {after}");
-        assert!(after.contains("1 not for this customer</summary>"));
+        assert!(after.contains("Refused (1)</summary>"));
         // One more tile moved up.
         assert_eq!(counted(&service).await, [9, 0, 1]);
     }
@@ -180,7 +180,7 @@ async fn counts_what_is_shown_used_and_refused(db: TestDatabase) {
     let other = browser.page(&format!("{address}&varied=on")).await;
     assert!(!suggested(&other).contains(&second.as_str()), "{second} in {other}");
     let elsewhere = browser.page(&address.replace("c-014871", "c-000010")).await;
-    assert!(elsewhere.contains("For c-000010") && !elsewhere.contains("1 not for this customer</summary>"));
+    assert!(elsewhere.contains("For c-000010") && !elsewhere.contains("Refused (1)</summary>"));
     let before = counted(&service).await;
     let answer = browser.post("/studio/feedback", &[("view", &view), ("undone", refusal)]).await;
     let after = browser.page(header(&answer, "location")).await;

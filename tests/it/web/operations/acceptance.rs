@@ -53,7 +53,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
         ("method", method, "np"),
         ("arm", &arm, "no experiment"),
         ("type", "coat", "bag"),
-        ("customer.gender", "female", "customer not known"),
+        ("customer.gender", "female", "unknown customer"),
     ] {
         let html = analyst.page(&format!("/operations/acceptance?by={by}&days=7")).await;
         for (value, figures) in [(first, quarter), (second, nothing)] {
@@ -94,7 +94,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
 
     service.delete("/customers/c-014871").await;
     let erased = service.json("/feedback/acceptance?by=customer.gender").await;
-    assert_eq!(erased["items"][0]["value"], "customer not known", "{erased}");
+    assert_eq!(erased["items"][0]["value"], "unknown customer", "{erased}");
     assert_eq!((&erased["items"][0]["shown"], erased["items"].as_array().unwrap().len()), (&json!(5), 1));
 }
 
