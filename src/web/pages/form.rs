@@ -32,7 +32,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let filled: Vec<(Cow<'_, str>, Cow<'_, str>)> = pairs.filter(|(_, value)| !value.is_empty()).collect();
+        let filled: Vec<(Cow<'_, str>, Cow<'_, str>)> =
+            pairs.filter(|(_, value)| !value.is_empty()).collect();
         let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&filled).finish();
         let words = |name: &str| {
             // A list's place is part of the path.

@@ -19,8 +19,9 @@ contracts!(
     a_rank_is_among_what_the_filters_allow,
     what_a_method_cannot_rank_is_chosen_by_hand,
     a_refusal_is_in_the_log_and_taken_back_without_losing_others,
-    occasions_are_those_of_the_latest_outfits,
+    a_new_shop_has_occasions,
     a_budget_flags_the_board,
+    prices_of_other_currencies_are_not_added_up,
 );
 
 async fn says_warnings_in_a_shops_words(db: TestDatabase) {
@@ -189,30 +190,14 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDa
     assert_eq!(service.log(9).await.len(), entries, "a double click is one");
 }
 
-async fn occasions_are_those_of_the_latest_outfits(db: TestDatabase) {
+async fn a_new_shop_has_occasions(db: TestDatabase) {
     let service = Service::start(&db).await;
-    for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        service.put(&format!("/articles/{id}"), &json!({"type": "coat"})).await;
-    }
+    service.put("/articles/a", &json!({"type": "coat"})).await;
     service.put("/customers/ann", &json!({"features": {}})).await;
     let browser = service.signed_in(Role::Stylist).await;
-    let chips = async || browser.page("/studio?customer=ann&slot=a").await.contains("own.occasion=");
-    let save = async |articles: &[&str], features: Value| {
-        let body = json!({"customer": "ann", "articles": articles, "features": features});
-        let (status, answer) = service.ask("/outfits", &body).await;
-        assert_eq!(status, 201, "{answer}");
-    };
-    let all = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    for left in 0..8 {
-        for also in 0..left {
-            let kept: Vec<&str> =
-                (0..8).filter(|one| *one != left && *one != also).map(|one| all[one]).collect();
-            save(&kept, json!({})).await;
-        }
-    }
-    assert!(!chips().await);
-    save(&all, json!({"occasion": "office"})).await;
-    assert!(chips().await);
+    let html = browser.page("/studio?customer=ann&slot=a").await;
+    assert!(html.contains("own.occasion=office") && html.contains("own.occasion=wedding"), "{html}");
+    assert!(!html.contains("own.gender="), "only what is of outfits");
 }
 
 async fn a_budget_flags_the_board(db: TestDatabase) {
@@ -227,4 +212,28 @@ async fn a_budget_flags_the_board(db: TestDatabase) {
     let outfit = browser.page(&link.split('"').next().unwrap().replace("&#38;", "&")).await;
     let total = |html: &str| html.split_once(">Total ").unwrap().1.split('<').next().unwrap().to_owned();
     assert_eq!(total(ideas), total(&outfit));
+}
+
+async fn prices_of_other_currencies_are_not_added_up(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
+        let body =
+            json!({"type": "beanie", "name": format!("The {id} one"), "price": price, "currency": currency});
+        assert_eq!(service.put(&format!("/articles/{id}"), &body).await.status(), 201);
+    }
+    service.releases.refresh().await.unwrap();
+    assert!(!browser.page("/studio?slot=own&slot=other&total=10").await.contains("id=\"over\""));
+    assert!(browser.page("/studio?slot=own&slot=other&total=8").await.contains("Over the €8 budget"));
+    let ask = async |visible: &str, total: u32| {
+        let filters = json!({"types": {"1": ["beanie"]}, "price": {"total": total}});
+        let request = json!({"outfit": [visible, null], "k": 250, "filters": filters, "method": "match"});
+        service.ask_ok("/complete", &request).await
+    };
+    // £5 are not €5, so the beanie for €9 still fits, and one in pounds is not suggested.
+    let answer = ask("other", 9).await;
+    let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
+    let ids: Vec<&str> = suggestions.iter().filter_map(|one| one["article"]["id"].as_str()).collect();
+    assert!(ids.contains(&"own") && !ids.contains(&"cheap"), "{ids:?}");
+    assert_eq!(answer["warnings"][0]["code"], "price-unknown", "{answer}");
+    assert!(answer["warnings"][0]["detail"].as_str().unwrap().contains("another currency"), "{answer}");
 }

@@ -21,6 +21,7 @@ contracts!(
     the_api_has_names_notes_and_drafts,
     an_imported_outfit_is_saved_unchanged,
     a_customer_has_a_list_of_their_outfits,
+    the_history_names_what_changed,
 );
 
 const DRAFT: &str = "customer=c-014871&slot=a-00134&slot=&slot=a-00568&slot=a-00259";
@@ -82,6 +83,7 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
     let html = browser.page(&changed).await;
     assert!(html.contains("Saved.") && !html.contains("Draft") && html.contains("<h1>Autumn</h1>"), "{html}");
     assert!(html.contains("Total €"), "{html}");
+    assert!(!html.contains("Changed the "), "{html}");
     let late = format!("{DRAFT}&outfit={seq}.2");
     // The late one keeps the pieces, and can save another outfit.
     let there = change(&browser, "/studio/outfits", &[("view", &late)]).await;
@@ -101,7 +103,7 @@ async fn a_draft_becomes_a_named_outfit(db: TestDatabase) {
 }
 
 async fn a_copy_is_for_another_customer(db: TestDatabase) {
-    let (_service, browser) = stylist(&db).await;
+    let (service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;
     change(&browser, &page, &[("change", "words"), ("revision", "1"), ("name", "Autumn")]).await;
     let copy = async |customer: &str| {
@@ -110,6 +112,13 @@ async fn a_copy_is_for_another_customer(db: TestDatabase) {
     let refused = copy("nobody").await;
     assert_eq!(refused.status(), 422);
     assert!(refused.text().await.unwrap().contains("there is no such customer"));
+    // What does not suit the other customer is said on the copy's page, and only there.
+    let kind = service.json("/articles/a-00134").await["type"].clone();
+    service.put("/customers/against", &json!({"features": {"nogo_types": [kind]}})).await;
+    let html = browser.page(header(&copy("against").await, "location")).await;
+    let (_, said) = html.split_once("Check for this customer:").expect(&html);
+    assert!(said.split("</div>").next().unwrap().contains("is a no-go."), "{said}");
+    assert!(!browser.page(&page).await.contains("is a no-go"));
     let copied = copy(" c-000010 ").await;
     assert_eq!(copied.status(), 303);
     let there = header(&copied, "location").to_owned();
@@ -120,7 +129,7 @@ async fn a_copy_is_for_another_customer(db: TestDatabase) {
     assert_eq!(header(&copy("c-000010").await, "location"), there, "a double click makes one");
     let list = browser.page("/studio/outfits?find=autumn").await;
     assert!(
-        list.contains("2 outfits") && list.contains("for c-000010") && list.contains("for c-014871"),
+        list.contains("3 outfits") && list.contains("for c-000010") && list.contains("for c-014871"),
         "{list}"
     );
     assert!(browser.page("/studio/outfits?find=autumn+c-000010").await.contains("1 outfit</span>"));
@@ -143,7 +152,7 @@ async fn a_deletion_is_undone(db: TestDatabase) {
     let back = change(&browser, &page, &[("change", "restore"), ("revision", "0")]).await;
     assert_eq!(back, page);
     let html = browser.page(&page).await;
-    assert!(!html.contains("was deleted") && html.contains("Brought back"), "{html}");
+    assert!(!html.contains("was deleted") && html.contains("Restored"), "{html}");
     assert_eq!(service.get(&page.replace("/studio", "")).await.status(), 200);
 }
 
@@ -405,4 +414,23 @@ async fn a_customer_has_a_list_of_their_outfits(db: TestDatabase) {
     let page = browser.page("/studio?customer=c-1").await;
     assert!(page.contains(link), "{page}");
     assert!(list("customer=c-1&find=autumn").await.contains("No outfits match"));
+}
+
+async fn the_history_names_what_changed(db: TestDatabase) {
+    let (_service, browser) = stylist(&db).await;
+    let page = save(&browser, WHOLE).await;
+    let seq = page.rsplit('/').next().unwrap();
+    let mut revision = 1;
+    for (own, said) in [
+        ("own.occasion=office", "Changed the occasion"),
+        ("own.occasion=office&own.price_tops=upper", "Changed the price for tops"),
+        ("own.fit=slim", "Changed the fit, occasion and price for tops"),
+    ] {
+        let view = format!("{WHOLE}&{own}&outfit={seq}.{revision}");
+        let html = browser.page(&change(&browser, "/studio/outfits", &[("view", &view)]).await).await;
+        assert!(html.contains(&format!("<br>{said}</li>")), "{said} in {html}");
+        revision += 1;
+    }
+    // Where a link says nonsense, the list starts at its first page.
+    assert!(browser.page("/studio/outfits?page=x&deleted=y").await.contains("1 outfit</span>"));
 }
