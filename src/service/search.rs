@@ -240,7 +240,7 @@ impl Search {
 }
 
 impl Word {
-    fn new(typed: &str, types: &HashSet<String>) -> Option<Self> {
+    fn new(typed: &str, kinds: &HashSet<String>) -> Option<Self> {
         let (field, word) = match typed.split_once(':') {
             Some((field, word)) if !field.is_empty() && !word.is_empty() => {
                 (Some(fold(field).replace(' ', "_")), word)
@@ -249,9 +249,9 @@ impl Word {
         };
         let whole = hyphenated(word);
         let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms(&singular(&whole)).is_some() {
-            vec![forms(&whole, types)]
+            vec![forms(&whole, kinds)]
         } else {
-            tokens(word).map(|token| forms(&token, types)).collect()
+            tokens(word).map(|token| forms(&token, kinds)).collect()
         };
         (!parts.is_empty()).then(|| Self { field, typed: word.to_lowercase(), parts })
     }

@@ -6,6 +6,7 @@ use std::{env, fs, path::PathBuf, time::SystemTime};
 use atelier::{
     domain::{Method, Role},
     service::{access::Scope, personas::Progress},
+    store::Name,
 };
 use serde_json::{Value, json};
 
@@ -166,7 +167,7 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
     if pages == ADMIN {
         // An experiment, with feedback for each arm, and a key.
         acceptance::with_feedback(&service).await;
-        let label = "feeds".parse().unwrap();
+        let label = Name::new("feeds").unwrap();
         let now = SystemTime::now().into();
         service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
     }

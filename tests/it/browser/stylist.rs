@@ -59,7 +59,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     // A stored outfit; its first article is replaced by another of its type.
     window.click(".outfits a").await;
     window.click("#edit").await;
-    window.until_words("given the rest of the outfit").await;
+    window.until_words("with the rest of the outfit").await;
     let was = window.text("#slot-0 .name").await;
     window.click("#slot-0").await;
     window.until_words("Which bag?").await;

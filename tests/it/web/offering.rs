@@ -5,7 +5,7 @@ use atelier::{
     store::FeedbackKind,
 };
 use futures_util::TryStreamExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Service, header,
