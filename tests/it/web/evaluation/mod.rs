@@ -215,7 +215,7 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
     let service = Service::demo(&db).await;
     let analyst = service.signed_in(Role::Analyst).await;
     for (path, says) in [
-        ("/evaluation?method=bert", "cannot read &#34;bert&#34; as its "),
+        ("/evaluation?method=bert", "has no method bert"),
         ("/evaluation?metric=accuracy", "cannot read &#34;accuracy&#34; as its "),
         ("/evaluation/segments?by=weather", "no segments by"),
         ("/evaluation/cases?first=gsu&second=gsu", "gsu cannot be compared with itself"),
@@ -226,7 +226,7 @@ async fn invalid_queries_are_refused(db: TestDatabase) {
         ("/evaluation/cases?customer=%00", "control characters"),
         ("/evaluation/cases.csv?by=length", "cannot read &#34;length&#34; as its "),
         ("/evaluation/customers?lead=third", "cannot read &#34;third&#34; as its "),
-        ("/evaluation/cases?also=bert", "cannot read &#34;bert&#34; as its "),
+        ("/evaluation/cases?also=bert", "has no method bert"),
         ("/evaluation/table.csv?of=nothing", "cannot read &#34;nothing&#34; as its "),
         ("/evaluation/table.csv?of=segments&by=weather", "no segments by"),
         ("/evaluation/results.csv?data=mars", "there is no world"),
