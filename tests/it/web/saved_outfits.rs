@@ -425,16 +425,15 @@ async fn the_history_names_what_changed(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let page = save(&browser, WHOLE).await;
     let seq = page.rsplit('/').next().unwrap();
-    let mut revision = 1;
-    for (own, said) in [
+    let changes = [
         ("own.occasion=office", "Changed the occasion"),
         ("own.occasion=office&own.price_tops=upper", "Changed the price for tops"),
         ("own.fit=slim", "Changed the fit, occasion and price for tops"),
-    ] {
+    ];
+    for (revision, (own, said)) in (1..).zip(changes) {
         let view = format!("{WHOLE}&{own}&outfit={seq}.{revision}");
         let html = browser.page(&change(&browser, "/studio/outfits", &[("view", &view)]).await).await;
         assert!(html.contains(&format!("<br>{said}</li>")), "{said} in {html}");
-        revision += 1;
     }
     // Where a link says nonsense, the list starts at its first page.
     assert!(browser.page("/studio/outfits?page=x&deleted=y").await.contains("1 outfit</span>"));
