@@ -50,7 +50,9 @@ addEventListener("keydown", (event) => {
   const help = document.getElementById("keys");
   const writes = event.target.closest?.("input, select, textarea, dialog");
   if (!help || writes || event.ctrlKey || event.metaKey || event.altKey) return;
-  const isArrow = event.key.startsWith("Arrow");
+  // Caps Lock changes letters, too; with Shift they are none of these keys.
+  const key = event.key.length === 1 && !event.shiftKey ? event.key.toLowerCase() : event.key;
+  const isArrow = key.startsWith("Arrow");
   if (!isArrow && (event.repeat || isOff())) return;
   const tiles = [...document.querySelectorAll(".suggestions .tile")];
   const at = tiles.findIndex((tile) => tile.parentElement.contains(document.activeElement));
@@ -73,9 +75,9 @@ addEventListener("keydown", (event) => {
     },
     "?": showKeys,
   };
-  if (!acts[event.key]) return;
+  if (!acts[key]) return;
   event.preventDefault();
-  acts[event.key]();
+  acts[key]();
 });
 addEventListener("click", (event) => {
   if (event.target.closest?.("[data-prints]")) print();

@@ -91,7 +91,8 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let store = settings.open_database().await?;
     let Settings { config, origins } = settings;
     let engine = Engine::new(models, config.engine.settings());
-    let releases = Arc::new(Releases::new(engine, store.clone(), config.models.folder.clone()));
+    let models = config.models.folder.clone();
+    let releases = Arc::new(Releases::new(engine, store.clone(), models, &config.shop.currency));
     serve_first_release(&store, &releases, &config, &origins).await?;
     fill_if_empty(&store, &config.models).await?;
     // The release was loaded without the articles that the database has since.

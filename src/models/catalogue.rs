@@ -21,7 +21,7 @@ pub use self::supply::{Supply, Unfit};
 use crate::{
     domain::{Article, ArticleId, Features, Mask, Schema, fold_for, fold_parts},
     models::{engine::Places, packed_article::PackedArticle, release::Release, tables::Composition},
-    util::{chunked::Chunked, sharded::Sharded},
+    util::{chunked::Chunked, notation::is_currency, sharded::Sharded},
 };
 
 /// What no-gos exclude.
@@ -75,7 +75,9 @@ pub struct Catalogue {
     coverage: Coverage,
     /// One spelling of each type, by the form that is compared.
     types: HashMap<String, String>,
-    /// By place; NaN for articles without a price.
+    /// The shop's. None if all prices count as of one currency.
+    currency: Option<Arc<str>>,
+    /// By place; NaN for articles without a price in the shop's currency.
     prices: Chunked<f64>,
     out_of_stock: Arc<Mask>,
     /// Articles whose stored price or stock an import would refuse.
@@ -116,14 +118,20 @@ struct Prepared {
 
 impl Prepared {
     /// `attributes` are those of the catalogue, `supply` is any of the release's.
-    fn new(article: &Article, release: &Release, attributes: &[String], supply: &Supply) -> Self {
+    fn new(
+        article: &Article,
+        release: &Release,
+        attributes: &[String],
+        supply: &Supply,
+        currency: Option<&str>,
+    ) -> Self {
         let packed = PackedArticle::from(article).without_embedding();
         let own = release.vocabulary().index_of(article.id.as_str());
         let of_release = own.map(|own| &release.articles()[own as usize]);
         // Most articles are in the shop as they were in training.
         let packed =
             of_release.filter(|other| ***other == packed).map_or_else(|| Arc::new(packed), Arc::clone);
-        Self::with(packed, article, release, attributes, supply)
+        Self::with(packed, article, release, attributes, supply, currency)
     }
 
     /// An article of the release, as it was in training.
@@ -132,8 +140,9 @@ impl Prepared {
         release: &Release,
         attributes: &[String],
         supply: &Supply,
+        currency: Option<&str>,
     ) -> Self {
-        Self::with(Arc::clone(packed), &packed.unpack(), release, attributes, supply)
+        Self::with(Arc::clone(packed), &packed.unpack(), release, attributes, supply, currency)
     }
 
     fn with(
@@ -142,11 +151,12 @@ impl Prepared {
         release: &Release,
         attributes: &[String],
         supply: &Supply,
+        currency: Option<&str>,
     ) -> Self {
         Self {
             article: packed,
             composition: release.compose(article).0,
-            price: article.price().unwrap_or(f64::NAN),
+            price: price_in(currency, article).unwrap_or(f64::NAN),
             in_stock: article.in_stock(),
             is_readable: article.is_readable(),
             words: attributes.iter().map(|attribute| article.folded_words(attribute)).collect(),
@@ -155,10 +165,18 @@ impl Prepared {
     }
 }
 
+/// The price, unless the article names another currency than the shop's.
+fn price_in(currency: Option<&str>, article: &Article) -> Option<f64> {
+    let named = article.words("currency").next().filter(|code| is_currency(code));
+    let is_other = currency.zip(named).is_some_and(|(own, named)| own != named);
+    article.price().filter(|_| !is_other)
+}
+
 /// Collects the articles of a catalogue.
 #[derive(Debug)]
 pub struct CatalogueBuilder {
     attributes: Arc<[String]>,
+    currency: Option<Arc<str>>,
     /// Without articles.
     supply: Supply,
     /// The articles that the models know, until the shop's are added.
@@ -168,16 +186,18 @@ pub struct CatalogueBuilder {
 }
 
 impl CatalogueBuilder {
-    pub fn new(release: &Release) -> Self {
+    /// `currency` is the shop's: limits of prices are in it. Without one, all prices count as of one currency.
+    pub fn new(release: &Release, currency: Option<Arc<str>>) -> Self {
         let excluding = release.schema().features().iter().filter_map(|feature| feature.excludes.as_deref());
         let mut attributes: Vec<String> = excluding.chain([TYPE]).map(str::to_owned).collect();
         attributes.sort_unstable();
         attributes.dedup();
         let supply = Supply::new(release.schema());
         let known = &release.articles()[..release.vocabulary().len()];
-        let prepare = |article| Some(Prepared::of_release(article, release, &attributes, &supply));
+        let prepare =
+            |article| Some(Prepared::of_release(article, release, &attributes, &supply, currency.as_deref()));
         let known = known.par_iter().map(prepare).collect();
-        Self { attributes: attributes.into(), supply, known, articles: Vec::new() }
+        Self { attributes: attributes.into(), currency, supply, known, articles: Vec::new() }
     }
 
     /// Adds an article of the shop by the JSON of its attributes, if the release has it written alike.
@@ -191,12 +211,14 @@ impl CatalogueBuilder {
 
     /// Adds articles of the shop.
     pub fn add(&mut self, articles: &[Article], release: &Release) {
-        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply);
+        let currency = self.currency.as_deref();
+        let prepare =
+            |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply, currency);
         self.articles.par_extend(articles.par_iter().map(prepare));
     }
 
     pub fn build(self, release: &Release) -> Catalogue {
-        let Self { attributes, supply, known, articles } = self;
+        let Self { attributes, currency, supply, known, articles } = self;
         let mut is_in_shop = vec![false; release.vocabulary().len()];
         for own in articles.iter().filter_map(|article| article.composition.own) {
             is_in_shop[own as usize] = true;
@@ -206,7 +228,7 @@ impl CatalogueBuilder {
             gone.filter_map(|(article, _)| Some((article?, false))).collect();
         all.extend(articles.into_iter().map(|article| (article, true)));
         let all = in_order(all);
-        Catalogue::new(all, release, attributes, supply)
+        Catalogue::new(all, release, attributes, supply, currency)
     }
 }
 
@@ -256,7 +278,7 @@ fn masks_of_words(
 impl Catalogue {
     /// `articles` are the shop's.
     pub fn build(articles: &[Article], release: &Release) -> Self {
-        let mut builder = CatalogueBuilder::new(release);
+        let mut builder = CatalogueBuilder::new(release, None);
         builder.add(articles, release);
         builder.build(release)
     }
@@ -267,6 +289,7 @@ impl Catalogue {
         release: &Release,
         attributes: Arc<[String]>,
         supply: Supply,
+        currency: Option<Arc<str>>,
     ) -> Self {
         let panels: usize = all
             .chunk_by(|(a, _), (b, _)| a.article.kind() == b.article.kind())
@@ -295,6 +318,7 @@ impl Catalogue {
             out_of_stock: Arc::new(Mask::none(length)),
             unreadable: Vec::new(),
             attributes,
+            currency,
             words: HashMap::new(),
             supply,
         };
@@ -336,7 +360,9 @@ impl Catalogue {
     ) -> Option<(Self, Vec<u32>)> {
         let mut next = self.clone();
         let mut touched = Vec::new();
-        let prepare = |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply);
+        let currency = self.currency.as_deref();
+        let prepare =
+            |article: &Article| Prepared::new(article, release, &self.attributes, &self.supply, currency);
         for (id, article) in changes {
             let place = next.place_of(id.as_str());
             if let Some(place) = place {
@@ -558,6 +584,11 @@ impl Catalogue {
     /// NaN without a price.
     pub fn price(&self, place: u32) -> f64 {
         self.prices.get(place as usize).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The price of an article, if it has one in the shop's currency.
+    pub fn price_of(&self, article: &Article) -> Option<f64> {
+        price_in(self.currency.as_deref(), article)
     }
 
     /// The lowest price of some articles; 0 if none has a price.

@@ -165,7 +165,7 @@ async fn by_feature(store: &Store, feature: &Feature, since: i64) -> Result<Acce
         bought: total.bought.saturating_sub(known.bought),
     };
     if unknown.shown > 0 {
-        rows.push(("customer not known".into(), unknown));
+        rows.push(("unknown customer".into(), unknown));
     }
     Ok(Acceptance { rows, total })
 }

@@ -121,6 +121,8 @@ pub async fn activated(store: &Store) -> Result<Option<String>, StoreError> {
 pub struct Releases {
     engine: Engine,
     store: Store,
+    /// The shop's, of limits of prices.
+    currency: Arc<str>,
     folder: Arc<ReleaseFolder>,
     exposure: Exposure,
     /// Locked only to clone or replace the pointer.
@@ -168,11 +170,12 @@ const ROUTING: &str = "routing";
 const RELEASE: &str = "release";
 
 impl Releases {
-    /// `models` is the folder of releases.
-    pub fn new(engine: Engine, store: Store, models: PathBuf) -> Self {
+    /// `models` is the folder of releases, and `currency` the shop's.
+    pub fn new(engine: Engine, store: Store, models: PathBuf, currency: &str) -> Self {
         Self {
             engine,
             store,
+            currency: currency.into(),
             folder: Arc::new(ReleaseFolder::new(models)),
             exposure: Exposure::default(),
             current: RwLock::new(None),
@@ -387,7 +390,8 @@ impl Releases {
     async fn catalogue(&self, serving: &Arc<Serving>) -> Result<(Arc<Catalogue>, Arc<Articles>), StoreError> {
         let mut pages = pin!(self.store.articles().all_unparsed().try_chunks(PAGES));
         let release = Arc::clone(serving.release());
-        let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release));
+        let currency = Some(Arc::clone(&self.currency));
+        let builder = task::spawn_blocking(move || CatalogueBuilder::new(&release, currency));
         let (builder, first) = tokio::join!(builder, pages.try_next());
         let mut builder = builder.expect("preparing articles does not panic; this is a bug");
         let mut next = first.map_err(|error| error.1)?;

@@ -2,9 +2,10 @@
 //!
 //! Every word must be a whole word of a text, or a part of the id. Where nothing has them all, beginnings of words count, so
 //! that results come while somebody types. Commas separate words as spaces do, and a word may name its field: `colour:navy`.
-//! Plurals and other names of an article count as the same word.
+//! Plurals and other names of an article count as the same word, and so do those of women and men. A word for many types,
+//! such as shoes, finds all of them.
 
-use std::{future::ready, pin::pin};
+use std::{collections::HashSet, future::ready, pin::pin};
 
 use futures_util::{Stream, StreamExt, TryStreamExt};
 
@@ -13,26 +14,56 @@ use crate::{
     store::{Store, StoreError},
 };
 
-/// Names of the same article, in the singular.
-const SYNONYMS: [&[&str]; 14] = [
+/// Names of the same, in the singular. Names that are types of the catalogue are different articles.
+const SYNONYMS: [&[&str]; 0] = [
     &["bag", "handbag", "purse"],
     &["beany", "bobble"],
     &["dungaree", "overall"],
+    &["female", "woman", "women", "lady"],
     &["gilet", "waistcoat"],
     &["glove", "mitten"],
     &["grey", "gray"],
     &["loafer", "moccasin"],
+    &["male", "man", "men", "gentleman"],
+    &["pump", "heel", "court-shoe"],
     &["scarf", "scarve", "shawl"],
     &["sneaker", "trainer", "plimsoll"],
     &["sunglass", "shade"],
     &["sweater", "jumper", "pullover"],
     &["swimsuit", "swimwear"],
+    &["t-shirt", "tshirt", "tee"],
     &["tight", "stocking", "pantyhose"],
     &["trouser", "pant", "slack", "chino"],
 ];
-/// The most results of a search.
-const MOST: usize = 1_000;
-/// The most rows that a search reads.
+/// A word for articles of many types, and their names.
+const KINDS: [(&str, &[&str]); 1] = [(
+    "shoe",
+    &[
+        "sneaker",
+        "trainer",
+        "plimsoll",
+        "boot",
+        "loafer",
+        "moccasin",
+        "lace-up",
+        "heel",
+        "pump",
+        "stiletto",
+        "court-shoe",
+        "ballerina",
+        "sandal",
+        "mule",
+        "clog",
+        "slipper",
+        "espadrille",
+        "brogue",
+        "oxford",
+        "derby",
+    ],
+)];
+/// The fewest results that are counted, if there are so many.
+const COUNTED: usize = 1_000;
+/// The most rows that a search reads for each so many results.
 const MOST_READ: usize = 20_000;
 
 /// What was found, in the order of ids.
@@ -49,11 +80,38 @@ impl<T> Default for Found<T> {
     }
 }
 
-/// The customers whose profile has every word, except in what they never wear.
-pub async fn customers(store: &Store, schema: &Schema, text: &str) -> Result<Found<Customer>, StoreError> {
-    let search = Search::new(text);
+/// A page of a search.
+#[derive(Debug)]
+pub struct FoundPage<T> {
+    pub rows: Vec<T>,
+    /// How many were found.
+    pub count: usize,
+    /// Whether there may be more than were counted.
+    pub is_cut: bool,
+}
+
+/// A page of the customers whose profile has every word, except in what they never wear. A far page takes long, as all
+/// before it are read.
+pub async fn customers(
+    store: &Store,
+    schema: &Schema,
+    text: &str,
+    (skip, n): (usize, usize),
+) -> Result<FoundPage<Customer>, StoreError> {
+    let search = Search::new(text, &[]);
+    if search.0.is_empty() {
+        let count = usize::try_from(store.customers().count().await?).unwrap_or(usize::MAX);
+        let rows = store.customers().page(skip.min(count.saturating_sub(1) / n * n), n).await?;
+        return Ok(FoundPage { rows, count, is_cut: false });
+    }
     let fit = |customer: &Customer| search.fit_customer(schema, customer);
-    collect(store.customers().with_words(search.groups(), None), fit).await
+    let most = (skip + n).max(COUNTED) + 1;
+    let Found { rows, is_cut } =
+        collect(store.customers().with_words(search.groups(), None), fit, most).await?;
+    let count = rows.len();
+    let skip = skip.min(count.saturating_sub(1) / n * n);
+    let rows = rows.into_iter().skip(skip).take(n).collect();
+    Ok(FoundPage { rows, count, is_cut })
 }
 
 /// Up to `n` customers after the id `after` whose profile has every word as a whole one, except in what they never wear.
@@ -64,7 +122,7 @@ pub async fn customers_after(
     after: Option<&CustomerId>,
     n: u32,
 ) -> Result<Vec<Customer>, StoreError> {
-    let search = Search::new(text);
+    let search = Search::new(text, &[]);
     if search.0.is_empty() {
         return store.customers().list(after, n).await;
     }
@@ -73,15 +131,15 @@ pub async fn customers_after(
     whole.take(n as usize).try_collect().await
 }
 
-/// The articles whose type and attributes have every word.
-pub async fn articles(store: &Store, text: &str) -> Result<Found<Article>, StoreError> {
-    let search = Search::new(text);
+/// The articles whose type and attributes have every word. `types` are those of the catalogue.
+pub async fn articles(store: &Store, text: &str, types: &[&str]) -> Result<Found<Article>, StoreError> {
+    let search = Search::new(text, types);
     let fit = |article: &Article| {
         let names = std::iter::once("type").chain(article.attributes().keys().map(String::as_str));
         let texts = names.flat_map(|name| article.words(name).map(move |word| (name, word)));
         search.fit(article.id.as_str(), texts)
     };
-    collect(store.articles().with_words(search.groups()), fit).await
+    collect(store.articles().with_words(search.groups()), fit, MOST_READ).await
 }
 
 /// How well a row fits a search.
@@ -95,22 +153,24 @@ enum Fit {
 async fn collect<T>(
     rows: impl Stream<Item = Result<T, StoreError>>,
     fit: impl Fn(&T) -> Fit,
+    most: usize,
 ) -> Result<Found<T>, StoreError> {
     let mut rows = pin!(rows);
     let (mut whole, mut beginnings, mut read) = (Vec::new(), Vec::new(), 0);
-    while whole.len() < MOST
-        && read < MOST_READ
+    let most_read = MOST_READ.max(most.div_ceil(COUNTED).saturating_mul(MOST_READ));
+    while whole.len() < most
+        && read < most_read
         && let Some(row) = rows.try_next().await?
     {
         read += 1;
         match fit(&row) {
             Fit::Whole => whole.push(row),
-            Fit::Beginnings if whole.is_empty() && beginnings.len() < MOST => beginnings.push(row),
+            Fit::Beginnings if whole.is_empty() && beginnings.len() < most => beginnings.push(row),
             Fit::Beginnings | Fit::Not => {}
         }
     }
     let rows = if whole.is_empty() { beginnings } else { whole };
-    let is_cut = read == MOST_READ || rows.len() == MOST;
+    let is_cut = read == most_read || rows.len() == most;
     Ok(Found { rows, is_cut })
 }
 
@@ -127,9 +187,15 @@ struct Word {
 }
 
 impl Search {
-    fn new(text: &str) -> Self {
+    fn new(text: &str, types: &[&str]) -> Self {
+        let types: HashSet<String> = types.iter().map(|kind| singular(&hyphenated(kind))).collect();
         let words = text.split(|c: char| c.is_whitespace() || matches!(c, ',' | ';'));
-        Self(words.filter_map(Word::new).collect())
+        Self(words.filter_map(|word| Word::new(word, &types)).collect())
+    }
+
+    /// Whether a form consists of two words.
+    fn has_pairs(&self) -> bool {
+        self.0.iter().flat_map(|word| &word.parts).flatten().any(|form| form.contains('-'))
     }
 
     /// For the database: of each group, a row has a text.
@@ -138,7 +204,8 @@ impl Search {
             let longest = word.parts.iter().max_by_key(|forms| forms[0].len()).into_iter().flatten();
             // Its plural may end in -ies.
             let stems = longest.map(|form| form.strip_suffix('y').unwrap_or(form).to_owned());
-            stems.chain([word.typed.clone()]).collect()
+            let apart = |stem: String| [stem.contains('-').then(|| stem.replace('-', " ")), Some(stem)];
+            stems.flat_map(apart).flatten().chain([word.typed.clone()]).collect()
         };
         self.0.iter().map(group).collect()
     }
@@ -156,22 +223,35 @@ impl Search {
             return Fit::Whole;
         }
         let id = id.to_lowercase();
-        let texts: Vec<(String, Vec<String>)> = texts
-            .map(|(field, text)| (fold(field), tokens(text).map(|token| singular(&token)).collect()))
-            .collect();
+        let has_pairs = self.has_pairs();
+        let words = |text: &str| {
+            let mut words: Vec<String> = tokens(text).map(|token| singular(&token)).collect();
+            if has_pairs {
+                let pairs: Vec<String> = words.windows(2).map(|pair| pair.join("-")).collect();
+                words.extend(pairs);
+            }
+            words
+        };
+        let texts: Vec<(String, Vec<String>)> =
+            texts.map(|(field, text)| (fold(field), words(text))).collect();
         self.0.iter().map(|word| word.fit(&id, &texts)).min().unwrap_or(Fit::Whole)
     }
 }
 
 impl Word {
-    fn new(typed: &str) -> Option<Self> {
+    fn new(typed: &str, kinds: &HashSet<String>) -> Option<Self> {
         let (field, word) = match typed.split_once(':') {
             Some((field, word)) if !field.is_empty() && !word.is_empty() => {
                 (Some(fold(field).replace(' ', "_")), word)
             }
             _ => (None, typed),
         };
-        let parts: Vec<Vec<String>> = tokens(word).map(|token| forms(&token)).collect();
+        let whole = hyphenated(word);
+        let parts: Vec<Vec<String>> = if whole.contains('-') && synonyms(&singular(&whole)).is_some() {
+            vec![forms(&whole, kinds)]
+        } else {
+            tokens(word).map(|token| forms(&token, kinds)).collect()
+        };
         (!parts.is_empty()).then(|| Self { field, typed: word.to_lowercase(), parts })
     }
 
@@ -192,9 +272,14 @@ impl Word {
     }
 }
 
-/// The words of a text, folded.
+/// The words of a text with a hyphen between them: `t-shirt`.
+fn hyphenated(text: &str) -> String {
+    tokens(text).collect::<Vec<_>>().join("-")
+}
+
+/// The words of a text, folded. `Women's` is one word.
 fn tokens(text: &str) -> impl Iterator<Item = String> {
-    let folded = fold(text);
+    let folded = fold(text).replace("'s", "s").replace("’s", "s");
     let tokens: Vec<String> = folded
         .split(|c: char| !c.is_alphanumeric())
         .filter(|token| !token.is_empty())
@@ -203,12 +288,18 @@ fn tokens(text: &str) -> impl Iterator<Item = String> {
     tokens.into_iter()
 }
 
-/// A word in the singular, and its other names.
-fn forms(token: &str) -> Vec<String> {
+fn synonyms(word: &str) -> Option<&'static [&'static str]> {
+    SYNONYMS.iter().find(|names| names.contains(&word)).copied()
+}
+
+/// A word in the singular, and its other names. Where it is a type of the catalogue, no other type is the same.
+fn forms(token: &str, types: &HashSet<String>) -> Vec<String> {
     let own = singular(token);
-    let others = SYNONYMS.iter().find(|names| names.contains(&own.as_str())).copied().unwrap_or_default();
-    let others = others.iter().filter(|other| **other != own).map(|other| (*other).to_owned());
-    let others: Vec<String> = others.collect();
+    let is_type = types.contains(&own);
+    let is_same = |other: &&&str| **other != own && !(is_type && types.contains(**other));
+    let same = synonyms(&own).unwrap_or_default().iter().filter(is_same);
+    let kinds = KINDS.iter().find(|(name, _)| *name == own).map_or(&[][..], |(_, kinds)| kinds);
+    let others: Vec<String> = same.chain(kinds).map(|other| (*other).to_owned()).collect();
     std::iter::once(own).chain(others).collect()
 }
 
@@ -217,7 +308,7 @@ mod tests {
     use super::*;
 
     fn fit(search: &str, texts: &[(&str, &str)]) -> Fit {
-        Search::new(search).fit("c-0148", texts.iter().copied())
+        Search::new(search, &[]).fit("c-0148", texts.iter().copied())
     }
 
     #[test]
@@ -244,8 +335,48 @@ mod tests {
         assert_eq!(fit("jeans", &[("type", "jeans")]), Fit::Whole);
         assert_eq!(fit("jeans", &[("type", "denim-jacket"), ("material", "denim")]), Fit::Not);
         // What the database is asked for is part of what fits.
-        let groups = Search::new("accessories trench-coats").groups();
+        let groups = Search::new("accessories trench-coats", &[]).groups();
         assert_eq!(groups[0], ["accessor", "accessories"]);
         assert_eq!(groups[1], ["trench", "trench-coats"]);
+    }
+
+    #[test]
+    fn words_of_a_shop_find_what_people_mean() {
+        let boot = [("type", "boot"), ("gender", "women")];
+        let tee = [("type", "t-shirt"), ("name", "White Tee"), ("gender", "men")];
+        for (search, is_boot, is_tee) in [
+            ("shoes", true, false),
+            ("women's shoe", true, false),
+            ("female", true, false),
+            ("woman boots", true, false),
+            ("men", false, true),
+            ("male", false, true),
+            ("tshirt", false, true),
+            ("t-shirts", false, true),
+            ("tees", false, true),
+        ] {
+            let found = (fit(search, &boot) == Fit::Whole, fit(search, &tee) == Fit::Whole);
+            assert_eq!(found, (is_boot, is_tee), "{search}");
+        }
+        assert_eq!(fit("tee", &[("type", "T shirt")]), Fit::Whole);
+        assert_eq!(fit("pumps", &[("type", "heel")]), Fit::Whole);
+        assert_eq!(fit("women", &[("gender", "female")]), Fit::Whole);
+        assert_eq!(fit("men", &[("gender", "female")]), Fit::Not);
+        let groups = Search::new("tee", &[]).groups();
+        assert_eq!(groups[0], ["tee", "t shirt", "t-shirt", "tshirt", "tee"]);
+    }
+
+    #[test]
+    fn types_of_the_catalogue_are_different_articles() {
+        let fit = |search: &str, types: &[&str], kind: &str| {
+            Search::new(search, types).fit("a", [("type", kind)].into_iter())
+        };
+        assert_eq!(fit("chinos", &["coat"], "trousers"), Fit::Whole);
+        for (search, kind) in [("chinos", "trousers"), ("trousers", "chinos")] {
+            assert_eq!(fit(search, &["chinos", "Trousers"], kind), Fit::Not, "{search}");
+            assert_eq!(fit(search, &["chinos", "Trousers"], search), Fit::Whole);
+        }
+        // A name that is no type is all of them.
+        assert_eq!(fit("pants", &["chinos", "trousers"], "trousers"), Fit::Whole);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 
 /// The articles of the shop of the same type, the most similar first. What few of them have in common counts more, and an equal
 /// price as much as a word that one in three has.
-pub fn similar(catalogue: &Catalogue, article: &Article, most: usize) -> Vec<ArticleId> {
+pub fn similar(catalogue: &Catalogue, article: &Article) -> Vec<ArticleId> {
     let Some(of_type) = catalogue.of_type(article.kind()) else { return Vec::new() };
     let own: BTreeSet<(&str, String)> = words(article).collect();
     let others: Vec<u32> = of_type.iter().collect();
@@ -37,7 +37,7 @@ pub fn similar(catalogue: &Catalogue, article: &Article, most: usize) -> Vec<Art
         })
         .collect();
     scored.sort_by(|(a, x), (b, y)| b.total_cmp(a).then_with(|| x.cmp(y)));
-    scored.into_iter().take(most).map(|(_, id)| id.clone()).collect()
+    scored.into_iter().map(|(_, id)| id.clone()).collect()
 }
 
 /// Each attribute with each of its words.

@@ -133,6 +133,17 @@ impl<'a> Customers<'a> {
         rows.into_iter().map(parse).collect()
     }
 
+    /// Up to `n` customers after the first `skip`, in the byte order of their ids.
+    pub async fn page(self, skip: usize, n: usize) -> Result<Vec<Customer>, StoreError> {
+        let number = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let rows = sqlx::query_as("select id, features from customers order by id limit $1 offset $2")
+            .bind(number(n))
+            .bind(number(skip))
+            .fetch_all(&self.store.readers)
+            .await?;
+        rows.into_iter().map(parse).collect()
+    }
+
     /// The customers after the id `after` whose id or text features contain a text of each group, in the order of their
     /// ids. The texts are in lower case.
     pub fn with_words(

@@ -52,7 +52,7 @@ pub enum Conflict {
     SameOutfit,
     #[error("an imported outfit stays as it is; save it as a new outfit and change that")]
     ImportedOutfit,
-    #[error("somebody else changed this outfit meanwhile; open it again and repeat your change")]
+    #[error("a colleague changed this outfit; open it again and repeat your change")]
     OutfitChanged,
     #[error("that feedback id was used for another event; use a new id for each event")]
     FeedbackDiffers,

@@ -146,21 +146,21 @@ impl Feedback<'_> {
         Ok(shown.into_iter().map(|(_, _, article)| article).collect())
     }
 
-    /// The articles that a customer refused, and neither accepted nor bought later, up to `n`; the latest first.
-    pub async fn refused_by(self, customer: &CustomerId, n: u32) -> Result<Vec<ArticleId>, StoreError> {
-        let ids: Vec<String> = sqlx::query_scalar(
-            "select article_id from feedback_events
+    /// The articles that a customer refused, and neither accepted nor bought later, with the time of the refusal; the latest
+    /// first.
+    pub async fn refused_by(self, customer: &CustomerId) -> Result<Vec<(ArticleId, Timestamp)>, StoreError> {
+        let rows: Vec<(String, i64)> = sqlx::query_as(
+            "select article_id, max(case when kind = 'rejected' then at end) from feedback_events
              where customer_id = $1 and kind in ('rejected', 'accepted', 'bought') and withdrawn_at is null
              group by article_id
              having max(case when kind = 'rejected' then at end)
                  >= coalesce(max(case when kind <> 'rejected' then at end), 0)
-             order by max(at) desc, article_id limit $2",
+             order by max(at) desc, article_id",
         )
         .bind(customer.as_str())
-        .bind(i64::from(n))
         .fetch_all(&self.store.readers)
         .await?;
-        ids.into_iter().map(article_id).collect()
+        rows.into_iter().map(|(id, at)| Ok((article_id(id)?, Timestamp::from_millis(at)))).collect()
     }
 
     /// The articles that something happened to for a customer, up to `n`, with the time; the latest first.

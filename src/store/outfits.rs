@@ -16,7 +16,7 @@ use super::{
     search::name_key,
     upsert,
 };
-use crate::domain::{ArticleId, CustomerId, Features, OpenOutfit, Outfit, Split, Timestamp};
+use crate::domain::{ArticleId, CustomerId, OpenOutfit, Outfit, Split, Timestamp};
 
 /// The outfits of a [`Store`].
 #[derive(Debug, Clone, Copy)]
@@ -121,20 +121,6 @@ impl<'a> Outfits<'a> {
         .fetch_optional(&self.store.readers)
         .await?;
         row.map(record).transpose()
-    }
-
-    /// The different features of the latest outfits, such as their occasions.
-    pub async fn features(self) -> Result<Vec<Features>, StoreError> {
-        let texts: Vec<String> = sqlx::query_scalar(
-            "select distinct features from (
-                select features from outfits where draft = 0 and deleted_at is null order by seq desc limit 1000
-             ) as latest where features <> '{}' limit 20",
-        )
-        .fetch_all(&self.store.readers)
-        .await?;
-        let damaged =
-            |reason| StoreError::Damaged { table: "outfits", id: "of the latest".to_owned(), reason };
-        texts.iter().map(|text| json::parse_features(text).map_err(damaged)).collect()
     }
 
     /// The first `n` outfits.

@@ -1,7 +1,10 @@
 //! Outfits as stylists keep them: with a name and a note, perhaps with blanks, changed in place, deleted and brought back,
 //! and shown to the customer by a link.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{BTreeSet, HashSet},
+    time::Duration,
+};
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -386,12 +389,14 @@ fn changes(before: &SavedOutfit, after: &SavedOutfit) -> serde_json::Value {
     if before.name != after.name {
         details["name"] = after.name.as_ref().map(Name::as_str).into();
     }
-    for (name, differs) in
-        [("note", before.note != after.note), ("features", before.outfit.features != after.outfit.features)]
-    {
-        if differs {
-            details[name] = true.into();
-        }
+    if before.note != after.note {
+        details["note"] = true.into();
+    }
+    let (was, is) = (&before.outfit.features, &after.outfit.features);
+    let named: BTreeSet<&str> = was.iter().chain(is.iter()).map(|(name, _)| name).collect();
+    let changed: Vec<&str> = named.into_iter().filter(|name| was.get(name) != is.get(name)).collect();
+    if !changed.is_empty() {
+        details["features"] = changed.into();
     }
     details
 }

@@ -1,8 +1,8 @@
-//! Prices and dates as people of a country write them. A small table instead of a library: shops need no more.
+//! Prices, numbers and dates as people of a country write them. A small table instead of a library: shops need no more.
 
 use super::calendar;
 
-/// How prices and dates are written.
+/// How prices, numbers and dates are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notation {
     /// The ISO 4217 code of prices that do not name theirs.
@@ -133,17 +133,41 @@ impl Notation {
         format!("{}, {:02}:{:02} UTC", self.day(millis), minutes / 60, minutes % 60)
     }
 
-    /// Whole numbers have no decimals.
-    fn number(&self, number: f64, decimals: usize) -> String {
-        let text = format!("{number:.decimals$}");
-        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+    /// `546,432`
+    pub fn count(&self, number: u64) -> String {
+        self.grouped(&number.to_string())
+    }
+
+    /// `0.43 %`: two significant digits, or more for large shares.
+    pub fn percent(&self, share: f64) -> String {
+        let hundredths = 100.0 * share;
+        let text = match hundredths {
+            tiny if tiny > 0.0 && tiny < 0.001 => "<0.001".to_owned(),
+            large if large >= 10.0 => format!("{large:.0}"),
+            small if small >= 1.0 => format!("{small:.1}"),
+            smaller if smaller >= 0.1 => format!("{smaller:.2}"),
+            smallest => format!("{smallest:.3}"),
+        };
+        format!("{} %", text.replace('.', self.locale.decimal))
+    }
+
+    /// A whole number with its thousands apart.
+    fn grouped(&self, digits: &str) -> String {
         let mut written = String::new();
-        for (place, digit) in whole.char_indices() {
-            if place > 0 && (whole.len() - place).is_multiple_of(3) {
+        for (place, digit) in digits.char_indices() {
+            if place > 0 && (digits.len() - place).is_multiple_of(3) {
                 written.push_str(self.locale.group);
             }
             written.push(digit);
         }
+        written
+    }
+
+    /// Whole numbers have no decimals.
+    fn number(&self, number: f64, decimals: usize) -> String {
+        let text = format!("{number:.decimals$}");
+        let (whole, part) = text.split_once('.').unwrap_or((&text, ""));
+        let mut written = self.grouped(whole);
         if part.bytes().any(|digit| digit != b'0') {
             written.push_str(self.locale.decimal);
             written.push_str(part);
@@ -152,7 +176,8 @@ impl Notation {
     }
 }
 
-fn is_currency(code: &str) -> bool {
+/// Whether it looks like an ISO 4217 code.
+pub fn is_currency(code: &str) -> bool {
     code.len() == 3 && code.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
@@ -208,6 +233,27 @@ mod tests {
         assert_eq!(euros.price(0.0, Some("gold")), "€0");
         assert!(Notation::new("euro", "en").unwrap_err().contains("three capital letters"));
         assert!(Notation::new("EUR", "tlh").unwrap_err().contains("found \"tlh\""));
+    }
+
+    #[test]
+    fn counts_and_shares_are_written_as_in_the_country() {
+        for (locale, count, percent) in [
+            ("en", "1,316,600", "4.3 %"),
+            ("de", "1.316.600", "4,3 %"),
+            ("de-CH", "1’316’600", "4.3 %"),
+            ("fr", "1\u{a0}316\u{a0}600", "4,3 %"),
+        ] {
+            let notation = Notation::new("EUR", locale).unwrap();
+            assert_eq!(
+                (&*notation.count(1_316_600), &*notation.percent(0.043)),
+                (count, percent),
+                "{locale}"
+            );
+        }
+        let english = Notation::new("EUR", "en").unwrap();
+        assert_eq!([0, 999, 1_500].map(|number| english.count(number)), ["0", "999", "1,500"]);
+        let shares = [0.43, 0.043, 0.0043, 0.00043, 4e-6, 0.0].map(|share| english.percent(share));
+        assert_eq!(shares, ["43 %", "4.3 %", "0.43 %", "0.043 %", "<0.001 %", "0.000 %"]);
     }
 
     #[test]

@@ -185,7 +185,7 @@ async fn router(demo: &Path, folder: &Path) -> Result<(Router, Token)> {
     let settings = Settings { workers: 1, batch: 64, queue: 1024, device: DeviceChoice::Cpu };
     let engine = Engine::new(runtime, settings);
     let models = demo.parent().expect("it lies in a folder; this is a bug").to_owned();
-    let offers = Arc::new(Releases::new(engine, store.clone(), models));
+    let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR"));
     offers.serve("demo").await?;
     let (access, now) = (Access::new(store.clone()).require_key(RequireKey::Never), SystemTime::now().into());
     let admin = store.people().create(&Name::new("Ada")?, Role::Admin, now).await?;

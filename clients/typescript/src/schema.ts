@@ -325,6 +325,11 @@ export interface components {
         Complete: {
             customer?: components["schemas"]["CustomerId"] | null;
             /**
+             * @description Return only sets that differ from every better one in at least half of the articles for their blanks. There may be
+             *     fewer than `sets`.
+             */
+            distinct_sets?: boolean;
+            /**
              * Format: double
              * @description From 0, the most probable articles, to 1, articles as different from each other as possible.
              */

@@ -10,11 +10,14 @@ use toml::Spanned;
 
 use super::{
     Feature, Kind, Schema,
-    requirement::{Requirement, without_requirements},
+    requirement::{Requirement, without_values},
 };
 
 /// Fields of the three tables, whose columns stand beside the features in flat files.
 const RESERVED: [&str; 5] = ["id", "customer", "articles", "split", "features"];
+
+/// The feature of outfits in a schema that does not say which are theirs.
+const OF_OUTFITS: &str = "occasion";
 
 /// Why a schema is invalid.
 #[derive(Debug, thiserror::Error)]
@@ -51,8 +54,17 @@ struct FeatureTable {
     edges: Option<Vec<f64>>,
     unit: Option<String>,
     excludes: Option<String>,
+    of: Option<Spanned<Of>>,
     /// One table or a list of tables.
     requires: Option<Spanned<toml::Value>>,
+}
+
+/// Whom or what a feature describes.
+#[derive(Clone, Copy, PartialEq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Of {
+    Customer,
+    Outfit,
 }
 
 #[derive(Deserialize)]
@@ -89,26 +101,35 @@ impl Schema {
         }
         let mut names = HashSet::new();
         let mut features = Vec::with_capacity(file.feature.len());
-        let mut places = Vec::new();
+        let (mut places, mut says_of) = (Vec::new(), false);
         for table in file.feature {
             if !names.insert(table.name.clone()) {
                 return Err(SchemaError::Duplicate(table.name));
             }
-            places.extend(table.requires.as_ref().map(Spanned::span));
+            let mut spans: Vec<Range<usize>> =
+                table.requires.as_ref().map(Spanned::span).into_iter().collect();
+            spans.extend(table.of.as_ref().map(Spanned::span));
+            spans.sort_unstable_by_key(|span| span.start);
+            says_of |= table.of.is_some();
+            places.extend(spans);
             features.push(feature(table)?);
+        }
+        if !says_of && let Some(usual) = features.iter_mut().find(|feature| feature.name == OF_OUTFITS) {
+            usual.of_outfit = true;
         }
         let schema =
             Self { name: file.name, features, learned: source.to_owned(), source: source.to_owned() };
         Ok(schema.with_learned(&places))
     }
 
-    /// Finds the text that models depend on. `places` are the bytes of what `requires` says in the source.
+    /// Finds the text that models depend on. `places` are the bytes of what `requires` and `of` say in the source.
     fn with_learned(mut self, places: &[Range<usize>]) -> Self {
         if !places.is_empty() {
-            let learned = without_requirements(&self.source, places);
+            let learned = without_values(&self.source, places);
             let features = |schema: Self| {
                 let features = schema.features.into_iter();
-                features.map(|feature| Feature { requires: Vec::new(), ..feature }).collect::<Vec<_>>()
+                let learned = |feature| Feature { requires: Vec::new(), of_outfit: false, ..feature };
+                features.map(learned).collect::<Vec<_>>()
             };
             // Tables may be written so that lines do not part them; then the whole text counts.
             if Self::parse(&learned).is_ok_and(|parsed| features(parsed) == features(self.clone())) {
@@ -176,7 +197,8 @@ fn feature(table: FeatureTable) -> Result<Feature, SchemaError> {
         Some(requires) => requirements(requires.into_inner(), &index).map_err(refuse)?,
         None => Vec::new(),
     };
-    Ok(Feature { name, label, kind, values, excludes: table.excludes, requires, index })
+    let of_outfit = table.of.is_some_and(|of| *of.get_ref() == Of::Outfit);
+    Ok(Feature { name, label, kind, values, excludes: table.excludes, requires, of_outfit, index })
 }
 
 /// # Errors

@@ -43,6 +43,8 @@ pub struct Feature {
     pub excludes: Option<String>,
     /// What articles must say to fit a customer with this feature.
     pub requires: Vec<Requirement>,
+    /// Whether it describes an outfit, such as its occasion, instead of the customer.
+    pub of_outfit: bool,
     index: HashMap<String, u32>,
 }
 
@@ -276,7 +278,8 @@ impl Schema {
         &self.source
     }
 
-    /// The part of the TOML that models depend on: without `requires`, which only filters. Adding it leaves models valid.
+    /// The part of the TOML that models depend on: without `requires`, which only filters, and `of`, which only
+    /// sorts the features. Adding them leaves models valid.
     pub fn learned_source(&self) -> &str {
         &self.learned
     }

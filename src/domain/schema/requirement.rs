@@ -66,9 +66,9 @@ impl Requirement {
     }
 }
 
-/// The schema's text without `requires`, nor the comments right above it. `places` are the bytes of the values. What models
-/// learn does not depend on it.
-pub(super) fn without_requirements(source: &str, places: &[std::ops::Range<usize>]) -> String {
+/// The schema's text without the lines of some values, nor the comments right above them. `places` are the bytes of the
+/// values.
+pub(super) fn without_values(source: &str, places: &[std::ops::Range<usize>]) -> String {
     let line_start = |at: usize| source[..at].rfind('\n').map_or(0, |newline| newline + 1);
     let mut kept = String::with_capacity(source.len());
     let mut from = 0;

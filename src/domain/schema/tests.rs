@@ -249,6 +249,30 @@ fn models_do_not_depend_on_what_features_require() {
 }
 
 #[test]
+fn a_schema_says_which_features_are_of_outfits() {
+    let of_outfits = |schema: &Schema| -> Vec<String> {
+        let found = schema.features().iter().filter(|feature| feature.of_outfit);
+        found.map(|feature| feature.name.clone()).collect()
+    };
+    assert_eq!(of_outfits(&Schema::default_schema()), ["occasion"], "an older schema does not say so");
+    let feature = |name: &str, more: &str| {
+        format!("[[feature]]\nname = \"{name}\"\nkind = \"category\"\nvalues = [\"a\"]\n{more}")
+    };
+    let plain = format!("name = \"x\"\n{}{}", feature("occasion", ""), feature("season", ""));
+    let said = format!(
+        "name = \"x\"\n{}{}",
+        feature("occasion", "of = \"customer\"\n"),
+        feature("season", "# Worn then.\nof = \"outfit\"\nrequires = {attribute = \"season\"}\n")
+    );
+    let schema = Schema::parse(&said).unwrap();
+    assert_eq!(of_outfits(&schema), ["season"]);
+    assert_eq!(schema.learned_source(), plain, "models do not depend on it");
+    assert_eq!(Schema::parse(&plain).unwrap().learned_source(), plain);
+    let wrong = said.replace("\"outfit\"", "\"shop\"");
+    assert!(Schema::parse(&wrong).unwrap_err().to_string().contains("`customer` or `outfit`"));
+}
+
+#[test]
 fn an_invalid_requirement_names_its_feature() {
     let refused = |requires: &str| {
         let toml = format!(

@@ -193,6 +193,10 @@ fn exclude(
             warnings.push(Warning::new("unknown-article-excluded", detail));
         }
     }
+    let refused = request.filters.refused.iter();
+    for article in refused.filter_map(|id| served.catalogue.place_of(id.as_str())) {
+        all.remove(article);
+    }
 }
 
 /// The articles without a price within the limits; None without limits.

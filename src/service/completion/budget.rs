@@ -1,7 +1,7 @@
 //! A limit on what a whole outfit costs.
 //!
 //! A blank may take what leaves enough for the cheapest articles of the other blanks, so no set of suggestions is above the
-//! limit. An article without a price is never suggested under a limit.
+//! limit. An article without a price in the shop's currency is never suggested under a limit.
 
 use std::sync::Arc;
 
@@ -42,10 +42,12 @@ impl Budget {
         let mut left = total;
         for &place in &slots.worn {
             let Some(article) = catalogue.any_article(place) else { continue };
-            if let Some(price) = article.unpack().price() {
+            let article = article.unpack();
+            if let Some(price) = catalogue.price_of(&article) {
                 left -= price;
             } else {
-                let detail = format!("{} has no price, so the outfit's total leaves it out", article.id);
+                let what = if article.price().is_some() { "a price in another currency" } else { "no price" };
+                let detail = format!("{} has {what}, so the outfit's total leaves it out", article.id);
                 warnings.push(Warning::new("price-unknown", detail).about([article.id.as_str()]));
             }
         }

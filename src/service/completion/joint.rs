@@ -6,7 +6,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Conversation, Prepared};
+use super::{Conversation, Prepared, Sets};
 use crate::models::{
     catalogue::Catalogue,
     engine::{AskError, Question},
@@ -17,6 +17,8 @@ use crate::models::{
 pub const MAX_SETS: usize = 16;
 /// Partial sets that are followed at a time.
 const BEAM: usize = 16;
+/// How many times as many articles are considered for each partial set if sets have to differ.
+const WIDER: usize = 4;
 
 /// Articles for all blanks.
 #[derive(Debug, Clone)]
@@ -35,25 +37,26 @@ struct Partial {
 }
 
 /// How many questions [`fill`] asks at most.
-pub(super) fn most_questions(prepared: &Prepared, sets: usize) -> usize {
-    if sets == 0 { 0 } else { 1 + width(sets) * (prepared.blanks.len() - 1) }
+pub(super) fn most_questions(prepared: &Prepared, sets: Sets) -> usize {
+    if sets.most == 0 { 0 } else { 1 + width(sets) * (prepared.blanks.len() - 1) }
 }
 
-fn width(sets: usize) -> usize {
-    sets.max(BEAM)
+fn width(sets: Sets) -> usize {
+    sets.most.max(BEAM)
 }
 
 pub(super) async fn fill(
     conversation: &mut Conversation<'_>,
     catalogue: &Catalogue,
     prepared: &Prepared,
-    sets: usize,
+    sets: Sets,
 ) -> Result<Vec<OutfitSet>, AskError> {
     let width = width(sets);
+    // Sets that differ are chosen from more articles for each partial set, which cost no question.
+    let k = if sets.distinct { width * WIDER } else { width };
     let mut beam = vec![Partial { filled: Vec::new(), log_probability: 0.0 }];
     for depth in 0..prepared.blanks.len() {
-        let questions =
-            beam.iter().map(|partial| question(catalogue, prepared, partial, depth, width)).collect();
+        let questions = beam.iter().map(|partial| question(catalogue, prepared, partial, depth, k)).collect();
         let answers = conversation.follow_up(questions).await?;
         let mut next: Vec<Partial> = Vec::new();
         for (partial, answer) in beam.iter().zip(answers) {
@@ -71,10 +74,13 @@ pub(super) async fn fill(
             set.sort_unstable();
             seen.insert(set)
         });
+        if sets.distinct {
+            next = distinct(next, width);
+        }
         next.truncate(width);
         beam = next;
     }
-    beam.truncate(sets);
+    beam.truncate(sets.most);
     let article = |index: u32| {
         let article = catalogue.article(index);
         Arc::clone(article.expect("only what the shop has is admissible; this is a bug"))
@@ -89,6 +95,21 @@ pub(super) async fn fill(
         log_probability: partial.log_probability,
     };
     Ok(beam.into_iter().map(set).collect())
+}
+
+/// The first of them, and those that differ from all chosen before in half of their articles at least, up to `most`.
+fn distinct(partials: Vec<Partial>, most: usize) -> Vec<Partial> {
+    let mut chosen: Vec<Partial> = Vec::new();
+    for partial in partials {
+        let is_like = |other: &Partial| {
+            let same = partial.filled.iter().filter(|article| other.filled.contains(article));
+            2 * same.count() > partial.filled.len()
+        };
+        if chosen.len() < most && !chosen.iter().any(is_like) {
+            chosen.push(partial);
+        }
+    }
+    chosen
 }
 
 fn question(
@@ -109,4 +130,25 @@ fn question(
         budget.limit(&mut admissible, &partial.filled, catalogue);
     }
     Question { slots, admissible: Some(Arc::new(admissible)), k, ..prepared.question(blank) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn distinct_sets_differ_in_half_of_their_articles() {
+        let partial = |filled: &[u32]| Partial { filled: filled.to_vec(), log_probability: 0.0 };
+        let chosen = |sets: &[&[u32]], most| -> Vec<Vec<u32>> {
+            let partials = sets.iter().map(|filled| partial(filled)).collect();
+            distinct(partials, most).into_iter().map(|partial| partial.filled).collect()
+        };
+        let three: [&[u32]; 4] = [&[1, 2, 3], &[1, 2, 4], &[1, 5, 6], &[7, 3, 2]];
+        assert_eq!(chosen(&three, 9), [vec![1, 2, 3], vec![1, 5, 6]]);
+        let two: [&[u32]; 3] = [&[1, 2], &[1, 3], &[4, 3]];
+        assert_eq!(chosen(&two, 9).len(), 3);
+        assert_eq!(chosen(&two, 2).len(), 2);
+        let one: [&[u32]; 2] = [&[1], &[2]];
+        assert_eq!(chosen(&one, 9).len(), 2);
+    }
 }

@@ -53,6 +53,8 @@ pub struct Request {
     pub outfit: Vec<Option<ArticleId>>,
     pub method: Method,
     pub k: usize,
+    /// The largest `k`: more for a list that a person pages through.
+    pub most: usize,
     pub filters: Filters,
     /// From 0 (the most likely first) to 1 (as different from each other as possible).
     pub diversity: f64,
@@ -61,8 +63,8 @@ pub struct Request {
     /// outfit.
     pub of_outfit: Vec<String>,
     pub explain: bool,
-    /// How many outfits to suggest with all blanks filled together; none if 0.
-    pub sets: usize,
+    /// The outfits to suggest with all blanks filled together.
+    pub sets: Sets,
     /// Articles whose rank and probability the answer tells, suggested or not.
     pub placements_of: Vec<ArticleId>,
     /// Whether the answer says probabilities over the whole vocabulary, also if that is large.
@@ -78,12 +80,13 @@ impl Request {
             outfit,
             method,
             k: 1,
+            most: MAX_K,
             filters: Filters::default(),
             diversity: 0.0,
             lift: false,
             of_outfit: Vec::new(),
             explain: false,
-            sets: 0,
+            sets: Sets::default(),
             placements_of: Vec::new(),
             probability: false,
         }
@@ -95,6 +98,15 @@ impl Request {
     }
 }
 
+/// Outfits with all blanks filled together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sets {
+    /// None if 0.
+    pub most: usize,
+    /// Whether each differs from those before in half of the articles for its blanks at least.
+    pub distinct: bool,
+}
+
 /// Up to so many articles in the release's vocabulary, each answer says probabilities over all of them.
 pub const ALWAYS_PROBABILITY: usize = 50_000;
 
@@ -104,6 +116,8 @@ pub struct Filters {
     /// The types that may fill a slot of the outfit.
     pub types: BTreeMap<usize, Vec<String>>,
     pub exclude: Vec<ArticleId>,
+    /// What the customer refused; there may be any number.
+    pub refused: Vec<ArticleId>,
     /// Only some of these.
     pub only: Option<Vec<ArticleId>>,
     /// Only what has these words: one of each facet, folded.
@@ -131,10 +145,10 @@ impl Filters {
 
 impl Default for Filters {
     fn default() -> Self {
-        let (types, exclude) = (BTreeMap::new(), Vec::new());
         Self {
-            types,
-            exclude,
+            types: BTreeMap::new(),
+            exclude: Vec::new(),
+            refused: Vec::new(),
             only: None,
             words: BTreeMap::new(),
             least_price: None,
@@ -252,7 +266,7 @@ pub async fn complete(
     if let Some(alternatives) = alternatives {
         explain::explain(&mut conversation, &prepared, &alternatives, &mut blanks).await?;
     }
-    let sets = if request.sets > 0 {
+    let sets = if request.sets.most > 0 {
         joint::fill(&mut conversation, served.catalogue, &prepared, request.sets).await?
     } else {
         Vec::new()

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use super::{CompletionError, MAX_K, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
+use super::{CompletionError, MAX_VARIED, Request, Served, Suggestion, admissible, budget::Budget};
 use crate::{
     domain::{ArticleId, Features, MAX_SLOTS, MIN_ARTICLES, Mask, Method, TooManySlots, list_methods},
     models::engine::{Articles, BLANK, Context, Question},
@@ -107,8 +107,9 @@ impl Prepared {
             errors.push(Fault::new(Field::Outfit, detail));
             return Err(CompletionError::Faults(errors));
         }
-        if !(1..=MAX_K).contains(&request.k) {
-            errors.push(Fault::new(Field::K, format!("k is from 1 to {MAX_K}, found {}", request.k)));
+        if !(1..=request.most).contains(&request.k) {
+            let detail = format!("k is from 1 to {}, found {}", request.most, request.k);
+            errors.push(Fault::new(Field::K, detail));
         }
         if !(0.0..=1.0).contains(&request.diversity) {
             let detail = format!("diversity is from 0 to 1, found {}", request.diversity);

@@ -127,6 +127,7 @@ impl ScoreBody {
             lift: false,
             explain: false,
             sets: 0,
+            distinct_sets: false,
         }
     }
 }

@@ -124,6 +124,12 @@ pub(super) fn total<'a>(
     sum.map(|(sum, currency)| notation.price(sum, Some(currency)))
 }
 
+/// What the articles with a price in the shop's currency cost.
+pub(super) fn cost<'a>(articles: impl IntoIterator<Item = &'a Article>, notation: &Notation) -> f64 {
+    let own = |article: &&Article| notation.currency(currency(article)) == notation.currency(None);
+    articles.into_iter().filter(own).filter_map(Article::price).sum()
+}
+
 /// The currency that the article's feed names.
 fn currency(article: &Article) -> Option<&str> {
     article.words("currency").next()

@@ -1,7 +1,7 @@
 //! Use cases' faults in words, for people.
 
 use crate::{
-    service::fault::{Fault, ServiceError},
+    service::fault::{Fault, Field, ServiceError},
     web::http::{Kind, Problem},
 };
 
@@ -14,5 +14,12 @@ pub(super) fn problem(error: ServiceError) -> Problem {
 }
 
 pub(super) fn words(faults: &[Fault]) -> String {
-    faults.iter().map(|fault| fault.detail.as_str()).collect::<Vec<_>>().join(". ")
+    let words = |fault: &Fault| match fault.field {
+        Field::ArticleAt(place) => format!(
+            "piece {} is no longer in the catalogue. Replace it or remove it, then save again",
+            place + 1
+        ),
+        _ => fault.detail.clone(),
+    };
+    faults.iter().map(words).collect::<Vec<_>>().join(". ")
 }

@@ -7,21 +7,6 @@ use axum::{
 
 use crate::{domain::Timestamp, service::acceptance::Share, util::calendar};
 
-/// `0.4 %`: two significant digits, or more for large shares.
-pub(super) fn percent(share: f64) -> String {
-    let hundredths = 100.0 * share;
-    if hundredths > 0.0 && hundredths < 0.001 {
-        return "<0.001 %".into();
-    }
-    let digits = match hundredths {
-        large if large >= 10.0 => 0,
-        small if small >= 1.0 => 1,
-        smaller if smaller >= 0.1 => 2,
-        _ => 3,
-    };
-    format!("{hundredths:.digits$} %")
-}
-
 /// `25.0 % (4.6 to 69.9)`
 pub(super) fn share(share: Share) -> String {
     let [value, low, high] = [share.value, share.low, share.high].map(|share| 100.0 * share);
@@ -109,8 +94,6 @@ mod tests {
 
     #[test]
     fn figures_have_their_significant_digits() {
-        assert_eq!([0.43, 0.043, 0.0043, 0.00043].map(percent), ["43 %", "4.3 %", "0.43 %", "0.043 %"]);
-        assert_eq!([4e-6, 0.0].map(percent), ["<0.001 %", "0.000 %"]);
         assert_eq!([12.3, 1.234, 0.5].map(times), ["×12", "×1.23", "×0.50"]);
         assert_eq!([7449.0, 0.001].map(times), ["over ×20", "under ×0.05"]);
         assert_eq!([3.0, 2.9, 1.1].map(likelier), ["much likelier", "likelier", "a little likelier"]);

@@ -1,5 +1,7 @@
 //! Extractors for the pages' queries and forms. A name may occur several times; an empty field counts as missing.
 
+use std::borrow::Cow;
+
 use axum::{
     extract::{FromRequest, FromRequestParts, Request},
     http::{HeaderMap, HeaderName, header, request::Parts},
@@ -20,7 +22,8 @@ const MAX_BYTES: u64 = 1 << 18;
 /// The longest body of a form before sign-in: enough for the longest name and password, and for a page to return to.
 const MAX_OPEN_BYTES: u64 = 1 << 14;
 
-/// The query of a page's address. Browsers send a form's empty fields too; these are dropped.
+/// The query of a page's address. Browsers send a form's empty fields too; these are dropped. Parameters that the page does
+/// not have are ignored: mails and advertisements add theirs to links.
 #[derive(Debug)]
 pub(crate) struct PageQuery<T>(pub(crate) T);
 
@@ -29,9 +32,16 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for PageQuery<T> {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         let pairs = form_urlencoded::parse(parts.uri.query().unwrap_or_default().as_bytes());
-        let filled = pairs.filter(|(name, value)| !value.is_empty() && !is_tracking(name));
-        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(filled).finish();
-        parse(query.as_bytes()).map(Self)
+        let filled: Vec<(Cow<'_, str>, Cow<'_, str>)> =
+            pairs.filter(|(_, value)| !value.is_empty()).collect();
+        let query = form_urlencoded::Serializer::new(String::new()).extend_pairs(&filled).finish();
+        let words = |name: &str| {
+            // A list's place is part of the path.
+            let name = name.split('[').next().unwrap_or_default();
+            let (_, value) = filled.iter().find(|(other, _)| other == name)?;
+            Some(format!("this page cannot read {value:?} as its {name}; open it without, and choose there"))
+        };
+        parse(query.as_bytes(), words).map(Self)
     }
 }
 
@@ -51,7 +61,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Form<T> {
                           again";
             return Err(Problem::new(Kind::Forbidden, detail));
         }
-        parse(&body).map(Self)
+        parse(&body, |_| None).map(Self)
     }
 }
 
@@ -69,7 +79,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for OpenForm<T> {
                 "the form came from another site, so nothing was done",
             ));
         }
-        parse(&read(request, MAX_OPEN_BYTES, state).await?).map(Self)
+        parse(&read(request, MAX_OPEN_BYTES, state).await?, |_| None).map(Self)
     }
 }
 
@@ -92,22 +102,15 @@ async fn read(request: Request, max_bytes: u64, state: &AppState) -> Result<Vec<
     Incoming::new(request, max_bytes, limits).read_all(limits.body()).await
 }
 
-fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+/// `words` says for people what is wrong with a parameter.
+fn parse<T: DeserializeOwned>(text: &[u8], words: impl Fn(&str) -> Option<String>) -> Result<T, Problem> {
     let pairs = form_urlencoded::parse(text);
     serde_path_to_error::deserialize(serde_html_form::Deserializer::new(pairs)).map_err(|error| {
         let name = error.path().to_string();
         let name = if name == "." { String::new() } else { name };
-        Problem::invalid(vec![Finding::parameter(name, error.inner().to_string())])
+        let detail = words(&name).unwrap_or_else(|| error.inner().to_string());
+        Problem::invalid(vec![Finding::parameter(name, detail)])
     })
-}
-
-/// Whether a parameter comes from a mail or an advertisement: such links get them on their way.
-fn is_tracking(name: &str) -> bool {
-    let names = [
-        "fbclid", "gclid", "gbraid", "wbraid", "dclid", "ttclid", "igshid", "srsltid", "msclkid", "mc_cid",
-        "mc_eid", "_ga", "_gl",
-    ];
-    name.starts_with("utm_") || names.contains(&name)
 }
 
 /// Passes each parameter of a query to `take`, for views whose parameter names are not fixed. Returns a finding for
@@ -118,11 +121,35 @@ pub(super) fn each_parameter(
 ) -> Vec<Finding> {
     let pairs = form_urlencoded::parse(query.as_bytes());
     pairs
-        .filter(|(name, _)| !is_tracking(name))
         .filter_map(|(name, value)| {
             take(&name, value.trim()).err().map(|detail| Finding::parameter(name, detail))
         })
         .collect()
+}
+
+/// What a link has lost, in words, each thing once.
+pub(super) fn lost_parts(wrong: Vec<Finding>) -> Vec<String> {
+    let mut lost: Vec<String> = Vec::new();
+    for parameter in wrong.into_iter().filter_map(|finding| finding.parameter) {
+        let words = match parameter.as_str() {
+            "slot" => "a piece",
+            "truth" => "the stylist’s article",
+            "type" => "a type",
+            "method" => "a method",
+            "customer" | "customers" => "a customer",
+            "exclude" | "left_out" => "a refused article",
+            "price_min" | "price_max" => "a price limit",
+            "total" => "the total budget",
+            "k" => "the number of suggestions",
+            "outfit" => "the saved outfit",
+            // What the page shows besides the question.
+            _ => "the place on the page",
+        };
+        if !lost.iter().any(|other| other == words) {
+            lost.push(words.to_owned());
+        }
+    }
+    lost
 }
 
 /// A finding if the outfit has too many slots.

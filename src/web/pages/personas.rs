@@ -27,7 +27,6 @@ use crate::{
         http::{AppState, Finding, Kind, Problem},
         pages::{
             article_view::ArticleView,
-            figures::count,
             form::PageQuery,
             shell::{Page, Shell},
             visitor::Stylist,
@@ -40,7 +39,6 @@ pub(super) fn router() -> Router<AppState> {
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct PersonasQuery {
     /// Defaults to the first method with personas.
     method: Option<Method>,
@@ -139,8 +137,8 @@ async fn content(
     };
     Ok(Content::Ready(Box::new(ReadyView {
         words: distinctness(live, &portrait),
-        articles: count(portrait.articles as u64),
-        outfits: count(portrait.outfits as u64),
+        articles: state.notation.count(portrait.articles as u64),
+        outfits: state.notation.count(portrait.outfits as u64),
         mixture: mixture(state, live, method, &portrait, customer, outfit).await?,
         cards: cards(&state.store, live, &portrait).await?,
     })))

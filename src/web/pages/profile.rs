@@ -43,20 +43,16 @@ pub(super) fn fitting(features: &Features, schema: &Schema) -> String {
     let requiring = schema.features().iter().filter(|feature| !feature.requires.is_empty());
     let (known, unknown): (Vec<&Feature>, Vec<&Feature>) =
         requiring.partition(|feature| features.get(&feature.name).is_some());
-    let list = |features: &[&Feature], last: &str| {
-        let labels: Vec<&str> = features.iter().map(|feature| feature.label.as_str()).collect();
-        match &labels[..] {
-            [] => String::new(),
-            [only] => (*only).to_owned(),
-            [others @ .., end] => format!("{} {last} {end}", others.join(", ")),
-        }
+    let labels = |features: &[&Feature], last: &str| {
+        let labels: Vec<String> = features.iter().map(|feature| feature.label.clone()).collect();
+        list(&labels, last)
     };
     let mut sentences = Vec::new();
     if !known.is_empty() {
-        sentences.push(format!("Suggestions fit the customer’s {}.", list(&known, "and")));
+        sentences.push(format!("Suggestions fit the customer’s {}.", labels(&known, "and")));
     }
     if !unknown.is_empty() {
-        sentences.push(format!("Without {} in the profile, any fits.", list(&unknown, "or")));
+        sentences.push(format!("Without {} in the profile, any fits.", labels(&unknown, "or")));
     }
     sentences.join(" ")
 }
@@ -65,8 +61,11 @@ pub(super) fn fitting(features: &Features, schema: &Schema) -> String {
 pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) -> String {
     let bare = value_words(feature, value);
     if feature.excludes.is_some() {
-        let each = bare.split('/').filter(|word| !word.is_empty()).map(|word| format!("no {word}"));
+        let each = no_gos(feature, value).into_iter().map(|word| format!("no {word}"));
         return each.collect::<Vec<_>>().join(", ");
+    }
+    if let Some(words) = price_words(feature, value) {
+        return words;
     }
     match (&feature.kind, value) {
         (Kind::Category, FeatureValue::Text(word)) if is_ambiguous(feature, word, schema) => {
@@ -76,13 +75,59 @@ pub(super) fn words(feature: &Feature, value: &FeatureValue, schema: &Schema) ->
     }
 }
 
-/// As the end of "because": `their fit is slim`, `they never wear heel`.
+/// As the end of "because": `their fit is slim`, `they never wear heels`, `they prefer lower-priced tops`.
 pub(super) fn clause(feature: &Feature, value: &FeatureValue, whose: &str) -> String {
     let (label, words) = (&feature.label, value_words(feature, value));
     match feature.kind {
-        _ if feature.excludes.is_some() => format!("they never wear {words}"),
+        _ if feature.excludes.is_some() => {
+            format!("they never wear {}", list(&no_gos(feature, value), "or"))
+        }
+        _ if let Some(words) = price_words(feature, value) => format!("they prefer {words}"),
         Kind::Set => format!("{whose} {label} are {words}"),
         Kind::Category | Kind::Number { .. } => format!("{whose} {label} is {words}"),
+    }
+}
+
+/// Each word that the value excludes, in words: types are in the plural.
+fn no_gos(feature: &Feature, value: &FeatureValue) -> Vec<String> {
+    let is_type = feature.excludes.as_deref() == Some("type");
+    let words = value.words().iter().map(|word| spaced(word));
+    words.map(|word| if is_type { plural(&word) } else { word }).collect()
+}
+
+/// `lower-priced tops`, if the feature is the price of something.
+fn price_words(feature: &Feature, value: &FeatureValue) -> Option<String> {
+    let (things, FeatureValue::Text(word)) = (feature.label.strip_prefix("price for ")?, value) else {
+        return None;
+    };
+    let word = spaced(word);
+    Some(match word.as_str() {
+        "budget" | "luxury" => format!("{word} {things}"),
+        "middle" => format!("mid-priced {things}"),
+        "upper" => format!("higher-priced {things}"),
+        _ => format!("{word}-priced {things}"),
+    })
+}
+
+/// A type of articles in the English plural: `coats`, `trench coats`, `dresses`, `jeans`.
+pub(super) fn plural(kind: &str) -> String {
+    let ends = |endings: &[&str]| endings.iter().any(|ending| kind.ends_with(ending));
+    match () {
+        () if ends(&["ss", "sh", "ch", "x", "z"]) => format!("{kind}es"),
+        () if kind.is_empty() || ends(&["s", "wear"]) => kind.to_owned(),
+        () if ends(&["ay", "ey", "oy", "uy"]) => format!("{kind}s"),
+        () if let Some(stem) = kind.strip_suffix('y') => format!("{stem}ies"),
+        () if let Some(stem) = kind.strip_suffix("rf") => format!("{stem}rves"),
+        () => format!("{kind}s"),
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`
+pub(super) fn list(words: &[String], last: &str) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [others @ .., end] => format!("{} {last} {end}", others.join(", ")),
     }
 }
 
@@ -135,9 +180,40 @@ mod tests {
         .collect();
         assert_eq!(
             line(&features, &Schema::default_schema()),
-            "female, 28, 172 cm, 58 kg, slim, grey/red/black, no heel, no trench coat, top size M, \
-             price for tops lower"
+            "female, 28, 172 cm, 58 kg, slim, grey/red/black, no heels, no trench coats, top size M, \
+             lower-priced tops"
         );
+    }
+
+    #[test]
+    fn reasons_read_as_a_stylist_says_them() {
+        let schema = Schema::default_schema();
+        let clause = |name: &str, value| super::clause(schema.feature(name).unwrap(), &value, "their");
+        let text = |text: &str| FeatureValue::Text(text.into());
+        let many = |words: &[&str]| FeatureValue::Many(words.iter().map(ToString::to_string).collect());
+        assert_eq!(clause("price_tops", text("lower")), "they prefer lower-priced tops");
+        assert_eq!(clause("price_shoes", text("middle")), "they prefer mid-priced shoes");
+        assert_eq!(clause("price_outerwear", text("luxury")), "they prefer luxury outerwear");
+        assert_eq!(clause("nogo_types", many(&["heel", "dress"])), "they never wear heels or dresses");
+        assert_eq!(clause("nogo_materials", many(&["leather"])), "they never wear leather");
+        assert_eq!(clause("fit", text("slim")), "their fit is slim");
+    }
+
+    #[test]
+    fn types_have_a_plural() {
+        let all = ["coat", "trench coat", "dress", "jeans", "tights", "scarf", "hoody", "beanie", "tote bag"];
+        let plurals = [
+            "coats",
+            "trench coats",
+            "dresses",
+            "jeans",
+            "tights",
+            "scarves",
+            "hoodies",
+            "beanies",
+            "tote bags",
+        ];
+        assert_eq!(all.map(plural), plurals);
     }
 
     #[test]

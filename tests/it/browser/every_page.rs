@@ -1,13 +1,14 @@
 //! Every page is accessible: axe-core finds no fault in light and dark mode, nothing overflows on a phone, and no page
 //! is large. `ATELIER_PICTURES=FOLDER` saves a picture of each.
 
-use std::{env, fs, path::PathBuf};
+use std::{env, fs, path::PathBuf, time::SystemTime};
 
 use atelier::{
     domain::{Method, Role},
-    service::personas::Progress,
+    service::{access::Scope, personas::Progress},
+    store::Name,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::signed_in;
 use crate::{
@@ -37,6 +38,7 @@ type Pages = &'static [(&'static str, &'static str)];
 
 const STYLIST: Pages = &[
     ("customers", "/studio"),
+    ("no-customers", "/studio?find=nobody+such"),
     ("outfits", "/studio?customer=c-014871"),
     ("outfit", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130"),
     (
@@ -48,6 +50,11 @@ const STYLIST: Pages = &[
         "several-blanks",
         "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=a-00259&type=1:coat&type=2:bag&k=4&pick=1",
     ),
+    ("no-articles", "/studio?customer=c-014871&slot=a-00134&slot=&price_max=0"),
+    ("no-suggestions", "/studio?customer=c-014871&slot=a-00134&slot=&price_min=9&price_max=1"),
+    ("over-budget", "/studio?customer=c-014871&slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130&total=10"),
+    ("old-link", "/studio?customer=c-014871&slot=a-00134&slot=gone&method=Best&k=x"),
+    ("look", "/studio?customer=c-014871&slot=a-00134&slot=&trial=on"),
     ("personas", "/personas?method=latent&customer=c-000010"),
     ("password", "/password"),
 ];
@@ -61,6 +68,7 @@ const ANALYST: Pages = &[
         "side-by-side-customers",
         "/side-by-side?customers=c-014871,c-019029,c-000010&slot=a-00134&slot=&slot=a-00568&slot=a-00259",
     ),
+    ("side-by-side-old-link", "/side-by-side?customer=c-014871&slot=a-00134&slot=&method=gone"),
     ("evaluation", "/evaluation"),
     ("cases", "/evaluation/cases?first=none&second=gsu"),
     ("results", "/evaluation/results"),
@@ -74,17 +82,23 @@ const ADMIN: Pages = &[
     ("operations", "/operations"),
     ("acceptance", "/operations/acceptance?by=day"),
     ("acceptance-by-type", "/operations/acceptance?by=type"),
+    ("acceptance-by-arm", "/operations/acceptance?by=arm"),
     ("articles", "/operations/articles"),
     ("releases", "/operations/releases"),
     ("release", "/operations/releases/demo"),
     ("comparison", "/operations/releases/demo/comparison"),
     ("routing", "/operations/routing"),
-    ("routing-change", "/operations/routing/change?experiment=x&method=gsu&share=9&method=none&share=1"),
+    ("routing-change", "/operations/routing/change?experiment=x&share-gsu=9&share-none=1"),
+    ("routing-refused", "/operations/routing/change?experiment=x&share-gsu=half"),
     ("access", "/access"),
     ("person", "/access/people/1"),
     ("keys", "/access/keys"),
+    ("revoke-key", "/access/keys/1/revoke"),
     ("audit", "/access/audit"),
 ];
+
+/// The pages whose status is not 200.
+const REFUSED: [(&str, u16); 3] = [("not-found", 404), ("routing-refused", 422), ("shared-gone", 404)];
 
 const PHONE: u32 = 390;
 
@@ -150,8 +164,12 @@ async fn walk(db: TestDatabase, pages: Pages, eyes: Eyes) {
         personas(&service).await;
     }
     let saved = if pages == STYLIST { saved_outfits(&service).await } else { Vec::new() };
-    if pages.iter().any(|(name, _)| *name == "acceptance") {
+    if pages == ADMIN {
+        // An experiment, with feedback for each arm, and a key.
         acceptance::with_feedback(&service).await;
+        let label = Name::new("feeds").unwrap();
+        let now = SystemTime::now().into();
+        service.state.access.issue_key(&label, &[Scope::Catalogue], None, now).await.unwrap();
     }
     let mut wrong = Vec::new();
     // Dark mode on a phone needs only its picture: it was checked above.
@@ -178,6 +196,10 @@ async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
         let (_, seq) = header(&answer, "location").split_once("saved=").unwrap();
         page = format!("/studio/outfits/{seq}");
     }
+    let html = browser.page("/studio?customer=c-014871&slot=a-00134&slot=&slot=a-00568").await;
+    let refused = html.split_once("name=\"refused\" value=\"").unwrap().1.split('"').next().unwrap();
+    let refusal = [("view", "customer=c-014871&slot=a-00134&slot=&slot=a-00568"), ("refused", refused)];
+    assert_eq!(browser.post("/studio/feedback", &refusal).await.status(), 303);
     let words = [("change", "words"), ("revision", "1"), ("name", "Autumn office"), ("note", "Boots in 38")];
     assert_eq!(browser.post(&page, &words).await.status(), 303);
     let note = [("customer", "c-014871"), ("note", "Prefers calls in the evening")];
@@ -185,12 +207,28 @@ async fn saved_outfits(service: &Service) -> Vec<(&'static str, String)> {
     let html = browser.post(&page, &[("change", "share"), ("revision", "2")]).await.text().await.unwrap();
     let (_, link) = html.split_once("/shared/").unwrap();
     let link = format!("/shared/{}", link.split('<').next().unwrap());
+    let seq = page.rsplit('/').next().unwrap();
+    let board = "slot=a-00134&slot=a-00568&slot=a-00259&slot=a-01130";
     vec![
+        ("refused-section", "/studio?customer=c-014871".to_owned()),
+        ("weak-piece", weak_piece(service).await),
+        ("outdated", format!("/studio?customer=c-014871&{board}&outfit={seq}.1")),
+        ("edited", format!("/studio?customer=c-014871&{board}&outfit={seq}.2")),
         ("saved-outfits", "/studio/outfits".to_owned()),
         ("saved-outfit", page),
         ("shared", link),
         ("shared-gone", "/shared/gone".to_owned()),
     ]
+}
+
+/// The board with the least likely bag for the rest.
+async fn weak_piece(service: &Service) -> String {
+    let question = json!({"customer": "c-014871", "outfit": [null, "a-01130", "a-00568", "a-00259"], "k": 50,
+                          "filters": {"types": {"0": ["bag"]}}});
+    let answer = service.ask_ok("/complete", &question).await;
+    let weak = &answer["blanks"][0]["suggestions"].as_array().unwrap().last().unwrap()["article"]["id"];
+    let rest = "slot=a-01130&slot=a-00568&slot=a-00259";
+    format!("/studio?customer=c-014871&slot={}&{rest}", weak.as_str().unwrap())
 }
 
 /// Waits until they are computed: a page that reloads itself cannot be checked.
@@ -218,7 +256,13 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
     if weight.as_u64().is_none_or(|bytes| bytes > HEAVY) {
         wrong.push(format!("{name}: the page has {weight} bytes"));
     }
-    if eyes.width != PHONE {
+    let status = window.run("return performance.getEntriesByType('navigation')[0].responseStatus").await;
+    let expected = REFUSED.iter().find(|(refused, _)| *refused == name).map_or(200, |(_, status)| *status);
+    if status != expected {
+        wrong.push(format!("{name}: status {status} instead of {expected}"));
+    }
+    // In the dark on a phone there is nothing that the other pages do not have.
+    if !(eyes.dark && eyes.width == PHONE) {
         for violation in violations(window).await {
             wrong.push(format!("{name}: {violation}"));
         }
@@ -235,7 +279,7 @@ async fn look(window: &Window, service: &Service, eyes: Eyes, page: (&str, &str)
 async fn violations(window: &Window) -> Vec<String> {
     let axe = fs::read_to_string(tools::axe().unwrap()).unwrap();
     let script = format!(
-        "{axe}; const done = arguments[0]; axe.run().then(found => done(found.violations.map(one => \
+        "{axe}; const done = arguments[0]; axe.run({{rules: {{'target-size': {{enabled: true}}}}}}).then(found => done(found.violations.map(one => \
          [one.id, one.help, one.nodes.length, one.nodes[0].html, one.nodes[0].failureSummary])))"
     );
     let found = window.run_later(&script).await;

@@ -23,7 +23,7 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
     window.until_words("Saved as draft").await;
 
     // A name and a note.
-    window.click_words("Name it").await;
+    window.click_words("Name, print or share it").await;
     window.fill("#name", "Autumn office").await;
     window.fill("#note", "Boots in 38").await;
     window.click("#save-words").await;
@@ -32,7 +32,7 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
 
     // Its blank is filled in place.
     window.click("#edit").await;
-    window.until_words("You are changing a saved outfit").await;
+    window.until_words("You are editing a saved outfit").await;
     let taken = window.text(".suggestions .name").await;
     window.click("#take-1-1").await;
     window.until("document.querySelectorAll('.board img').length === 4").await;
@@ -84,11 +84,11 @@ async fn finishes_a_draft_and_shows_it_to_the_customer(db: TestDatabase) {
 async fn deletes_an_outfit_and_brings_it_back(db: TestDatabase) {
     let (service, window) = stylist(&db, &format!("/studio?{DRAFT}")).await;
     window.click("#save").await;
-    window.click_words("Name it").await;
+    window.click_words("Name, print or share it").await;
     window.click("#delete").await;
     window.until_words("No saved outfits yet").await;
     window.click("#undo").await;
-    window.until_words("Brought back").await;
+    window.until_words("Restored").await;
 
     // It is found by the customer's id, as one types.
     window.goto(&format!("{}/studio/outfits", service.url)).await;
@@ -108,7 +108,7 @@ async fn begins_the_day_at_the_queue(db: TestDatabase) {
 
     window.goto(&format!("{}/studio", service.url)).await;
     window.until_words("Your drafts").await;
-    window.until_words("1 article not for them since their last outfit").await;
+    window.until_words("1 suggestion refused since their last outfit").await;
     window.click(".queue .people a").await;
 
     // The customer's page: a note, and what they refused.
@@ -123,5 +123,5 @@ async fn begins_the_day_at_the_queue(db: TestDatabase) {
     window.until_words("No notes yet").await;
 
     window.click_words("Continue").await;
-    window.until_words("You are changing a saved outfit").await;
+    window.until_words("You are editing a saved outfit").await;
 }

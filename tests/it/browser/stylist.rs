@@ -12,7 +12,7 @@ use super::{signed_in, stylist};
 use crate::{
     harness::{
         TestDatabase,
-        browser::{Eyes, chromium},
+        browser::{Eyes, Window, chromium},
         contracts,
     },
     web::Service,
@@ -24,7 +24,8 @@ contracts!(
     sees_how_a_changed_feature_moves_suggestions needs chromium,
     refuses_without_losing_the_place needs chromium,
     works_with_the_keyboard_alone needs chromium,
-    saves_a_whole_outfit_in_five_clicks needs chromium,
+    dresses_a_customer_in_six_clicks_from_a_fresh_sign_in needs chromium,
+    asks_for_other_ideas needs chromium,
     drags_a_suggestion_to_a_place needs chromium,
     dresses_for_an_occasion_with_a_piece_like_another needs chromium,
     is_told_about_a_lost_connection_and_a_lost_photo needs chromium,
@@ -58,7 +59,7 @@ async fn story(db: TestDatabase, eyes: Eyes) {
     // A stored outfit; its first article is replaced by another of its type.
     window.click(".outfits a").await;
     window.click("#edit").await;
-    window.until_words("given the rest of the outfit").await;
+    window.until_words("with the rest of the outfit").await;
     let was = window.text("#slot-0 .name").await;
     window.click("#slot-0").await;
     window.until_words("Which bag?").await;
@@ -138,26 +139,63 @@ async fn refuses_without_losing_the_place(db: TestDatabase) {
     }
 }
 
-async fn saves_a_whole_outfit_in_five_clicks(db: TestDatabase) {
+async fn dresses_a_customer_in_six_clicks_from_a_fresh_sign_in(db: TestDatabase) {
+    const PASSWORD: &str = "a horse in Zurich";
     let service = Service::demo(&db).await;
     let customer = CustomerId::new("c-014871").unwrap();
     let before = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap().len();
-    let window = signed_in(&service, Role::Stylist, Eyes::default()).await;
-    window.goto(&format!("{}/studio?customer=c-014871", service.url)).await;
-    assert_eq!(window.clicks(), 0);
+    let set = service.signed_in(Role::Stylist).await.post("/password", &[("password", PASSWORD)]).await;
+    assert_eq!(set.status(), 303);
+    let window = Window::open(Eyes::default()).await;
+    window.goto(&format!("{}/studio", service.url)).await;
+    window.fill("#name", "Some stylist").await;
+    window.fill("#password", PASSWORD).await;
+    window.click("main form .button").await;
+    window.until_words("Who are you styling?").await;
+    assert_eq!((window.clicks(), window.run("return location.pathname").await), (1, json!("/studio")));
+
+    window.fill("#find", "sweden 0148").await;
+    window.until("document.querySelectorAll('#found li').length === 1").await;
+    window.click("#found li a").await;
+    window.until_words("For c-014871").await;
+    assert_eq!(window.clicks(), 2, "one to sign in, one to choose the customer");
+
     window.click_words("New outfit").await;
+    window.click_words("office").await;
+    window.until("location.search.includes('own.occasion=office')").await;
     window.click("#take-0-1").await;
     window.click("#complete").await;
     window.click(".sets a").await;
     window.until("!new URL(location).searchParams.getAll('slot').includes('')").await;
     window.click("#save").await;
     window.until_words("Saved as outfit").await;
-    assert_eq!(window.clicks(), 5);
+    assert_eq!(window.clicks(), 8, "six from the chosen customer");
     let outfits = service.store.outfits().for_customer(&customer, 0, 100).await.unwrap();
     assert_eq!(outfits.len(), before + 1);
-    assert_eq!(outfits.last().unwrap().outfit.articles().len(), 4);
+    let saved = &outfits.last().unwrap().outfit;
+    assert_eq!(saved.articles().len(), 4);
+    assert_eq!(saved.features.get("occasion"), Some(&FeatureValue::Text("office".into())));
     let counts = service.store.feedback().counts().await.unwrap();
     assert_eq!(counts.iter().map(|counts| counts.outcomes.accepted).sum::<u64>(), 4);
+}
+
+async fn asks_for_other_ideas(db: TestDatabase) {
+    let (_service, window) = stylist(&db, "/studio?customer=c-014871&slot=a-00134&slot=&slot=&slot=").await;
+    let slots = "return new URL(location).searchParams.getAll('slot')";
+    let whole = "!new URL(location).searchParams.getAll('slot').includes('')";
+    window.click(".sets a").await;
+    window.until(whole).await;
+    let first = window.run(slots).await;
+    window.click("#other-ideas").await;
+    window.until_words("Ideas for the whole outfit").await;
+    // The stylist's own piece stays, and the best ideas are one click away.
+    assert_eq!(window.run(slots).await, json!(["a-00134", "", "", ""]));
+    window.until_words("Show the best").await;
+    window.click(".sets a").await;
+    window.until(whole).await;
+    let second = window.run(slots).await;
+    assert_eq!(second[0], first[0]);
+    assert_ne!(second, first);
 }
 
 async fn dresses_for_an_occasion_with_a_piece_like_another(db: TestDatabase) {
@@ -245,7 +283,8 @@ async fn works_with_the_keyboard_alone(db: TestDatabase) {
     window.until("document.activeElement.id === 'pick-search'").await;
     window.goto(&board).await;
     press("ArrowRight").await;
-    press("u").await;
+    // With Caps Lock, too.
+    press("U").await;
     window.until(&format!("document.querySelector('#slot-1 .name')?.innerText === {}", before[0])).await;
     // Without a blank, the search is for one more piece.
     press("/").await;

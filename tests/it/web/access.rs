@@ -204,7 +204,7 @@ async fn the_last_admin_cannot_be_demoted_or_disabled(db: TestDatabase) {
     let disabled = admin.post(&format!("{page}/disable"), &[]).await;
     assert_eq!(disabled.status(), 409);
     let html = disabled.text().await.unwrap();
-    assert!(html.contains(&format!("Not done: {said}")), "{html}");
+    assert!(html.contains(&format!("Couldn’t save: {said}")), "{html}");
     assert!(admin.page("/access").await.contains("<td>active</td>"));
     assert_eq!(log(&service, 5).await, []);
 }

@@ -20,6 +20,7 @@ contracts!(
     a_no_go_that_names_nothing_is_warned_of,
     types_are_compared_without_case,
     completes_several_blanks_alone_and_as_sets,
+    distinct_sets_differ_in_half_of_their_articles,
     lift_and_reasons_are_computed,
     an_outfit_stays_within_its_budget,
     diversity_changes_the_order,
@@ -353,6 +354,28 @@ async fn completes_several_blanks_alone_and_as_sets(db: TestDatabase) {
         .unwrap();
     let together = sets[0]["probability"].as_f64().unwrap();
     assert!((together / (alone * second) - 1.0).abs() < 1e-3, "{together} {alone} {second}");
+}
+
+async fn distinct_sets_differ_in_half_of_their_articles(db: TestDatabase) {
+    let service = Service::demo(&db).await;
+    let ask = async |distinct: bool| -> Vec<HashSet<String>> {
+        let request = json!({"customer": "c-014871", "outfit": ["a-00134", null, null, null], "k": 1, "sets": 16,
+            "distinct_sets": distinct});
+        let answer = service.ask_ok("/complete", &request).await;
+        let id = |placed: &Value| placed["article"]["id"].as_str().unwrap().to_owned();
+        let ids = |set: &Value| set["articles"].as_array().unwrap().iter().map(id).collect();
+        answer["sets"].as_array().unwrap().iter().map(ids).collect()
+    };
+    let alike = |sets: &[HashSet<String>]| {
+        let pairs = sets
+            .iter()
+            .enumerate()
+            .flat_map(|(place, set)| sets[..place].iter().map(move |other| set.intersection(other).count()));
+        pairs.filter(|same| 2 * same > 3).count()
+    };
+    let (usual, distinct) = (ask(false).await, ask(true).await);
+    assert_eq!((usual.len(), alike(&distinct)), (16, 0), "{distinct:?}");
+    assert!(alike(&usual) > 0 && distinct.len() > 8, "{} distinct ones", distinct.len());
 }
 
 async fn lift_and_reasons_are_computed(db: TestDatabase) {

@@ -194,7 +194,7 @@ impl Service {
     ) -> Self {
         let store = db.open().await;
         let engine = tokio::task::spawn_blocking(engine).await.unwrap();
-        let offers = Arc::new(Releases::new(engine, store.clone(), models));
+        let offers = Arc::new(Releases::new(engine, store.clone(), models, "EUR"));
         let now = SystemTime::now().into();
         // As the version before left it. The first start makes another key.
         store.settings().get_or_set("tickets", &hex::encode(SECRET), now).await.unwrap();

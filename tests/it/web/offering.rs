@@ -5,7 +5,7 @@ use atelier::{
     store::FeedbackKind,
 };
 use futures_util::TryStreamExt;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     Service, header,
@@ -19,8 +19,9 @@ contracts!(
     a_rank_is_among_what_the_filters_allow,
     what_a_method_cannot_rank_is_chosen_by_hand,
     a_refusal_is_in_the_log_and_taken_back_without_losing_others,
-    occasions_are_those_of_the_latest_outfits,
+    a_new_shop_has_occasions,
     a_budget_flags_the_board,
+    prices_of_other_currencies_are_not_added_up,
 );
 
 async fn says_warnings_in_a_shops_words(db: TestDatabase) {
@@ -28,19 +29,22 @@ async fn says_warnings_in_a_shops_words(db: TestDatabase) {
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=")).await;
     assert!(html.contains("Add three more pieces for better suggestions."), "{html}");
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&total=1")).await;
-    assert!(html.contains("Nothing is within €1 for the whole outfit."), "{html}");
+    assert!(html.contains("Nothing fits the €1 budget."), "{html}");
     assert!(!html.contains("slot 1") && !html.contains("models"), "{html}");
     service.put("/articles/free", &json!({"type": "bag", "name": "The free bag"})).await;
     service.releases.refresh().await.unwrap();
     let html = browser.page("/studio?slot=free&slot=&method=none&total=500").await;
-    assert!(html.contains("The free bag has no price, so the total leaves it out."), "{html}");
+    assert!(
+        html.contains("The free bag has no price in the shop’s currency, so the total leaves it out."),
+        "{html}"
+    );
     let features = json!({"features": {"nogo_materials": ["lether"], "shoe_size": "99", "star_sign": "leo"}});
     service.put("/customers/odd", &features).await;
     let html = browser.page("/studio?customer=odd&slot=a-00134&slot=&type=1:boot").await;
     for words in [
         "No article has the material “lether”, so this no-go leaves nothing out.",
         "Nothing fits this customer’s shoe size, 99. Check the profile, or include what doesn’t fit.",
-        "The customer’s star sign is not one that suggestions know, so they ignore it.",
+        "The customer’s star sign isn’t recognised, so suggestions ignore it.",
         "Include what doesn’t fit: ",
     ] {
         assert!(html.contains(words), "{words} in {html}");
@@ -58,11 +62,11 @@ async fn says_warnings_in_a_shops_words(db: TestDatabase) {
     let (status, answer) = service.ask("/feedback", &event).await;
     assert_eq!(status, 200, "{answer}");
     let address = "/studio?customer=odd&slot=a-00134&slot=";
-    assert!(browser.page(address).await.contains("1 not for this customer</summary>"));
+    assert!(browser.page(address).await.contains("Refused (1)</summary>"));
     assert_eq!(service.delete("/articles/gone").await.status(), 204);
     service.releases.refresh().await.unwrap();
     let html = browser.page(address).await;
-    assert!(!html.contains("gone") && !html.contains("not for this customer</summary>"), "{html}");
+    assert!(!html.contains("gone") && !html.contains("Refused ("), "{html}");
 }
 
 /// The factors of what is compared with an unknown customer.
@@ -101,7 +105,7 @@ async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
         let html = browser.page(&format!("/studio?{CUSTOMER}&{outfit}&{filters}")).await;
         let slots = html.split("id=\"slot-").skip(1).take(4).map(|slot| {
             let (link, rest) = slot.split_once("href=\"").unwrap().1.split_once('"').unwrap();
-            let of = rest.split_once(" (").unwrap().0.rsplit(" of ").next().unwrap();
+            let of = rest.split_once(">Rank ").unwrap().1.split_once(" of ").unwrap().1;
             (link.replace("&#38;", "&"), number(of))
         });
         slots.collect::<Vec<_>>()
@@ -112,7 +116,7 @@ async fn a_rank_is_among_what_the_filters_allow(db: TestDatabase) {
     for (link, of) in filtered {
         // The article itself is counted, also if the filters exclude it.
         let better = browser.page(&link).await;
-        let best = better.split_once(", the best of ").map_or(0, |(_, rest)| number(rest));
+        let best = better.split_once(": best of ").map_or(0, |(_, rest)| number(rest));
         assert!(of == best || of == best + 1, "{of} and {best} at {link}");
     }
 }
@@ -186,36 +190,20 @@ async fn a_refusal_is_in_the_log_and_taken_back_without_losing_others(db: TestDa
     assert_eq!(service.log(9).await.len(), entries, "a double click is one");
 }
 
-async fn occasions_are_those_of_the_latest_outfits(db: TestDatabase) {
+async fn a_new_shop_has_occasions(db: TestDatabase) {
     let service = Service::start(&db).await;
-    for id in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        service.put(&format!("/articles/{id}"), &json!({"type": "coat"})).await;
-    }
+    service.put("/articles/a", &json!({"type": "coat"})).await;
     service.put("/customers/ann", &json!({"features": {}})).await;
     let browser = service.signed_in(Role::Stylist).await;
-    let chips = async || browser.page("/studio?customer=ann&slot=a").await.contains("own.occasion=");
-    let save = async |articles: &[&str], features: Value| {
-        let body = json!({"customer": "ann", "articles": articles, "features": features});
-        let (status, answer) = service.ask("/outfits", &body).await;
-        assert_eq!(status, 201, "{answer}");
-    };
-    let all = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    for left in 0..8 {
-        for also in 0..left {
-            let kept: Vec<&str> =
-                (0..8).filter(|one| *one != left && *one != also).map(|one| all[one]).collect();
-            save(&kept, json!({})).await;
-        }
-    }
-    assert!(!chips().await);
-    save(&all, json!({"occasion": "office"})).await;
-    assert!(chips().await);
+    let html = browser.page("/studio?customer=ann&slot=a").await;
+    assert!(html.contains("own.occasion=office") && html.contains("own.occasion=wedding"), "{html}");
+    assert!(!html.contains("own.gender="), "only what is of outfits");
 }
 
 async fn a_budget_flags_the_board(db: TestDatabase) {
     let (_service, browser) = stylist(&db).await;
     let board = "/studio?slot=a-00134&slot=a-01130&slot=a-00568&slot=a-00259";
-    assert!(browser.page(&format!("{board}&total=10")).await.contains("Above €10 for the whole outfit"));
+    assert!(browser.page(&format!("{board}&total=10")).await.contains("Over the €10 budget"));
     assert!(!browser.page(&format!("{board}&total=100000")).await.contains("id=\"over\""));
     // An idea's total is that of the whole outfit.
     let html = browser.page(&format!("/studio?{CUSTOMER}&slot=a-00134&slot=&slot=&slot=a-00259")).await;
@@ -224,4 +212,28 @@ async fn a_budget_flags_the_board(db: TestDatabase) {
     let outfit = browser.page(&link.split('"').next().unwrap().replace("&#38;", "&")).await;
     let total = |html: &str| html.split_once(">Total ").unwrap().1.split('<').next().unwrap().to_owned();
     assert_eq!(total(ideas), total(&outfit));
+}
+
+async fn prices_of_other_currencies_are_not_added_up(db: TestDatabase) {
+    let (service, browser) = stylist(&db).await;
+    for (id, price, currency) in [("own", 9, "EUR"), ("other", 5, "GBP"), ("cheap", 1, "GBP")] {
+        let body =
+            json!({"type": "beanie", "name": format!("The {id} one"), "price": price, "currency": currency});
+        assert_eq!(service.put(&format!("/articles/{id}"), &body).await.status(), 201);
+    }
+    service.releases.refresh().await.unwrap();
+    assert!(!browser.page("/studio?slot=own&slot=other&total=10").await.contains("id=\"over\""));
+    assert!(browser.page("/studio?slot=own&slot=other&total=8").await.contains("Over the €8 budget"));
+    let ask = async |visible: &str, total: u32| {
+        let filters = json!({"types": {"1": ["beanie"]}, "price": {"total": total}});
+        let request = json!({"outfit": [visible, null], "k": 250, "filters": filters, "method": "match"});
+        service.ask_ok("/complete", &request).await
+    };
+    // £5 are not €5, so the beanie for €9 still fits, and one in pounds is not suggested.
+    let answer = ask("other", 9).await;
+    let suggestions = answer["blanks"][0]["suggestions"].as_array().unwrap();
+    let ids: Vec<&str> = suggestions.iter().filter_map(|one| one["article"]["id"].as_str()).collect();
+    assert!(ids.contains(&"own") && !ids.contains(&"cheap"), "{ids:?}");
+    assert_eq!(answer["warnings"][0]["code"], "price-unknown", "{answer}");
+    assert!(answer["warnings"][0]["detail"].as_str().unwrap().contains("another currency"), "{answer}");
 }

@@ -145,6 +145,7 @@ class Complete(TypedDict):
     """An outfit to complete."""
 
     customer: NotRequired[CustomerId | None]
+    distinct_sets: NotRequired[bool]
     diversity: NotRequired[float]
     explain: NotRequired[bool]
     features: NotRequired[Features]

@@ -10,7 +10,7 @@ use crate::{
     domain::{ArticleId, CustomerId, Features, Method, TooManySlots},
     service::{
         asking::Question,
-        completion::{Filters, MAX_SETS, Request},
+        completion::{Filters, MAX_SETS, Request, Sets},
         live_release::LiveRelease,
     },
     web::{
@@ -32,6 +32,7 @@ pub(crate) const DEFAULT_K: usize = 5;
 /// An outfit to complete.
 #[derive(Debug, Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the contract")]
 #[schema(as = Complete, example = json!({
     "features": {"gender": "female", "age": 34}, "outfit": ["a-00134", null, "a-00568", "a-00259"], "k": 3,
     "filters": {"types": {"1": ["coat", "blazer"]}, "price": {"max": 300}},
@@ -73,6 +74,10 @@ pub(crate) struct CompleteBody {
     #[serde(default, deserialize_with = "read_integer")]
     #[schema(minimum = 0, maximum = 16)]
     pub(crate) sets: usize,
+    /// Return only sets that differ from every better one in at least half of the articles for their blanks. There may be
+    /// fewer than `sets`.
+    #[serde(default)]
+    pub(crate) distinct_sets: bool,
 }
 
 /// Which articles may be suggested. Filters apply before the choice, so there are k suggestions if k articles pass.
@@ -151,7 +156,7 @@ impl CompleteBody {
             probability: self.probability,
             lift: self.lift,
             explain: self.explain,
-            sets: self.sets,
+            sets: Sets { most: self.sets, distinct: self.distinct_sets },
             ..Request::new(outfit, Method::None)
         };
         Ok(Question { customer, method, profile: None, request })

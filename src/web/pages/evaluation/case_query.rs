@@ -17,7 +17,6 @@ use crate::{
 
 /// The query's parameters as the address has them.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct CaseParameters {
     /// Defaults to the release's default method, and the second one to the method none.
     first: Option<Method>,

@@ -18,7 +18,7 @@ use crate::{
         evaluation::{By, CaseDifference, Lead, Ranks, Versus},
         live_release::LiveRelease,
     },
-    util::csv::Lines,
+    util::{csv::Lines, notation::Notation},
     web::{
         http::{AppState, Kind, Problem},
         pages::{
@@ -82,7 +82,8 @@ pub(super) async fn page(
     let query = CaseQuery::new(parameters, &ranks, live.default_method())?;
     let known = known_customers(&state.store, &ranks).await?;
     let found = find(&ranks, &query, &known);
-    let view = |case: &CaseDifference| CaseView::new(*case, &query, &ranks, &known, &live);
+    let notation = &state.notation;
+    let view = |case: &CaseDifference| CaseView::new(*case, &query, &ranks, &known, &live, notation);
     let page = CasesPage {
         tab,
         pager: Pager::new(&query, tab.path(), found.len(), SIZE),
@@ -113,6 +114,7 @@ impl CaseView {
         ranks: &Ranks,
         known: &[bool],
         live: &LiveRelease,
+        notation: &Notation,
     ) -> Self {
         let case = ranks.case(row);
         let view = |id: &ArticleId| ArticleView::from_live_release(live, id);
@@ -133,7 +135,7 @@ impl CaseView {
         let views = answers.iter().map(|answer| AnswerView {
             method: answer.0,
             rank: answer.1.to_string(),
-            probability: figures::percent(f64::from(answer.2).exp()),
+            probability: notation.percent(f64::from(answer.2).exp()),
             better: !all_alike && worth(answer) >= best,
         });
         let views: Vec<AnswerView> = views.collect();

@@ -111,7 +111,6 @@ fn no_release_page(shell: Shell, tab: Tab) -> Result<Html<String>, Problem> {
 
 /// The query of a view that compares methods.
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
 struct ChoiceQuery {
     /// Defaults to the paper's five.
     #[serde(default)]

@@ -53,7 +53,6 @@ pub(super) async fn page(Analyst(visitor): Analyst) -> Result<Html<String>, Prob
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct WorldQuery {
     data: String,
 }

@@ -15,7 +15,6 @@ use crate::{
 };
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct TableQuery {
     of: Table,
     #[serde(default)]

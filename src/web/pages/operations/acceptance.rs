@@ -16,7 +16,7 @@ use crate::{
     },
     service::acceptance::{self, Acceptance, By, USUAL_DAYS, share},
     store::{Outcomes, day_of},
-    util::{calendar, csv::Lines},
+    util::{calendar, csv::Lines, notation::Notation},
     web::{
         http::{AppState, Finding, Problem},
         pages::{
@@ -62,17 +62,17 @@ struct Row {
 }
 
 impl Row {
-    fn new(value: &str, Outcomes { shown, accepted, rejected, bought }: Outcomes) -> Self {
+    fn new(value: &str, outcomes: Outcomes, notation: &Notation) -> Self {
+        let Outcomes { shown, accepted, rejected, bought } = outcomes;
         Self {
             value: value.to_owned(),
-            counts: [shown, accepted, rejected, bought].map(figures::count),
+            counts: [shown, accepted, rejected, bought].map(|count| notation.count(count)),
             acceptance: share(accepted, shown).map_or_else(|| "–".to_owned(), figures::share),
         }
     }
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct AcceptanceQuery {
     by: Option<String>,
     days: Option<u32>,
@@ -107,6 +107,7 @@ pub(super) async fn page(
     } else {
         draw_values(&label, &rows)
     };
+    let notation = &state.notation;
     let drawn = if by == By::Day { rows.len() } else { MOST_DRAWN.min(rows.len()) };
     if by == By::Day {
         rows.reverse();
@@ -122,8 +123,8 @@ pub(super) async fn page(
         of_customers: matches!(by, By::Feature(_)),
         svg,
         drawn,
-        rows: rows.iter().map(|(value, outcomes)| Row::new(value, *outcomes)).collect(),
-        total: Row::new("all", total),
+        rows: rows.iter().map(|(value, outcomes)| Row::new(value, *outcomes, notation)).collect(),
+        total: Row::new("all", total, notation),
         label,
     };
     Ok(Html(page.render()?))

@@ -11,6 +11,7 @@ use crate::{
         coverage::{self, Report},
     },
     store::Outcomes,
+    util::notation::Notation,
     web::{
         http::{AppState, Problem},
         pages::{
@@ -57,7 +58,10 @@ pub(super) async fn page(
     State(state): State<AppState>,
 ) -> Result<Html<String>, Problem> {
     let coverage = match state.releases.current() {
-        Some(live) => Some(CoverageView::new(live.name(), coverage::report(&state.store, &live).await?)),
+        Some(live) => {
+            let report = coverage::report(&state.store, &live).await?;
+            Some(CoverageView::new(live.name(), report, &state.notation))
+        }
         None => None,
     };
     let page = ArticlesPage { shell: visitor.shell(Page::Operations), tab: Tab::Articles, coverage };
@@ -65,31 +69,32 @@ pub(super) async fn page(
 }
 
 impl CoverageView {
-    fn new(release: &str, report: Report) -> Self {
+    fn new(release: &str, report: Report, notation: &Notation) -> Self {
         let Report { known, new, retired, open, unknown, feedback_on_known, feedback_on_new } = report;
         let figures = [("known", known), ("new", new), ("retired", retired)];
         Self {
             release: release.to_owned(),
-            figures: figures.map(|(name, number)| (name, figures::count(number as u64))).to_vec(),
+            figures: figures.map(|(name, number)| (name, notation.count(number as u64))).to_vec(),
             open: list_methods(open),
             others: unknown.len().saturating_sub(MOST_VALUES),
             unknown: unknown
                 .into_iter()
                 .take(MOST_VALUES)
-                .map(|(value, articles)| (value.attribute, value.word, figures::count(articles)))
+                .map(|(value, articles)| (value.attribute, value.word, notation.count(articles)))
                 .collect(),
             feedback: vec![
-                FeedbackView::new("known", feedback_on_known),
-                FeedbackView::new("new", feedback_on_new),
+                FeedbackView::new("known", feedback_on_known, notation),
+                FeedbackView::new("new", feedback_on_new, notation),
             ],
         }
     }
 }
 
 impl FeedbackView {
-    fn new(articles: &'static str, counts: Outcomes) -> Self {
+    fn new(articles: &'static str, counts: Outcomes, notation: &Notation) -> Self {
         let Outcomes { shown, accepted, rejected, bought } = counts;
         let acceptance = share(accepted, shown).map(figures::share);
-        Self { articles, counts: [shown, accepted, rejected, bought].map(figures::count), acceptance }
+        let counts = [shown, accepted, rejected, bought].map(|count| notation.count(count));
+        Self { articles, counts, acceptance }
     }
 }

@@ -126,7 +126,6 @@ async fn read(state: &AppState, name: &str) -> Result<(Arc<LiveRelease>, Result<
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 pub(super) struct TableQuery {
     of: Table,
 }
@@ -218,8 +217,8 @@ impl Compared {
             basis: if same_cases {
                 "Both answered the same slots; intervals are of 95 %, over outfits."
             } else {
-                "They were not measured on the same slots, or have no single answers: intervals (95 %) are from the stored \
-                 figures, as of separate outfits, and are wider."
+                "The releases were tested on different slots, so intervals are wider. They are of 95 %, from the stored \
+                 figures."
             },
             other_data: false,
             rows,

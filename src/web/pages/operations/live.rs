@@ -97,16 +97,18 @@ async fn totals(
         wanted.map(|(_, took)| took.count()).sum()
     };
     let mut figures = vec![
-        ("articles", figures::count(articles)),
-        ("customers", figures::count(customers)),
-        ("outfits", figures::count(outfits)),
-        ("answers", figures::count(count(|_| true))),
-        ("errors (5xx)", figures::count(count(|status| status >= 500))),
+        ("articles", state.notation.count(articles)),
+        ("customers", state.notation.count(customers)),
+        ("outfits", state.notation.count(outfits)),
+        ("answers", state.notation.count(count(|_| true))),
+        ("errors (5xx)", state.notation.count(count(|status| status >= 500))),
     ];
     if let Some(live) = live {
         let coverage = live.catalogue.coverage();
-        figures.insert(1, ("articles new to the release", figures::count(coverage.only_catalogue as u64)));
-        figures.insert(2, ("articles only in the release", figures::count(coverage.only_release as u64)));
+        figures
+            .insert(1, ("articles new to the release", state.notation.count(coverage.only_catalogue as u64)));
+        figures
+            .insert(2, ("articles only in the release", state.notation.count(coverage.only_release as u64)));
     }
     Ok(figures)
 }

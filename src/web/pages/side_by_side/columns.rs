@@ -9,10 +9,10 @@ use crate::{
         completion::{Blank, Filters, Placement, Request, Suggestion},
         live_release::LiveRelease,
     },
-    util::csv::Lines,
+    util::{csv::Lines, notation::Notation},
     web::{
         http::{AppState, Problem},
-        pages::{article_view::ArticleView, figures::percent},
+        pages::article_view::ArticleView,
     },
 };
 
@@ -102,7 +102,7 @@ pub(super) struct PairView {
 }
 
 impl Compared {
-    pub(super) fn new(view: &View, comparison: &Comparison) -> Self {
+    pub(super) fn new(view: &View, comparison: &Comparison, notation: &Notation) -> Self {
         let columns = &comparison.columns;
         let placements: Vec<[Option<Followed>; 2]> =
             columns.iter().map(|column| followed(view, column)).collect();
@@ -111,9 +111,9 @@ impl Compared {
             let before = place.checked_sub(1).map(|before| &columns[before].blank);
             ColumnView {
                 title: title(view, column),
-                cells: cells(view, column, columns.first().filter(|_| place > 0)),
-                truth: truth.as_ref().map(describe_placement),
-                mark: mark.as_ref().map(describe_placement),
+                cells: cells(view, column, columns.first().filter(|_| place > 0), notation),
+                truth: truth.as_ref().map(|truth| describe_placement(truth, notation)),
+                mark: mark.as_ref().map(|mark| describe_placement(mark, notation)),
                 links: before.map_or_else(Vec::new, |before| links(view, before, &column.blank)),
                 best: best.is_some() && rank(truth.as_ref()) == best,
             }
@@ -121,7 +121,11 @@ impl Compared {
         Self {
             admissible: columns.first().map_or(0, |column| column.blank.admissible),
             columns: columns.iter().zip(&placements).enumerate().map(column_view).collect(),
-            pairs: comparison.pairs.iter().map(|pair| PairView::new(view, columns, *pair)).collect(),
+            pairs: comparison
+                .pairs
+                .iter()
+                .map(|pair| PairView::new(view, columns, *pair, notation))
+                .collect(),
             rows: columns.iter().map(|column| column.blank.suggestions.len()).max().unwrap_or_default(),
         }
     }
@@ -139,7 +143,7 @@ fn title(view: &View, column: &Column) -> String {
     }
 }
 
-fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> {
+fn cells(view: &View, column: &Column, first: Option<&Column>, notation: &Notation) -> Vec<CellView> {
     let cell = |(suggestion, rank): (&Suggestion, usize)| {
         let id = &suggestion.article.id;
         let before = first.map(|first| {
@@ -153,7 +157,7 @@ fn cells(view: &View, column: &Column, first: Option<&Column>) -> Vec<CellView> 
         CellView {
             rank,
             article: ArticleView::without_price(&suggestion.article.unpack()),
-            probability: suggestion.probability.map(percent).unwrap_or_default(),
+            probability: suggestion.probability.map(|one| notation.percent(one)).unwrap_or_default(),
             moved: match before {
                 None => String::new(),
                 Some(None) => "new".into(),
@@ -174,25 +178,24 @@ fn rank(followed: Option<&Followed>) -> Option<usize> {
     placement.admissible.then_some(placement.rank)
 }
 
-fn describe_placement((_, placement): &Followed) -> String {
+fn describe_placement((_, placement): &Followed, notation: &Notation) -> String {
+    let percent = |probability: Option<f64>| probability.map(|one| notation.percent(one)).unwrap_or_default();
     match placement {
         Some(placement) if placement.admissible => {
-            format!("rank {}, {}", placement.rank, placement.probability.map(percent).unwrap_or_default())
+            format!("rank {}, {}", placement.rank, percent(placement.probability))
         }
-        Some(placement) => {
-            format!("filtered out, {}", placement.probability.map(percent).unwrap_or_default())
-        }
+        Some(placement) => format!("filtered out, {}", percent(placement.probability)),
         None => "not in this release".into(),
     }
 }
 
 impl PairView {
-    fn new(view: &View, columns: &[Column], pair: Pair) -> Self {
+    fn new(view: &View, columns: &[Column], pair: Pair, notation: &Notation) -> Self {
         let [one, other] = pair.columns.map(|place| title(view, &columns[place]));
         Self {
             one,
             other,
-            overlap: percent(pair.overlap),
+            overlap: notation.percent(pair.overlap),
             rank_biased_overlap: format!("{:.2}", pair.rank_biased_overlap),
         }
     }

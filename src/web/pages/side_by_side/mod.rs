@@ -76,9 +76,12 @@ struct OutfitView {
 async fn page(
     Analyst(visitor): Analyst,
     State(state): State<AppState>,
-    view: View,
+    mut view: View,
 ) -> Result<Html<String>, Problem> {
     let live = state.releases.current();
+    if let Some(live) = &live {
+        view.leave_out_what_is_gone(live);
+    }
     let schema = state.schema();
     let result = compare(&state, live.as_deref(), &view).await?;
     let first = view.customers.first();
@@ -117,7 +120,7 @@ async fn page(
         methods: all.into_iter().map(|method| (method.to_string(), chosen.contains(&method))).collect(),
         types: types.into_iter().map(|kind| (kind.to_owned(), profile::spaced(kind))).collect(),
         requires: schema.features().iter().any(|feature| !feature.requires.is_empty()),
-        compared: result.map(|result| Compared::new(&view, &result.comparison)),
+        compared: result.map(|result| Compared::new(&view, &result.comparison, &state.notation)),
         view,
     };
     Ok(Html(page.render()?))
@@ -127,9 +130,12 @@ async fn page(
 async fn download(
     Analyst(_): Analyst,
     State(state): State<AppState>,
-    view: View,
+    mut view: View,
 ) -> Result<Response, Problem> {
     let live = state.releases.current();
+    if let Some(live) = &live {
+        view.leave_out_what_is_gone(live);
+    }
     let result = compare(&state, live.as_deref(), &view).await?;
     let columns = result.map(|result| result.comparison.columns).unwrap_or_default();
     Ok(csv_file("side-by-side.csv", columns::csv(&view, &columns)))
@@ -138,9 +144,12 @@ async fn download(
 async fn download_similarity(
     Analyst(_): Analyst,
     State(state): State<AppState>,
-    view: View,
+    mut view: View,
 ) -> Result<Response, Problem> {
     let live = state.releases.current();
+    if let Some(live) = &live {
+        view.leave_out_what_is_gone(live);
+    }
     let result = compare(&state, live.as_deref(), &view).await?;
     let text = result.map(|result| columns::similarity_csv(&view, &result.comparison)).unwrap_or_default();
     Ok(csv_file("similarity.csv", text))

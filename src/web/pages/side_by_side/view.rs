@@ -3,12 +3,12 @@
 use axum::{extract::FromRequestParts, http::request::Parts};
 
 use crate::{
-    domain::{ArticleId, CustomerId, InvalidMethod, Method},
-    service::evaluation::PAPER,
+    domain::{ArticleId, CustomerId, InvalidMethod, MAX_SLOTS, Method},
+    service::{evaluation::PAPER, live_release::LiveRelease},
     web::{
-        http::{Finding, Problem},
+        http::Problem,
         pages::{
-            form::{each_parameter, too_long},
+            form::{each_parameter, lost_parts, too_long},
             profile::spaced,
             studio::view::{FeatureWords, add, is_of_question, price},
         },
@@ -50,32 +50,63 @@ pub(super) struct View {
     pub(super) changed: FeatureWords,
     /// An article that the page follows through the columns.
     pub(super) mark: Option<ArticleId>,
+    /// The parts of an old link that no longer work, in words; not part of the address.
+    pub(super) ignored: Vec<String>,
 }
 
 impl<S: Send + Sync> FromRequestParts<S> for View {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Self::parse(parts.uri.query().unwrap_or_default())
+        Ok(Self::read(parts.uri.query().unwrap_or_default()))
     }
 }
 
 impl View {
-    pub(super) fn parse(query: &str) -> Result<Self, Problem> {
+    /// The view of a link, without the parts that no longer work.
+    fn read(query: &str) -> Self {
         let mut view = Self::default();
-        let mut wrong = each_parameter(query, |name, value| view.take(name, value));
-        wrong.extend(too_long(&view.slots));
-        let blanks = view.slots.iter().filter(|slot| slot.is_none()).count();
-        if blanks > 1 {
-            wrong.push(Finding::parameter("slot", format!("expected one blank to compare, found {blanks}")));
+        let wrong = each_parameter(query, |name, value| view.take(name, value));
+        view.ignored = lost_parts(wrong.into_iter().chain(too_long(&view.slots)).collect());
+        view.slots.truncate(MAX_SLOTS);
+        let blank = view.slots.iter().position(Option::is_none);
+        let mut place = 0..;
+        let slots = view.slots.len();
+        view.slots.retain(|slot| place.next() == blank || slot.is_some());
+        if view.slots.len() < slots {
+            view.ignored.push("all blanks but the first".to_owned());
         }
-        for (name, found) in [("method", view.methods.len()), ("customer", view.customers.len())] {
+        for (things, found) in [("methods", view.methods.len()), ("customers", view.customers.len())] {
             if found > MAX_COLUMNS {
-                let detail = format!("expected at most {MAX_COLUMNS} columns, found {found}");
-                wrong.push(Finding::parameter(name, detail));
+                view.ignored.push(format!("{things} after the first {MAX_COLUMNS}"));
             }
         }
-        if wrong.is_empty() { Ok(view) } else { Err(Problem::invalid(wrong)) }
+        view.methods.truncate(MAX_COLUMNS);
+        view.customers.truncate(MAX_COLUMNS);
+        view
+    }
+
+    /// Leaves out what the release does not have.
+    pub(super) fn leave_out_what_is_gone(&mut self, live: &LiveRelease) {
+        let catalogue = &live.catalogue;
+        let ignored = &mut self.ignored;
+        self.methods.retain(|method| {
+            let is_there = live.serving.has(*method);
+            if !is_there {
+                ignored.push(format!("the method {method}"));
+            }
+            is_there
+        });
+        if let Some(kind) = self.kind.take_if(|kind| catalogue.of_type(kind).is_none()) {
+            ignored.push(format!("the type {}", spaced(&kind)));
+        }
+        self.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
+        let before = self.slots.len();
+        let is_there = |id: &ArticleId| catalogue.place_of(id.as_str()).is_some();
+        self.slots.retain(|slot| slot.as_ref().is_none_or(is_there));
+        if self.slots.len() < before {
+            ignored.push("a piece".to_owned());
+        }
     }
 
     /// An empty field counts as missing; repeated customers and methods count once.
@@ -97,8 +128,6 @@ impl View {
             "truth" => self.truth = article()?,
             "mark" => self.mark = article()?,
             "type" => self.kind = (!value.is_empty()).then(|| value.to_owned()),
-            // Links from before they were left out by default.
-            "no_gos" => {}
             "any" => self.no_gos = value == "on",
             "price_min" => self.least_price = price(value)?,
             "price_max" => self.most_price = price(value)?,
@@ -115,7 +144,8 @@ impl View {
             other => match other.split_once('.') {
                 Some(("own", feature)) => add(&mut self.own, feature, value),
                 Some(("if", feature)) => add(&mut self.changed, feature, value),
-                _ => return Err("this page has no such parameter".into()),
+                // Mails and advertisements add theirs to links, and older versions had others.
+                _ => {}
             },
         }
         Ok(())
@@ -169,7 +199,7 @@ impl View {
         let mut words: Vec<String> = Vec::new();
         words.extend(self.least_price.map(|price| format!("price from {price}")));
         words.extend(self.most_price.map(|price| format!("price up to {price}")));
-        words.extend(self.most_total.map(|price| format!("whole outfit up to {price}")));
+        words.extend(self.most_total.map(|price| format!("total budget {price}")));
         words.extend(self.store.iter().map(|store| format!("in store {store}")));
         words.extend((!self.exclude.is_empty()).then(|| format!("{} left out", self.exclude.len())));
         let changed = self.changed.iter();
@@ -199,6 +229,7 @@ impl View {
         if let [method] = self.methods[..] {
             query.append_pair("method", method.as_str());
         }
+        query.append_pair("trial", "on");
         for slot in &self.slots {
             query.append_pair("slot", slot.as_ref().map_or("", ArticleId::as_str));
         }
@@ -254,18 +285,18 @@ mod tests {
     fn an_address_holds_the_comparison() {
         let query = "customer=c-1&slot=a-1&slot=&truth=a-2&method=none&method=gsu&type=coat&any=on&unfit=on\
              &sold_out=on&price_max=80&store=Graz&exclude=a-9&k=20&mark=a-3&own.occasion=date&if.age=34";
-        let view = View::parse(query).unwrap();
+        let view = View::read(query);
         assert_eq!(view.query(), query);
         assert_eq!(view.methods(|_| true, Method::Gsu), [Method::None, Method::Gsu]);
         assert_eq!(
             view.studio(view.own.clone()),
             "/studio?customer=c-1&any=on&unfit=on&sold_out=on&price_max=80&store=Graz&exclude=a-9&own.occasion=date\
-             &if.age=34&slot=a-1&slot=&type=1%3Acoat"
+             &if.age=34&trial=on&slot=a-1&slot=&type=1%3Acoat"
         );
         assert_eq!(view.others_in_words(), "price up to 80; in store Graz; 1 left out; age: 34");
-        let two = View::parse("customers=c-1,+c-2&customer=c-1&method=none&method=c").unwrap();
+        let two = View::read("customers=c-1,+c-2&customer=c-1&method=none&method=c");
         assert_eq!((two.customers.len(), two.methods(|_| true, Method::Gsu)), (2, vec![Method::Gsu]));
-        let several = View::parse("customer=c-1, 2").unwrap();
+        let several = View::read("customer=c-1, 2");
         assert_eq!(several.customers[0].as_str(), "c-1, 2", "an id may hold a comma");
         let papers = View::default().methods(|method| method != Method::C, Method::Gsu);
         assert_eq!(papers, [Method::None, Method::Np, Method::Gs, Method::Gsu]);
@@ -276,17 +307,18 @@ mod tests {
     }
 
     #[test]
-    fn findings_name_the_parameter() {
+    fn an_old_link_keeps_what_it_can() {
         let many = (0..11).map(|n| format!("customer=c-{n}")).collect::<Vec<_>>().join("&");
-        for (query, name) in [
-            ("k=x", "k"),
-            ("method=Best", "method"),
-            ("slot=&slot=", "slot"),
-            ("x=1", "x"),
-            (&*many, "customer"),
+        for (query, lost, kept) in [
+            ("k=x&slot=a", "the number of suggestions", "slot=a"),
+            ("method=Best&method=np", "a method", "method=np"),
+            ("slot=a&slot=&slot=", "all blanks but the first", "slot=a&slot="),
+            (&*many, "customers after the first 10", many.strip_suffix("&customer=c-10").unwrap()),
         ] {
-            let problem = View::parse(query).unwrap_err();
-            assert_eq!(problem.shown_to_caller().2[0].parameter.as_deref(), Some(name), "{query}");
+            let view = View::read(query);
+            assert_eq!((&*view.ignored.join(", "), &*view.query()), (lost, kept), "{query}");
         }
+        let marked = View::read("yclid=1&_hsenc=2&mkt_tok=3&twclid=4&no_gos=on&k=5");
+        assert_eq!((marked.ignored.len(), &*marked.query()), (0, "k=5"));
     }
 }

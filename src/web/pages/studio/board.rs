@@ -14,7 +14,7 @@ use crate::{
         pages::{
             article_view::{self, ArticleView},
             fault,
-            profile::spaced,
+            profile::{plural, spaced},
         },
     },
 };
@@ -28,7 +28,7 @@ pub(super) struct Board {
     pub(super) articles: Vec<Article>,
     /// The sum of the prices, if every article has one.
     pub(super) total: Option<String>,
-    /// The limit for the whole outfit, if the articles cost more.
+    /// The total budget, if the articles cost more.
     pub(super) over: Option<String>,
     /// The types to choose from for a blank.
     pub(super) types: Vec<(String, String)>,
@@ -76,7 +76,7 @@ pub(super) async fn board(
     let slots = view.slots.iter().enumerate().map(slot).collect();
     let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
     let has_room = view.slots.len() < MAX_SLOTS;
-    let cost: f64 = stored.iter().filter_map(Article::price).sum();
+    let cost = article_view::cost(&stored, &state.notation);
     let over = view.most_total.filter(|most| cost > *most);
     Ok(Board {
         slots,
@@ -113,8 +113,11 @@ impl Board {
         };
         for article in &score.articles {
             let kind = spaced(article.article.kind());
+            let kinds = if article.of_type == 1 { kind } else { plural(&kind) };
             let slot = &mut self.slots[article.slot];
-            slot.placement = Some(format!("{} of {} ({kind})", article.rank, article.of_type));
+            let count = |number: usize| state.notation.count(number as u64);
+            slot.placement =
+                Some(format!("Rank {} of {} {kinds}", count(article.rank), count(article.of_type)));
             slot.is_weak = is_weak(article);
         }
         Ok(())

@@ -21,6 +21,7 @@ use crate::{
         pages::{
             article_view::{self, ArticleView},
             form::Form,
+            pager::Pager,
             profile::{self, ProfileWord},
             visitor::Stylist,
         },
@@ -29,7 +30,7 @@ use crate::{
 
 /// The latest outfits shown.
 const OUTFITS: u32 = 12;
-/// The latest purchases, and refusals, shown.
+/// The latest purchases shown, and refusals on a page.
 const ARTICLES: u32 = 12;
 
 /// What is known of a customer besides their profile.
@@ -44,6 +45,7 @@ pub(super) struct Known {
     pub(super) bought: Vec<(ArticleView, String)>,
     /// Each with the form's value to take the refusal back.
     pub(super) refused: Vec<(ArticleView, String, String)>,
+    pub(super) refused_pager: Pager,
 }
 
 /// A note that cannot be stored as it is; the form keeps it.
@@ -64,6 +66,7 @@ pub(super) async fn known(
     view: &View,
     profile: &Features,
     schema: &Schema,
+    refusals: &[(ArticleId, Timestamp)],
 ) -> Result<Known, Problem> {
     let id = view.customer.as_ref().expect("the customer is chosen; this is a bug");
     let store = &state.store;
@@ -77,10 +80,11 @@ pub(super) async fn known(
         note: note.note.as_str().to_owned(),
     };
     let bought = store.feedback().latest(id, FeedbackKind::Bought, ARTICLES).await?;
-    let refused = store.feedback().latest(id, FeedbackKind::Rejected, ARTICLES).await?;
-    // What they accepted or bought later is no refusal.
-    let refused: Vec<_> =
-        refused.into_iter().filter(|(article, _)| view.refused_before.contains(article)).collect();
+    let size = ARTICLES as usize;
+    let refused_pager = Pager::new(view.page, refusals.len(), size, false, &state.notation, |page| {
+        format!("{}#refused-title", view.with(|view| view.page = Some(page)).href())
+    });
+    let refused: Vec<_> = refusals.iter().skip(refused_pager.first()).take(size).cloned().collect();
     let undone: Vec<String> =
         refused.iter().map(|(article, _)| Refusal::of(article.clone()).to_string()).collect();
     let refused = dated(state, refused).await?.into_iter().zip(undone);
@@ -92,6 +96,7 @@ pub(super) async fn known(
         all_outfits: saved::list_href("", Some(id), false, 1),
         bought: dated(state, bought).await?,
         refused: refused.map(|((article, day), undone)| (article, day, undone)).collect(),
+        refused_pager,
     })
 }
 

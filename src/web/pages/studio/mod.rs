@@ -38,7 +38,7 @@ use crate::{
         fault::ServiceError,
         feedback::{judge, withdraw_refusal},
         live_release::LiveRelease,
-        search::{self, Found},
+        search,
     },
     store::{FeedbackKind, SavedOutfit},
     web::{
@@ -131,8 +131,10 @@ async fn studio_page(
         None if view.slots.is_empty() => Some(find_customers(state, &view, &schema).await?),
         _ => None,
     };
+    let mut refusals = Vec::new();
     if let (Some(id), Some(_)) = (&view.customer, &customer) {
-        view.refused_before = state.store.feedback().refused_by(id, MOST_REFUSED).await?;
+        refusals = state.store.feedback().refused_by(id).await?;
+        view.refused_before = refusals.iter().map(|(article, _)| article.clone()).collect();
         // Links from Side by side name them.
         let before = &view.refused_before;
         view.exclude.retain(|article| !before.contains(article));
@@ -141,7 +143,10 @@ async fn studio_page(
         leave_out_what_is_gone(&mut view, live);
     }
     let mut known = match &customer {
-        Some(_) if view.slots.is_empty() => Some(customer::known(state, &view, &stored, &schema).await?),
+        Some(_) if view.slots.is_empty() => {
+            refusals.retain(|(article, _)| view.refused_before.contains(article));
+            Some(customer::known(state, &view, &stored, &schema, &refusals).await?)
+        }
         _ => None,
     };
     if let Some(known) = &mut known {
@@ -172,7 +177,6 @@ async fn studio_page(
         }
         _ => {}
     }
-    let recorded = if view.slots.is_empty() { Vec::new() } else { state.store.outfits().features().await? };
     let is_outdated = match view.edited {
         Some(Edited { seq, revision }) => {
             let stored = state.store.saved_outfits().get(seq).await?;
@@ -186,7 +190,7 @@ async fn studio_page(
         pick,
         refused,
         fit: profile::fitting(&shown_features(&view, stored.clone(), &schema), &schema),
-        purposes: what_if::purposes(&view, &schema, &recorded),
+        purposes: what_if::purposes(&view, &schema),
         what_if: what_if::what_if(&view, &stored, &schema),
         stores: live
             .as_ref()
@@ -211,14 +215,15 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
     let catalogue = &live.catalogue;
     view.refused_before.retain(|id| catalogue.place_of(id.as_str()).is_some());
     view.exclude.retain(|id| catalogue.place_of(id.as_str()).is_some());
+    view.left_out.retain(|refusal| catalogue.place_of(refusal.article.as_str()).is_some());
     if let Some(method) = view.method.take_if(|method| !live.serving.has(*method)) {
-        view.ignored.push(format!("method {method}"));
+        view.ignored.push(format!("the method {method}"));
     }
     let ignored = &mut view.ignored;
     view.types.retain(|_, kind| {
         let is_there = catalogue.of_type(kind).is_some();
         if !is_there {
-            ignored.push(format!("type {kind}"));
+            ignored.push(format!("the type {}", profile::spaced(kind)));
         }
         is_there
     });
@@ -228,7 +233,10 @@ fn leave_out_what_is_gone(view: &mut View, live: &LiveRelease) {
 struct Refused {
     /// What was refused just now.
     just: Option<RefusedArticle>,
+    /// The latest.
     before: Vec<RefusedArticle>,
+    /// How many there are.
+    count: usize,
 }
 
 struct RefusedArticle {
@@ -238,8 +246,11 @@ struct RefusedArticle {
 }
 
 async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
-    let before: Vec<Refusal> =
-        view.refused_before.iter().chain(&view.exclude).cloned().map(Refusal::of).collect();
+    let without_names = view.refused_before.iter().chain(&view.exclude).cloned().map(Refusal::of);
+    let mut before: Vec<Refusal> = without_names.chain(view.left_out.iter().cloned()).collect();
+    let count = before.len();
+    // The customer's page has all.
+    before.truncate(LISTED);
     let all = before.iter().chain(&view.refused);
     let ids: Vec<ArticleId> = all.map(|refusal| refusal.article.clone()).collect();
     let articles = article_view::load(state, &ids).await?;
@@ -248,7 +259,8 @@ async fn refused(state: &AppState, view: &View) -> Result<Refused, Problem> {
         let name = articles.iter().find(|article| article.id == id).map(|article| article.name.clone());
         RefusedArticle { name: name.unwrap_or_else(|| id.to_owned()), undone: refusal.to_string() }
     };
-    Ok(Refused { just: view.refused.as_ref().map(with_name), before: before.iter().map(with_name).collect() })
+    let just = view.refused.as_ref().map(with_name);
+    Ok(Refused { just, before: before.iter().map(with_name).collect(), count })
 }
 
 /// The outfit that the address says was just saved, if it is stored and is the one on the page.
@@ -305,10 +317,12 @@ fn override_features(
     (profile, view::features(&overrides, schema))
 }
 
-/// Refused articles that are remembered for a customer, the latest ones.
-const MOST_REFUSED: u32 = 200;
+/// Refused articles in the list beside the suggestions.
+const LISTED: usize = 40;
 /// Customers on a page of a search.
 const FOUND: usize = 12;
+/// The most customers before such a page.
+const MOST_SKIPPED: usize = 10_000_000;
 
 struct CustomerView {
     id: String,
@@ -351,15 +365,13 @@ struct FoundCustomers {
 
 /// The customers whose id or profile has every word.
 async fn find_customers(state: &AppState, view: &View, schema: &Schema) -> Result<FoundCustomers, Problem> {
-    let Found { rows, is_cut } = search::customers(&state.store, schema, &view.find).await?;
-    let pager = Pager::new(view.page, rows.len(), FOUND, is_cut, |page| {
+    let skip = view.page.unwrap_or(1).saturating_sub(1).saturating_mul(FOUND).min(MOST_SKIPPED);
+    let found = search::customers(&state.store, schema, &view.find, (skip, FOUND)).await?;
+    let pager = Pager::new(view.page, found.count, FOUND, found.is_cut, &state.notation, |page| {
         view.with(|view| view.page = Some(page)).href()
     });
-    let on_page = rows.into_iter().skip(pager.first()).take(FOUND);
-    Ok(FoundCustomers {
-        on_page: on_page.map(|customer| CustomerView::new(customer, schema)).collect(),
-        pager,
-    })
+    let on_page = found.rows.into_iter().map(|customer| CustomerView::new(customer, schema));
+    Ok(FoundCustomers { on_page: on_page.collect(), pager })
 }
 
 #[derive(Deserialize)]
@@ -372,7 +384,7 @@ struct Judgement {
 }
 
 /// Records a refusal as feedback, or takes it back. A refused article is no longer suggested for the customer; without a
-/// customer, while the address says so.
+/// customer, or where nothing counts, while the address says so.
 async fn feedback(
     Stylist(visitor): Stylist,
     State(state): State<AppState>,
@@ -389,13 +401,13 @@ async fn feedback(
             let refusal: Refusal = parse("refused", &refused)?;
             let Refusal { slot, name, article } = &refusal;
             judge(&store, &state.releases, name, article, FeedbackKind::Rejected, now).await?;
-            let known = match customer {
+            let is_remembered = match customer.filter(|_| !view.trial) {
                 Some(id) => state.store.customers().get(id).await?.is_some(),
                 None => false,
             };
             let next = view.with(|view| {
-                if !known {
-                    view.exclude.push(article.clone());
+                if !is_remembered {
+                    view.left_out.push(refusal.clone());
                 }
                 view.refused = Some(refusal.clone());
             });
@@ -404,7 +416,11 @@ async fn feedback(
         (None, Some(undone)) => {
             let Refusal { slot, name, article } = parse("undone", &undone)?;
             withdraw_refusal(&store, &name, customer, &article, now).await?;
-            (slot, view.with(|view| view.exclude.retain(|other| *other != article)))
+            let next = view.with(|view| {
+                view.exclude.retain(|other| *other != article);
+                view.left_out.retain(|other| other.article != article);
+            });
+            (slot, next)
         }
         _ => return Err(Problem::new(Kind::Invalid, "send either `refused` or `undone`")),
     };

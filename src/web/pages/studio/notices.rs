@@ -5,7 +5,7 @@ use crate::{
     domain::Schema,
     service::completion::Warning,
     util::notation::Notation,
-    web::pages::{article_view::ArticleView, figures::count, profile::spaced},
+    web::pages::{article_view::ArticleView, profile::spaced},
 };
 
 /// A line for each warning that a stylist can do something about.
@@ -32,18 +32,17 @@ pub(super) fn notices(warnings: &[Warning], board: &Board, schema: &Schema) -> V
                     spaced(attribute)
                 )
             }
-            ("price-unknown", [id]) => format!("{} has no price, so the total leaves it out.", piece(id)),
+            ("price-unknown", [id]) => {
+                format!("{} has no price in the shop’s currency, so the total leaves it out.", piece(id))
+            }
             ("article-not-in-release", [id]) => {
-                format!("{} is too new to count: the suggestions go with the other pieces.", piece(id))
+                format!("{} is new, so suggestions use the other pieces only.", piece(id))
             }
             ("profile-not-understood" | "unknown-feature" | "unknown-value", [feature]) => {
-                format!(
-                    "The customer’s {} is not one that suggestions know, so they ignore it.",
-                    label(feature)
-                )
+                format!("The customer’s {} isn’t recognised, so suggestions ignore it.", label(feature))
             }
             ("implausible-number", [feature]) => {
-                format!("Check the customer’s {}: it is hardly possible.", label(feature))
+                format!("Check the customer’s {}: this value looks wrong.", label(feature))
             }
             // The blank itself says that nothing matches it, and the board what is gone.
             _ => return None,
@@ -63,11 +62,11 @@ pub(super) fn instead(
     let alternative = |(filters, articles): &(Vec<&'static str>, usize)| {
         let others: Vec<&str> = filters.iter().map(|filter| left_out_by(filter)).collect();
         let unit = if *articles == 1 { "article" } else { "articles" };
-        format!("Include {}: {} {unit}.", others.join(" and "), count(*articles as u64))
+        format!("Include {}: {} {unit}.", others.join(" and "), notation.count(*articles as u64))
     };
     match most_total {
         Some(total) if alternatives.is_empty() => {
-            vec![format!("Nothing is within {} for the whole outfit.", notation.price(total, None))]
+            vec![format!("Nothing fits the {} budget.", notation.price(total, None))]
         }
         _ => alternatives.iter().map(alternative).collect(),
     }

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{View, saved};
 use crate::{
-    domain::{ArticleId, CustomerId, OpenOutfit, Timestamp},
+    domain::{ArticleId, CustomerId, OpenOutfit, Schema, Timestamp},
     service::{fault::ServiceError, outfits},
     store::{AuditEntry, Conflict, Name, Note, Origin, SavedOutfit, StoreError},
     web::{
@@ -57,6 +57,8 @@ struct OutfitPage {
     board: String,
     link_until: Option<String>,
     link_is_over: bool,
+    /// What speaks against pieces for this customer.
+    unsuitable: Vec<String>,
     history: Vec<Event>,
     days: [u32; 3],
     notice: Notice,
@@ -148,7 +150,6 @@ async fn outfit_page(
     let page = OutfitPage {
         shell: visitor.shell(Page::Studio),
         title: saved::title(&saved),
-        pieces,
         total,
         own: profile::line(&saved.outfit.features, &state.schema()),
         origin: format!("{verb}{by} on {}", day(saved.created_at)),
@@ -157,12 +158,47 @@ async fn outfit_page(
         board: saved::board(&saved),
         link_until: saved.link_until.map(day),
         link_is_over: saved.link_until.is_some_and(|until| until <= state.now()),
+        unsuitable: unsuitable(state, &saved, &pieces).await?,
         history: history(state, &saved).await?,
         days: DAYS,
         notice,
+        pieces,
         saved,
     };
     Ok(Html(page.render()?))
+}
+
+/// What speaks against the pieces for the customer: a no-go, a size, or the stock. An imported outfit, or a deleted one, is
+/// only looked at.
+async fn unsuitable(
+    state: &AppState,
+    saved: &SavedOutfit,
+    pieces: &[Option<ArticleView>],
+) -> Result<Vec<String>, Problem> {
+    let Some(live) = state.releases.current() else { return Ok(Vec::new()) };
+    if saved.origin == Origin::Imported || saved.deleted_at.is_some() {
+        return Ok(Vec::new());
+    }
+    let customer = state.store.customers().get(&saved.outfit.customer).await?;
+    let Some(customer) = customer else { return Ok(Vec::new()) };
+    let (catalogue, features) = (&live.catalogue, &customer.features);
+    let length = catalogue.present().length();
+    let no_gos = catalogue.ruled_out(live.serving.release().schema(), features).articles;
+    let unfit = catalogue.supply().unfit(features, length).articles;
+    let mut sold_out = catalogue.out_of_stock().clone();
+    sold_out.unite(&catalogue.supply().sold_out(Some(features), None, length));
+    let words = |piece: &ArticleView| {
+        let place = catalogue.place_of(&piece.id)?;
+        let reasons =
+            [(&no_gos, "is a no-go"), (&unfit, "does not fit"), (&sold_out, "is not in stock in their size")];
+        let found: Vec<String> = reasons
+            .into_iter()
+            .filter(|(articles, _)| articles.contains(place))
+            .map(|(_, words)| words.to_owned())
+            .collect();
+        (!found.is_empty()).then(|| format!("{} {}.", piece.name, profile::list(&found, "and")))
+    };
+    Ok(pieces.iter().flatten().filter_map(words).collect())
 }
 
 /// The articles in their slots, and the sum of their prices.
@@ -193,20 +229,21 @@ async fn history(state: &AppState, saved: &SavedOutfit) -> Result<Vec<Event>, Pr
     let articles = article_view::load(state, &ids).await?;
     let articles: HashMap<String, String> =
         articles.into_iter().map(|article| (article.id, article.name)).collect();
+    let schema = state.schema();
     let event = |entry: AuditEntry| Event {
         at: state.notation.minute(entry.at.millis()),
         who: names.get(entry.actor),
-        what: words(&entry, &articles),
+        what: words(&entry, &articles, &schema),
     };
     Ok(entries.into_iter().map(event).collect())
 }
 
-fn words(entry: &AuditEntry, articles: &HashMap<String, String>) -> String {
+fn words(entry: &AuditEntry, articles: &HashMap<String, String>, schema: &Schema) -> String {
     let mut parts = Vec::new();
     match entry.action.as_str() {
         "outfit.save" => parts.push("saved".to_owned()),
         "outfit.delete" => parts.push("deleted".to_owned()),
-        "outfit.restore" => parts.push("brought back".to_owned()),
+        "outfit.restore" => parts.push("restored".to_owned()),
         "outfit.share" => parts.push("made a link for the customer".to_owned()),
         "outfit.withdraw" => parts.push("withdrew the link".to_owned()),
         _ => {}
@@ -228,10 +265,20 @@ fn words(entry: &AuditEntry, articles: &HashMap<String, String>) -> String {
         Some(_) => parts.push("removed the name".to_owned()),
         None => {}
     }
-    for (detail, words) in [("note", "changed the note"), ("features", "changed the occasion")] {
-        if entry.details.contains_key(detail) {
-            parts.push(words.to_owned());
+    if entry.details.contains_key("note") {
+        parts.push("changed the note".to_owned());
+    }
+    match entry.details.get("features") {
+        Some(Value::Array(names)) => {
+            let label = |name: &str| {
+                schema.feature(name).map_or_else(|| profile::spaced(name), |feature| feature.label.clone())
+            };
+            let labels: Vec<String> = names.iter().filter_map(Value::as_str).map(label).collect();
+            parts.push(format!("changed the {}", profile::list(&labels, "and")));
         }
+        // Older entries do not say which.
+        Some(_) => parts.push("changed what the outfit is for".to_owned()),
+        None => {}
     }
     if parts.is_empty() {
         parts.push("changed the blanks or the order".to_owned());
@@ -290,8 +337,8 @@ pub(super) async fn change(
                 match saved.change(seq, form.revision, edit, now).await {
                     Ok(()) => format!("{here}?saved=on"),
                     Err(StoreError::Conflict(Conflict::OutfitChanged)) => {
-                        let reason = "somebody else changed this outfit meanwhile. The name and the note below are \
-                                      yours: save again to keep them";
+                        let reason = "a colleague changed this outfit. The name and the note below are yours: save again \
+                                      to keep them";
                         return refuse(StatusCode::CONFLICT, reason.to_owned(), form).await;
                     }
                     Err(error) => return Err(error.into()),

@@ -1,6 +1,8 @@
 //! The catalogue for a slot: all articles that pass the page's filters, or those that a search finds, in the model's order
 //! for this customer.
 
+use std::collections::HashMap;
+
 use super::{View, board::mark};
 use crate::{
     domain::{Article, ArticleId, Features, Method},
@@ -9,14 +11,12 @@ use crate::{
     },
     web::{
         http::{AppState, Problem},
-        pages::{article_view::ArticleView, fault, figures::count, pager::Pager, profile::spaced},
+        pages::{article_view::ArticleView, fault, pager::Pager, profile::spaced},
     },
 };
 
 /// Articles on a page.
 const ON_A_PAGE: usize = 24;
-/// The longest list that a model ranks.
-const MOST_RANKED: usize = 250;
 /// The most values of an attribute to choose from.
 const MOST_VALUES: usize = 80;
 
@@ -43,6 +43,14 @@ pub(super) struct Facet {
     pub(super) values: Vec<(String, String, bool)>,
 }
 
+/// A page of a list.
+#[derive(Default)]
+struct Listed {
+    on_page: Vec<Article>,
+    length: usize,
+    is_cut: bool,
+}
+
 /// None if the address names no slot to search for.
 pub(super) async fn pick(
     state: &AppState,
@@ -57,57 +65,52 @@ pub(super) async fn pick(
         Some(live.catalogue.any_article(place)?.unpack())
     });
     let is_search = !words.is_empty();
+    let types = live.map(|live| live.catalogue.types()).unwrap_or_default();
     let found = if is_search || live.is_none() {
-        search::articles(&state.store, words).await?
+        search::articles(&state.store, words, &types).await?
     } else {
         search::Found::default()
     };
     let in_outfit = |id: &ArticleId| view.slots.iter().flatten().any(|other| other == id);
-    let mut articles: Vec<Article> =
-        found.rows.into_iter().filter(|article| !in_outfit(&article.id)).collect();
+    let mut found_articles = found.rows;
+    found_articles.retain(|article| !in_outfit(&article.id));
     let mut left_out = None;
-    let mut is_cut = found.is_cut;
-    if let Some(live) = live {
-        let found: Option<Vec<ArticleId>> =
-            is_search.then(|| articles.iter().map(|article| article.id.clone()).collect());
-        let similar = example.as_ref().map(|article| similar(&live.catalogue, article, MOST_RANKED));
-        let only = match (&similar, found) {
-            (Some(similar), Some(found)) => Some(both(similar, &found)),
-            (similar, found) => found.or_else(|| similar.clone()),
-        };
-        let matching = articles.len();
-        articles = Vec::new();
-        match ranked(state, live, view, profile, slot, only).await {
-            Ok((mut ranked, admissible)) => {
-                if let Some(similar) = &similar {
-                    ranked.sort_by_key(|article| similar.iter().position(|id| *id == article.id));
-                } else if is_search && matching > admissible {
-                    let others = count((matching - admissible) as u64);
+    let listed = if let Some(live) = live {
+        let similar = example.as_ref().map(|article| similar(&live.catalogue, article));
+        let found_ids = is_search.then(|| found_articles.into_iter().map(|article| article.id));
+        let found_ids: Option<Vec<ArticleId>> = found_ids.map(Iterator::collect);
+        let matching = found_ids.as_ref().map_or(0, Vec::len);
+        match ranked(state, live, view, profile, slot, (similar.as_deref(), found_ids)).await {
+            Ok(listed) => {
+                if similar.is_none() && matching > listed.length {
+                    let others = state.notation.count((matching - listed.length) as u64);
                     left_out =
                         Some(format!("{others} more match the words, but not the filters or the customer."));
                 }
-                is_cut |= admissible > ranked.len();
-                articles = ranked;
+                Listed { is_cut: found.is_cut, ..listed }
             }
             // What is wrong with a filter is said beside the suggestions.
-            Err(ServiceError::Faults(faults)) => left_out = Some(fault::words(&faults)),
+            Err(ServiceError::Faults(faults)) => {
+                left_out = Some(fault::words(&faults));
+                Listed::default()
+            }
             Err(error) => return Err(fault::problem(error)),
         }
-    }
-    let pager = Pager::new(view.page, articles.len(), ON_A_PAGE, is_cut, |page| {
+    } else {
+        let length = found_articles.len();
+        let on_page = found_articles.into_iter().skip(first_on_page(view, length)).take(ON_A_PAGE);
+        Listed { on_page: on_page.collect(), length, is_cut: found.is_cut }
+    };
+    let pager = Pager::new(view.page, listed.length, ON_A_PAGE, listed.is_cut, &state.notation, |page| {
         view.with(|view| view.page = Some(page)).href()
     });
-    let shown = articles.iter().skip(pager.first()).take(ON_A_PAGE);
+    let found = listed.on_page.iter().map(|article| {
+        let shown = mark(ArticleView::new(article, &state.notation), live);
+        (shown, view.filled(slot, &article.id).href())
+    });
     Ok(Some(Pick {
         slot,
-        found: shown
-            .map(|article| {
-                (
-                    mark(ArticleView::new(article, &state.notation), live),
-                    view.filled(slot, &article.id).href(),
-                )
-            })
-            .collect(),
+        found: found.collect(),
         pager,
         like: example.map(|article| ArticleView::without_price(&article).name),
         hidden: hidden(view, slot),
@@ -117,8 +120,10 @@ pub(super) async fn pick(
     }))
 }
 
-fn both(some: &[ArticleId], others: &[ArticleId]) -> Vec<ArticleId> {
-    some.iter().filter(|id| others.contains(id)).cloned().collect()
+/// The place in the list of the page's first article. A page past the end is the last.
+fn first_on_page(view: &View, length: usize) -> usize {
+    let last = length.saturating_sub(1) / ON_A_PAGE;
+    view.page.unwrap_or(1).saturating_sub(1).min(last) * ON_A_PAGE
 }
 
 /// Everything that the form has no field for.
@@ -149,15 +154,16 @@ fn facets(live: &LiveRelease, view: &View, slot: usize) -> Vec<Facet> {
     [types].into_iter().chain(others).collect()
 }
 
-/// The best articles for the slot, then those that the method cannot rank, and how many pass the filters.
+/// The page of the list for the slot: the best articles first, then those that the method cannot rank; or, beside an example,
+/// the most similar first. `found` are the only ones if words were searched for.
 async fn ranked(
     state: &AppState,
     live: &LiveRelease,
     view: &View,
     profile: &Features,
     slot: usize,
-    only: Option<Vec<ArticleId>>,
-) -> Result<(Vec<Article>, usize), ServiceError> {
+    (similar, found): (Option<&[ArticleId]>, Option<Vec<ArticleId>>),
+) -> Result<Listed, ServiceError> {
     // The other blanks are left out: only this slot is being filled.
     let mut outfit: Vec<Option<ArticleId>> = Vec::new();
     let mut place = 0;
@@ -169,24 +175,45 @@ async fn ranked(
             outfit.push(article.clone());
         }
     }
+    let likeness: Option<HashMap<&ArticleId, usize>> =
+        similar.map(|similar| similar.iter().zip(0..).collect());
     let mut filters = view.filters();
     let kind = view.types.get(&slot).cloned();
     filters.types = kind.into_iter().map(|kind| (place, vec![kind])).collect();
-    filters.only = only;
+    filters.only = match (similar, found) {
+        (Some(_), Some(mut found)) => {
+            found.retain(|id| likeness.as_ref().is_some_and(|likeness| likeness.contains_key(id)));
+            Some(found)
+        }
+        (Some(similar), None) => Some(similar.to_vec()),
+        (None, found) => found,
+    };
     filters.words.clone_from(&view.by);
-    let request = Request { k: MOST_RANKED, filters, ..Request::new(outfit, Method::None) };
+    let request = Request { filters, ..Request::new(outfit, Method::None) };
     let schema = live.serving.release().schema();
     let question = super::question(view, profile.clone(), schema, true, request);
     let (profiles, times) = (&state.profiles, state.times());
-    let (unranked, admissible) = asking::unranked(live, profiles, question.clone(), times).await?;
-    let mut articles: Vec<Article> = Vec::new();
+    let (unranked, length) = asking::unranked(live, profiles, question.clone(), times).await?;
+    let known = length - unranked.len();
+    let first = first_on_page(view, length);
+    // Beside an example, the order is not the method's.
+    let k = if similar.is_some() { known } else { known.min(first + ON_A_PAGE) };
+    let (mut articles, mut skip) = (Vec::new(), first);
     // A method may refuse a type of which it can rank nothing.
-    if unranked.len() < admissible {
+    if k > 0 && (similar.is_some() || first < known) {
+        let mut question = question;
+        (question.request.k, question.request.most) = (k, k);
         let (_, completion) = asking::complete_outfit(live, profiles, question, times).await?;
-        let found = completion.blanks.iter().flat_map(|blank| &blank.suggestions);
-        articles.extend(found.map(|suggestion| suggestion.article.unpack()));
+        let found = completion.blanks.into_iter().flat_map(|blank| blank.suggestions);
+        articles.extend(found.map(|suggestion| suggestion.article));
+    } else {
+        // The page is past all that the method ranks.
+        skip = first.saturating_sub(known);
     }
-    let room = MOST_RANKED - articles.len();
-    articles.extend(unranked.iter().take(room).map(|article| article.unpack()));
-    Ok((articles, admissible))
+    articles.extend(unranked);
+    if let Some(likeness) = &likeness {
+        articles.sort_by_key(|article| likeness.get(&article.id).copied());
+    }
+    let on_page = articles.iter().skip(skip).take(ON_A_PAGE);
+    Ok(Listed { on_page: on_page.map(|article| article.unpack()).collect(), length, is_cut: false })
 }

@@ -46,8 +46,8 @@ pub(super) async fn queue(state: &AppState, person: PersonId, schema: &Schema) -
     let (drafts, count) = saved.list(&mine, 0, DRAFTS).await?;
     let refused = state.store.feedback().refused_since_last_outfit(CUSTOMERS).await?;
     let refused = refused.into_iter().map(|(id, count)| {
-        let articles = if count == 1 { "article" } else { "articles" };
-        (id, format!("{count} {articles} not for them since their last outfit"))
+        let suggestions = if count == 1 { "suggestion" } else { "suggestions" };
+        (id, format!("{count} {suggestions} refused since their last outfit"))
     });
     let longest = saved.longest_ago(CUSTOMERS).await?;
     let longest =

@@ -6,6 +6,7 @@ use axum::{
     response::{Html, IntoResponse, Redirect, Response},
 };
 use serde::Deserialize;
+use tracing::warn;
 
 use super::view::{self, Edited, View};
 use crate::{
@@ -49,8 +50,10 @@ pub(super) struct SavedQuery {
     find: String,
     customer: Option<String>,
     drafts: Option<String>,
-    page: Option<usize>,
-    deleted: Option<i64>,
+    #[serde(default)]
+    page: String,
+    #[serde(default)]
+    deleted: String,
 }
 
 pub(super) async fn page(
@@ -64,12 +67,13 @@ pub(super) async fn page(
     let saved = state.store.saved_outfits();
     let (_, count) = saved.list(&filter, 0, 0).await?;
     let count = usize::try_from(count).unwrap_or(usize::MAX);
-    let pager = Pager::new(page, count, ON_A_PAGE as usize, false, |page| {
+    // A link that says something else shows the first page.
+    let pager = Pager::new(page.parse().ok(), count, ON_A_PAGE as usize, false, &state.notation, |page| {
         list_href(&find, customer.as_ref(), only_drafts, page)
     });
     let skip = u32::try_from(pager.first()).unwrap_or(u32::MAX);
     let (found, _) = saved.list(&filter, skip, ON_A_PAGE).await?;
-    let deleted = match deleted {
+    let deleted = match deleted.parse().ok() {
         Some(seq) => {
             saved.get(seq).await?.filter(|outfit| outfit.deleted_at.is_some()).map(|outfit| outfit.seq)
         }
@@ -204,7 +208,10 @@ pub(super) async fn save(
     };
     for (slot, name) in &view.suggested {
         if let Some(Some(article)) = view.slots.get(*slot) {
-            judge(store, &state.releases, name, article, FeedbackKind::Accepted, now).await?;
+            // The outfit is saved by now, so a failure here is none of the stylist's.
+            if let Err(error) = judge(store, &state.releases, name, article, FeedbackKind::Accepted, now).await {
+                warn!(%error, "a suggestion that a stylist used is not counted as accepted");
+            }
         }
     }
     Ok(Redirect::to(&next).into_response())

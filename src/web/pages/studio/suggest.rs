@@ -5,12 +5,17 @@ use std::{collections::HashMap, time::Duration};
 use tokio::time::timeout;
 use tracing::warn;
 
-use super::{View, board::Board, notices, view::Refusal};
+use super::{
+    View,
+    board::Board,
+    notices,
+    view::{Refusal, SETS},
+};
 use crate::{
     domain::{Article, ArticleId, CustomerId, Features, Method, Schema},
     service::{
         asking::{self, Question, Resolved, Suggestions},
-        completion::{Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Suggestion},
+        completion::{Blank, Cause, Completion, MAX_SETS, OutfitSet, Reason, Request, Sets, Suggestion},
         fault::ServiceError,
         feedback::{Seen, Viewing, record_shown},
         live_release::LiveRelease,
@@ -21,14 +26,12 @@ use crate::{
         http::AppState,
         pages::{
             article_view::{self, ArticleView},
-            figures::{likelier, percent, times},
+            figures::{likelier, times},
             profile::{self, spaced},
         },
     },
 };
 
-/// Sets shown for several blanks.
-const SETS: usize = 4;
 /// The length of the list before a change, in which earlier ranks are looked up.
 const BEFORE: usize = 100;
 /// A lift of at least so much is said without asking.
@@ -122,7 +125,7 @@ pub(super) struct Asker<'a> {
     pub(super) profile: &'a Features,
 }
 
-/// What it returns is recorded as shown.
+/// What it returns is recorded as shown, unless the outfit was opened to look at.
 pub(super) async fn suggest(
     state: &AppState,
     live: &LiveRelease,
@@ -140,7 +143,7 @@ pub(super) async fn suggest(
         lift: asker.customer.is_some(),
         of_outfit: view.own.keys().cloned().collect(),
         explain: true,
-        sets: if view.blanks() > 1 { MAX_SETS } else { 0 },
+        sets: Sets { most: if view.blanks() > 1 { MAX_SETS } else { 0 }, distinct: true },
         ..Request::new(view.slots.clone(), Method::None)
     };
     let question = super::question(view, profile.clone(), schema, true, request);
@@ -167,14 +170,16 @@ pub(super) async fn suggest(
         arm: arm.as_deref(),
         at: times.now,
     };
-    let mut sets = distinct(completion.sets);
+    let mut sets = completion.sets;
     // Filters may have left fewer.
     let skipped = Some(view.skipped_sets).filter(|skipped| *skipped < sets.len()).unwrap_or(0);
     sets.drain(..skipped);
     let others = (sets.len() > SETS).then(|| view.with(|view| view.skipped_sets += SETS).href());
     sets.truncate(SETS);
     let completion = Completion { sets, ..completion };
-    record(state, &viewing, &completion).await;
+    if !view.trial {
+        record(state, &viewing, &completion).await;
+    }
     let notation = &state.notation;
     let renderer =
         Renderer { live, view, viewing: &viewing, board, schema, notation, before: before.as_ref() };
@@ -189,24 +194,6 @@ pub(super) async fn suggest(
         others,
         notices: notices::notices(&completion.warnings, board, schema),
     })
-}
-
-/// First those that differ in half of their articles at least, then the others; the best of each first.
-fn distinct(sets: Vec<OutfitSet>) -> Vec<OutfitSet> {
-    let mut chosen: Vec<OutfitSet> = Vec::new();
-    let mut others = Vec::new();
-    for set in sets {
-        let like = |other: &OutfitSet| {
-            let same = set
-                .articles
-                .iter()
-                .filter(|(_, article)| other.articles.iter().any(|(_, worn)| worn.id == article.id));
-            2 * same.count() > set.articles.len()
-        };
-        if chosen.iter().any(like) { others.push(set) } else { chosen.push(set) }
-    }
-    chosen.extend(others);
-    chosen
 }
 
 /// Records each suggestion as shown. The page does not wait long for a database that is busy, or fail with it.
@@ -254,8 +241,8 @@ impl Renderer<'_> {
         let suggestion = |(suggestion, rank): (&Suggestion, usize)| SuggestionView {
             rank,
             article: ArticleView::new(&suggestion.article.unpack(), self.notation).marked(self.live),
-            probability: suggestion.probability.map(percent),
-            share: percent(suggestion.share),
+            probability: suggestion.probability.map(|share| self.notation.percent(share)),
+            share: self.notation.percent(suggestion.share),
             bar: format!("{:.1}", if most > 0.0 { 100.0 * suggestion.share / most } else { 0.0 }),
             lift: suggestion.lift.map(|lift| Lift {
                 words: (!(1.0 / NOTABLE..NOTABLE).contains(&lift)).then(|| likelier(lift)),

@@ -12,15 +12,19 @@ use crate::{
     service::{completion::Filters, evaluation::PAPER},
     web::{
         http::Problem,
-        pages::form::{each_parameter, too_long},
+        pages::form::{each_parameter, lost_parts, too_long},
     },
 };
 
 /// The default number of suggestions for each blank.
 const DEFAULT_K: usize = 8;
 const MAX_K: usize = 24;
+/// Refused articles in a link to Side by side: addresses have a limit.
+const MOST_SENT: usize = 200;
 /// Suggestions on one page.
 const MAX_TOTAL: usize = 32;
+/// Ideas for the whole outfit shown at a time.
+pub(super) const SETS: usize = 4;
 /// In place of a feature's value: the feature counts as unknown.
 pub(super) const NOT_GIVEN: &str = "(not given)";
 
@@ -45,6 +49,10 @@ pub(super) struct View {
     pub(super) store: Option<String>,
     pub(super) widened: Widened,
     pub(super) exclude: Vec<ArticleId>,
+    /// What was refused here, where no customer's record remembers it.
+    pub(super) left_out: Vec<Refusal>,
+    /// Nothing that is shown or used counts: the outfit was opened to look at.
+    pub(super) trial: bool,
     pub(super) varied: bool,
     /// The outfit's own features, such as the occasion; saved with it.
     pub(super) own: FeatureWords,
@@ -170,11 +178,8 @@ impl View {
             }
             taken
         });
-        view.ignored = wrong.into_iter().filter_map(|finding| finding.parameter).collect();
-        if too_long(&view.slots).is_some() {
-            view.slots.truncate(MAX_SLOTS);
-            view.ignored.push("slot".to_owned());
-        }
+        view.ignored = lost_parts(wrong.into_iter().chain(too_long(&view.slots)).collect());
+        view.slots.truncate(MAX_SLOTS);
         view
     }
 
@@ -210,11 +215,11 @@ impl View {
             "store" => self.store = text(),
             "unfit" => self.widened.unfit = value == "on",
             "sold_out" => self.widened.sold_out = value == "on",
-            // Links from before this was the default.
-            "in_stock" => {}
             "any" => self.widened.no_gos = value == "on",
             "varied" => self.varied = value == "on",
             "exclude" => self.exclude.extend(id(value)?),
+            "left_out" => self.left_out.extend(text().map(|text| text.parse::<Refusal>()).transpose()?),
+            "trial" => self.trial = value == "on",
             "changing" => self.changing = text(),
             "pick" => self.pick = text().map(|_| number(value)).transpose()?,
             "search" => value.clone_into(&mut self.search),
@@ -228,7 +233,8 @@ impl View {
                 Some(("own", feature)) => add(&mut self.own, feature, value),
                 Some(("if", feature)) => add(&mut self.changed, feature, value),
                 Some(("by", attribute)) => self.by.extend(text().map(|word| (attribute.to_owned(), word))),
-                _ => return Err("the studio has no such parameter".into()),
+                // Mails and advertisements add theirs to links, and older versions had others.
+                _ => {}
             },
         }
         Ok(())
@@ -253,6 +259,9 @@ impl View {
         for id in &self.exclude {
             put("exclude", id.to_string());
         }
+        for refusal in &self.left_out {
+            put("left_out", refusal.to_string());
+        }
         for (prefix, features) in [("own", &self.own), ("if", &self.changed)] {
             for (feature, values) in features {
                 for value in values {
@@ -274,6 +283,7 @@ impl View {
             ("sold_out", self.widened.sold_out.then(|| "on".to_owned())),
             ("any", self.widened.no_gos.then(|| "on".to_owned())),
             ("varied", self.varied.then(|| "on".to_owned())),
+            ("trial", self.trial.then(|| "on".to_owned())),
             ("changing", self.changing.clone()),
             ("pick", self.pick.map(|slot| slot.to_string())),
             ("search", Some(self.search.clone()).filter(|search| !search.is_empty())),
@@ -318,7 +328,7 @@ impl View {
     pub(super) fn side_by_side(&self, blank: usize, methods: &[Method]) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.extend_pairs(self.pairs().into_iter().filter(|(name, _)| is_of_question(name)));
-        query.extend_pairs(self.refused_before.iter().map(|id| ("exclude", id.as_str())));
+        query.extend_pairs(self.refused_articles().take(MOST_SENT).map(|id| ("exclude", id.as_str())));
         for (slot, article) in self.slots.iter().enumerate() {
             match article {
                 Some(article) => query.append_pair("slot", article.as_str()),
@@ -336,6 +346,11 @@ impl View {
             }
         }
         format!("/side-by-side?{}", query.finish())
+    }
+
+    /// What the customer refused before, and what was refused here.
+    fn refused_articles(&self) -> impl Iterator<Item = &ArticleId> {
+        self.refused_before.iter().chain(self.left_out.iter().map(|refusal| &refusal.article))
     }
 
     /// With a search for articles like this one, for a slot.
@@ -405,9 +420,17 @@ impl View {
         })
     }
 
+    /// The same outfit, where what is shown and used counts.
+    pub(super) fn in_earnest(&self) -> Self {
+        self.with(|view| view.trial = false)
+    }
+
     /// With one more blank.
     pub(super) fn grown(&self) -> Self {
-        self.with(|view| view.slots.push(None))
+        self.with(|view| {
+            view.slots.push(None);
+            view.page = None;
+        })
     }
 
     /// With one more blank, and a search for its article.
@@ -418,6 +441,23 @@ impl View {
     /// With blanks for the rest of a whole outfit.
     pub(super) fn completed(&self) -> Self {
         self.with(|view| view.slots.resize(view.slots.len().max(MIN_ARTICLES), None))
+    }
+
+    /// With blanks for what suggestions filled, and other ideas for them. None if the stylist chose each piece.
+    pub(super) fn regenerated(&self) -> Option<Self> {
+        let filled: Vec<usize> = self.suggested.keys().copied().collect();
+        let slots = self.slots.len();
+        let is_filled = |slot: &&usize| **slot < slots;
+        (filled.iter().any(|slot| is_filled(&slot))).then(|| {
+            self.with(|view| {
+                for slot in filled.iter().filter(is_filled) {
+                    view.slots[*slot] = None;
+                }
+                view.suggested.clear();
+                view.close_pick();
+                view.skipped_sets = SETS;
+            })
+        })
     }
 
     /// With the customer only.
@@ -463,7 +503,8 @@ impl View {
         let types = self.types.iter().filter(|(slot, _)| self.slots.get(**slot) == Some(&None));
         Filters {
             types: types.map(|(slot, kind)| (*slot, vec![kind.clone()])).collect(),
-            exclude: self.exclude.iter().chain(&self.refused_before).cloned().collect(),
+            exclude: self.exclude.clone(),
+            refused: self.refused_articles().cloned().collect(),
             least_price: self.least_price,
             most_price: self.most_price,
             most_total: self.most_total,
@@ -572,6 +613,24 @@ mod tests {
     }
 
     #[test]
+    fn an_old_link_keeps_what_it_can() {
+        let many = "slot=a&".repeat(9);
+        let view =
+            View::read(&format!("{many}slot=%00&k=x&method=Best&yclid=1&_hsenc=2&mkt_tok=3&type=1:coat"));
+        assert_eq!(view.slots.len(), MAX_SLOTS);
+        assert_eq!(view.ignored, ["a piece", "the number of suggestions", "a method"]);
+        assert_eq!(View::read("twclid=7&in_stock=on&customer=c-1").query(), "customer=c-1");
+    }
+
+    #[test]
+    fn other_ideas_replace_what_was_suggested() {
+        let view = View::parse("slot=a&slot=b&slot=c&from=1:7f&from=2:8e").unwrap();
+        assert_eq!(view.regenerated().unwrap().query(), "slot=a&slot=&slot=&skipped_sets=4");
+        assert_eq!(View::parse("slot=a&slot=b").unwrap().regenerated(), None);
+        assert_eq!(View::parse("slot=a&from=7:b").unwrap().regenerated(), None);
+    }
+
+    #[test]
     fn types_stay_with_their_blanks() {
         let view = View::parse("slot=a&slot=&slot=&type=1:coat&type=2:hat").unwrap();
         let fewer = view.without(1);
@@ -613,7 +672,6 @@ mod tests {
             ("price_min=NaN", "price_min"),
             ("method=Best", "method"),
             ("customer=%00", "customer"),
-            ("nonsense=1", "nonsense"),
             ("page=x", "page"),
             ("outfit=17", "outfit"),
             (&*many, "slot"),

@@ -1,7 +1,5 @@
 //! What an outfit is for, and "What if": changed features of the customer, and the form that changes one.
 
-use std::collections::BTreeSet;
-
 use super::{View, view};
 use crate::{
     domain::{Feature, FeatureValue, Features, Kind, Schema},
@@ -59,15 +57,12 @@ pub(super) struct Purpose {
 /// The most values of a purpose, so that they fit in a line or two.
 const MOST_PURPOSES: usize = 12;
 
-/// The features, such as the occasion, that stored outfits have of their own.
-pub(super) fn purposes(view: &View, schema: &Schema, stored: &[Features]) -> Vec<Purpose> {
-    let names: BTreeSet<&str> =
-        stored.iter().flat_map(|features| features.iter().map(|(name, _)| name)).collect();
-    let features = names.into_iter().filter_map(|name| schema.feature(name));
+/// The features of outfits, such as the occasion.
+pub(super) fn purposes(view: &View, schema: &Schema) -> Vec<Purpose> {
     let short = |feature: &&Feature| {
-        feature.kind == Kind::Category && (1..=MOST_PURPOSES).contains(&feature.values.len())
+        feature.of_outfit && feature.kind == Kind::Category && feature.values.len() <= MOST_PURPOSES
     };
-    features.filter(short).map(|feature| purpose(view, feature)).collect()
+    schema.features().iter().filter(short).map(|feature| purpose(view, feature)).collect()
 }
 
 fn purpose(view: &View, feature: &Feature) -> Purpose {

@@ -53,7 +53,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
         ("method", method, "np"),
         ("arm", &arm, "no experiment"),
         ("type", "coat", "bag"),
-        ("customer.gender", "female", "customer not known"),
+        ("customer.gender", "female", "unknown customer"),
     ] {
         let html = analyst.page(&format!("/operations/acceptance?by={by}&days=7")).await;
         for (value, figures) in [(first, quarter), (second, nothing)] {
@@ -94,7 +94,7 @@ async fn figures_are_by_day_method_arm_type_and_feature(db: TestDatabase) {
 
     service.delete("/customers/c-014871").await;
     let erased = service.json("/feedback/acceptance?by=customer.gender").await;
-    assert_eq!(erased["items"][0]["value"], "customer not known", "{erased}");
+    assert_eq!(erased["items"][0]["value"], "unknown customer", "{erased}");
     assert_eq!((&erased["items"][0]["shown"], erased["items"].as_array().unwrap().len()), (&json!(5), 1));
 }
 
@@ -105,7 +105,7 @@ async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
         ("by=weather", "expected day, method, release, arm, type, articles or customer."),
         ("by=customer.mood", "the schema has no feature"),
         ("days=8", "a period has 7, 30 or 90 days, found 8"),
-        ("colour=red", "unknown field `colour`"),
+        ("days=x", "cannot read &#34;x&#34; as its days"),
     ] {
         for path in ["/operations/acceptance", "/operations/acceptance.csv"] {
             let answer = analyst.get(&format!("{path}?{query}")).await;
@@ -114,6 +114,7 @@ async fn invalid_periods_and_features_are_refused(db: TestDatabase) {
             assert!(html.contains(said), "{query}: {html}");
         }
     }
+    assert_eq!(analyst.get("/operations/acceptance?days=7&yclid=1&colour=red").await.status(), 200);
     let answer = service.get("/feedback/acceptance?by=day&days=0").await;
     assert_eq!(answer.status(), 422);
     assert!(answer.text().await.unwrap().contains("a period has 1 to 3650 days, found 0"));
