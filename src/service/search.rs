@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// Names of the same, in the singular. Names that are types of the catalogue are different articles.
-const SYNONYMS: [&[&str]; 0] = [
+const SYNONYMS: [&[&str]; 18] = [
     &["bag", "handbag", "purse"],
     &["beany", "bobble"],
     &["dungaree", "overall"],
