@@ -35,6 +35,10 @@ speed *flags:
 scale *flags:
     python3 benches/scale.py {{flags}}
 
+# Measure every page with 30,000 articles; fails if one takes more than 50 ms.
+pages *flags:
+    python3 benches/pages.py {{flags}}
+
 # Check at least 5,000 generated requests against the service's OpenAPI document.
 schemathesis *flags:
     bash tests/schemathesis.sh {{flags}}

@@ -48,11 +48,11 @@ def main():
         speed.DOCUMENT.write_text(before + text + rest.split(END)[1], encoding="utf-8")
 
 
-def make(target, articles):
+def make(target, articles, name="random", methods=(METHOD,)):
     """A release, and a database with its articles and customers."""
-    release = DATA / f"random-{articles}"
+    release = DATA / f"{name}-{articles}"
     if not (release / "release.json").exists():
-        sizes = ["--articles", str(articles), "--methods", METHOD, "--storage", "float16"]
+        sizes = ["--articles", str(articles), "--methods", *methods, "--storage", "float16"]
         speed.random_release("--out", str(release), *sizes)
     imported = release.with_suffix(".imported")
     if not imported.exists():

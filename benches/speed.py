@@ -38,7 +38,7 @@ PORTS = {"service": 8190, "fastapi": 8191, "litserve": 8192, "side-by-side": 819
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers", action="store_true", help="measure FastAPI and LitServe, too")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=0.5, help="of each bare session and engine, in each round")
     parser.add_argument("--requests", type=int, default=6000, help="of each load on the service, in each round")
     parser.add_argument("--callers", type=int, nargs="+", default=[1, 8, 64, 256])
@@ -222,16 +222,17 @@ def write(arguments, found, side_by_side, start_up, loads):
         f"Bare ONNX Runtime's best: **{best['per_cpu_second']:.0f} completions a CPU-second** (batch {best_key[2]},"
         f" {best_key[1]} thread{'s' if best_key[1] > 1 else ''}).",
         "",
-        "| what | completions a CPU-second | × bare's best | completions a second | median ms |",
-        "|---|---|---|---|---|",
+        "| what | completions a CPU-second | × bare's best | completions a second | median ms | p99 ms | memory, MB |",
+        "|---|---|---|---|---|---|---|",
     ]
     bars = []
     for key, value in found.items():
         name = label(key)
         ratio = value["per_cpu_second"] / best["per_cpu_second"]
         latency = value.get("median_ms", value.get("p50_ms"))
+        p99, memory = value.get("p99_ms"), value.get("resident_mb")
         lines.append(f"| {name} | {value['per_cpu_second']:.0f} | {ratio:.2f} | {value['per_second']:.0f} |"
-                     f" {latency:.2f} |")
+                     f" {latency:.2f} | {f'{p99:.2f}' if p99 else '–'} | {f'{memory:.0f}' if memory else '–'} |")
         if key == best_key or key[0] != "bare":
             bars.append((name, value["per_cpu_second"], key[0]))
     five, one = side_by_side
