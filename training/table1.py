@@ -25,6 +25,8 @@ SEVERAL_SEEDS = [*PAPER, "match"]
 FURTHER = ["gsx", "gsx-latent", "latent", "universal", "latent-universal"]
 RATES = ["0.0003", "0.0005", "0.0008", "0.0013", "0.0021"]
 SEARCH_SEEDS = (1, 2)
+# The papers leave nothing out of a profile.
+AS_IN_THE_PAPERS = ["fit.drop_profile=0.0", "fit.drop_feature=0.0"]
 
 
 def main():
@@ -86,7 +88,8 @@ class Grid:
         command += ["--run", run, "--epochs", str(of_epochs), "--learning-rate", rate]
         # A run may not stop early: all of a table have the same schedule.
         command += ["--patience", str(of_epochs)]
-        for setting in self.set:
+        of_method = [] if method == "match" else AS_IN_THE_PAPERS
+        for setting in [*of_method, *self.set]:
             command += ["--set", setting]
         with open(run.parent / f"{run.name}.log", "a") as log:
             environment = os.environ | {"RAYON_NUM_THREADS": "1"}

@@ -67,7 +67,8 @@ pub struct FitConfig {
     /// Whether a second blank is predicted, too.
     #[serde(default)]
     pub predict_second: bool,
-    /// The probability that an outfit's features are all left out.
+    /// The probability that an outfit's features are all left out, so that the model can do without a profile, as for
+    /// `lift`, reasons and unknown customers.
     #[serde(default)]
     pub drop_profile: f64,
     /// The probability of each feature of the others to be left out.
@@ -120,13 +121,13 @@ impl Default for FitConfig {
             patience: 5,
             second_blank: 0.15,
             predict_second: false,
-            drop_profile: 0.0,
-            drop_feature: 0.0,
+            drop_profile: 0.1,
+            drop_feature: 0.05,
             count_bias: false,
             begin_at_logit: false,
             mixture: false,
             attributes: false,
-            drop_own: 0.0,
+            drop_own: 0.1,
             device: Device::Cpu,
         }
     }
@@ -188,8 +189,6 @@ impl RunConfig {
             // Biases begin at counts, as the match does.
             config.fit.count_bias = true;
             config.adamw.epsilon = MATCH_EPSILON;
-            // A new article is made of its values alone.
-            config.fit.drop_own = 0.1;
             config.fit.warm_up = 0.5;
             if data.training().len() < MANY_OUTFITS {
                 config.fit.begin_at_logit = true;

@@ -209,7 +209,9 @@ pub(super) async fn save(
     for (slot, name) in &view.suggested {
         if let Some(Some(article)) = view.slots.get(*slot) {
             // The outfit is saved by now, so a failure here is none of the stylist's.
-            if let Err(error) = judge(store, &state.releases, name, article, FeedbackKind::Accepted, now).await {
+            if let Err(error) =
+                judge(store, &state.releases, name, article, FeedbackKind::Accepted, now).await
+            {
                 warn!(%error, "a suggestion that a stylist used is not counted as accepted");
             }
         }
