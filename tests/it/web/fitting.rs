@@ -308,7 +308,7 @@ async fn every_way_of_suggesting_leaves_out_what_is_unavailable(db: TestDatabase
             match (name.as_str(), value) {
                 ("fit", Value::Bool(false)) => page += "&unfit=on",
                 ("in_stock", Value::Bool(false)) => page += "&sold_out=on",
-                ("store", store) => page += &format!("&store={}", store.as_str().unwrap()),
+                ("store", store) => page.extend(["&store=", store.as_str().unwrap()]),
                 _ => {}
             }
         }
