@@ -33,7 +33,7 @@ async fn put_then_get(db: TestDatabase) {
     );
     assert_eq!(store.articles().get(&odd.id).await, Ok(None));
     store.articles().put(&odd, NOW).await.unwrap();
-    assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), [odd.clone()]);
+    assert_eq!(store.articles().all().try_collect::<Vec<_>>().await.unwrap(), std::slice::from_ref(&odd));
     assert_eq!(store.articles().get(&odd.id).await, Ok(Some(odd)));
     assert_eq!(store.articles().count().await, Ok(1));
 }
