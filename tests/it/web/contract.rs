@@ -312,7 +312,8 @@ async fn answers_are_compressed_for_callers_that_accept_it(db: TestDatabase) {
         let answer = request.header("accept-encoding", accepted).send().await.unwrap();
         let encoding = header(&answer, "content-encoding").to_owned();
         assert!(answer.status().is_success(), "{}", answer.status());
-        assert!(encoding.is_empty() || header(&answer, "vary").contains("accept-encoding"));
+        let varies = answer.headers().get_all("vary").iter().any(|names| names == "accept-encoding");
+        assert!(encoding.is_empty() || varies);
         let sent = answer.bytes().await.unwrap().to_vec();
         let mut read = Vec::new();
         match encoding.as_str() {
