@@ -146,12 +146,12 @@ pub(super) async fn run(settings: Settings) -> Result<ExitCode> {
     let access = parts.access.clone();
     let state = AppState::new(parts);
     let (stop, stopped) = oneshot::channel();
-    let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state, async {
+    let mut serving = tokio::spawn(web::serve(Listener { tcp: listener, tls }, state.clone(), async {
         let _ = stopped.await;
     }));
     tokio::select! {
         ended = &mut serving => ended??,
-        () = signals.next() => {
+        () = told_to_stop(&state, &mut signals, config.server.unready()) => {
             tracing::info!("stopping: running requests finish, new ones are refused");
             let _ = stop.send(());
             drain(serving, &mut signals, config.server.drain()).await?;
@@ -403,6 +403,20 @@ async fn announce(scheme: &str, address: SocketAddr, access: &Access) -> Result<
     let mut out = io::stdout().lock();
     writeln!(out, "{line}")?;
     Ok(out.flush()?)
+}
+
+/// Waits for a signal, and then until load balancers have seen that the service is not ready any more. A second signal ends
+/// the wait.
+async fn told_to_stop(state: &AppState, signals: &mut Signals, unready: Duration) {
+    signals.next().await;
+    state.stop();
+    if !unready.is_zero() {
+        tracing::info!("told to stop: not ready any more, and stopping in {unready:?}");
+        tokio::select! {
+            () = tokio::time::sleep(unready) => {}
+            () = signals.next() => {}
+        }
+    }
 }
 
 /// Waits for running requests. A timeout bounds the wait, because a client may never finish its request; a second signal

@@ -75,11 +75,17 @@ pub struct Server {
     pub certificate: Option<PathBuf>,
     /// The PEM file with the certificate's private key.
     pub key: Option<PathBuf>,
+    /// Milliseconds between the signal to stop and the stop, in which only `/readyz` refuses.
+    pub unready_ms: u32,
     /// Milliseconds in which running requests may finish when the service stops.
     pub drain_ms: u32,
 }
 
 impl Server {
+    pub fn unready(&self) -> Duration {
+        Duration::from_millis(self.unready_ms.into())
+    }
+
     pub fn drain(&self) -> Duration {
         Duration::from_millis(self.drain_ms.into())
     }
@@ -216,7 +222,13 @@ fn read_rule<'de, D: Deserializer<'de>>(source: D) -> Result<RequireKey, D::Erro
 
 impl Default for Server {
     fn default() -> Self {
-        Self { address: "127.0.0.1:8080".into(), certificate: None, key: None, drain_ms: 20_000 }
+        Self {
+            address: "127.0.0.1:8080".into(),
+            certificate: None,
+            key: None,
+            unready_ms: 0,
+            drain_ms: 20_000,
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use utoipa_axum::routes;
 
 use crate::{
     models::{catalogue::Coverage, engine::AskError},
-    web::http::{AppState, Problem, extract::Json, routes::Routes},
+    web::http::{AppState, Kind, Problem, extract::Json, routes::Routes},
 };
 
 pub(crate) fn router() -> Routes {
@@ -57,13 +57,19 @@ struct CoverageBody {
 /// Readiness
 ///
 /// Queries the database, and lets the default method complete an empty outfit. The service is not ready if the database
-/// or the model does not answer. It is ready even if the release has none of the catalogue's articles, which `articles`
-/// shows.
+/// or the model does not answer, or once it was told to stop: for `server.unready_ms` it still answers other requests. It
+/// is ready even if the release has none of the catalogue's articles, which `articles` shows.
 #[utoipa::path(get, path = "/readyz", operation_id = "getReadiness", tag = "service", responses(
     (status = 200, description = "The service is ready", body = Ready),
     (status = 504, description = "A model did not answer within the deadline"),
 ))]
 async fn readyz(State(state): State<AppState>) -> Result<Json<Ready>, Problem> {
+    if state.is_stopping() {
+        return Err(Problem::new(
+            Kind::Stopping,
+            "this replica was told to stop; send new requests to another one",
+        ));
+    }
     state.store.ping().await?;
     let live = state.live_release()?;
     match live.serving.probe(&live.rows, live.choose(None).method, state.times().deadline).await {

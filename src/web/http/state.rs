@@ -1,6 +1,13 @@
 //! The state that all handlers share.
 
-use std::{ops::Deref, sync::Arc, time::Instant};
+use std::{
+    ops::Deref,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Instant,
+};
 
 use axum::extract::FromRef;
 
@@ -22,7 +29,7 @@ use crate::{
 /// The state that all handlers share. Every request clones it more than once, so it is one pointer.
 #[derive(Clone)]
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
-pub struct AppState(Arc<Parts>);
+pub struct AppState(Arc<Shared>);
 
 /// The fields of the state.
 #[expect(missing_debug_implementations, reason = "it holds a secret, which must not reach a log")]
@@ -43,17 +50,32 @@ pub struct Parts {
     pub notation: Notation,
 }
 
+struct Shared {
+    parts: Parts,
+    /// The service was told to stop.
+    stopping: AtomicBool,
+}
+
 impl Deref for AppState {
     type Target = Parts;
 
     fn deref(&self) -> &Parts {
-        &self.0
+        &self.0.parts
     }
 }
 
 impl AppState {
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
+        Self(Arc::new(Shared { parts, stopping: AtomicBool::new(false) }))
+    }
+
+    /// From now on `/readyz` tells load balancers to send new requests elsewhere.
+    pub fn stop(&self) {
+        self.0.stopping.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        self.0.stopping.load(Ordering::Relaxed)
     }
 
     /// The live release, for one request to keep while it runs.

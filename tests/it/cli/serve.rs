@@ -24,6 +24,7 @@ use crate::{
 
 contracts!(
     prints_a_working_link_and_stops_on_sigterm,
+    is_not_ready_before_it_stops,
     fills_an_empty_database_once,
     a_taken_port_is_reported,
     the_flags_of_serve_need_no_verb,
@@ -135,6 +136,24 @@ async fn prints_a_working_link_and_stops_on_sigterm(db: TestDatabase) {
     let log = served.stop().await;
     assert!(log.contains("in models, so no outfit can be completed"), "{log}");
     assert!(log.contains("\"message\":\"stopped\""), "JSON without a terminal: {log}");
+}
+
+async fn is_not_ready_before_it_stops(db: TestDatabase) {
+    let folder = tempfile::tempdir().unwrap();
+    let unready = ["--set", "server.unready_ms=3600000", "--address", "127.0.0.1:0"];
+    let served =
+        Served::launch(atelier(&db, &[&unready[..], &["--models", path(&models())]].concat()), folder.path())
+            .await;
+    assert_eq!(served.ask("readyz").await, 200);
+    served.signal("TERM");
+    until!(served.ask("readyz").await == 503);
+    let problem: Value = reqwest::get(format!("{}readyz", served.url)).await.unwrap().json().await.unwrap();
+    assert_eq!(problem["code"], "stopping");
+    assert_eq!(served.ask("livez").await, 200, "a load balancer still sends requests");
+    // A second signal ends the wait.
+    let log = served.stop().await;
+    assert!(log.contains("told to stop: not ready any more, and stopping in 3600s"), "{log}");
+    assert!(!log.contains("\"level\":\"ERROR\""), "{log}");
 }
 
 async fn fills_an_empty_database_once(db: TestDatabase) {

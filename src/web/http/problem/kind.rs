@@ -101,6 +101,9 @@ kinds! {
          Retry-After; the log has the cause under the request's id.";
     NoRelease = 503 "no-release", "No release is live":
         "The catalogue can be read, but no outfit can be completed. The operator must activate a release.";
+    Stopping = 503 "stopping", "The service is stopping":
+        "Only /readyz says this, while the service still answers other requests. A load balancer must send new requests to \
+         another replica.";
     Deadline = 504 "deadline", "Deadline exceeded":
         "There was no answer within the deadline that /docs lists, because the service is busy. Try again later, or \
          ask for less at once.";

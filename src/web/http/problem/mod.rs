@@ -101,7 +101,7 @@ impl Problem {
         let code = self.public.kind.code();
         if let Some(cause) = self.cause {
             tracing::error!(code, error = cause, "request failed");
-        } else if self.public.kind.status() >= 500 {
+        } else if self.public.kind.status() >= 500 && self.public.kind != Kind::Stopping {
             tracing::error!(code, error = self.public.detail, "request failed");
         }
         self.public
