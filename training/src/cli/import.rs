@@ -18,10 +18,13 @@ pub(super) struct Import {
     /// not the default one.
     #[arg(value_name = "DIR", required_unless_present = "outfits")]
     folder: Option<PathBuf>,
+    /// Articles, instead of a folder's.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     articles: Option<PathBuf>,
+    /// Customers, instead of a folder's.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     customers: Option<PathBuf>,
+    /// Outfits, instead of a folder's.
     #[arg(long, value_name = "FILE", conflicts_with = "folder")]
     outfits: Option<PathBuf>,
     /// The feature schema [default: the folder's schema.toml, or the built-in one].

@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     match run(Cli::parse().verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("atelier-training: {error:#}");
+            eprintln!("atelier-training: {}", atelier::cli::describe(&error));
             ExitCode::FAILURE
         }
     }
@@ -73,5 +73,22 @@ fn run(verb: Verb) -> Result<()> {
         Verb::Release(verb) => verb.run(),
         Verb::Import(verb) => verb.run(),
         Verb::Survey(verb) => verb.run(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_flag_is_described() {
+        let command = Cli::command();
+        for verb in command.get_subcommands() {
+            for flag in verb.get_arguments() {
+                assert!(flag.get_help().is_some(), "{} {}", verb.get_name(), flag.get_id());
+            }
+        }
     }
 }

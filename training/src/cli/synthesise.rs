@@ -14,10 +14,13 @@ pub(super) struct Synthesise {
     /// The folder to create.
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
+    /// Random seed; the same one makes the same world.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Number of articles.
     #[arg(long, default_value_t = 30_000)]
     articles: usize,
+    /// Number of customers.
     #[arg(long, default_value_t = 120_000)]
     customers: usize,
     /// Number of training outfits.
