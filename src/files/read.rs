@@ -76,7 +76,7 @@ pub fn read<T: Table>(path: &Path, schema: &Schema) -> Result<Rows<T>, FileError
     let format = Format::from_input(path)?;
     let (file, length) = open(path)?;
     let source = match format {
-        Format::Parquet => Source::Parquet(parquet::Reader::new::<T>(file, path)?),
+        Format::Parquet => Source::Parquet(parquet::Reader::new::<T>(file, path, schema)?),
         format => table::<T>(format, inflate(file, length, path)?, path, schema)?,
     };
     Ok(Rows::new(source, path, schema))
@@ -97,7 +97,7 @@ pub fn read_any<T: Table>(
     if format == Some(InputFormat::Table(Format::Parquet))
         || format.is_none() && matches!(Format::from_input(path), Ok(Format::Parquet))
     {
-        let source = Source::Parquet(parquet::Reader::new::<T>(file, path)?);
+        let source = Source::Parquet(parquet::Reader::new::<T>(file, path, schema)?);
         return Ok(Rows::new(source, path, schema));
     }
     let mut input = inflate(file, length, path)?;

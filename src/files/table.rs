@@ -4,7 +4,7 @@ use std::{borrow::Cow, fmt::Display};
 
 use super::{
     check::Check,
-    json::{Fields, Value},
+    json::{Fields, Value, find_duplicate},
 };
 use crate::domain::{
     Article, ArticleId, ArticlePatch, Customer, CustomerId, CustomerPatch, FeatureWarning, Features, IdError,
@@ -57,6 +57,8 @@ pub trait Wire: Sized {
     const FIELDS: &'static [Field];
     /// Whether the other columns of a flat file are features; otherwise they are attributes.
     const FEATURES: bool;
+    /// Whether rows are only read, never stored. Then what can be no feature is not needed, and ignored.
+    const ONLY_READ: bool = false;
 
     /// # Errors
     /// Why the row cannot be used.
@@ -216,10 +218,11 @@ struct OutfitFields<'a> {
     articles: Option<Value<'a>>,
     split: Option<Value<'a>>,
     features: Option<Value<'a>>,
+    others: Fields<'a>,
 }
 
 impl<'a> OutfitFields<'a> {
-    fn new(fields: Fields<'a>, expected: &str) -> Result<Self, String> {
+    fn new(fields: Fields<'a>) -> Result<Self, String> {
         refuse_nul(&fields)?;
         let mut found = Self::default();
         for (name, value) in fields {
@@ -228,7 +231,10 @@ impl<'a> OutfitFields<'a> {
                 "articles" => &mut found.articles,
                 "split" => &mut found.split,
                 "features" => &mut found.features,
-                _ => return Err(format!("unknown field {name:?}: {expected}")),
+                _ => {
+                    found.others.push((name, value));
+                    continue;
+                }
             };
             *field = Some(value).filter(|value| *value != Value::Null);
         }
@@ -241,8 +247,11 @@ impl Wire for Outfit {
     const FEATURES: bool = true;
 
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        let expected = "an outfit has \"customer\", \"articles\", \"split\" and \"features\"";
-        let found = OutfitFields::new(fields, expected)?;
+        let found = OutfitFields::new(fields)?;
+        if let Some((name, _)) = found.others.first() {
+            let expected = "an outfit has \"customer\", \"articles\", \"split\" and \"features\"";
+            return Err(format!("unknown field {name:?}: {expected}"));
+        }
         let customer = parse_id("customer", found.customer, CustomerId::new)?;
         let articles = match require("articles", found.articles)? {
             Value::List(ids) => ids.into_iter().map(article_in_list).collect::<Result<_, _>>()?,
@@ -262,14 +271,15 @@ impl Wire for Outfit {
 }
 
 /// An outfit to complete. An empty entry of `articles` is a blank: `null` or `""` in a list, nothing between two `|` in
-/// a text. Its `split` is ignored, so that a file of whole outfits can be completed.
+/// a text. Its `split` is ignored, so that a file of whole outfits can be completed. Features may have fields of their own, as
+/// they have columns in flat files.
 impl Wire for OpenOutfit {
     const FIELDS: &'static [Field] = OUTFIT_FIELDS;
     const FEATURES: bool = true;
+    const ONLY_READ: bool = true;
 
     fn from_fields(fields: Fields<'_>, schema: &Schema) -> Result<(Self, Vec<FeatureWarning>), String> {
-        let expected = "an outfit to complete has \"customer\", \"articles\" and \"features\"";
-        let found = OutfitFields::new(fields, expected)?;
+        let found = OutfitFields::new(fields)?;
         let customer = parse_id("customer", found.customer, CustomerId::new)?;
         let entries = match require("articles", found.articles)? {
             Value::List(entries) => entries,
@@ -283,7 +293,18 @@ impl Wire for OpenOutfit {
         };
         let slots = entries.into_iter().map(slot).collect::<Result<_, _>>()?;
         let slots = Slots::new(slots).map_err(|error| in_field("articles", error))?;
-        let (features, warnings) = features_from_field(found.features.unwrap_or(Value::Null), schema)?;
+        let mut features = found.features.unwrap_or(Value::Object(Fields::new()));
+        if let Value::Object(features) = &mut features {
+            features.extend(found.others);
+            if let Some(name) = find_duplicate(features) {
+                return Err(format!("feature {name:?} is given twice"));
+            }
+            features.retain(|(name, value)| match value {
+                Value::Text(_) | Value::Number(_) => true,
+                value => value.is_words() || schema.feature(name).is_some(),
+            });
+        }
+        let (features, warnings) = features_from_field(features, schema)?;
         Ok((Self { customer, slots, features }, warnings))
     }
 
@@ -409,6 +430,17 @@ mod tests {
         let fields = whole.to_fields(&Schema::default_schema());
         let written = serde_json::to_string(&Value::Object(fields)).unwrap();
         assert_eq!(written, r#"{"customer":"7","articles":["a","b"],"features":{"occasion":"date"}}"#);
+    }
+
+    #[test]
+    fn features_may_be_fields_and_other_fields_are_ignored() {
+        let flat = r#"{"customer":"c","articles":["a"],"occasion":"date","basket":{"id":1},"new":true,"seen":[[1]]}"#;
+        let nested = r#"{"customer":"c","articles":["a"],"features":{"occasion":"date"}}"#;
+        assert_eq!(read(flat).unwrap(), read(nested).unwrap());
+        let twice = r#"{"customer":"c","articles":["a"],"occasion":"date","features":{"occasion":"office"}}"#;
+        assert_eq!(read(twice).unwrap_err(), "feature \"occasion\" is given twice");
+        let wrong = read(r#"{"customer":"c","articles":["a"],"occasion":{"name":"date"}}"#).unwrap_err();
+        assert!(wrong.contains("occasion"), "{wrong}");
     }
 
     #[test]

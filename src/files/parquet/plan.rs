@@ -5,9 +5,12 @@ use ::parquet::{
     schema::types::Type,
 };
 
-use crate::files::{
-    Table,
-    columns::{Place, find_places},
+use crate::{
+    domain::Schema,
+    files::{
+        Table,
+        columns::{Place, find_places},
+    },
 };
 
 /// pandas stores its row numbers in columns whose names begin so.
@@ -54,12 +57,20 @@ pub(super) enum Holds {
 ///
 /// # Errors
 /// Why these columns do not fit the table.
-pub(super) fn find_columns<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
+pub(super) fn find_columns<T: Table>(root: &Type, schema: &Schema) -> Result<Vec<Leaf>, String> {
     let mut walk = Walk { leaves: Vec::new(), columns: 0, path: Vec::new() };
     let mut names = Vec::new();
     for field in root.get_fields() {
-        let before = walk.leaves.len();
-        walk.step(field, 0)?;
+        let (before, columns) = (walk.leaves.len(), walk.columns);
+        if let Err(reason) = walk.step(field, 0) {
+            if !T::ONLY_READ || is_known::<T>(field.name(), schema) {
+                return Err(reason);
+            }
+            walk.leaves.truncate(before);
+            walk.columns = columns + count_leaves(field);
+            walk.path.clear();
+            continue;
+        }
         if field.name().starts_with(PANDAS_INDEX) {
             walk.leaves.truncate(before);
         } else if T::FEATURES && field.name() == "features" && !field.is_primitive() {
@@ -70,6 +81,17 @@ pub(super) fn find_columns<T: Table>(root: &Type) -> Result<Vec<Leaf>, String> {
     }
     find_places::<T>(names.iter().map(String::as_str))?;
     Ok(walk.leaves.into_iter().map(Found::leaf::<T>).collect())
+}
+
+fn is_known<T: Table>(column: &str, schema: &Schema) -> bool {
+    match Place::from_column::<T>(column) {
+        Place::Field(_) => true,
+        Place::Feature(name) => schema.feature(&name).is_some(),
+    }
+}
+
+fn count_leaves(field: &Type) -> usize {
+    if field.is_primitive() { 1 } else { field.get_fields().iter().map(|inner| count_leaves(inner)).sum() }
 }
 
 struct Walk {

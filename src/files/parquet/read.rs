@@ -29,8 +29,9 @@ use super::{
     column::{self, Batch},
     plan::{Leaf, find_columns},
 };
-use crate::files::{
-    FileError, Row, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST,
+use crate::{
+    domain::Schema,
+    files::{FileError, Row, RowError, Table, columns::RowFields, error::Unit, json::Fields, read::LONGEST},
 };
 
 /// Rows of a batch: enough to read columns efficiently, few enough for the CPU cache.
@@ -68,12 +69,16 @@ impl fmt::Debug for Reader {
 impl Reader {
     /// # Errors
     /// If it is not a readable Parquet file, or its columns do not fit the table.
-    pub(in crate::files) fn new<T: Table>(file: File, path: &Path) -> Result<Self, FileError> {
+    pub(in crate::files) fn new<T: Table>(
+        file: File,
+        path: &Path,
+        schema: &Schema,
+    ) -> Result<Self, FileError> {
         let refuse = |reason: String| FileError::Parquet { path: path.to_owned(), reason };
         let file = catch_panic(|| BoundedFile::open(file)).map_err(|error| refuse(describe(error)))?;
         let metadata = file.metadata();
         let leaves = check_compression(metadata)
-            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema()))
+            .and_then(|()| find_columns::<T>(metadata.file_metadata().schema(), schema))
             .map_err(|reason| FileError::Columns { path: path.to_owned(), reason })?;
         let total = metadata.row_groups().iter().filter_map(|group| u64::try_from(group.num_rows()).ok());
         Ok(Self {

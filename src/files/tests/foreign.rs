@@ -10,7 +10,9 @@ use ::parquet::{
 use serde_json::{Value as Json, json};
 
 use super::*;
-use crate::domain::{Article, ArticleId, Customer, CustomerId, FeatureValue, Features, Outfit, Split};
+use crate::domain::{
+    Article, ArticleId, Customer, CustomerId, FeatureValue, Features, OpenOutfit, Outfit, Schema, Split,
+};
 
 fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
@@ -164,6 +166,22 @@ fn unsupported_files_are_refused_when_opened() {
         messages("customers-pyarrow.parquet"),
         "FILE: articles need a column \"type\", found \"id\", \"features\""
     );
+}
+
+#[test]
+fn columns_that_an_outfit_to_complete_does_not_need_are_ignored() {
+    let path = fixture("to-complete.parquet");
+    let rows = values::<OpenOutfit>(&path);
+    assert_eq!(rows[0].slots.blanks().collect::<Vec<_>>(), [1]);
+    let expected: Features =
+        [("occasion".to_owned(), FeatureValue::Text("date".into()))].into_iter().collect();
+    assert_eq!(rows[0].features, expected);
+    let error = read::<Outfit>(&path, &SCHEMA).unwrap_err().to_string();
+    assert!(error.contains("column \"names\" contains a map"), "what is stored is not left out: {error}");
+    let others =
+        Schema::parse("name = \"names\"\n[[feature]]\nname = \"names\"\nkind = \"set\"\nvalues = [\"a\"]\n");
+    let error = read::<OpenOutfit>(&path, &others.unwrap()).unwrap_err().to_string();
+    assert!(error.contains("column \"names\" contains a map"), "a feature: {error}");
 }
 
 #[test]
