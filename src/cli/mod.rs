@@ -188,7 +188,8 @@ fn name_setting(error: LoadError, remote: bool, origins: &Origins) -> anyhow::Er
 }
 
 /// The error and its causes. Some errors repeat their causes, which are then left out.
-fn describe(error: &anyhow::Error) -> String {
+#[must_use]
+pub fn describe(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if !text.contains(&cause) {

@@ -55,7 +55,7 @@ pub fn main() -> ExitCode {
     match run(Cli::parse().verb) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("atelier-training: {error:#}");
+            eprintln!("atelier-training: {}", atelier::cli::describe(&error));
             ExitCode::FAILURE
         }
     }

@@ -91,4 +91,9 @@ fn errors_say_what_to_do() {
         "10 articles are too few: a world needs at least 43, one of each type",
     );
     assert!(!home.at("tiny").exists());
+    home.write("shop/articles.csv", "id,type\n");
+    home.write("shop/schema.toml", "[[feature]]\nname = \"area\"\nkind = \"numbr\"\n");
+    let error = home.error_of("import shop --out data");
+    assert!(error.starts_with("atelier-training: shop/schema.toml: "), "{error}");
+    assert_eq!(error.matches("at line 3").count(), 1, "causes are not repeated: {error}");
 }
