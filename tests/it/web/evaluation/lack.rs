@@ -88,7 +88,8 @@ async fn missing_and_damaged_files_are_reported(db: TestDatabase) {
     let whole = analyst.page("/evaluation/cases?known=no").await;
     assert!(text(&whole).contains("9,579 cases"), "{whole}");
     fs::remove_file(demo.join("ranks.parquet")).unwrap();
-    assert_eq!(analyst.page("/evaluation/cases?known=no").await, whole);
+    // The pages differ in the tokens of their forms.
+    assert_eq!(text(&analyst.page("/evaluation/cases?known=no").await), text(&whole));
 
     // Figures without single answers show everything but the curves.
     replace(
