@@ -30,12 +30,13 @@ pub(crate) async fn return_memory_periodically() {
 /// Takes milliseconds, in which allocations of other threads may wait.
 pub(crate) fn return_memory() {
     // A thread's memory is returned by the thread itself, and those of the pool sleep from now on.
-    rayon::spawn_broadcast(|_| collect());
-    collect();
+    rayon::spawn_broadcast(|_| return_memory_of_thread());
+    return_memory_of_thread();
     trim();
 }
 
-fn collect() {
+/// Returns what this thread has freed.
+pub(crate) fn return_memory_of_thread() {
     #[expect(unsafe_code, reason = "no crate wraps this C function")]
     // SAFETY: it takes no pointer, may be called by any thread, and only returns unused memory.
     unsafe {

@@ -16,6 +16,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::guessable::{contains_name, find_weakness};
+use crate::util::memory::return_memory_of_thread;
 
 /// Shorter passwords can be guessed; hashing longer ones would cost too much.
 const LENGTH: std::ops::RangeInclusive<usize> = 12..=256;
@@ -139,20 +140,13 @@ fn compute(params: &Params, password: &str, salt: &[u8]) -> Output {
     let argon2 = Argon2::new(argon2::Algorithm::Argon2id, argon2::Version::default(), params.clone());
     let mut output = [0; Output::MAX_LENGTH];
     let output = &mut output[..params.output_len().unwrap_or(Params::DEFAULT_OUTPUT_LEN)];
+    let blocks = vec![Block::default(); params.block_count()];
     argon2
-        .hash_password_into_with_memory(password.as_bytes(), salt, output, memory(params.block_count()))
+        .hash_password_into_with_memory(password.as_bytes(), salt, output, blocks)
         .expect("password, salt and output have valid lengths; this is a bug");
+    // Dozens of threads take turns, and each would keep the blocks for later.
+    return_memory_of_thread();
     Output::new(output).expect("the output has a valid length; this is a bug")
-}
-
-/// The memory of a computation, which goes back to the system when it is dropped. glibc would keep smaller blocks for
-/// later in each of its arenas, and those that hash take turns between dozens of threads. From 32 MiB on, each block is
-/// a mapping of its own; the pages that are not used take no memory.
-fn memory(blocks: usize) -> Vec<Block> {
-    const MAPPED: usize = 33 << 20;
-    let mut memory = Vec::with_capacity(blocks.max(MAPPED / Block::SIZE));
-    memory.resize(blocks, Block::default());
-    memory
 }
 
 #[cfg(test)]
