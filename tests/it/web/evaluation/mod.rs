@@ -31,7 +31,7 @@ fn evaluation() -> Value {
 }
 
 /// A page's text without its tags.
-fn text(html: &str) -> String {
+pub fn text(html: &str) -> String {
     let parts = html.split('<').map(|part| part.split_once('>').map_or(part, |(_, text)| text));
     parts.collect::<Vec<_>>().join(" ").split_whitespace().collect::<Vec<_>>().join(" ")
 }
