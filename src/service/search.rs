@@ -61,9 +61,9 @@ const KINDS: [(&str, &[&str]); 1] = [(
         "derby",
     ],
 )];
-/// The fewest results that are counted, if there are so many.
+/// A search counts at least this many results, if it finds them.
 const COUNTED: usize = 1_000;
-/// The most rows that a search reads for each so many results.
+/// A search reads at most this many rows for each `COUNTED` results.
 const MOST_READ: usize = 20_000;
 
 /// What was found, in the order of ids.

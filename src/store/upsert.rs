@@ -20,7 +20,7 @@ pub(super) trait Row: Send {
     const COLUMNS: usize;
     /// `on conflict … do update …`, which counts up `revision` and leaves an unchanged row alone.
     const ON_CONFLICT: &'static str;
-    /// What names a row that was written; `''` if nobody asks.
+    /// What names a row that was written; `''` if the caller does not need it.
     const NAME: &'static str;
     type Key: Eq + Hash + Send;
 

@@ -59,7 +59,7 @@ struct FeatureTable {
     requires: Option<Spanned<toml::Value>>,
 }
 
-/// Whom or what a feature describes.
+/// What a feature describes: the customer or the outfit.
 #[derive(Clone, Copy, PartialEq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Of {
