@@ -3,6 +3,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, HashMap},
+    ops::Range,
 };
 
 use anyhow::Result;
@@ -78,9 +79,9 @@ impl Attributes {
         self.encoder.components()
     }
 
-    /// These numbers of the first articles, one article after the other.
-    pub fn embeddings(&self, articles: usize) -> &[f32] {
-        &self.embeddings[..articles * self.components()]
+    /// These numbers of some articles, one article after the other.
+    pub fn embeddings(&self, articles: Range<usize>) -> &[f32] {
+        &self.embeddings[articles.start * self.components()..articles.end * self.components()]
     }
 
     /// SHA-256 over the values of all articles, and what models take of their embeddings.

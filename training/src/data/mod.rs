@@ -11,6 +11,7 @@ mod folder;
 mod outfits;
 #[cfg(test)]
 pub(crate) mod tests;
+mod unseen;
 
 use std::{collections::HashMap, mem, path::Path};
 

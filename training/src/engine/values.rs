@@ -71,7 +71,8 @@ impl ValueRows {
         self.factors[value]
     }
 
-    fn with_value(&self, value: usize) -> &[u32] {
+    /// The articles with a value.
+    pub(crate) fn with_value(&self, value: usize) -> &[u32] {
         self.by_value.list(value)
     }
 

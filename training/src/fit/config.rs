@@ -41,8 +41,10 @@ pub struct DataConfig {
 /// Rows of rare values have small gradients, of which Adam makes steps as large as any other, unless epsilon is larger
 /// than they are.
 const MATCH_EPSILON: f32 = 1e-3;
-/// With fewer training outfits than this a match begins at their counts, and learns in smaller steps of fewer outfits.
+/// With fewer training outfits than this a match begins at their counts, and learns in smaller steps of fewer outfits,
+/// over a schedule that is run to its end: a longer one stops while its rate is still high.
 const MANY_OUTFITS: usize = 50_000;
+const EPOCHS_OF_FEW: u32 = 20;
 const BATCH_OF_FEW: usize = 64;
 const RATE_OF_FEW: f32 = 3e-4;
 
@@ -194,6 +196,7 @@ impl RunConfig {
                 config.fit.begin_at_logit = true;
                 config.fit.batch = BATCH_OF_FEW;
                 config.fit.learning_rate = RATE_OF_FEW;
+                (config.fit.epochs, config.fit.patience) = (EPOCHS_OF_FEW, EPOCHS_OF_FEW);
             }
         }
         if let Some(path) = overrides.file {

@@ -52,6 +52,10 @@ impl Development {
         Self(batches)
     }
 
+    pub(super) fn batches(&self) -> &[Batch] {
+        &self.0
+    }
+
     pub(super) fn evaluate(&self, model: &Model) -> Scores {
         let mut tally = Tally::default();
         for batch in &self.0 {

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::{EpochRecord, RunConfig, State, curves, handover, readme, value_rows};
+use super::{EpochRecord, RunConfig, State, curves, handover, new_share, readme, value_rows};
 use crate::{
     data::Data,
     files,
@@ -80,6 +80,7 @@ impl RunFolder {
                 );
             }
             model.set_values(value_rows(data));
+            new_share::set(&mut model, data, &config);
         }
         Ok(model)
     }

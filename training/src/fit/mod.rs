@@ -11,6 +11,7 @@ mod curves;
 mod development;
 mod folder;
 mod handover;
+mod new_share;
 mod personas;
 mod readme;
 mod schedule;
@@ -20,6 +21,7 @@ mod tests;
 
 use std::{
     fmt,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -359,12 +361,17 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Which article has which values, and what models take of its embedding.
+/// Which article has which values, and what models take of its embedding, for articles that models know.
 fn value_rows(data: &Data) -> Arc<ValueRows> {
+    value_rows_of(data, 0..data.known())
+}
+
+fn value_rows_of(data: &Data, articles: Range<usize>) -> Arc<ValueRows> {
     let attributes = data.attributes();
-    let rows = (0..data.known()).map(|article| attributes.for_article(article));
+    let embeddings = attributes.embeddings(articles.clone()).to_vec();
+    let rows = articles.map(|article| attributes.for_article(article));
     let rows = ValueRows::new(attributes.factors(), rows);
-    Arc::new(rows.with_embeddings(attributes.components(), attributes.embeddings(data.known()).to_vec()))
+    Arc::new(rows.with_embeddings(attributes.components(), embeddings))
 }
 
 /// The logarithm of how often each article occurs in the training outfits; one that never does counts as one.

@@ -23,7 +23,7 @@ pub(crate) use structure::{Output, Structure};
 
 use std::sync::Arc;
 
-use crate::engine::{Composed, Param, Tensor, ValueRows, Weights, add_embedding};
+use crate::engine::{Composed, Head, Param, Tensor, ValueRows, Weights, add_embedding};
 
 /// A model of one method.
 #[derive(Debug, Clone)]
@@ -74,6 +74,41 @@ impl Model {
             *own = bias - explained;
         }
         self.weights.0[table.values.0].data = shared;
+        self.compose(None);
+    }
+
+    /// The same model over other articles, made of their values alone: what it says of those that it does not know. Visible
+    /// articles keep their numbers.
+    pub(crate) fn with_last_layer_of(&self, rows: &ValueRows, articles: usize) -> Self {
+        let mut model = self.clone();
+        model.config.articles = articles;
+        // What was beside what says nothing of new articles.
+        model.structure.memory = None;
+        let Head { weight, bias, personas } = model.structure.head;
+        for table in [Some(weight), Some(bias), personas].into_iter().flatten() {
+            let Some(table) = model.composed(table) else { continue };
+            for param in [table.sum, table.own] {
+                let Tensor { shape, data, .. } = &mut model.weights.0[param.0];
+                shape[0] = articles;
+                *data = vec![0.0; shape.iter().product()];
+            }
+            table.compose(&mut model.weights, rows, None);
+        }
+        model
+    }
+
+    /// Adds a number to the logits of articles that the model does not know: to the biases of these values, of which each
+    /// article has one. The biases of known articles stay as they are.
+    pub(crate) fn move_unknown(&mut self, values: &[usize], by: f32) {
+        let (Some(table), Some(rows)) = (self.composed(self.structure.head.bias), self.values.clone()) else {
+            return;
+        };
+        for &value in values {
+            self.weights.0[table.values.0].data[value] += by;
+            for &article in rows.with_value(value) {
+                self.weights.0[table.own.0].data[article as usize] -= by;
+            }
+        }
         self.compose(None);
     }
 

@@ -1,0 +1,54 @@
+//! How often the answer is an article that no training outfit has.
+//!
+//! Such an article was never chosen by chance, as most of a long tail, or it is new in the shop. How many articles have one or
+//! two outfits says how many should have none; if many more have none, the rest are new, and as likely as others.
+
+use super::Data;
+use crate::number::real;
+
+/// Chao's estimate of the number of articles that were never chosen by chance is a lower bound; up to so many times as many
+/// are taken for such.
+const TAIL: f64 = 2.0;
+
+impl Data {
+    /// The share of all slots whose answer no training outfit has.
+    pub(crate) fn share_of_unseen(&self) -> f64 {
+        let outfits: Vec<u32> = self.training().iter().chain(self.development()).copied().collect();
+        share_of_unseen(&self.count_articles(&outfits))
+    }
+}
+
+fn share_of_unseen(counts: &[f64]) -> f64 {
+    let of_count = |wanted: f64| real(counts.iter().filter(|count| (*count - wanted).abs() < 0.5).count());
+    let (none, once, twice) = (of_count(0.0), of_count(1.0), of_count(2.0));
+    let total: f64 = counts.iter().sum();
+    if none < 1.0 || total < 1.0 {
+        return 0.0;
+    }
+    let tail = (TAIL * once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0))).min(none);
+    // Good and Turing: as many answers are unseen as were seen once.
+    let of_tail = if tail > 0.0 { once / total } else { 0.0 };
+    let others = real(counts.len()) - none + tail;
+    let new = (none - tail) / others;
+    (of_tail + new) / (1.0 + new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_tail_is_rare_and_a_new_season_is_not() {
+        let near = |counts: &[(f64, usize)], expected: f64| {
+            let counts: Vec<f64> = counts.iter().flat_map(|&(count, times)| vec![count; times]).collect();
+            let found = share_of_unseen(&counts);
+            assert!((found - expected).abs() < 1e-9, "{found}, expected {expected}");
+        };
+        // Forty were seen once, so the fifty that were not are rare.
+        near(&[(0.0, 50), (1.0, 40), (2.0, 20), (10.0, 20)], 40.0 / 280.0);
+        // All others were seen often, so ten more are new: one of eleven articles.
+        near(&[(0.0, 10), (20.0, 100)], 1.0 / 11.0);
+        near(&[(3.0, 5)], 0.0);
+        near(&[(0.0, 5)], 0.0);
+    }
+}

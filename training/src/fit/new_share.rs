@@ -1,0 +1,112 @@
+//! Gives new articles as much of the probability as they will be worn.
+//!
+//! A model learns what an article's values are worth from articles with outfits, so an article without any seems to be as
+//! likely as those. Many were passed over, and are less likely.
+
+use super::{config::RunConfig, development::Development, value_rows_of};
+use crate::{data::Data, model::Model, number::real};
+
+/// Questions of the development split that are asked, at most.
+const ASKED: usize = 2048;
+/// The most that the logit of new articles moves.
+const MOST: f64 = 6.0;
+
+/// Moves the logits of articles that no training outfit has, so that their share of the probability is what their number and
+/// the counts of others say. The logits of all others stay.
+pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
+    let new = data.known()..data.articles().len();
+    if config.model.values == 0 || new.is_empty() {
+        return;
+    }
+    let share = data.share_of_unseen();
+    let questions = Development::new(data, &config.model);
+    let others = model.with_last_layer_of(&value_rows_of(data, new.clone()), new.len());
+    // By question: the logit of the share of new articles.
+    let mut logits: Vec<f64> = Vec::new();
+    for batch in questions.batches() {
+        let (known, new) = (model.logits(batch), others.logits(batch));
+        let known = known.chunks_exact(model.config().articles);
+        let sums = known.zip(new.chunks_exact(others.config().articles));
+        logits.extend(sums.map(|(known, new)| log_sum(new) - log_sum(known)));
+        if logits.len() >= ASKED {
+            break;
+        }
+    }
+    if logits.is_empty() {
+        return;
+    }
+    let mean = |by: f64| {
+        let sum: f64 = logits.iter().map(|logit| 1.0 / (1.0 + (-(logit + by)).exp())).sum();
+        sum / real(logits.len())
+    };
+    let (mut low, mut high) = (-MOST, MOST);
+    for _ in 0..50 {
+        let middle = f64::midpoint(low, high);
+        if mean(middle) < share { low = middle } else { high = middle }
+    }
+    let names = data.attributes().names();
+    let is_type = |value: u32| names[data.attributes().attribute_of(value)] == "type";
+    let types: Vec<usize> = (0..)
+        .take(data.attributes().count())
+        .filter(|&value| is_type(value))
+        .map(|value| value as usize)
+        .collect();
+    #[expect(clippy::cast_possible_truncation, reason = "a weight has a float32's precision")]
+    model.move_unknown(&types, f64::midpoint(low, high) as f32);
+}
+
+/// The logarithm of the sum of the exponentials.
+fn log_sum(logits: &[f32]) -> f64 {
+    let highest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.iter().map(|logit| f64::from(logit - highest).exp()).sum();
+    f64::from(highest) + sum.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fmt::Write, fs, path::Path};
+
+    use atelier::domain::Method;
+
+    use super::*;
+    use crate::{
+        data::tests::{patterned, small_model},
+        fit::{Overrides, first_model},
+        model::Batch,
+    };
+
+    #[test]
+    fn new_articles_get_their_share_and_known_logits_stay() {
+        let home = patterned(100);
+        let path = home.path().join("articles.jsonl");
+        let mut articles = fs::read_to_string(&path).unwrap();
+        for number in 10..20 {
+            writeln!(articles, "{{\"id\":\"hat-{number}\",\"type\":\"hat\"}}").unwrap();
+        }
+        fs::write(path, articles).unwrap();
+        let data = Data::load(home.path()).unwrap();
+        let mut config =
+            RunConfig::new(Method::Match, &data, Path::new("shop"), Overrides::default(), |_| {}).unwrap();
+        small_model(&mut config.model);
+        let first = first_model(&data, &config);
+        let mut model = first.clone();
+        set(&mut model, &data, &config);
+
+        let questions = Development::new(&data, &config.model);
+        let logits = |model: &Model| -> Vec<f32> {
+            questions.batches().iter().flat_map(|batch: &Batch| model.logits(batch)).collect()
+        };
+        let (before, after) = (logits(&first), logits(&model));
+        assert!(before.iter().zip(&after).all(|(before, after)| (before - after).abs() < 1e-4));
+        let (known, all) = (data.known(), data.articles().len());
+        let new = model.with_last_layer_of(&value_rows_of(&data, known..all), all - known);
+        let of_known = after.chunks_exact(known).map(log_sum);
+        let shares: Vec<f64> = of_known
+            .zip(logits(&new).chunks_exact(all - known))
+            .map(|(known, new)| 1.0 / (1.0 + (known - log_sum(new)).exp()))
+            .collect();
+        let mean = shares.iter().sum::<f64>() / real(shares.len());
+        // No known article was seen seldom, so all that were not are new.
+        assert!((mean - real(all - known) / real(all)).abs() < 1e-4, "{mean}");
+    }
+}
