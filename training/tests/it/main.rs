@@ -3,6 +3,7 @@
 #![expect(unreachable_pub, reason = "a test binary exports nothing")]
 
 mod evaluation;
+mod few_outfits;
 mod new_articles;
 mod pairs;
 mod pytorch;

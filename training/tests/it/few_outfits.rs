@@ -1,0 +1,44 @@
+//! A shop with few articles and outfits: what `fit` makes by default has to be better than counting.
+
+use std::fs;
+
+use serde_json::Value;
+
+use super::Home;
+
+/// Narrow and quick; how it learns is the default.
+const SETTINGS: &str =
+    "[model]\nwidth = 16\nheads = 2\nhidden = 32\nblocks = 2\nfeature_width = 8\nmatching = 32\nmemory = 8\n";
+
+fn mean(figure: &Value) -> f64 {
+    figure["mean"].as_f64().unwrap_or_else(|| panic!("{figure} is no figure"))
+}
+
+#[test]
+fn a_small_shops_model_beats_popularity() {
+    let home = Home::new();
+    home.write("settings.toml", SETTINGS);
+    home.output_of("synthesise --out shop --articles 160 --customers 300 --outfits 600 --validation 100");
+    home.output_of("fit --data shop --config settings.toml");
+    let config = fs::read_to_string(home.at("runs/shop/match-1/config.toml")).unwrap();
+    assert!(config.contains("\nepochs = 20\n") && config.contains("\nbegin_at_logit = true\n"), "{config}");
+    home.output_of("evaluate --data shop --runs runs/shop/match-1 --out all.json");
+    let (ours, all) = (home.json("runs/shop/match-1/evaluation.json"), home.json("all.json"));
+    let baselines = all["baselines"].as_array().unwrap();
+    assert_eq!(baselines.len(), 3, "{all}");
+    for baseline in baselines {
+        for (figures, theirs) in [("summary", "answers"), ("told_type", "told_type")] {
+            let figure = |of: &Value, name: &str| mean(&of[name]);
+            let (ours, theirs) = (&ours[figures], &baseline[theirs]);
+            let told_more = baseline["knows_type"] == true && figures == "summary";
+            if told_more {
+                continue;
+            }
+            let name = &baseline["baseline"];
+            let entropy = [figure(ours, "cross_entropy"), figure(theirs, "cross_entropy")];
+            assert!(entropy[0] < 0.95 * entropy[1], "{name}, {figures}: {entropy:?}");
+            let recall = [figure(ours, "recall_at_1"), figure(theirs, "recall_at_1")];
+            assert!(recall[0] > recall[1], "{name}, {figures}: {recall:?}");
+        }
+    }
+}
