@@ -1,10 +1,11 @@
 //! A conditional logit over match features: how often the customer's values, and those of the visible articles, go
 //! with the candidate's.
 //!
-//! Each feature is a logarithm of "how much more often than by chance", so a few coefficients are all there is to fit.
+//! Each feature is a logarithm of "how much more often than by chance", or says that a feature of the customer names the
+//! candidate, so a few coefficients are all there is to fit.
 //! They are fitted to outfits that the counts have not seen; then everything is counted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rayon::prelude::*;
 
@@ -40,15 +41,25 @@ pub struct Logit<'a> {
 }
 
 impl<'a> Logit<'a> {
+    /// With the articles that features name, such as what the customer had.
     pub fn fit(data: &'a Data) -> Self {
+        Self::with(data, named_articles(data))
+    }
+
+    /// Without the articles that features name, which a match learns by itself.
+    pub(crate) fn fit_without_named(data: &'a Data) -> Self {
+        Self::with(data, Vec::new())
+    }
+
+    fn with(data: &'a Data, named: Vec<Named>) -> Self {
         let held = FITTED.min(data.training().len() / PART).max(1);
         let held = choose(1, Table::Logit, data.training(), held);
         let rest: Vec<u32> =
             data.training().iter().copied().filter(|outfit| held.binary_search(outfit).is_err()).collect();
-        let counts = Counts::new(data, &rest);
+        let counts = Counts::new(data, &rest, named.clone());
         let questions: Vec<Vec<f64>> = held.par_iter().map(|&outfit| counts.example(outfit)).collect();
         let coefficients = maximise(&questions, counts.features());
-        Self { data, counts: Counts::new(data, data.training()), coefficients }
+        Self { data, counts: Counts::new(data, data.training(), named), coefficients }
     }
 
     /// The same model as a sum over what is known: what a first step of learning can begin at.
@@ -89,7 +100,9 @@ impl<'a> Logit<'a> {
         let both = names.flat_map(|name| [format!("beside, {name}"), format!("profile, {name}")]);
         let fixed = ["popularity", "co-occurrence", "already in the outfit", "the customer had it"]
             .map(str::to_owned);
-        fixed.into_iter().chain(both).zip(self.coefficients.iter().copied())
+        let schema = self.data.schema().features();
+        let named = self.counts.named.iter().map(|named| format!("named by {}", schema[named.feature].name));
+        fixed.into_iter().chain(both).chain(named).zip(self.coefficients.iter().copied())
     }
 }
 
@@ -121,6 +134,32 @@ impl Answers for Logit<'_> {
 /// Features before those of attributes: popularity, co-occurrence, already in the outfit, how often the customer had it.
 const FIXED: usize = 4;
 
+/// A feature of the schema whose values are articles.
+#[derive(Debug, Clone)]
+struct Named {
+    feature: usize,
+    /// By row of the feature.
+    articles: Vec<Option<u32>>,
+}
+
+impl Named {
+    /// The articles that a customer's features name.
+    fn among(&self, features: &[Vec<u32>]) -> HashSet<u32> {
+        features[self.feature].iter().filter_map(|&row| self.articles[row as usize]).collect()
+    }
+}
+
+fn named_articles(data: &Data) -> Vec<Named> {
+    let known = |value: &String| data.vocabulary().index_of(value).filter(|&article| data.is_known(article));
+    let features = data.schema().features().iter().enumerate();
+    let named = features.map(|(place, feature)| Named {
+        feature: place,
+        // Row 0 is "not given".
+        articles: std::iter::once(None).chain(feature.values.iter().map(known)).collect(),
+    });
+    named.filter(|named| named.articles.iter().any(Option::is_some)).collect()
+}
+
 /// What the features are computed from.
 #[derive(Debug)]
 struct Counts<'a> {
@@ -139,6 +178,7 @@ struct Counts<'a> {
     beside: Vec<f32>,
     /// By feature of the schema, then by row and column.
     profile: Vec<Vec<f32>>,
+    named: Vec<Named>,
 }
 
 /// What a question says, by column and article.
@@ -148,10 +188,12 @@ struct View<'a> {
     beside: Vec<f64>,
     profile: Vec<f64>,
     together: Vec<f64>,
+    /// By feature that names articles.
+    named: Vec<HashSet<u32>>,
 }
 
 impl<'a> Counts<'a> {
-    fn new(data: &'a Data, outfits: &[u32]) -> Self {
+    fn new(data: &'a Data, outfits: &[u32], named: Vec<Named>) -> Self {
         let attributes = data.attributes();
         let mut sizes = vec![0; attributes.names().len()];
         for (value, _) in (0..).zip(0..attributes.count()) {
@@ -180,6 +222,7 @@ impl<'a> Counts<'a> {
             places,
             beside: Vec::new(),
             profile: Vec::new(),
+            named,
         };
         counts.count_beside(outfits);
         counts.count_profiles(outfits);
@@ -187,7 +230,7 @@ impl<'a> Counts<'a> {
     }
 
     fn features(&self) -> usize {
-        FIXED + 2 * self.compared.len()
+        FIXED + 2 * self.compared.len() + self.named.len()
     }
 
     /// The columns of an article's values.
@@ -247,6 +290,7 @@ impl<'a> Counts<'a> {
             beside: vec![0.0; width],
             profile: vec![0.0; width],
             together: vec![0.0; self.popularity.len()],
+            named: self.named.iter().map(|named| named.among(question.features)).collect(),
         };
         for &article in question.visible {
             for row in self.columns_of(article) {
@@ -278,6 +322,9 @@ impl<'a> Counts<'a> {
             let at = FIXED + 2 * self.places[column];
             features[at] += view.beside[column];
             features[at + 1] += view.profile[column];
+        }
+        for (feature, named) in features[FIXED + 2 * self.compared.len()..].iter_mut().zip(&view.named) {
+            *feature = f64::from(u8::from(named.contains(&article)));
         }
     }
 

@@ -109,3 +109,39 @@ fn evaluation_masks_every_slot_in_turn() {
     assert!((summary.recall_at_1.mean - 0.0).abs() < 1e-12);
     assert!((summary.recall_at_5.mean - 0.75).abs() < 1e-12);
 }
+
+#[test]
+fn the_logit_reads_which_articles_a_feature_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("articles.jsonl", ARTICLES);
+    write(
+        "schema.toml",
+        "name = \"had\"\n[[feature]]\nname = \"had\"\nkind = \"set\"\nvalues = [\"a-0\", \"a-1\"]\n",
+    );
+    write("customers.jsonl", "{\"id\":\"c-0\"}\n{\"id\":\"c-1\"}\n");
+    // Each outfit has the coat that its customer had, one time in two the first.
+    let outfit = |place: usize| {
+        let (coat, hat) = (place % 2, 2 + place / 2 % 2);
+        format!(
+            "{{\"customer\":\"c-{}\",\"articles\":[\"a-{coat}\",\"a-{hat}\",\"a-4\",\"a-5\"],\"features\":{{\"had\":[\"a-{coat}\"]}}}}\n",
+            place / 4 % 2
+        )
+    };
+    write("outfits.jsonl", &(0..200).map(outfit).collect::<String>());
+    let data = Data::load(folder.path()).unwrap();
+    let question = |had: u32| {
+        let features = [vec![had]];
+        let mut probabilities = vec![f64::NAN; 6];
+        let question = Question { features: &features, customer: 0, visible: &[2, 4, 5], told_type: 0 };
+        Logit::fit(&data).answer(&question, &mut probabilities);
+        [probabilities[0], probabilities[1]]
+    };
+    let ([first, _], [_, second]) = (question(1), question(2));
+    assert!(first > 0.8 && second > 0.8, "{first}, {second}");
+    let found = Logit::fit(&data);
+    let named: Vec<(String, f64)> =
+        found.coefficients().filter(|(name, _)| name.starts_with("named by")).collect();
+    assert!(matches!(&named[..], [(name, weight)] if name == "named by had" && *weight > 1.0), "{named:?}");
+    assert_eq!(Logit::fit_without_named(&data).coefficients().count() + 1, found.coefficients().count());
+}

@@ -27,7 +27,7 @@ const AT_LEAST: f64 = 1.0;
 
 /// Sets a model's first match, memory and biases.
 pub(super) fn begin_at_logit(model: &mut Model, data: &Data, seed: u64) {
-    let terms = Logit::fit(data).terms();
+    let terms = Logit::fit_without_named(data).terms();
     let matrix = Matrix::new(data, &terms);
     let width = model.config().matching;
     let (mut known, mut values) = matrix.factors(&Weights::count(data), width, seed);
