@@ -99,7 +99,7 @@ impl Plan<'_> {
             if let Some(path) = release.pair_path(&entry)
                 && let Some(cases) = pairs.get_or_insert_with(|| PairCases::of_validation(self.data))
             {
-                evaluation.pair = Some(ask_pairs(runtime, &path, self.data, cases)?);
+                evaluation.pair = Some(ask_pairs(runtime, &path, &subject, self.data, cases)?);
             }
             results.push((evaluation, answers));
             methods.push(entry);

@@ -101,8 +101,9 @@ impl<'a> Logit<'a> {
         let fixed = ["popularity", "co-occurrence", "already in the outfit", "the customer had it"]
             .map(str::to_owned);
         let schema = self.data.schema().features();
-        let named = self.counts.named.iter().map(|named| format!("named by {}", schema[named.feature].name));
-        fixed.into_iter().chain(both).chain(named).zip(self.coefficients.iter().copied())
+        let by_features =
+            self.counts.named.iter().map(|named| format!("named by {}", schema[named.feature].name));
+        fixed.into_iter().chain(both).chain(by_features).zip(self.coefficients.iter().copied())
     }
 }
 

@@ -100,7 +100,7 @@ impl Evaluate {
             evaluation.synthetic = is_world(&self.data);
             evaluation.new_articles = ask_about_new(&runtime, &subject, &data, (&cases, &answers), &|_| {})?;
             if let (Some(path), Some(cases)) = (candidate.release.pair_path(&candidate.method), &pairs) {
-                evaluation.pair = Some(ask_pairs(&runtime, &path, &data, cases)?);
+                evaluation.pair = Some(ask_pairs(&runtime, &path, &subject, &data, cases)?);
             }
             if let Some(run) = &candidate.run {
                 let path = if self.without_profiles { run.without_profiles() } else { run.evaluation() };

@@ -168,25 +168,37 @@ impl<'a> Subject<'a> {
         Ok(About { method: self.method.method, parameters: self.method.parameters, bytes })
     }
 
-    fn open(&self, runtime: &OnnxRuntime) -> Result<Scorer, ModelError> {
+    /// The place of an article of the data.
+    pub(super) fn place(&self, article: usize) -> usize {
+        self.place_of[article] as usize
+    }
+
+    pub(super) fn open(&self, runtime: &OnnxRuntime) -> Result<Scorer, ModelError> {
         Scorer::open(runtime, self.release, self.method, self.places.clone())
     }
 
     /// The question about a case.
     fn question(&self, data: &Data, articles: &Arc<Articles>, case: Case) -> Question {
+        let visible = (0..).zip(data.outfits().articles(case.outfit));
+        let visible = visible.filter(|(slot, _)| *slot != case.slot).map(|(_, article)| *article);
+        self.ask_beside(data, articles, case.outfit, visible)
+    }
+
+    /// The question which article goes with these, for the customer of an outfit.
+    pub(super) fn ask_beside(
+        &self,
+        data: &Data,
+        articles: &Arc<Articles>,
+        outfit: u32,
+        visible: impl Iterator<Item = u32>,
+    ) -> Question {
         let known = articles.known(self.method.method).expect("the method is the subject; this is a bug");
-        let (mut slots, mut blank) = (Vec::new(), 0);
-        for (slot, &article) in (0..).zip(data.outfits().articles(case.outfit)) {
-            let place = self.place_of[article as usize];
-            if slot == case.slot {
-                blank = slots.len();
-                slots.push(BLANK);
-            } else if known.contains(place) {
-                slots.push(place);
-            }
-        }
+        let places = visible.map(|article| self.place_of[article as usize]);
+        let mut slots: Vec<u32> = places.filter(|&place| known.contains(place)).collect();
+        let blank = slots.len();
+        slots.push(BLANK);
         let mut features = Vec::new();
-        data.features_of(case.outfit, &mut features);
+        data.features_of(outfit, &mut features);
         if !self.with_features {
             features.iter_mut().for_each(Vec::clear);
         }

@@ -1,18 +1,19 @@
 //! Evaluates pair files on halves of the validation split's outfits, beside a baseline that counts
-//! co-occurrence.
+//! co-occurrence, and beside what the masked model says of the halves without having learned pairs.
 
-use std::{fmt::Write, path::Path};
+use std::{fmt::Write, path::Path, sync::Arc};
 
-use atelier::models::onnx_runtime::OnnxRuntime;
+use atelier::models::{engine::Scorer, onnx_runtime::OnnxRuntime};
 use ort::{session::Session, value::Tensor};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    About, Evaluation, Refusal,
+    About, Evaluation, Refusal, Subject,
     model_file::{about, entry, features, open, refused},
 };
 use crate::{
     data::Data,
+    number::real,
     pair::{Cooccurrence, Halves, Pair, PairFigures},
 };
 
@@ -25,6 +26,10 @@ pub struct PairEvaluation {
     /// The figures of counting how often the halves' articles were worn together, with the threshold that is best
     /// on the development split.
     pub cooccurrence: PairFigures,
+    /// The figures of the same method's masked model: how much likelier the first half makes the articles of the second,
+    /// log p(second | first) − log p(second), with the threshold that is best on the development split.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub likelihood: Option<PairFigures>,
 }
 
 /// The questions, and the baseline's figures.
@@ -32,6 +37,7 @@ pub struct PairEvaluation {
 pub struct PairCases {
     pairs: Vec<Pair>,
     same: Vec<bool>,
+    development: Vec<Pair>,
     cooccurrence: PairFigures,
 }
 
@@ -50,18 +56,19 @@ impl PairCases {
             let scores: Vec<f64> = pairs.iter().map(|pair| counted.score(pair)).collect();
             (pairs, same, scores)
         };
-        let (_, same, scores) = score(data.development());
+        let (development, same, scores) = score(data.development());
         let threshold = PairFigures::best_threshold(&scores, &same);
         let (pairs, same, scores) = score(data.validation());
         let cooccurrence = PairFigures::new(&scores, &same, threshold);
-        (!pairs.is_empty()).then_some(Self { pairs, same, cooccurrence })
+        (!pairs.is_empty()).then_some(Self { pairs, same, development, cooccurrence })
     }
 }
 
-/// Asks a file about all pairs, on one thread.
+/// Asks a file about all pairs, and the method's masked model, on one thread.
 pub fn ask_pairs(
     runtime: &OnnxRuntime,
     path: &Path,
+    subject: &Subject<'_>,
     data: &Data,
     cases: &PairCases,
 ) -> Result<PairEvaluation, Refusal> {
@@ -77,7 +84,55 @@ pub fn ask_pairs(
         scores.extend(ask_batch(path, &mut session, data, pairs)?);
     }
     let figures = PairFigures::new(&scores, &cases.same, THRESHOLD);
-    Ok(PairEvaluation { about, figures, cooccurrence: cases.cooccurrence })
+    let mut masked = subject.open(runtime)?;
+    let threshold = {
+        let same: Vec<bool> = cases.development.iter().map(|pair| pair.same).collect();
+        PairFigures::best_threshold(&likelier(&mut masked, subject, data, &cases.development)?, &same)
+    };
+    let scores = likelier(&mut masked, subject, data, &cases.pairs)?;
+    let likelihood = Some(PairFigures::new(&scores, &cases.same, threshold));
+    Ok(PairEvaluation { about, figures, cooccurrence: cases.cooccurrence, likelihood })
+}
+
+/// For each pair, how much likelier the first half makes the second one's articles, in nats per article. They are asked for one
+/// after the other, each beside those before it, with the first half and without it.
+fn likelier(
+    masked: &mut Scorer,
+    subject: &Subject<'_>,
+    data: &Data,
+    pairs: &[Pair],
+) -> Result<Vec<f64>, Refusal> {
+    let articles = Arc::clone(masked.articles());
+    let known = 0..data.known();
+    pairs
+        .iter()
+        .map(|pair| {
+            let mut questions = Vec::new();
+            for place in 0..pair.second.len() {
+                for first in [&pair.first[..], &[]] {
+                    let visible = first.iter().chain(&pair.second[..place]).copied();
+                    questions.push(subject.ask_beside(data, &articles, pair.outfit, visible));
+                }
+            }
+            let answers = masked.scores(&questions)?;
+            let targets = pair.second.iter().flat_map(|&target| [(1.0, target), (-1.0, target)]);
+            let sum: f64 = targets
+                .zip(answers)
+                .map(|((sign, target), answer)| {
+                    let logit = |article: usize| answer.logits[subject.place(article)];
+                    sign * log_probability(known.clone().map(logit), logit(target as usize))
+                })
+                .sum();
+            Ok(sum / real(pair.second.len()))
+        })
+        .collect()
+}
+
+/// The logarithm of an article's probability.
+fn log_probability(logits: impl Iterator<Item = f32> + Clone, own: f32) -> f64 {
+    let highest = logits.clone().fold(f32::NEG_INFINITY, f32::max);
+    let sum: f64 = logits.map(|logit| f64::from(logit - highest).exp()).sum();
+    f64::from(own - highest) - sum.ln()
 }
 
 /// A table of the methods with pair files; `None` if there are none.
@@ -97,7 +152,11 @@ pub fn pair_table(evaluations: &[Evaluation]) -> Option<String> {
     };
     for (evaluation, pair) in with_pairs() {
         let seed = evaluation.seed.map_or_else(String::new, |seed| seed.to_string());
-        row(evaluation.about.method.as_str(), &seed, &pair.figures);
+        let name = evaluation.about.method.as_str();
+        row(name, &seed, &pair.figures);
+        if let Some(figures) = &pair.likelihood {
+            row(&format!("{name}, by the likelihood of the halves"), &seed, figures);
+        }
     }
     row("*co-occurrence*", "", &first.cooccurrence);
     Some(table)

@@ -75,6 +75,7 @@ fn pairs_that_match_by_colour_are_recognised_from_fit_to_release() {
     let runs = "runs/shop/gsu-1 runs/shop/latent-universal-1 runs/shop/none-1";
     let answer = home.output_of(&format!("evaluate --data shop --runs {runs}"));
     assert!(answer.contains("192 pairs of halves") && answer.contains("| latent-universal | "), "{answer}");
+    assert!(answer.contains("\n| gsu, by the likelihood of the halves | 1 | "), "{answer}");
     for method in ["gsu", "latent-universal"] {
         let pair = &home.json(&format!("runs/shop/{method}-1/evaluation.json"))["pair"];
         assert_eq!(pair["figures"]["pairs"], 192);
@@ -83,6 +84,9 @@ fn pairs_that_match_by_colour_are_recognised_from_fit_to_release() {
         assert!(auc > 0.8, "{method}: {pair}");
         assert!(pair["figures"]["accuracy"].as_f64().unwrap() > 0.75, "{method}: {pair}");
         assert!(pair["cooccurrence"]["auc"].as_f64().unwrap() > 0.8, "{method}: {pair}");
+        // The masked model learned the colours, too.
+        assert!(pair["likelihood"]["auc"].as_f64().unwrap() > 0.8, "{method}: {pair}");
+        assert_eq!(pair["likelihood"]["pairs"], 192);
     }
     assert!(home.json("runs/shop/none-1/evaluation.json").get("pair").is_none());
     assert!(!home.at("runs/shop/none-1/none.pair.onnx").exists());
