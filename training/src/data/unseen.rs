@@ -1,17 +1,17 @@
-//! How often the answer is an article that no training outfit has.
+//! How often the answer is an article without training outfits.
 //!
-//! Such an article was never chosen by chance, as most of a long tail, or it is new in the shop. How many articles have one or
-//! two outfits says how many should have none; if many more have none, the rest are new, and as likely as others.
+//! An article has none for one of two reasons: it is unpopular and was not chosen, or it is new. The numbers of articles
+//! with one and with two outfits estimate how many are unpopular. The rest are new, and as likely as other articles.
 
 use super::Data;
 use crate::number::real;
 
-/// Chao's estimate of the number of articles that were never chosen by chance is a lower bound; up to so many times as many
-/// are taken for such.
+/// Chao's estimate of the number of unpopular articles without outfits is a lower bound. Up to this many times as many count
+/// as unpopular.
 const TAIL: f64 = 2.0;
 
 impl Data {
-    /// The share of all slots whose answer no training outfit has.
+    /// The estimated share of slots whose answer is an article without training outfits.
     pub(crate) fn share_of_unseen(&self) -> f64 {
         let outfits: Vec<u32> = self.training().iter().chain(self.development()).copied().collect();
         share_of_unseen(&self.count_articles(&outfits))
@@ -26,7 +26,7 @@ fn share_of_unseen(counts: &[f64]) -> f64 {
         return 0.0;
     }
     let tail = (TAIL * once * (once - 1.0).max(0.0) / (2.0 * (twice + 1.0))).min(none);
-    // Good and Turing: as many answers are unseen as were seen once.
+    // Good and Turing: unseen articles are the answer as often as articles with one outfit were.
     let of_tail = if tail > 0.0 { once / total } else { 0.0 };
     let others = real(counts.len()) - none + tail;
     let new = (none - tail) / others;

@@ -94,8 +94,8 @@ pub fn ask_pairs(
     Ok(PairEvaluation { about, figures, cooccurrence: cases.cooccurrence, likelihood })
 }
 
-/// For each pair, how much likelier the first half makes the second one's articles, in nats per article. They are asked for one
-/// after the other, each beside those before it, with the first half and without it.
+/// For each pair, how much likelier the first half makes the articles of the second, in nats per article. The model is asked
+/// for each of them beside those before it, once with the first half and once without.
 fn likelier(
     masked: &mut Scorer,
     subject: &Subject<'_>,

@@ -1,7 +1,7 @@
-//! Gives new articles as much of the probability as they will be worn.
+//! Sets how likely new articles are.
 //!
-//! A model learns what an article's values are worth from articles with outfits, so an article without any seems to be as
-//! likely as those. Many were passed over, and are less likely.
+//! A model learns what an article's values are worth from articles with outfits, so it takes an article without outfits to
+//! be as likely as those. Where many articles were passed over, that is too much.
 
 use super::{config::RunConfig, development::Development, value_rows_of};
 use crate::{data::Data, model::Model, number::real};
@@ -11,8 +11,8 @@ const ASKED: usize = 2048;
 /// The most that the logit of new articles moves.
 const MOST: f64 = 6.0;
 
-/// Moves the logits of articles that no training outfit has, so that their share of the probability is what their number and
-/// the counts of others say. The logits of all others stay.
+/// Moves the logits of articles without training outfits, so that their share of the probability is the one that
+/// [`Data::share_of_unseen`] estimates. The logits of all other articles stay.
 pub(super) fn set(model: &mut Model, data: &Data, config: &RunConfig) {
     let new = data.known()..data.articles().len();
     if config.model.values == 0 || new.is_empty() {
